@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload
 
 from agentrail.aio.readers import AskedPrompt, Monitor, Subscription, Trace
 from agentrail.bridge.adopted import adopted, adopted_service, adopted_tool, stopped
+from agentrail.bridge.rich_display import session_html, session_markdown
 from agentrail.bridge.streams import WINDOW
 
 if TYPE_CHECKING:
@@ -59,6 +60,12 @@ class SessionHandle:
 
     def __repr__(self) -> str:
         return repr(self._handle)
+
+    def _repr_html_(self) -> str:
+        return session_html(self._handle)
+
+    def _repr_markdown_(self) -> str:
+        return session_markdown(self._handle)
 
     @property
     def id(self) -> str:

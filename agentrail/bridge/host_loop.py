@@ -10,6 +10,7 @@ from typing import Final, Generic, TypeVar, cast
 
 import trio
 
+from agentrail.bridge.own_loop import OwnLoop
 from agentrail.bridge.waiters import Action, LoopOutbox, Post
 from agentrail.errors import LoopGone, NoHostLoop, ToolError
 from agentrail.reprs import in_brackets
@@ -124,15 +125,27 @@ class HostedRun(Generic[T]):
 class HostLoop:
     """Runs marked code in the loop of the program, and waits for it on Trio."""
 
-    __slots__ = ("_outbox", "_post", "_runs")
+    __slots__ = ("_outbox", "_own", "_post", "_runs")
 
-    def __init__(self, outbox: Callable[[], LoopOutbox], post: Post) -> None:
-        self._outbox = outbox
-        """Returns the outbox of the loop, which may be started for it."""
+    def __init__(self, loop: LoopOutbox | OwnLoop, post: Post) -> None:
+        self._own = loop if isinstance(loop, OwnLoop) else None
+        """The loop, if it is in a thread that is started for it and ends with the supervisor; else `None`."""
+        self._outbox: Callable[[], LoopOutbox] = loop.outbox if isinstance(loop, OwnLoop) else lambda: loop
+        """Returns the outbox of the loop."""
         self._post = post
         """Has an action run in the Trio thread."""
         self._runs: set[HostedRun[object]] = set()
         """What runs in the loop, or has been cancelled and has not ended."""
+
+    @property
+    def is_own_and_here(self) -> bool:
+        """Whether the loop is in a thread that was started for it, and the caller is in that thread."""
+        return self._own is not None and self._own.is_here
+
+    def close(self) -> None:
+        """End the loop and its thread, if it has one of its own."""
+        if self._own is not None:
+            self._own.close()
 
     def install(self) -> None:
         """Make this the host loop of the Trio run of the caller."""

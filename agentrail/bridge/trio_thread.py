@@ -21,7 +21,7 @@ import trio
 from agentrail.app.shutdown_time import last_of
 from agentrail.bridge.calls import BridgeCall
 from agentrail.bridge.host_loop import HostLoop
-from agentrail.bridge.own_loop import OwnLoop
+from agentrail.bridge.lock_sharing import LockSharing
 from agentrail.bridge.waiters import Action, AnyWaiter, LoopOutbox, LoopWaiter, ThreadWaiter
 from agentrail.errors import BridgeClosed, BridgeForked, LoopGone, SupervisorStuck, WouldDeadlock, WrongType
 from agentrail.nurseries import open_shielded_nursery
@@ -78,10 +78,10 @@ class TrioThread(Generic[T]):
         """Who waits for the start or the end."""
         self._outboxes: dict[int, LoopOutbox] = {}
         """The outbox of each loop that has called, by its identity."""
+        self._home: LoopOutbox | None = None
+        """The outbox of the loop that opened it; `None` if none did."""
         self.host: HostLoop | None = None
         """The loop in which marked code runs; `None` if there is none."""
-        self.own_loop: OwnLoop | None = None
-        """That loop, if it is in a thread that was started for it; it ends with this thread."""
         self.on_failure: Action | None = None
         """Called in the Trio thread if it ends while nobody wants it to be left."""
 
@@ -100,7 +100,7 @@ class TrioThread(Generic[T]):
         """Body of the thread."""
         error: BaseException | None = None
         try:
-            trio.run(self._main)
+            trio.run(self._main, instruments=[LockSharing(self._home)])
         except BaseException as raised:  # noqa: BLE001, ASYNC103 - whoever leaves it gets the error
             error = raised
         self._end(error)
@@ -234,9 +234,10 @@ class TrioThread(Generic[T]):
 
     async def open(self) -> T:
         """Start the thread, and return what is open in it."""
-        outbox = self._outboxes[id(asyncio.get_running_loop())] = LoopOutbox(self.outbox().loop, self._lose_loop)
+        outbox = self._home = LoopOutbox(self.outbox().loop, self._lose_loop)
+        self._outboxes[id(outbox.loop)] = outbox
         if self.host is None:
-            self.host = HostLoop(lambda: outbox, self.post)
+            self.host = HostLoop(outbox, self.post)
         waiter = LoopWaiter(outbox)
         self._start(waiter)
         cancellation = await waiter.until(self._has_started, self.leave_soon)
@@ -328,7 +329,7 @@ class TrioThread(Generic[T]):
         """Raise `WouldDeadlock` if called in the thread that has to answer."""
         if threading.current_thread() is self._thread:
             raise WouldDeadlock("the Trio thread of its supervisor", ON_TRIO)
-        if self.own_loop is not None and self.own_loop.is_here:
+        if self.host is not None and self.host.is_own_and_here:
             raise WouldDeadlock("the loop that runs the marked code of its supervisor", ON_THE_LOOP)
 
     # Start and end
@@ -355,8 +356,8 @@ class TrioThread(Generic[T]):
         """Wait for the end of the thread, which has nothing more to do, and of its loop."""
         if self._is_joinable:
             self._thread.join()
-        if self.own_loop is not None:
-            self.own_loop.close()
+        if self.host is not None:
+            self.host.close()
 
     def _raise_error(self) -> None:
         """Raise what opening, running or leaving it raised; each error once."""

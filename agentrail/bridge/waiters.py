@@ -7,6 +7,7 @@ cancellation and an answer cross.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,6 +21,9 @@ Action: TypeAlias = Callable[[], None]
 
 Post: TypeAlias = Callable[[Action], None]
 """Has an action run in the thread of a loop."""
+
+KERNEL: Final = "ipykernel"
+"""The module of a notebook's kernel. The loop of its cells hears an interrupt when it wakes next, whatever wakes it."""
 
 PULSE: Final = 0.1
 """Seconds after which a thread that blocks, or the loop of a notebook's kernel, is woken to hear an interrupt."""
@@ -88,11 +92,20 @@ class LoopWaiter:
 
     async def wait(self) -> None:
         """Wait for the next `notify`; the caller has just seen that there is nothing yet."""
-        self._future = self._outbox.loop.create_future()
+        loop = self._outbox.loop
+        self._future = loop.create_future()
+        pulse = loop.call_later(PULSE, self._beat) if KERNEL in sys.modules else None
         try:
             await self._future
         finally:
             self._future = None
+            if pulse is not None:
+                pulse.cancel()
+
+    def _beat(self) -> None:
+        """Be called again later: the loop wakes for it, and so hears an interrupt of the kernel, also a later one."""
+        if self._future is not None:
+            self._outbox.loop.call_later(PULSE, self._beat)
 
     async def until(self, is_over: Callable[[], bool], cancel: Action) -> asyncio.CancelledError | None:
         """Wait until *is_over*; a cancellation calls *cancel*, and the wait goes on. Return the first cancellation.

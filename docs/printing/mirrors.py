@@ -37,6 +37,16 @@ UNDONE: Final = ("spawn", "fork")
 ADOPTED: Final = {"spec": "adopted(spec)", "*tools": "*map(adopted_tool, tools)", "service": "adopted_service(service)"}
 """Arguments that may hold code of the caller's loop, and what is passed on in their place."""
 
+RICH_DISPLAY: Final = (
+    "    def _repr_html_(self) -> str:",
+    "        return session_html(self._handle)",
+    "",
+    "    def _repr_markdown_(self) -> str:",
+    "        return session_markdown(self._handle)",
+    "",
+)
+"""The methods by which a notebook shows a session."""
+
 AFTER: Final = "\n\n"
 """The lines that the formatter wants between code and the comment that ends it."""
 
@@ -80,6 +90,8 @@ def _class(source: Source, module: str, name: str, flavour: Flavour) -> str:
         f"        return repr(self.{target})",
         "",
     ]
+    if name == "SessionHandle":
+        lines += RICH_DISPLAY
     overloaded: set[str] = set()
     for function in source.function_nodes(module, name):
         lines += [*_method(function, target, flavour, overloaded), ""]
@@ -179,6 +191,7 @@ def _imports(flavour: Flavour) -> Iterator[str]:
     """Yield the imports that a running program needs."""
     yield from ("from functools import partial", "from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload")
     yield "from agentrail.bridge.adopted import adopted, adopted_service, adopted_tool, stopped"
+    yield "from agentrail.bridge.rich_display import session_html, session_markdown"
     yield "from agentrail.bridge.streams import WINDOW"
     readers = "agentrail.aio.readers" if flavour == "aio" else "agentrail.sync.blocking_readers"
     yield f"from {readers} import {', '.join(MIRRORED)}"

@@ -1,0 +1,123 @@
+"""Notebooks: one supervisor lives across cells, sessions are shown, and an interrupt ends a cell."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import cast
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+from agentrail import SessionSpec, sync
+from agentrail.testing import ScriptedModel, say
+from agentrail.testing.scripted import call
+from tests.patience import PATIENCE
+
+OPENING = """
+from agentrail import SessionSpec, aio, sync
+from agentrail.testing import ScriptedModel, say, stall
+supervisor = sync.open_supervisor()
+session = supervisor.spawn(SessionSpec(model=ScriptedModel(["hello <b>", stall()], repeat_last=True)), "talk")
+"""
+
+
+def run(*cells: str, interrupt: bool = False) -> Iterator[nbformat.NotebookNode]:
+    """Run the cells in a kernel, and yield each with its outputs; interrupt the last one, once it says `now`."""
+    new_cell = cast("Callable[..., nbformat.NotebookNode]", nbformat.v4.new_code_cell)
+    new_notebook = cast("Callable[..., nbformat.NotebookNode]", nbformat.v4.new_notebook)
+    notebook = new_notebook(cells=list(map(new_cell, cells)))
+    client = NotebookClient(notebook, timeout=PATIENCE, kernel_name="python3", interrupt_on_timeout=False)
+    said = threading.Event()
+
+    def hear(cell_index: int, **_: object) -> None:
+        if cell_index == len(cells) - 1:
+            said.set()
+
+    client.on_cell_execute = hear
+    with client.setup_kernel():
+        thread = threading.Thread(target=_interrupt, args=(client, said))
+        if interrupt:
+            thread.start()
+        for index, cell in enumerate(notebook.cells):
+            yield client.execute_cell(cell, index)
+        if interrupt:
+            thread.join()
+
+
+def _interrupt(client: NotebookClient, said: threading.Event) -> None:
+    said.wait(PATIENCE)
+    threading.Event().wait(1.0)  # the kernel begins with the cell by then; sooner, there would be nothing to end
+    os.kill(cast("int", attrgetter("provisioner.pid")(client.km)), signal.SIGINT)
+
+
+def text_of(cell: nbformat.NotebookNode) -> str:
+    return "".join(output.get("text", "") for output in cell.outputs)
+
+
+@pytest.mark.long
+def test_sessions_live_across_cells_and_are_shown() -> None:
+    cells = list(run(OPENING, 'print(session.ask("hi").text)', "session", "supervisor.close()\nprint('closed')"))
+    assert text_of(cells[1]) == "hello <b>\n"
+    (shown,) = cells[2].outputs
+    assert "hello &lt;b&gt;" in shown["data"]["text/html"]
+    assert "> hello <b>" in shown["data"]["text/markdown"]
+    assert text_of(cells[3]) == "closed\n"
+
+
+BLOCKING = """
+try:
+    session.ask("hi")
+    session.ask("and now")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+AWAITING = """
+aio_supervisor = await aio.open_supervisor()
+talk = await aio_supervisor.spawn(SessionSpec(model=ScriptedModel([stall()], repeat_last=True)))
+await talk.ask("hi")
+"""
+
+
+@pytest.mark.long
+def test_an_interrupt_ends_a_cell_that_blocks() -> None:
+    assert text_of(list(run(OPENING, BLOCKING, interrupt=True))[1]) == "interrupted\n"
+
+
+@pytest.mark.long
+def test_an_interrupt_ends_a_cell_that_awaits() -> None:
+    with pytest.raises(CellExecutionError, match=r"KeyboardInterrupt|CancelledError"):
+        list(run(OPENING, AWAITING, interrupt=True))
+
+
+def test_a_session_is_shown_with_its_texts_escaped_and_cut() -> None:
+    def lookup() -> str:
+        """Look it up."""
+        return "x" * 5000
+
+    model = ScriptedModel([say(calls=[call("lookup")]), "<script>", *["again"] * 20])
+    with sync.open_supervisor() as supervisor:
+        session = supervisor.spawn(SessionSpec(model=model, tools=[lookup]), "talk")
+        session.ask("<i>hi</i>")
+        html, markdown = shown(session, "_repr_html_"), shown(session, "_repr_markdown_")
+        assert "<script>" not in html
+        assert "<i>" not in html
+        assert "→ lookup" in html
+        assert "x" * 2000 + "…" in html
+        assert "x" * 2001 not in html
+        assert "\n> <script>" in markdown
+        assert "session `talk`" in markdown
+        for _ in range(10):
+            session.ask("more")
+        assert "… 4 messages before" in shown(session, "_repr_html_")
+
+
+def shown(session: sync.SessionHandle, name: str) -> str:
+    """Return what a notebook shows, which looks the method up by its name."""
+    return cast("str", getattr(session, name)())
