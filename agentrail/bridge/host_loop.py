@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from contextvars import Context, copy_context
-from typing import Final, Generic, TypeVar, cast
+from functools import partial
+from typing import Final, Generic, Protocol, TypeVar, cast
 
 import trio
 
@@ -16,8 +18,21 @@ from agentrail.errors import LoopGone, NoHostLoop, ToolError
 from agentrail.reprs import in_brackets
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 log = logging.getLogger("agentrail.bridge")
+
+PATIENCE: Final = 10.0
+"""Seconds that a caller waits for a function that takes no time, before it takes Trio for stuck."""
+
+
+class CallTrio(Protocol):
+    """Interface: runs an async function on Trio, for a task of an asyncio loop."""
+
+    async def __call__(self, work: Callable[[], Awaitable[R]]) -> R:
+        """Return what *work* returns."""
+        ...
+
 
 _HOST_LOOP: Final[trio.lowlevel.RunVar[HostLoop]] = trio.lowlevel.RunVar("agentrail-host-loop")
 
@@ -125,9 +140,11 @@ class HostedRun(Generic[T]):
 class HostLoop:
     """Runs marked code in the loop of the program, and waits for it on Trio."""
 
-    __slots__ = ("_outbox", "_own", "_post", "_runs")
+    __slots__ = ("_outbox", "_own", "_post", "_runs", "call")
 
-    def __init__(self, loop: LoopOutbox | OwnLoop, post: Post) -> None:
+    def __init__(self, loop: LoopOutbox | OwnLoop, post: Post, call: CallTrio) -> None:
+        self.call: Final = call
+        """Runs an async function on Trio, for a caller in the loop."""
         self._own = loop if isinstance(loop, OwnLoop) else None
         """The loop, if it is in a thread that is started for it and ends with the supervisor; else `None`."""
         self._outbox: Callable[[], LoopOutbox] = loop.outbox if isinstance(loop, OwnLoop) else lambda: loop
@@ -154,6 +171,16 @@ class HostLoop:
     def post(self, action: Action) -> None:
         """Have *action* run in the Trio thread; no-op if that has ended."""
         self._post(action)
+
+    def put(self, action: Action) -> None:
+        """Have *action* run in the loop."""
+        self._outbox().put(action)
+
+    def call_now(self, work: Callable[[], T]) -> T:
+        """Run *work*, which takes no time, in the Trio thread; block until it has returned. Trio never waits for us."""
+        outcome: Future[T] = Future()
+        self._post(partial(_settle, work, outcome))
+        return outcome.result(PATIENCE)
 
     async def run(self, start: Callable[[], Awaitable[T]], name: str) -> T:
         """Run *start* in a task of the loop, with the context variables of the caller, and return its result.
@@ -189,6 +216,14 @@ class HostLoop:
         for run in tuple(self._runs):
             log.warning("%s ignores its cancellation and is left behind in its asyncio loop", run.name)
             run.patience.cancel()
+
+
+def _settle(work: Callable[[], T], outcome: Future[T]) -> None:
+    """Run *work*, and keep how it ended in *outcome*."""
+    try:
+        outcome.set_result(work())
+    except Exception as error:  # noqa: BLE001 - the caller gets it
+        outcome.set_exception(error)
 
 
 def host_loop(what: str) -> HostLoop:

@@ -237,7 +237,7 @@ class TrioThread(Generic[T]):
         outbox = self._home = LoopOutbox(self.outbox().loop, self._lose_loop)
         self._outboxes[id(outbox.loop)] = outbox
         if self.host is None:
-            self.host = HostLoop(outbox, self.post)
+            self.host = HostLoop(outbox, self.post, self.call)
         waiter = LoopWaiter(outbox)
         self._start(waiter)
         cancellation = await waiter.until(self._has_started, self.leave_soon)

@@ -73,7 +73,7 @@ class RootSupervisor(Supervisor):
 def opened(opening: AbstractAsyncContextManager[TrioSupervisor], stop_within: float | None) -> RootSupervisor:
     """Open the supervisor in a Trio thread; code that is marked for asyncio gets a loop in another thread."""
     thread = cast("TrioThread[object]", TrioThread(opening, stop_within))
-    thread.host = HostLoop(OwnLoop(), thread.post)
+    thread.host = HostLoop(OwnLoop(), thread.post, thread.call)
     supervisor = RootSupervisor(thread, cast("TrioSupervisor", thread.open_blocking()))
     atexit.register(thread.close_blocking)
     return supervisor

@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from tempfile import TemporaryDirectory
 
 import pytest
 import trio
@@ -16,12 +17,14 @@ import trio.lowlevel
 
 from agentrail import Ask, Context, Plugin, ReplacePrompt, SessionSpec, aio, tool
 from agentrail import open_supervisor as open_trio_supervisor
-from agentrail.errors import BadTool, NoHostLoop, ToolError
+from agentrail.errors import BadTool, FileMissing, NoHostLoop, ToolError
 from agentrail.events import MessageDelta, ToolExecutionEnd, ToolExecutionUpdate
 from agentrail.hooks.actions import CallService
 from agentrail.hooks.hook_types import BeforePrompt
 from agentrail.ports.model import EmitChunk
+from agentrail.ports.sandbox import Command
 from agentrail.ports.tool import Checkable
+from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, say
 from agentrail.testing.scripted import call
 from agentrail.tools import Ok, ToolContext, make_spec, ok
@@ -261,6 +264,41 @@ def test_a_tool_sees_the_context_of_the_spawn() -> None:
             assert (await result_of(session)).text == "of the spawn"
 
     plain(main)
+
+
+def test_the_parts_of_a_context_can_be_used_in_the_loop() -> None:
+    pieces: list[bytes] = []
+
+    @aio.tool
+    async def use(ctx: ToolContext) -> str:
+        """Use everything."""
+        assert ctx.sandbox is not None
+        assert ctx.jobs is not None
+        assert ctx.threads is not None
+        assert ctx.past is not None
+        await ctx.sandbox.write("a.txt", b"written")
+        with pytest.raises(FileMissing):
+            await ctx.sandbox.read("b.txt")
+        execution = await ctx.sandbox.execute(Command("echo hello; cat a.txt"), pieces.append)
+        assert execution.stdout.text == "hello\nwritten"
+        job = ctx.jobs.start("sleep 60", ctx.sandbox.prepare(Command("sleep 60")))
+        assert ctx.jobs.find(job.job_id) is not None
+        assert [(each.command, each.has_ended) for each in ctx.jobs.all()] == [("sleep 60", False)]
+        job.process.kill()
+        await job.kill()
+        assert job.has_ended
+        assert len(await ctx.past.messages(0, 10)) == 2
+        return await ctx.threads.run(lambda: threading.current_thread().name)
+
+    async def main() -> None:
+        async with aio.open_supervisor() as supervisor:
+            spec = SessionSpec(model=calling("use"), tools=[use], sandbox=LocalSandbox(folder))
+            ended = await result_of(await supervisor.spawn(spec))
+            assert (ended.text, ended.is_error) == ("use", False)
+
+    with TemporaryDirectory() as folder:
+        plain(main)
+    assert b"".join(pieces) == b"hello\nwritten"
 
 
 def test_services_and_models_are_marked_too() -> None:
