@@ -96,7 +96,10 @@ class SessionHandle:
     def ask(self, text: PromptContent, *, returns: Mapping[str, Json], command: str | None = None) -> JsonObject: ...
 
     def ask(self, text: PromptContent, *, returns: object = None, command: str | None = None) -> object:
-        """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object."""
+        """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object.
+
+        Raise `AsksItself` if the caller is a tool or service of this session, whose turn would wait for itself.
+        """
         return self._thread.call_blocking(
             partial(cast("Callable[..., Awaitable[object]]", self._handle.ask), text, returns=returns, command=command)
         )
