@@ -125,23 +125,23 @@ class SessionHandle:
 
     def status(self) -> Status:
         """Return what the session is doing, as of its last journaled step."""
-        return self._handle.status()
+        return self._thread.look(self._handle.status)
 
     def messages(self) -> tuple[Message, ...]:
         """Return the conversation, as of the last journaled step."""
-        return self._handle.messages()
+        return self._thread.look(self._handle.messages)
 
     def inspect(self) -> State:
         """Return the whole state as data; raise `SessionAsleep` while it hibernates, or `SessionForgotten`."""
-        return self._handle.inspect()
+        return self._thread.look(self._handle.inspect)
 
     def queued(self) -> tuple[Prompt, ...]:
         """Return the queued prompts."""
-        return self._handle.queued()
+        return self._thread.look(self._handle.queued)
 
     def tasks(self) -> tuple[Task, ...]:
         """Return the session's running sub-agents, and the last ones in the background that have ended."""
-        return self._handle.tasks()
+        return self._thread.look(self._handle.tasks)
 
     async def task_result(self, child: str) -> Ok | Err:
         """Wait for the answer of a sub-agent and return it."""
@@ -542,30 +542,30 @@ class Supervisor:
 
     def session(self, id: str) -> SessionHandle:
         """Return the handle of the session *id*, anywhere in the tree of supervisors; quarantined sessions included."""
-        return SessionHandle(self._thread, self._supervisor.session(id))
+        return SessionHandle(self._thread, self._thread.look(partial(self._supervisor.session, id)))
 
     def sessions(self) -> tuple[SessionHandle, ...]:
         """Return the handles of all sessions of the tree, in the order they were started."""
-        return tuple(SessionHandle(self._thread, handle) for handle in self._supervisor.sessions())
+        return tuple(SessionHandle(self._thread, handle) for handle in self._thread.look(self._supervisor.sessions))
 
     def tree(self) -> ChildView:
         """Return a view of this supervisor and all its descendants: their states, restarts and mailboxes."""
-        return self._supervisor.tree()
+        return self._thread.look(self._supervisor.tree)
 
     def approvals(self) -> Mapping[str, tuple[HeldCall, ...]]:
         """Return what waits for a person in the sessions of the tree; with a session is what its sub-agents ask."""
-        return self._supervisor.approvals()
+        return self._thread.look(self._supervisor.approvals)
 
     def figures(self, tenants: int = 200) -> Figures:
         """Return what all sessions do and have used, by tenant; counting begins with the first call.
 
         *tenants* are counted by name, those that come first; the others are counted together.
         """
-        return self._supervisor.figures(tenants)
+        return self._thread.look(partial(self._supervisor.figures, tenants))
 
     def crashes(self) -> tuple[CrashReport, ...]:
         """Return the reports of the last crashes in the whole tree, the oldest first."""
-        return self._supervisor.crashes()
+        return self._thread.look(self._supervisor.crashes)
 
 
 # [[[end]]]

@@ -9,19 +9,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextvars import Context
 from functools import partial
-from typing import Final, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 import trio
 
 from agentrail.bridge.waiters import AnyWaiter
 from agentrail.errors import BridgeClosed
 from agentrail.reprs import in_brackets
+from agentrail.runtime.shared.own_turn import FROM_OUTSIDE
 from agentrail.runtime.shared.untrusted_calls import split
 
 T = TypeVar("T")
-
-NAME: Final = "agentrail call"
-"""Name of the Trio task of a call."""
 
 
 class BridgeCall(Generic[T]):
@@ -67,7 +65,7 @@ class BridgeCall(Generic[T]):
         if nursery is None or self._scope.cancel_called:
             self._end(BridgeClosed())
         else:
-            self._context.run(partial(nursery.start_soon, self._run, name=NAME))
+            self._context.run(partial(nursery.start_soon, self._run, name=FROM_OUTSIDE))
 
     def cancel(self) -> None:
         """Cancel the work. Runs in the Trio thread."""

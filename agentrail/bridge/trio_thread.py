@@ -35,6 +35,12 @@ log = logging.getLogger("agentrail.bridge")
 NAME: Final = "agentrail"
 """Name of the thread."""
 
+LOOKS: Final = 100
+"""How often something is read again that changes while it is read."""
+
+CHANGED: Final = "during iteration"
+"""What Python says of a dictionary, set or deque to which another thread has added something."""
+
 ON_TRIO: Final = "run what calls it in a thread: a tool that is a plain `def` has one"
 ON_THE_LOOP: Final = "call it by `asyncio.to_thread`, or make the tool a plain `def`"
 
@@ -172,6 +178,19 @@ class TrioThread(Generic[T]):
             self.host.lose()
 
     # From any thread
+
+    def look(self, read: Callable[[], R]) -> R:
+        """Return what *read* reads of what is open, without a hop: once more if something was added meanwhile.
+
+        What sessions show is in values that never change, but they are looked up in dictionaries that do.
+        """
+        for _ in range(LOOKS):
+            try:
+                return read()
+            except RuntimeError as error:
+                if CHANGED not in str(error):
+                    raise
+        return read()
 
     def post(self, action: Action) -> None:
         """Have *action* run in the Trio thread; no-op if that has ended."""

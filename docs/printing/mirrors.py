@@ -34,6 +34,9 @@ WRAPPED: Final = {
 UNDONE: Final = ("spawn", "fork")
 """Methods whose session is stopped if nobody gets its handle."""
 
+MADE_HERE: Final = ("by", "subscribe", "monitor", "trace")
+"""Methods that are not async and read nothing that changes on Trio meanwhile."""
+
 ADOPTED: Final = {"spec": "adopted(spec)", "*tools": "*map(adopted_tool, tools)", "service": "adopted_service(service)"}
 """Arguments that may hold code of the caller's loop, and what is passed on in their place."""
 
@@ -119,10 +122,11 @@ def _method(node: _Function, target: str, flavour: Flavour, overloaded: set[str]
     if node.name in overloaded:  # no single one of its signatures takes what they take together
         call = f'cast("Callable[..., Awaitable[object]]", {call})'
     arguments = ", ".join(_passed(node))
-    if not is_async:
-        yield f"        return {_wrapped(returns, f'{call}({arguments})')}"
-        return
     work = f"partial({call}, {arguments})" if arguments else call
+    if not is_async:
+        read = f"{call}({arguments})" if node.name in MADE_HERE else f"self._thread.look({work})"
+        yield f"        return {_wrapped(returns, read)}"
+        return
     undo = ", stopped" if node.name in UNDONE else ""
     answer = (
         f"self._thread.call_blocking({work}{undo})" if flavour == "sync" else f"await self._thread.call({work}{undo})"

@@ -8,6 +8,7 @@ import threading
 import traceback
 from functools import partial
 
+import anyio
 import pytest
 import trio
 
@@ -15,6 +16,7 @@ from agentrail import SessionSpec, aio
 from agentrail import open_supervisor as open_trio_supervisor
 from agentrail.errors import (
     AgentrailError,
+    AsksItself,
     BadSpec,
     BridgeClosed,
     NotInItsRun,
@@ -26,7 +28,7 @@ from agentrail.errors import (
     UnknownSession,
     WrongType,
 )
-from agentrail.testing import ScriptedModel, stall
+from agentrail.testing import ScriptedModel, call, say, stall
 from tests.bridge.loops import Run, bare_thread, on_each_loop, on_trio, plain, until
 
 ANSWERS = SessionSpec(model=ScriptedModel(["hello"], repeat_last=True))
@@ -279,6 +281,90 @@ def test_no_cancellation_of_trio_leaves_the_thread() -> None:
 
             with pytest.raises(ExceptionGroup) as raised:
                 await thread.call(work)
+            assert [type(error) for error in raised.value.exceptions] == [ValueError]
+
+    plain(main)
+
+
+@pytest.mark.long
+def test_what_is_looked_at_may_change_meanwhile() -> None:
+    async def main() -> None:
+        async with aio.open_supervisor() as supervisor:
+            is_over = False
+
+            async def churn(name: str) -> None:
+                for number in range(30):
+                    session = await supervisor.spawn(ANSWERS, f"{name}{number}")
+                    await session.ask("hi")
+                    await session.stop()
+
+            def look() -> int:
+                count = 0
+                while not is_over:
+                    supervisor.tree()
+                    supervisor.approvals()
+                    count += sum(session.status().turn for session in supervisor.sessions())
+                return count
+
+            looking = [asyncio.create_task(asyncio.to_thread(look)) for _ in range(2)]
+            await asyncio.gather(*map(churn, "abcd"))
+            is_over = True
+            await asyncio.gather(*looking)
+
+    plain(main)
+
+
+def test_a_loop_that_is_blocked_holds_up_no_session() -> None:
+    async def main() -> None:
+        async with aio.open_supervisor() as supervisor:
+            session = await supervisor.spawn(ANSWERS)
+            await session.prompt("hi")
+            while not session.messages()[1:]:  # without giving anything up to the loop
+                threading.Event().wait(0.001)
+
+    plain(main)
+
+
+def test_a_tool_that_asks_its_own_session_is_told() -> None:
+    async def main() -> None:
+        async with aio.open_supervisor() as supervisor:
+            sessions: list[aio.SessionHandle] = []
+
+            @aio.tool
+            async def ask() -> str:
+                """Ask."""
+                with pytest.raises(AsksItself):
+                    await sessions[0].ask("hi")
+                later.append(asyncio.create_task(ask_later()))
+                return "refused"
+
+            async def ask_later() -> str | None:
+                await until(lambda: len(sessions[0].messages()) == 4)
+                return (await sessions[0].ask("and now")).text
+
+            later: list[asyncio.Task[str | None]] = []
+            model = ScriptedModel([say(calls=[call("ask")]), "finished", "later"])
+            sessions.append(await supervisor.spawn(SessionSpec(model=model, tools=[ask])))
+            assert (await sessions[0].ask("go")).text == "finished"
+            assert "refused" in str(sessions[0].messages()[2])
+            assert await later[0] == "later"  # the tool is over, though the task has its context
+
+    plain(main)
+
+
+def test_cancel_scopes_and_task_groups_of_anyio_work_on_asyncio() -> None:
+    async def main() -> None:
+        async with aio.open_supervisor() as supervisor:
+            session, other = await supervisor.spawn(STALLS), await supervisor.spawn(ANSWERS)
+            with anyio.move_on_after(0.01) as scope:
+                await session.ask("hi")
+            assert scope.cancelled_caught
+            with pytest.raises(ExceptionGroup) as raised:  # noqa: PT012 - it comes out of the group
+                async with anyio.create_task_group() as group:
+                    group.start_soon(session.ask, "hi")
+                    assert (await other.ask("hi")).text == "hello"
+                    await until(lambda: session.status().queued)
+                    raise ValueError("mine")
             assert [type(error) for error in raised.value.exceptions] == [ValueError]
 
     plain(main)

@@ -2,7 +2,7 @@
 
 The note is a context variable. Tasks and threads that a tool starts inherit it, those that outlive the tool too. So a
 caller belongs to the tool only if its task is the tool's, or is below it in the tree of tasks, or if it calls from a
-thread, for which Trio starts a task without a parent.
+thread, for which Trio starts a task without a parent, or from a loop of asyncio.
 """
 
 from __future__ import annotations
@@ -10,22 +10,30 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final, NamedTuple
+from typing import Final
 
 import trio
 
 from agentrail.errors import AsksItself
 
+FROM_OUTSIDE: Final = "agentrail call"
+"""Name of a task that carries out a call from another loop. Where in that loop its caller is, Trio does not know."""
 
-class _TurnWork(NamedTuple):
+
+class _TurnWork:
     """A tool or service that runs, and for which a session waits."""
 
-    session_id: str
-    """Id of the session."""
-    name: str
-    """Name of the tool or service."""
-    task: trio.lowlevel.Task
-    """The task in which it runs."""
+    __slots__ = ("is_over", "name", "session_id", "task")
+
+    def __init__(self, session_id: str, name: str, task: trio.lowlevel.Task) -> None:
+        self.session_id = session_id
+        """Id of the session."""
+        self.name = name
+        """Name of the tool or service."""
+        self.task = task
+        """The task in which it runs."""
+        self.is_over = False
+        """Whether it has ended; tasks of another loop that it started may go on, with its note."""
 
 
 _WORK: Final[ContextVar[_TurnWork | None]] = ContextVar("agentrail_turn_work", default=None)
@@ -34,26 +42,28 @@ _WORK: Final[ContextVar[_TurnWork | None]] = ContextVar("agentrail_turn_work", d
 @contextmanager
 def noted(session_id: str, name: str) -> Generator[None]:
     """Within this block, the current task runs the tool or service *name*, for which the session waits."""
-    token = _WORK.set(_TurnWork(session_id, name, trio.lowlevel.current_task()))
+    work = _TurnWork(session_id, name, trio.lowlevel.current_task())
+    token = _WORK.set(work)
     try:
         yield
     finally:
+        work.is_over = True
         _WORK.reset(token)  # the task has its context, so the note would be a reference cycle
 
 
 def refuse_own_turn(session_id: str) -> None:
     """Raise `AsksItself` if the caller is a tool or service for which the open turn of this session waits."""
     work = _WORK.get()
-    if work is not None and work.session_id == session_id and _is_part_of(work.task):
+    if work is not None and work.session_id == session_id and not work.is_over and _is_part_of(work.task):
         raise AsksItself(work.name, session_id)
 
 
 def _is_part_of(owner: trio.lowlevel.Task) -> bool:
-    """Whether the current task is *owner*, or is below it, or was started by Trio for a thread."""
+    """Whether the current task is *owner*, or is below it, or was started for a thread or another loop."""
     task: trio.lowlevel.Task = trio.lowlevel.current_task()
     root = trio.lowlevel.current_root_task()
     parent = _parent(task)
-    if parent is root:
+    if parent is root or task.name == FROM_OUTSIDE:
         return True
     while parent is not None and task is not owner:
         task, parent = parent, _parent(parent)
