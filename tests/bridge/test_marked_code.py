@@ -301,13 +301,14 @@ def test_the_parts_of_a_context_can_be_used_in_the_loop() -> None:
     assert b"".join(pieces) == b"hello\nwritten"
 
 
+class AsksTheService(Plugin):
+    """Asks a service before each prompt."""
+
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Ask | ReplacePrompt:
+        return Ask(CallService("lookup", "key")) if hook.answer is None else ReplacePrompt(f"{hook.answer}")
+
+
 def test_services_and_models_are_marked_too() -> None:
-    class Asking(Plugin):
-        """Asks a service before each prompt."""
-
-        def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Ask | ReplacePrompt:
-            return Ask(CallService("lookup", "key")) if hook.answer is None else ReplacePrompt(f"{hook.answer}")
-
     async def lookup(payload: Json) -> Json:
         await asyncio.sleep(0)
         return f"{payload} in {threading.current_thread().name}"
@@ -325,7 +326,7 @@ def test_services_and_models_are_marked_too() -> None:
         async with aio.open_supervisor() as supervisor:
             services = {"lookup": aio.service(lookup)}
             session = await supervisor.spawn(
-                SessionSpec(model=aio.model(Slow()), services=services, plugins=[Asking()])
+                SessionSpec(model=aio.model(Slow()), services=services, plugins=[AsksTheService()])
             )
             async with session.subscribe(types=[MessageDelta]) as events:
                 assert (await session.ask("hi")).text == "on asyncio"
@@ -437,12 +438,28 @@ def test_the_kind_of_a_function_is_told_where_its_code_names_it(
     plain(main)
 
 
+UNSEEN = """
+async def fetch() -> str:
+    'Fetch it.'
+    await run()
+    return ""
+
+async def lookup(payload: object) -> object:
+    return await run()
+"""
+
+
 def test_code_that_awaits_asyncio_unseen_is_told_how_to_mark_itself() -> None:
-    namespace: dict[str, object] = {"run": lambda: asyncio.sleep(0.01)}
-    exec('async def fetch() -> str:\n    """Fetch it."""\n    await run()\n    return ""', namespace)  # noqa: S102
+    unseen: dict[str, Callable[..., Coroutine[object, object, Json]]] = {"run": lambda: asyncio.sleep(0.01)}
+    exec(UNSEEN, dict[str, object](unseen), unseen)  # noqa: S102 - so that the code names no module
 
     async def main() -> None:
-        async with session_with([namespace["fetch"]], "fetch") as session:
+        async with session_with([unseen["fetch"]], "fetch") as session:
             assert "`fetch` awaits asyncio on Trio; decorate it by `@aio.tool`" in (await result_of(session)).text
+        async with aio.open_supervisor() as supervisor:
+            services = {"lookup": unseen["lookup"]}
+            session = await supervisor.spawn(SessionSpec(model="demo", services=services, plugins=[AsksTheService()]))
+            await session.ask("hi")
+            assert "`lookup` awaits asyncio on Trio; decorate it by `aio.service`" in str(session.messages()[0])
 
     plain(main)

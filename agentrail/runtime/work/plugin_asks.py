@@ -30,7 +30,7 @@ from agentrail.ports.tool import Service, Tool, ToolContext, ToolResources
 from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.own_turn import noted
 from agentrail.runtime.shared.task_pool import Work
-from agentrail.runtime.shared.untrusted_calls import traced
+from agentrail.runtime.shared.untrusted_calls import crash_text, traced
 from agentrail.runtime.work.model_stream import UsageMeter
 from agentrail.runtime.work.plugin_files import find_files, replace_file
 from agentrail.runtime.work.tool_call import execute
@@ -75,12 +75,14 @@ InSandbox: TypeAlias = RunTool | ReadFile | WriteFile | FindFiles
 class RunningAsk(Work):
     """A plugin's ask that is being carried out; exactly one answer, with the usage, is posted when it ends."""
 
-    __slots__ = ("_answer", "_post", "_used", "ask_id")
+    __slots__ = ("_answer", "_post", "_service", "_used", "ask_id")
 
     def __init__(self, ask_id: str, post: Callable[[RunningAsk, AnyInput], None]) -> None:
         super().__init__()
         self.ask_id = ask_id
         self._post = post
+        self._service = ""
+        """Name of the service that is called; empty if the request is another one."""
         self._answer: AskAnswer = _CANCELLED
         self._used: Callable[[], Usage] = _nothing
 
@@ -93,6 +95,7 @@ class RunningAsk(Work):
         reach("ASK_SPAWNED")
         if self.cancelled:  # as in `run`
             return
+        self._service = request.name
         service = services.get(request.name)
         if service is None:
             names = ", ".join(sorted(services)) or "none"
@@ -143,7 +146,8 @@ class RunningAsk(Work):
     def raised(self, error: BaseException) -> None:
         """Answer that the request has failed."""
         log.warning("ask %s failed: %s", self.ask_id, traced(error))
-        self._answer = Failed(described(error))
+        text = crash_text(error, self._service, "aio.service") if self._service else described(error)
+        self._answer = Failed(text)
 
     def over(self) -> None:
         """Post the answer, with the usage."""
