@@ -8,8 +8,8 @@ from agentrail import mcp as mcp
 from agentrail import models as models
 from agentrail import plugins as plugins
 from agentrail import sandboxes as sandboxes
-from agentrail import telemetry as telemetry
 from agentrail import sync as sync
+from agentrail import telemetry as telemetry
 from agentrail import testing as testing
 from agentrail import tools as tools
 from agentrail.api.protocols import AnySession as AnySession

@@ -32,8 +32,8 @@ PACKAGES: Final = (
     "agentrail.models",
     "agentrail.plugins",
     "agentrail.sandboxes",
-    "agentrail.telemetry",
     "agentrail.sync",
+    "agentrail.telemetry",
     "agentrail.testing",
     "agentrail.tools",
 )

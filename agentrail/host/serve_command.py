@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, NoReturn, cast
 
 import trio
 from attrs import frozen
@@ -41,13 +41,27 @@ KINDS: Final = (Host, Profile, SessionSpec)
 """What a file may have, in the order in which it is looked for."""
 
 MANY: Final = {
-    "--name": "a name under which clients reach the host, besides the address, such as `agents.example.com`",
-    "--origin": "the origin of pages of another site that may use the host, such as `https://example.com`",
-    "--proxy": "the address or network of a proxy in front of the host, or `unix`: it says who the client is",
+    "--name": "a name of the host, such as `agents.example.com`",
+    "--origin": "another site whose pages use it: `https://example.com`",
+    "--proxy": "a proxy in front of it: an address, network or `unix`",
 }
 """Options that may be given more than once."""
 
 KEYS: Final = "keys"
+
+DESCRIPTION: Final = """\
+Serve agents over HTTP: a Host, a Profile or a SessionSpec of a Python file, or
+a function annotated to return one; without FILE, a demo agent, offline.
+`agentrail serve keys` makes, lists and withdraws keys of users. --name,
+--origin and --proxy may be given again."""
+
+
+class ServeParser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence on standard error."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the program with *message* and exit code 2."""
+        self.exit(WRONG_USAGE, f"agentrail: {message}; `{self.prog} --help` lists the options\n")
 
 
 @frozen
@@ -152,42 +166,30 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
 
 def options_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    parser = argparse.ArgumentParser(
+    parser = ServeParser(
         prog="agentrail serve",
         usage="agentrail serve [OPTION ...] [FILE[:NAME]]",
         epilog="example: agentrail serve app.py --keys keys.txt --journal kept.db",
-        description="Serve agents over HTTP. `agentrail serve keys` makes, lists and withdraws keys of users.",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
     )
-    parser.add_argument(
-        "file",
-        nargs="?",
-        metavar="FILE[:NAME]",
-        help="a Python file with a Host, a Profile or a SessionSpec, or a "
-        "function annotated to return one (default: a demo agent, offline)",
-    )
+    parser.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
+    parser.add_argument("file", nargs="?", metavar="FILE[:NAME]", help=argparse.SUPPRESS)
     parser.add_argument("--host", default="127.0.0.1", help="the address (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=PORT, help=f"the port; 0: any (default: {PORT})")
     parser.add_argument("--unix", type=Path, metavar="PATH", help="a unix socket, in place of a port")
-    parser.add_argument("--descriptor", type=int, metavar="N", help="a socket that listens already, in place of a port")
+    parser.add_argument("--descriptor", type=int, metavar="N", help="a socket that listens, in place of a port")
     parser.add_argument("--tls", type=Path, nargs=2, metavar=("CERT", "KEY"), help="a certificate, and its key: PEM")
     parser.add_argument("--journal", type=Path, metavar="PATH", help="keep sessions in this file (default: in memory)")
     parser.add_argument("--keys", type=Path, metavar="PATH", help="a file of keys (default: a token for this machine)")
-    parser.add_argument("--log-form", choices=FORMS, default=FORMS[0], help="how lines of the log are written")
-    parser.add_argument(
-        "--fewer-collections",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="have Python's full garbage collections come less often and look at fewer objects (default: so)",
-    )
-    parser.add_argument(
-        "--otel",
-        action="store_true",
-        help="export spans and metrics by OTLP, to where the environment says (default: OTEL_EXPORTER_OTLP_ENDPOINT)",
-    )
+    parser.add_argument("--log-form", choices=FORMS, default=FORMS[0], metavar="FORM", help=" or ".join(FORMS))
+    add_collections = partial(parser.add_argument, dest="fewer_collections", default=True)
+    add_collections("--fewer-collections", action="store_true", help=argparse.SUPPRESS)
+    add_collections("--no-fewer-collections", action="store_false", help="collect garbage as often as Python does")
+    parser.add_argument("--otel", action="store_true", help="export spans and metrics by OTLP, as the environment says")
     for option, about in MANY.items():
-        parser.add_argument(
-            option, action="append", default=[], metavar=option[2:].upper(), help=f"{about}; it may be given again"
-        )
+        parser.add_argument(option, action="append", default=[], metavar=option[2:].upper(), help=about)
     return parser
 
 
@@ -248,7 +250,7 @@ def _host(profile: Profile, options: ServeOptions) -> Host:
 
 
 def _keys(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="agentrail serve keys", description="Make, list and withdraw keys of users.")
+    parser = ServeParser(prog="agentrail serve keys", description="Make, list and withdraw keys of users.")
     doing = parser.add_subparsers(dest="do", required=True, metavar="make|list|withdraw")
     make = doing.add_parser("make", help="make a key, and print it: it is nowhere else")
     listing = doing.add_parser("list", help="list the keys")
