@@ -14,6 +14,8 @@ import agentrail
 
 WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
+DEBUG: Final = "AGENTRAIL_DEBUG"
+"""The variable that has errors printed with their tracebacks; the option `--debug` sets it."""
 
 
 class Subcommand(NamedTuple):
@@ -83,6 +85,8 @@ class Main(Protocol):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command `agentrail` with *argv*, by default those of the process, and return the exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
+    if words[:1] == ["--debug"]:
+        os.environ[DEBUG], words = "1", words[1:]
     first = words[0] if words else ""
     if first == "--version":
         return _print(f"agentrail {agentrail.__version__}")
@@ -110,8 +114,9 @@ def overview() -> str:
     width = max(len(row.name) for row in SUBCOMMANDS)
     rows = "\n".join(f"  {row.name:<{width}}  {row.purpose}" for row in SUBCOMMANDS)
     return (
-        f"usage: agentrail [--version] [--help] [SUBCOMMAND] [OPTION ...]\n\n{rows}\n\n"
-        f"Without a subcommand: {SUBCOMMANDS[0].name}. `agentrail SUBCOMMAND --help` lists its options."
+        f"usage: agentrail [--version] [--help] [--debug] [SUBCOMMAND] [OPTION ...]\n\n{rows}\n\n"
+        f"Without a subcommand: {SUBCOMMANDS[0].name}. `agentrail SUBCOMMAND --help` lists its options.\n"
+        "With --debug before it, an error is printed with its traceback."
     )
 
 

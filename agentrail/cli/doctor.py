@@ -23,6 +23,7 @@ from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, find_bwrap
 from agentrail.adapters.sandboxes.confined_open import HAS_FOLDERS, NO_FOLDERS
 from agentrail.cli.config_report import config_report
+from agentrail.cli.error_text import in_own_words
 from agentrail.cli.exit_status import DONE, FAILED, exit_status
 from agentrail.cli.journal_file import open_journal
 from agentrail.cli.option_parser import OptionParser
@@ -51,8 +52,13 @@ ROOM: Final = 1024**3
 NOT_BEFORE: Final = datetime(2026, 11, 1, tzinfo=UTC)
 """A clock that shows less is wrong: this module was not there then."""
 
-EXTRAS: Final = {"cli": "rich", "mcp": "mcp", "prices": "genai_prices", "testing": "hypothesis"}
-"""A package that each extra brings."""
+EXTRAS: Final = {
+    "cli": ("rich", "lay out Markdown in the terminal"),
+    "mcp": ("mcp", "use MCP servers"),
+    "prices": ("genai_prices", "tell what models cost"),
+    "testing": ("hypothesis", "test agents, and check plugins"),
+}
+"""A package that each extra brings, and what for."""
 
 PAGE: Final = 1000
 """Sessions that are read at once."""
@@ -205,7 +211,7 @@ async def _sandbox() -> Diagnosis:
         bwrap = find_bwrap()
         await trio.to_thread.run_sync(check_bwrap, bwrap)
     except SandboxMissing as missing:
-        return Diagnosis("sandbox", NOTE, UNCONFINED, str(missing))
+        return Diagnosis("sandbox", NOTE, UNCONFINED, in_own_words(str(missing)))
     return Diagnosis("sandbox", GOOD, f"{bwrap} confines the commands of agents")
 
 
@@ -229,9 +235,9 @@ def _key_names() -> list[str]:
 
 def _extras() -> list[Diagnosis]:
     diagnoses: list[Diagnosis] = []
-    for extra, package in EXTRAS.items():
+    for extra, (package, purpose) in EXTRAS.items():
         try:
-            need_extra(extra, package, f"use `{extra}`")
+            need_extra(extra, package, purpose)
         except ExtraMissing as missing:
             diagnoses.append(Diagnosis("extra", NOTE, f"`{extra}` is not installed", str(missing)))
     return diagnoses or [Diagnosis("extra", GOOD, ", ".join(EXTRAS))]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Final
 
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.command import INTERRUPTED, WRONG_USAGE, leave_unread
+from agentrail.cli.command import DEBUG, INTERRUPTED, WRONG_USAGE, leave_unread
 from agentrail.cli.error_text import in_own_words
 from agentrail.errors import AgentrailError, UsageError
 
@@ -22,6 +24,7 @@ def exit_status(run: Callable[[], int]) -> int:
         sys.stdout.flush()
     except BadInputError as problem:
         tell(f"agentrail: {problem}")
+        tell_more(problem)
         return WRONG_USAGE
     except BrokenPipeError:  # the reader of the pipe has closed it, such as `head`
         return leave_unread()
@@ -35,7 +38,14 @@ def exit_status(run: Callable[[], int]) -> int:
 def status_of_error(error: AgentrailError | OSError) -> int:
     """Print *error* as one line on standard error, and return the exit status for it."""
     tell(f"agentrail: {in_own_words(str(error))}")
+    tell_more(error)
     return WRONG_USAGE if isinstance(error, UsageError) else FAILED
+
+
+def tell_more(error: BaseException) -> None:
+    """Print the traceback of *error* if `--debug` was given."""
+    if os.environ.get(DEBUG):
+        traceback.print_exception(error)
 
 
 def tell(text: str) -> None:

@@ -22,6 +22,7 @@ from agentrail.app.supervisor import open_supervisor
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.deciders import LineDecider, approve_all, decide_nothing, refuse_all
 from agentrail.cli.default_agent import DEMO, MODES, STOP_WITHIN, spec_for
+from agentrail.cli.exit_status import tell_more
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.prompt_input import MOST_BYTES, STDIN, prompt_of
 from agentrail.cli.prompt_run import INTERRUPTED, Decide, PromptRun
@@ -86,6 +87,7 @@ def _answered(options: RunOptions, output: StandardOutput) -> int:
     except BadInputError as error:
         return _reported_at_once(RunEnding(Outcome.USAGE, str(error)), output, as_json=as_json)
     except AgentrailError as error:
+        tell_more(error)
         return _reported_at_once(ending_of_error(error, RunTally()), output, as_json=as_json)
     if options.model is None and not options.agent and model == DEMO and options.progress is not False:
         _tell("no key of a provider is in the environment, so the built-in demo model answers; --model names another")
@@ -244,6 +246,7 @@ class ScriptedRun:
             raise
         except AgentrailError as error:
             is_ours = isinstance(error, PluginRefused) and error.plugin == LIMIT
+            tell_more(error)
             ending = RunEnding(Outcome.USAGE, f"--max-usd: {error}") if is_ours else ending_of_error(error, RunTally())
             return await self._report(ending, RunTally())
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.exit_status import DONE, FAILED, exit_status
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.project_settings import ProjectSettings, read_settings
@@ -40,6 +41,8 @@ def options_parser() -> OptionParser:
 def _run(argv: Sequence[str]) -> int:
     args = options_parser().parse_args(argv)
     folder = Path(args.folder)
+    if not folder.is_dir() and not args.forget:  # what is gone may be forgotten
+        raise BadInputError(f"there is no folder {args.folder!r}")
     if args.forget:
         print(f"forgotten: {forget(folder)} allowed before")
         return DONE

@@ -124,18 +124,14 @@ def test_a_pipe_is_told_of_a_long_phase_every_ten_seconds() -> None:
 def test_a_time_that_never_ends_is_wrong_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str
 ) -> None:
-    with pytest.raises(SystemExit) as left:
-        check(tmp_path, "timed_plugins", CLEAN, f"--time={written}")
-    assert left.value.code == 2
-    assert f"argument --time: '{written}' is no number of seconds from 0 on\n" in capsys.readouterr().err
+    assert check(tmp_path, "timed_plugins", CLEAN, f"--time={written}") == 2
+    assert f"agentrail: argument --time: '{written}' is no number of seconds from 0 on; " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("written", ["0", "-1", "1.5", "many", "9" * 5000])
 def test_a_count_that_is_none_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str) -> None:
-    with pytest.raises(SystemExit) as left:
-        check(tmp_path, "counted_plugins", CLEAN, f"--examples={written}")
-    assert left.value.code == 2
-    assert f"argument --examples: '{written}' is no whole number from 1 on\n" in capsys.readouterr().err
+    assert check(tmp_path, "counted_plugins", CLEAN, f"--examples={written}") == 2
+    assert f"agentrail: argument --examples: '{written}' is no whole number from 1 on; " in capsys.readouterr().err
 
 
 @pytest.mark.long
@@ -186,9 +182,7 @@ def test_a_file_that_cannot_be_checked_is_wrong_usage(
 
 
 def test_a_file_that_is_not_there_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
-        main(["check", "nowhere.py"])
-    assert left.value.code == 2
+    assert main(["check", "nowhere.py"]) == 2
     assert "there is no file 'nowhere.py'" in capsys.readouterr().err
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import agentrail
 from agentrail.adapters.extras import install_command
-from agentrail.cli.command import SUBCOMMANDS, Subcommand, main, overview
+from agentrail.cli.command import DEBUG, SUBCOMMANDS, Subcommand, main, overview
 from tests.cli.talking import ENVIRONMENT
 
 HOME = Path(__file__).parents[2]
@@ -104,6 +104,19 @@ print(call() <= before)
 def test_a_subcommand_that_is_not_there_is_told_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["chekc", "plugins.py"]) == 2
     assert capsys.readouterr().err == ("agentrail: there is no subcommand `chekc`; did you mean `check`?\n")
+
+
+def test_more_of_an_error_is_told_on_request(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DEBUG, "")  # so that it is taken back
+    assert main(["trust", "/no/such/folder"]) == 2
+    assert capsys.readouterr().err == "agentrail: there is no folder '/no/such/folder'\n"
+    assert main(["--debug", "trust", "/no/such/folder"]) == 2
+    line, traceback = capsys.readouterr().err.split("\n", 1)
+    assert line == "agentrail: there is no folder '/no/such/folder'"
+    assert traceback.startswith("Traceback (most recent call last):\n")
+    assert traceback.endswith("BadInputError: there is no folder '/no/such/folder'\n")
 
 
 def test_without_a_subcommand_it_is_chat(capsys: pytest.CaptureFixture[str]) -> None:

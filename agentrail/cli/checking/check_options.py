@@ -8,8 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from agentrail.cli.option_parser import OptionParser
 from agentrail.testing.turns.conflicts import EXAMPLES
 from agentrail.values.value import Value
+
+DESCRIPTION: Final = """\
+Check the plugins that a Python file defines or makes: each against the laws,
+all together against the invariants of sessions and against the functions in the
+file whose one parameter is a `Trace`."""
+
+EXAMPLE: Final = "example: agentrail check my_plugins.py --time 60"
 
 SECONDS: Final = 300.0
 """Seconds that the checks may take: many times what they take for a few plugins on a machine that does nothing else."""
@@ -31,7 +39,7 @@ class CheckOptions(Value, gc=True):
 
 
 def parsed(argv: Sequence[str]) -> CheckOptions:
-    """Parse *argv*; invalid arguments end the program with exit code 2."""
+    """Parse *argv*; raise `BadInputError` if it is not valid."""
     parser = options_parser()
     args = parser.parse_args(argv)
     files = tuple(Path(name) for name in args.files)
@@ -41,16 +49,10 @@ def parsed(argv: Sequence[str]) -> CheckOptions:
     return CheckOptions(files, args.seed, args.examples, args.time, args.orders_may_differ)
 
 
-def options_parser() -> argparse.ArgumentParser:
+def options_parser() -> OptionParser:
     """Return the parser of the command line."""
-    parser = argparse.ArgumentParser(
-        prog="agentrail check",
-        usage="agentrail check [OPTION ...] FILE ...",
-        epilog="example: agentrail check my_plugins.py --time 60",
-        description="Check the plugins of a file: each against the laws, all together against the invariants of "
-        "sessions and against the functions in the file whose one parameter is a `Trace`.",
-    )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a Python file that defines or makes plugins")
+    parser = OptionParser("agentrail check", "agentrail check [OPTION ...] FILE ...", DESCRIPTION, EXAMPLE)
+    parser.add_argument("files", nargs="+", metavar="FILE", help=argparse.SUPPRESS)
     parser.add_argument("--seed", type=int, default=0, help="another one is another search (default: %(default)s)")
     parser.add_argument(
         "--examples",
