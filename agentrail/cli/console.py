@@ -144,6 +144,7 @@ class Console:
 
         They and all that follow are one stream, so nothing is shown twice, or missed.
         """
+        await self._terminal.load_layout()
         past = PastEvents(is_cut=end.seq > MOST_READ)
         place = BEGINNING
         while place < end:

@@ -160,7 +160,7 @@ class Terminal:
             with trio.open_signal_receiver(signal.SIGCONT, signal.SIGWINCH) as signals:
                 async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
                     nursery.start_soon(self._draw)
-                    nursery.start_soon(self._lay_out)
+                    nursery.start_soon(self.load_layout)
                     async for number in signals:
                         if number == signal.SIGCONT:
                             self.resume()
@@ -193,7 +193,7 @@ class Terminal:
             self._live.forget()
             self._changed.set()
 
-    async def _lay_out(self) -> None:
+    async def load_layout(self) -> None:
         """Use Markdown for the model's text from now on, if the extra `cli` is installed."""
         if self._live is not None:
             self._to_rows = self._live.to_rows = await trio.to_thread.run_sync(text_format)

@@ -254,6 +254,18 @@ def test_a_file_goes_with_a_prompt(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_the_past_looks_as_it_did_when_it_was_new(tmp_path: Path) -> None:
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        begin(talk, "write hello to a.txt")
+        talk.sees("[e]dit\n>")
+        with at_a_terminal(*args, "--continue", NO_COLOR="1") as (other, _):
+            first, second = talk.sees("> write"), other.sees("[e]dit\n>")
+            assert "I will write hello to a.txt.\n? write_file" in first, "Markdown is laid out"
+            assert second[second.index("> write") :] == first[first.index("> write") :]
+
+
+@pytest.mark.long
 def test_what_was_folded_is_shown_in_whole() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         begin(talk, "list the files")

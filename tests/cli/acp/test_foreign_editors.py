@@ -3,13 +3,14 @@
 import asyncio
 import shutil
 import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, cast
 
 import acp
 import pytest
-from acp.schema import AllowedOutcome, RequestPermissionResponse
+from acp.schema import AllowedOutcome, EnvVariable, McpServerStdio, RequestPermissionResponse
 
 from tests.cli.acp.editor import PACKAGE
 from tests.cli.talking import COMMAND, ENVIRONMENT
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.long
 
 ACPX: Final = PACKAGE.parents[1] / "acpx" / "dist" / "cli.js"
 ASKS: Final = '`write_file` wants to run with {"content": "hello", "path": "a.txt"}'
+SHOP: Final = Path(__file__).parents[2] / "mcp" / "shop.py"
 TWO: Final = Path(__file__).with_name("two.mjs")
 
 
@@ -75,6 +77,26 @@ def test_the_client_of_pypi_works(tmp_path: Path) -> None:
     asyncio.run(asyncio.wait_for(talk(person), PATIENCE))
     assert person.asked == ["write_file content=hello path=a.txt"]
     assert (tmp_path / "b.txt").read_text() == "hello"
+
+
+def test_the_client_of_pypi_brings_a_server(tmp_path: Path) -> None:
+    async def talk(person: Person) -> None:
+        command = [*COMMAND, "acp", "--model", "demo", "--journal", str(tmp_path / "j.db")]
+        environment = {**ENVIRONMENT, "AGENTRAIL_HOME": str(tmp_path / "home")}
+        shop = {"FORM": "one", "NOTES": str(tmp_path / "notes")}
+        variables = [EnvVariable(name=name, value=value) for name, value in shop.items()]
+        server = McpServerStdio(name="shop", command=sys.executable, args=[str(SHOP)], env=variables)
+        async with acp.spawn_agent_process(cast("acp.Client", person), *command, env=environment) as (agent, _):
+            await agent.initialize(protocol_version=1)
+            for _ in range(2):
+                session = await agent.new_session(cwd=str(tmp_path), mcp_servers=[server])
+                reply = await agent.prompt(session_id=session.session_id, prompt=[acp.text_block("Who are you?")])
+                assert reply.stop_reason == "end_turn"
+
+    person = Person()
+    asyncio.run(asyncio.wait_for(talk(person), PATIENCE))
+    assert person.asked == ["MCP server shop"]
+    assert person.seen[:2] == ["AvailableCommandsUpdate", "ToolCallStart"]
 
 
 def node(oldest: int) -> str:
