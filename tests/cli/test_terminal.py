@@ -207,6 +207,23 @@ def test_a_text_may_have_several_lines_and_may_wait_for_the_turn() -> None:
 
 
 @pytest.mark.long
+def test_what_is_queued_is_taken_back() -> None:
+    with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
+        begin(talk, "count to 600")
+        talk.sees("… 1 of 600")
+        talk.say("hello\x1b\r")
+        talk.sees("queued, place 1: hello")
+        talk.say("list the files\x1b\r")
+        talk.sees("queued, place 2: list the files", "2 queued")
+        talk.say("/queue 1\r")
+        talk.sees("> /queue 1\n", "dropped from the queue: hello", "1 queued")
+        talk.say("/queue\r")
+        talk.sees("> /queue\n  1. list the files\n")
+        talk.say("/queue 2\r")
+        talk.sees("✗ no prompt waits at place 2")
+
+
+@pytest.mark.long
 def test_a_terminal_may_be_narrow_and_change_its_size() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         begin(talk, "count to 600")
