@@ -15,8 +15,9 @@ MAX_MESSAGES: Final = 10_000
 _NUMBER: Final = r"(0|[1-9][0-9]{0,14})"
 _REF: Final = r"(\+[a-z]{1,2}[0-9]{1,15})?"
 _OPEN: Final = r"(~[tr]m[0-9]{1,15}(?:\.[0-9]{1,9})?(?:\.r)?)?"
-FRAME_ID: Final = rf"^{_NUMBER}\.{_NUMBER}\.([oe]?){_NUMBER}{_REF}{_OPEN}$"
-"""Pattern of the ids of frames: cursor, number of the frame, prompt of the run, and what is open after the frame."""
+FRAME_ID: Final = rf"^{_NUMBER}\.{_NUMBER}\.([oe]?){_NUMBER}{_REF}{_OPEN}(!?)$"
+"""Pattern of the ids of frames: cursor, number of the frame, prompt of the run, what is open then, and whether
+a snapshot is to come."""
 
 RunName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_NAMED)]
 

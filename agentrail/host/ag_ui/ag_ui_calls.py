@@ -115,10 +115,10 @@ class AgUiCalls:
         state = session.inspect()
         prompt = await self._talks.send_prompt(session, talk)
         ref = prompt.sent.accepted.ref
-        # a message that was sent before is part of the conversation already, or waits for its turn
+        # a message that was sent before is part of the conversation already
         own = message.content if number_of(ref) > state.last_id else None
         run = _run(session, body.thread_id, body.run_id, ref)
-        stream = RunStream(self._frames, session, run, start_at(state, own), own)
+        stream = RunStream(self._frames, session, run, start_at(state, own))
         talk.reply(self._streamed(talk.request, stream))
         await self._talks.turn_end(prompt, talk)
 

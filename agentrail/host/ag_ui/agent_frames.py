@@ -83,9 +83,9 @@ class AgentFrames:
             if isinstance(message, ToolMessage):
                 yield from self.answer(message.call_id, message.parts)
 
-    def forget(self, call_id: str) -> None:
-        """Note that the client has the result of a call, from the conversation."""
-        self._unanswered.pop(call_id, None)
+    def is_open(self, call_id: str) -> bool:
+        """Whether a call has frames, and none with its result yet."""
+        return call_id in self._unanswered
 
     def forget_all(self) -> None:
         """Note that the turn is over: what has no result now gets none."""

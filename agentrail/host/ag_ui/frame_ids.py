@@ -27,11 +27,13 @@ class FrameId(NamedTuple):
 
     A host that was killed no longer knows what it has streamed of a response: so the client tells.
     """
+    owes_snapshot: bool = False
+    """Whether a snapshot is to come, as what was streamed is not, or not all of, what was said."""
 
     def __str__(self) -> str:
         ref = f"+{self.ref}" if self.ref else ""
         open_message = f"~{self.open_message}" if self.open_message else ""
-        return f"{self.cursor}.{self.stage}{self.number}{ref}{open_message}"
+        return f"{self.cursor}.{self.stage}{self.number}{ref}{open_message}{'!' if self.owes_snapshot else ''}"
 
 
 def read_frame_id(text: str) -> FrameId | None:
@@ -39,6 +41,6 @@ def read_frame_id(text: str) -> FrameId | None:
     match = _FRAME_ID.fullmatch(text)
     if match is None:
         return None
-    seq, n, stage, number, ref, open_message = match.groups()
+    seq, n, stage, number, ref, open_message, owes = match.groups()
     cursor = Cursor(int(seq), int(n))
-    return FrameId(cursor, int(number), stage, (ref or "")[1:], (open_message or "")[1:])
+    return FrameId(cursor, int(number), stage, (ref or "")[1:], (open_message or "")[1:], bool(owes))

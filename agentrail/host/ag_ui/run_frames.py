@@ -51,6 +51,8 @@ class RunFrames:
         """Whether the turn of the prompt `ref` is over: events after that are not translated."""
         self.wants_snapshot = False
         """Whether the client has a message that is not, or not so, part of the conversation."""
+        self.is_under_way = False
+        """Whether a response was asked for, and has not come to its end."""
         self.open: OpenMessage | None = None
         """The message whose pieces are being sent; `None` if none is."""
         self._thread_id = thread_id
@@ -75,6 +77,7 @@ class RunFrames:
         return {
             e.AgentAbort: self._aborted,
             e.AgentEnd: self._ended,
+            e.AgentResumed: self._resumed,
             e.Gap: self._gap,
             e.MessageDelta: self._delta,
             e.PromptDropped: self._dropped,
@@ -117,13 +120,12 @@ class RunFrames:
         if messages:
             frames.append(self._declare(messages))
         before, self._active = self._active, {}
-        for agent in running:
-            frames += self._open_subagent(agent.child, agent.agent, agent.call_id, agent.description)
-            frames += self._agent(agent.child).reopen()
         for child, frame in before.items():
-            if frame.get("parentSubagentRunId") in self._active:
+            if frame.get("parentSubagentRunId") in {None, *self._active}:
                 self._active[child] = frame
                 frames += [frame, *self._agents[child].reopen()]
+        for agent in running:  # those that are not known from the events of this turn
+            frames += self._open_subagent(agent.child, agent.agent, agent.call_id, agent.description)
         if self.open is not None:
             frames += [self._session.start(*self.open), self._session.content(*self.open, self._open_text)]
         return frames
@@ -140,11 +142,9 @@ class RunFrames:
         return [*self._close_open(), self._declare(messages), *self._open(kind), *(self._piece(text) if text else ())]
 
     def _declare(self, messages: Sequence[Frame]) -> Frame:
-        """Return the frame that declares the whole conversation; the results in it need no frames of their own."""
-        for message in messages:
-            if message["role"] == "tool":
-                self._session.forget(str(message["toolCallId"]))
-        return {"type": "MESSAGES_SNAPSHOT", "messages": messages}
+        """Return the frame that declares the whole conversation, without the results that get frames of their own."""
+        answered = [message for message in messages if not self._session.is_open(str(message.get("toolCallId")))]
+        return {"type": "MESSAGES_SNAPSHOT", "messages": answered}
 
     def closing(self, held_calls: Sequence[HeldCall], *, waits: bool) -> list[Frame]:
         """Return the last frames: what is open is closed, and the run ends; with *waits*, it waits for people."""
@@ -184,10 +184,10 @@ class RunFrames:
         if not self.is_over:
             self.ending = None
 
-    def take_start(self, open_message: str) -> None:
-        """Go on for a client that has the beginning of *open_message*, and nothing of its text."""
-        self.open, self._open_text = OpenMessage(open_message[0], open_message[1:]), ""
-        self._pieces[self.open.kind] += 1
+    def adopt(self, open_message: str) -> None:
+        """Go on with *open_message*, which the client has in place of the open one, or of one that has no text yet."""
+        if open_message and (self.open is None or self.open.kind == open_message[0]):
+            self._take(open_message)
 
     def take_over(self, open_message: str) -> None:
         """Go on for a client that may have a part of a response which is no longer known here.
@@ -195,8 +195,15 @@ class RunFrames:
         *open_message* is the message that is open for it; empty if none is.
         """
         self._has_part, self._hears = True, False
-        self.open = OpenMessage(open_message[0], open_message[1:]) if open_message else None
-        self._streamed, self._open_text = "", ""
+        self.open, self._streamed, self._open_text = None, "", ""
+        self._take(open_message)
+
+    def _take(self, open_message: str) -> None:
+        if open_message:
+            self.open = OpenMessage(open_message[0], open_message[1:])
+            # the next messages of the response get other ids
+            number = self.open.message_id.removesuffix(".r").rpartition(".")[2]
+            self._pieces[self.open.kind] = max(self._pieces[self.open.kind], int(number.removeprefix("m")), 1)
 
     # Prompts and turns
 
@@ -218,7 +225,7 @@ class RunFrames:
 
     def _ended(self, event: e.AgentEnd, envelope: e.Envelope) -> Iterable[Frame]:
         del envelope
-        frames = [*self._close_open(), *self._session.answer_from(event.messages)]
+        frames = [*self._interrupt(), *self._session.answer_from(event.messages)]
         self._end(event.ref, self._finished({"type": "success"}, event.usage))
         return frames
 
@@ -226,12 +233,16 @@ class RunFrames:
         del envelope
         if event.ref is None:
             return ()
-        frames = [*self._close_open(), *self._session.answer_all(self._find_result)]
+        frames = [*self._interrupt(), *self._session.answer_all(self._find_result)]
         if event.kind in CANCELLED:
             self._end(event.ref, self._finished({"type": "cancelled"}))
         else:
             self._end(event.ref, _error(event.kind, event.reason or f"the turn was aborted: {event.kind}"))
         return frames
+
+    def _resumed(self, event: e.AgentResumed, envelope: e.Envelope) -> Iterable[Frame]:
+        del event, envelope
+        return self._interrupt()
 
     def _dropped(self, event: e.PromptDropped | e.PromptWithdrawn, envelope: e.Envelope) -> Iterable[Frame]:
         del envelope
@@ -267,13 +278,13 @@ class RunFrames:
     def _requested(self, event: e.RequestStart, envelope: e.Envelope) -> Iterable[Frame]:
         del event
         same_round = (envelope.turn, envelope.round) == self._round
-        frames = [*(self._discard() if same_round else self._close_open())]
+        frames = [*(self._discard() if same_round else self._interrupt())]
         if not same_round:
             frames += self._session.answer_all(self._find_result)
         self._round = envelope.turn, envelope.round
         self._response = f"m{envelope.seq}"
         self._pieces.update(t=0, r=0)
-        self._hears = envelope.cursor >= self._lost_to
+        self._hears, self.is_under_way = envelope.cursor >= self._lost_to, True
         self._streamed, self._has_part = "", False
         return frames
 
@@ -282,16 +293,28 @@ class RunFrames:
         return self._discard()
 
     @property
+    def owes_snapshot(self) -> bool:
+        """Whether a snapshot is to come, now or when the response under way is complete."""
+        return self.wants_snapshot or (self._has_part and self.is_under_way)
+
+    @property
     def _is_begun(self) -> bool:
         """Whether the client has a part of the response under way."""
         return any(self._pieces.values()) or self._has_part
+
+    def _interrupt(self) -> Iterator[Frame]:
+        """Yield the frames that close the message of a response that was cut; what came of it stays."""
+        if self.is_under_way and not self._hears:
+            self.wants_snapshot = True
+        self.is_under_way = False
+        yield from self._close_open()
 
     def _discard(self) -> Iterator[Frame]:
         """Yield the frames that close the message of a response that has failed; a snapshot then takes it away."""
         if self._is_begun:
             self.wants_snapshot = True
         yield from self._close_open()
-        self._streamed, self._has_part = "", False
+        self._streamed, self._has_part, self.is_under_way = "", False, False
         self._pieces.update(t=0, r=0)
 
     def _close_open(self) -> Iterator[Frame]:
@@ -341,7 +364,7 @@ class RunFrames:
             frames = [*thoughts, *self._rest(message.text, message_id)]
         for call in message.calls:
             frames += self._session.announce(call.call_id, call.name, call.args, message_id)
-        self._streamed, self._hears, self._has_part = "", False, False
+        self._streamed, self._hears, self._has_part, self.is_under_way = "", False, False, False
         self._pieces.update(t=0, r=0)
         return frames
 

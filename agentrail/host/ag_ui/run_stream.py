@@ -10,17 +10,17 @@ from attrs import frozen
 from agentrail.api.problems import Problem
 from agentrail.api.sse_frames import HEARTBEAT
 from agentrail.api.views import to_json
-from agentrail.core.vocabulary.state import State
+from agentrail.core.vocabulary.state import Prompt, State
 from agentrail.errors import HostClosing, SessionAsleep
 from agentrail.host.ag_ui.frame_ids import FrameId
 from agentrail.host.ag_ui.run_frames import RunFrames
-from agentrail.host.ag_ui.shown_messages import Frame, shown_messages
+from agentrail.host.ag_ui.shown_messages import Frame, shown_content, shown_messages
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.requests.http_messages import Send
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.events.envelope import Cursor, Envelope
-from agentrail.values.events.life import AgentAbort, AgentEnd, PromptReceived
+from agentrail.values.events.life import AgentAbort, AgentEnd, AgentResumed, PromptReceived
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.response import RequestStart, ResponseComplete, Retry
 from agentrail.values.json import Json
@@ -33,7 +33,7 @@ FURTHER: Final = 8
 
 CLOSING: Final = HostClosing.__name__
 
-CLOSES: Final = (AgentAbort, AgentEnd, RequestStart, ResponseComplete, Retry)
+CLOSES: Final = (AgentAbort, AgentEnd, AgentResumed, RequestStart, ResponseComplete, Retry)
 """Events that close the message which is being streamed."""
 
 PIECES: Final = frozenset(
@@ -72,20 +72,17 @@ class RunStream:
         session: SessionHandle,
         run: RunFrames,
         start: RunStart | None = None,
-        own: Json = None,
         since: FrameId | None = None,
     ) -> None:
-        """Make the stream: it begins at *start*, or goes on after the frame *since*, or joins the session.
-
-        *own* is the content of a message of the client that waits in the session which is joined.
-        """
+        """Make the stream: it begins at *start*, or goes on after the frame *since*, or joins the session."""
         self._frames = frames
         self._session = session
         self._run = run
         self._start = start
-        self._own = own
         self._since = since
-        self._at = start.at if start else since.cursor if since else None
+        # who has nothing but the first frame of a run joins the session as it is now
+        has_more = since is not None and (since.stage != "o" or since.number > 1)
+        self._at = start.at if start else since.cursor if since and has_more else None
         """Position of the last event that the client has; `None` if the session is joined as it is."""
         self._position = Cursor(0)
         """Position of the last event that was translated."""
@@ -159,19 +156,21 @@ class RunStream:
             self._advance(envelope, len(frames))
         if self._since is None or self._since.stage == "o":
             return await self._open_run()
-        is_known = self._position == self._since.cursor
-        if is_known and self._since.stage == "e":
-            return b""
-        if is_known and self._since.number <= self._number:
-            rest = frames[self._since.number :]
-            self._number, self._open = self._since.number, self._since.open_message
-            return self._numbered(rest)
-        if is_known and self._since.number == self._number + 1 and self._since.open_message and self._run.open is None:
-            self._run.take_start(self._since.open_message)
+        since, last = self._since, self._number
+        is_known = self._position == since.cursor
+        is_begun = since.number == last + 1 and since.open_message and self._run.open is None
+        self._run.wants_snapshot |= since.owes_snapshot
+        if since.owes_snapshot and self._run.is_under_way:
+            is_known = False
+        if is_known and (since.stage == "e" or since.number <= last or is_begun):
+            rest = [] if since.stage == "e" else frames[since.number :]
+            if not rest:
+                self._run.adopt(since.open_message)
         else:
-            self._run.take_over(self._since.open_message)
-        self._position, self._number, self._open = self._since.cursor, self._since.number, self._since.open_message
-        return b""
+            rest = []
+            self._run.take_over(since.open_message)
+        self._position, self._number, self._open = since.cursor, since.number, since.open_message
+        return self._numbered(rest)
 
     async def _open_run(self) -> bytes:
         state = await self._state()
@@ -180,17 +179,15 @@ class RunStream:
             messages = self._start.messages
             self._position = max(self._position, self._start.at)
         else:
-            messages = shown_messages(state, self._own)
-        opening = self._run.opening(messages, state.subagents)
+            messages = self._messages(state)
+        opening = self._run.opening(messages, () if self._at is not None and self._since else state.subagents)
         number, self._number = self._number, 0
         if self._since is not None:
-            self._position, self._number = self._since.cursor, self._since.number
-            if self._since.open_message not in {"", str(self._run.open)}:
-                self._run.take_over(self._since.open_message)
-            if self._number == 1:
-                # The conversation of that moment is gone: the client gets that of now as soon as it has all events.
-                opening = [frame for frame in opening if frame["type"] != "MESSAGES_SNAPSHOT"]
-                self._run.wants_snapshot = True
+            self._number = self._since.number
+            if self._at is not None:
+                self._position = self._at
+                if self._since.open_message not in {"", str(self._run.open)}:
+                    self._run.take_over(self._since.open_message)
         data = self._numbered(opening[self._number :], stage="o")
         self._number, self._open = number, str(self._run.open or "")
         return data
@@ -198,7 +195,9 @@ class RunStream:
     # The middle
 
     def _frame(self, envelope: Envelope) -> bytes:
-        """Return the frames of an event, as they are sent."""
+        """Return the frames of an event, as they are sent; none of an event after the run."""
+        if self._run.is_over:
+            return b""
         frames = self._run.of(envelope)
         if isinstance(envelope.event, Gap):
             return self._numbered(frames)
@@ -217,18 +216,21 @@ class RunStream:
         has_all = state.last_seq <= self._position.seq
         data = b""
         if self._run.wants_snapshot and (has_all or self._run.is_over):
-            data = self._numbered(self._run.snapshot(shown_messages(state)))
+            data = self._numbered(self._run.snapshot(self._messages(state)))
         if self._run.is_over or (has_all and self._rests(state)):
             self._last = self._closed(state)
         return data
+
+    def _messages(self, state: State) -> list[Frame]:
+        """Return the conversation, with the prompt of the run at its end if that still waits for its turn."""
+        prompt = _waiting_prompts(state).get(self._run.ref)
+        return shown_messages(state, None if prompt is None else shown_content(prompt.parts))
 
     def _rests(self, state: State) -> bool:
         """Whether nothing more happens in the run: its turn is over, or waits for people."""
         if state.waits:
             return True
-        waiting = {prompt.ref for prompt in state.queue}
-        if state.next_prompt is not None:
-            waiting.add(state.next_prompt.ref)
+        waiting = {*_waiting_prompts(state)}
         if state.turn is not None and state.turn.ended is None:
             waiting.add(state.turn.ref)
         return self._run.ref not in waiting if self._run.ref else not waiting
@@ -262,9 +264,15 @@ class RunStream:
         for frame in frames:
             self._number += 1
             self._open = _open_after(frame, self._open)
-            frame_id = FrameId(self._position, self._number, stage, self._run.ref, self._open)
+            frame_id = FrameId(self._position, self._number, stage, self._run.ref, self._open, self._run.owes_snapshot)
             lines.append(b"id: %s\ndata: %s\n\n" % (str(frame_id).encode(), to_json(frame)))
         return b"".join(lines)
+
+
+def _waiting_prompts(state: State) -> dict[str, Prompt]:
+    """Return the prompts that wait for their turn, by their ids."""
+    prompts = state.queue if state.next_prompt is None else (*state.queue, state.next_prompt)
+    return {prompt.ref: prompt for prompt in prompts}
 
 
 def _lead(envelope: Envelope, frames: Sequence[Frame]) -> int:

@@ -39,8 +39,8 @@ def check_run(frames: Sequence[Frame]) -> None:
     validator.finalize()
     report = validator.report()
     assert not report.internal_errors
-    problems = [each for each in report.diagnostics if each.severity != "info"]
-    assert problems == [], frames
+    problems = [(each.message, each.event_index) for each in report.diagnostics if each.severity != "info"]
+    assert problems == [], (problems, frames)
 
 
 @define
@@ -105,6 +105,7 @@ class FrontEnd:
 
 def apply(frame: Frame, messages: list[Frame]) -> None:
     """Apply *frame* to the messages of a client, as the official one does: what it has keeps its place."""
+    whose = {"subagentRunId": frame["subagentRunId"]} if "subagentRunId" in frame else {}
     match frame["type"]:
         case "MESSAGES_SNAPSHOT":
             shown = {message["id"]: dict(message) for message in frame["messages"]}
@@ -112,7 +113,7 @@ def apply(frame: Frame, messages: list[Frame]) -> None:
             messages += shown.values()
         case "TEXT_MESSAGE_START" | "REASONING_MESSAGE_START":
             if not any(message["id"] == frame["messageId"] for message in messages):
-                messages.append({"id": frame["messageId"], "role": frame["role"], "content": ""})
+                messages.append({"id": frame["messageId"], "role": frame["role"], "content": "", **whose})
         case "TEXT_MESSAGE_CONTENT" | "REASONING_MESSAGE_CONTENT":
             (message,) = [message for message in messages if message["id"] == frame["messageId"]]
             message["content"] += frame["delta"]
@@ -120,7 +121,7 @@ def apply(frame: Frame, messages: list[Frame]) -> None:
             parent = frame.get("parentMessageId", frame["toolCallId"])
             owner = next((message for message in messages if message["id"] == parent), None)
             if owner is None:
-                owner = {"id": parent, "role": "assistant", "content": ""}
+                owner = {"id": parent, "role": "assistant", "content": "", **whose}
                 messages.append(owner)
             function = {"name": frame["toolCallName"], "arguments": ""}
             owner.setdefault("toolCalls", []).append(
@@ -137,7 +138,7 @@ def apply(frame: Frame, messages: list[Frame]) -> None:
             place = owners[0] + 1 if owners else len(messages)
             while place < len(messages) and messages[place]["role"] == "tool":
                 place += 1
-            messages.insert(place, {**result, "content": frame["content"]})
+            messages.insert(place, {**result, "content": frame["content"], **whose})
         case _:
             pass
 

@@ -78,7 +78,9 @@ async def ask(application: Application, asked: Asked, hear: Hear) -> Answer:
         hear(piece)
 
     assert not isinstance(response.content, Upgrade)
-    await response.content(send)
+    last = await response.content(send)
+    if last:
+        hear(last)
     return Answer(response.status, response.headers, b"")
 
 
