@@ -26,7 +26,7 @@ FULL_SIZE := tests/adapters/journals tests/adapters/models/test_answers_beside_s
   tests/adapters/models/test_prefix_changed.py tests/adapters/models/test_streams.py \
   tests/adapters/models/test_typed_answers.py tests/adapters/models/test_unpacking.py tests/cells/test_answers.py \
   tests/cli/test_many_runs.py tests/insight tests/mcp \
-  tests/host/ag_ui tests/host/clients tests/host/deployed tests/host/http11 tests/host/plugins tests/host/rfc6455 tests/host/test_lives.py tests/host/test_races.py tests/host/test_tenants.py tests/host/test_whole_streams.py tests/plugins/test_family_limits.py tests/plugins/test_family_seconds.py tests/plugins/test_orders.py tests/plugins/test_shared_budgets.py tests/plugins/test_shell_lines.py tests/recovery tests/remote tests/runtime tests/sandboxes tests/testing/test_laws.py tests/testing/test_orders.py tests/testing/test_pairs.py \
+  tests/host/ag_ui tests/host/asgi tests/host/clients tests/host/deployed tests/host/http11 tests/host/plugins tests/host/rfc6455 tests/host/test_lives.py tests/host/test_races.py tests/host/test_tenants.py tests/host/test_whole_streams.py tests/plugins/test_family_limits.py tests/plugins/test_family_seconds.py tests/plugins/test_orders.py tests/plugins/test_shared_budgets.py tests/plugins/test_shell_lines.py tests/recovery tests/remote tests/runtime tests/sandboxes tests/testing/test_laws.py tests/testing/test_orders.py tests/testing/test_pairs.py \
   tests/test_memory.py tests/testing/test_simulator.py tests/tools/builtin tests/tools/test_cost.py tests/api
 NPM_MODELS := @copilotkit/aimock@1.43.0 openai-mock-api@0.4.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
@@ -50,6 +50,11 @@ long: .venv/test ## run the tests that take long
 
 host: .venv/test ## run the tests of the host alone, those in a browser included
 	$(PY) -m pytest $(HOST) $(AT_ONCE)
+
+asgi: .venv/test ## run the tests of the host on each ASGI server
+	@failed=0; for server in hypercorn-trio hypercorn-asyncio uvicorn; do echo "$$server"; \
+	  AGENTRAIL_HOST_SERVER=$$server $(PY) -m pytest tests/host -m 'not long' $(AT_ONCE) || failed=1; \
+	done; exit $$failed
 
 properties: .venv/test ## run the property tests, the same examples each time
 	$(PY) -m pytest property_tests --numprocesses 2 --dist worksteal
@@ -251,5 +256,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run matrix wheel sandbox-tools counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
+.PHONY: run asgi matrix wheel sandbox-tools counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright python-client-maker typescript-client-maker

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import trio
 
+from agentrail.api.public_ids import read_internal
 from agentrail.app.spec import SessionSpec, SpecWanted
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.vocabulary.state import State
@@ -76,7 +77,12 @@ class HostedSpecs:
         return reaching(spec, self._row, providers, self._context_of, self._messages_of, keys)
 
     async def returning(self, request: SpecWanted) -> SessionSpec:
-        """Return the specification for resuming a stored session; raise `SpecMissing` if its profile is gone."""
+        """Return the specification for resuming a stored session.
+
+        Raise `SpecMissing` if its profile is gone, or if no host has opened it.
+        """
+        if read_internal(request.session_id) is None:  # the journal may be that of a program with sessions of its own
+            raise SpecMissing(request.session_id, request.name)
         await self._ready.wait()
         context = no_request(request.session_id, request.name)
         try:

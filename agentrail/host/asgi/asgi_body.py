@@ -15,6 +15,9 @@ from agentrail.host.requests.refusals import CUT_BODY, GAVE_WAY, HttpRefusal
 
 DISCONNECT: Final = "http.disconnect"
 
+PIECE: Final = 64 * 1024
+"""The most bytes that are read at once; the events of a server may have more."""
+
 
 class AsgiBody(Body):
     """Reads a body as `http.request` events. One task at a time may read it, or wait until the client has gone."""
@@ -25,8 +28,8 @@ class AsgiBody(Body):
         self._limits = limits
         self._place = place
         self._time = BodyTime(limits)
-        self._unread = b""
-        """What has come while nobody read the body."""
+        self._unread = bytearray()
+        """What has come and was not read."""
         self._has_end = False
         """Whether the last event of the body has come."""
         self._is_gone = False
@@ -48,7 +51,8 @@ class AsgiBody(Body):
             if self._is_gone:
                 raise HttpRefusal(CUT_BODY)
             await self._receive_in_time()
-        content, self._unread = self._unread, b""
+        content = bytes(self._unread[:PIECE])
+        del self._unread[:PIECE]
         return content
 
     async def gone(self) -> None:

@@ -12,9 +12,12 @@ PARSER: Final = "it is about our own reader and writer of HTTP/1.1 and of frames
 CONNECTIONS: Final = "an app does not see connections: it counts requests under way"
 END: Final = "the server ends connections before the host learns that it ends"
 START: Final = "the server puts an error of the start into one of its own"
-CLOCK: Final = "the clock of the test stands still, and so do the deadlines of the server"
 CYCLES: Final = "the objects of the server are in cycles"
+HANDSHAKE: Final = "the server reads and answers handshakes of WebSockets"
+PINGS: Final = "the server sends pings"
+THREAD: Final = "it shares an event of Trio, or the loop, with code in the host, which is in another thread on asyncio"
 SHIELD: Final = "hypercorn on Trio shields what it writes, so a client that stops reading is not cut"
+BUFFERS: Final = "the system takes megabytes from the server for a client that does not read, before it has to wait"
 ADDRESS: Final = "where it listens, TLS and signals are the server's own"
 
 EACH: Final[Mapping[str, str]] = {
@@ -34,20 +37,35 @@ EACH: Final[Mapping[str, str]] = {
     "websocket/test_message_reader.py": PARSER,
     "websocket/test_messages_at_once.py": PARSER,
     "websocket/test_drain.py": END,
+    "websocket/test_handshake.py::test_what_is_no_handshake": HANDSHAKE,
+    "websocket/test_handshake.py::test_an_upgrade_of_another_path": HANDSHAKE,
+    "websocket/test_handshake.py::test_messages_that_come_with_the_handshake": HANDSHAKE,
+    "websocket/test_handshake.py::test_a_socket_is_a_connection_of_those": CONNECTIONS,
+    "websocket/test_closing.py::test_what_breaks_the_rules_of_the_protocol": PARSER,
+    "websocket/test_closing.py::test_a_client_that_is_not_there": PINGS,
+    "websocket/test_closing.py::test_a_ping_after_the_close_of_the_host": PARSER,
     "test_connection_shares.py": CONNECTIONS,
     "test_host.py::test_a_host_does_not_serve_a_profile_with_a_model_of_no_provider": START,
     "test_host_trouble.py::test_a_host_that_closes_does_not_wait_for_streams_of_events": END,
     "test_leaving.py::test_a_client_that_leaves_a_chat_frees_its_connection_and_not_its_turn[asks more": CONNECTIONS,
+    "test_metrics.py::test_the_figures_are_those_of_what_has_happened": CONNECTIONS,
 }
 """By the beginning of the name of a test, for each server."""
 
+IN_A_THREAD: Final = {
+    "test_context_after_restart.py": THREAD,
+    "test_host_trouble.py::test_the_turns_of_a_session_are_not_those_of_a_deleted_one": THREAD,
+    "test_readiness.py::test_a_loop_that_was_blocked": THREAD,
+    "test_stored_sessions.py::test_sub_agents_are_not_sessions": THREAD,
+    "test_upkeep.py::test_prompts_of_a_suspended_session": THREAD,
+    "websocket/test_calls.py::test_of_calls_that_only_look": THREAD,
+    "websocket/test_slow_readers.py::test_a_client_that_does_not_read": BUFFERS,
+}
+
 ALONE: Final[Mapping[str, Mapping[str, str]]] = {
-    "hypercorn-trio": {
-        "test_slow_readers.py": SHIELD,
-        "websocket/test_slow_readers.py": SHIELD,
-    },
-    "hypercorn-asyncio": {},
-    "uvicorn": {},
+    "hypercorn-trio": {"test_slow_readers.py": SHIELD, "websocket/test_slow_readers.py": SHIELD},
+    "hypercorn-asyncio": IN_A_THREAD,
+    "uvicorn": IN_A_THREAD,
 }
 """The same for one server."""
 

@@ -1,0 +1,34 @@
+"""The tests of the host, by way of the ASGI servers: what cannot run there is skipped, with its reason.
+
+`AGENTRAIL_PROFILE=campaign` runs all of them, and CI some. `make asgi` prints the reasons.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.host.asgi.servers import SERVERS
+from tests.profiles import CAMPAIGN
+
+HERE: Final = Path(__file__).parent.parent
+FILES: Final = (
+    ["."] if CAMPAIGN else ["test_host.py", "test_streams.py", "uploaded/test_uploads.py", "websocket/test_calls.py"]
+)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("server", list(SERVERS))
+def test_the_host_does_the_same_on_each_server(server: str) -> None:
+    files = [str(HERE / file) for file in FILES]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not long", "-p", "no:cacheprovider", *files]
+    environment = os.environ | {"AGENTRAIL_HOST_SERVER": server}
+    ran = subprocess.run(  # noqa: S603
+        command, cwd=HERE.parent.parent, env=environment, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout[-20_000:]
