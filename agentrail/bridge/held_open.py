@@ -66,6 +66,8 @@ class HeldOpen(Generic[T]):
             self._call.answer()
         except BridgeClosed:  # the thread has ended before
             pass
+        except asyncio.CancelledError:
+            raise
         except BaseException as failure:
             if error is None or isinstance(error, asyncio.CancelledError):
                 raise

@@ -279,9 +279,10 @@ class HttpConnection:
         answer = StreamedAnswer(self._outbound.piece, gone, self._service.late, self._note)
         try:
             return await answer.run(streaming)
-        except StreamFailed:
-            await self._outbound.break_off()  # so that the client can see that the answer is cut
-            raise
+        except StreamFailed as error:
+            failure = error
+        await self._outbound.break_off()  # so that the client can see that the answer is cut
+        raise failure
 
     async def _wait_gone(self) -> None:
         """Return when the peer has gone, or the connection gives way."""
