@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -11,7 +12,7 @@ import httpx
 import pytest
 import trio
 
-from agentrail import SessionSpec, connect, open_supervisor
+from agentrail import SessionSpec, aio, connect, open_supervisor
 from agentrail.host import Host, Profile
 from agentrail.host.serve_command import NothingToServeError, find_host, parsed
 from agentrail.journals import SqliteJournal
@@ -97,6 +98,7 @@ async def test_a_host_exports_too(collector: Collector) -> None:
 
 
 VICTIM = """
+import asyncio
 import sys
 import trio
 from agentrail import SessionSpec, open_supervisor
@@ -145,3 +147,13 @@ async def test_a_turn_whose_process_is_killed_is_one_trace_in_which_no_span_is_t
     assert [link.span_id for link in second.links] == [first.span_id]
     parents = [span.parent_span_id for span in spans if span.name != "invoke_agent clerk"]
     assert parents == [first.span_id] * 3 + [second.span_id]
+
+
+def test_a_program_on_asyncio_exports_too(collector: Collector) -> None:
+    async def main() -> None:
+        async with aio.open_supervisor(telemetry=OpenTelemetry()) as supervisor:
+            session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["done"]), name="desk"))
+            await session.ask("go")
+
+    asyncio.run(main())
+    assert sorted(span.name for span in collector.spans) == ["chat scripted", "invoke_agent desk"]
