@@ -131,7 +131,10 @@ class Follower:
         """Drop what is open in a session, because its records could not be read or folded."""
         log.warning("session %s: the spans of its open turn are lost: %s", session_id, error_text(error))
         self._open.pop(session_id, None)
-        self._early.pop(session_id, None)
+        for child in [
+            child for child, entries in self._early.items() if session_id in (child, entries[0].setup.path[-2])
+        ]:
+            del self._early[child]
 
     def _is_early(self, entry: WrittenRecord, *, again: bool = False) -> bool:
         """Whether a record is one of a sub-agent of which its parent has not recorded the start yet.

@@ -64,7 +64,7 @@ class Sinks:
     def _close_metrics(self, metrics: MetricSink, within: float) -> None:
         try:
             metrics.close(within)
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - readers are code of others
             log.warning("the last metrics were not exported: %s", error_text(error))
 
 

@@ -100,10 +100,10 @@ class SpanMaker:
 
     def make(self, spans: Sequence[Span]) -> list[ReadableSpan]:
         """Return the spans of the SDK for those of *spans* that are sampled."""
+        self._sampled.spans = []
         for span in spans:
             self._make(span)
-        sampled, self._sampled.spans = self._sampled.spans, []
-        return sampled
+        return self._sampled.spans
 
     def _make(self, span: Span) -> None:
         self._ids.ref = span.ref
@@ -197,6 +197,7 @@ class SpanQueue:
             self._woken.clear()
             self._hurried.clear()
             self._export_all()
+        self._export_all()  # what was added after the last look and before the queue was closed
         self._quietly_shut_down()
 
     def _export_all(self) -> None:
