@@ -15,9 +15,9 @@ RELATIVE = re.compile(r"\]\((?!https?://|#)")
 def _described() -> Callable[[str, str | None], str]:
     """Return the function of the build; hatchling, which the file imports, is only there while a package is built."""
     tree = ast.parse((ROOT / "hatch_build.py").read_text(encoding="utf-8"))
-    wanted = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.Assign)]
+    statements = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.Assign)]
     names: dict[str, object] = {"re": re}
-    exec(compile(ast.Module(wanted, []), "hatch_build.py", "exec"), names)  # noqa: S102 - our own
+    exec(compile(ast.Module([*statements], []), "hatch_build.py", "exec"), names)  # noqa: S102 - our own
     return cast("Callable[[str, str | None], str]", names["described"])
 
 
