@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
+from inspect import signature
 from pathlib import Path
 
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.app.supervisor import open_supervisor
+from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.default_agent import MODES, OPTIONS, usual_model
 from agentrail.cli.project_settings import OF_SPEC, ProjectSettings, read_settings
 from agentrail.cli.screen import escaped
@@ -33,6 +36,15 @@ def config_report(folder: Path) -> Iterator[tuple[str, Setting]]:
     for key in OF_SPEC:
         if key not in in_file and key not in VARIABLES:
             yield key, Setting("", "default")
+    yield from _of_supervisor(in_file)
+
+
+def _of_supervisor(in_file: Collection[str]) -> Iterator[tuple[str, Setting]]:
+    """Yield the defaults of the options of the supervisor, if no table of the file has them."""
+    defaults = signature(open_supervisor).parameters
+    for name in SupervisorOptions.__annotations__:
+        if "supervisor" not in in_file:
+            yield f"supervisor.{name}", Setting(str(defaults[name].default), "default")
 
 
 def _of_file(settings: ProjectSettings | None, waiting: Collection[str]) -> Iterator[tuple[str, Setting]]:
