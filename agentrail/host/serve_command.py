@@ -42,8 +42,8 @@ KINDS: Final = (Host, Profile, SessionSpec)
 
 MANY: Final = {
     "--name": "a name of the host, such as `agents.example.com`",
-    "--origin": "another site whose pages use it: `https://example.com`",
-    "--proxy": "a proxy in front of it: an address, network or `unix`",
+    "--origin": "another site whose pages use it: https://example.com",
+    "--proxy": "a proxy in front: an address, network or `unix`",
 }
 """Options that may be given more than once."""
 
@@ -171,7 +171,7 @@ def options_parser() -> argparse.ArgumentParser:
         usage="agentrail serve [OPTION ...] [FILE[:NAME]]",
         epilog="example: agentrail serve app.py --keys keys.txt --journal kept.db",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, max_help_position=28),
         add_help=False,
     )
     parser.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
