@@ -75,14 +75,24 @@ class PartMirror:
         values: dict[str, object] = bound.arguments
         on_output = cast("Callable[[bytes], None] | None", values.get(PIECES))
         if on_output is not None:
-            values[PIECES] = lambda piece: self._host.put(partial(on_output, piece))
+
+            def passed_on(piece: bytes) -> None:
+                """Call the function in the loop."""
+                self._host.put(partial(on_output, piece))
+
+            values[PIECES] = passed_on
         return partial(method, *map(original, bound.args), **bound.kwargs)
 
 
 def mirrored(value: object, host: HostLoop) -> object:
     """Return *value*, which a part has or returns, as it can be used in the loop: data as it is."""
-    if isinstance(value, tuple) and type(cast("object", value)) is tuple:
+    if type(value) is tuple:
         return tuple(mirrored(item, host) for item in cast("tuple[object, ...]", value))
+    return _live(value, host)
+
+
+def _live(value: object, host: HostLoop) -> object:
+    """Return the mirror of *value* if it lives on Trio, else *value*."""
     is_live = not isinstance(value, Value) and any(hasattr(value, name) for name in LIVE)
     return PartMirror(value, host) if is_live else value
 

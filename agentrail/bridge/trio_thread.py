@@ -22,7 +22,7 @@ from agentrail.app.shutdown_time import last_of
 from agentrail.bridge.calls import BridgeCall
 from agentrail.bridge.host_loop import HostLoop
 from agentrail.bridge.lock_sharing import LockSharing
-from agentrail.bridge.waiters import Action, AnyWaiter, LoopOutbox, LoopWaiter, ThreadWaiter
+from agentrail.bridge.waiters import Action, AnyWaiter, LoopOutbox, LoopOutboxes, LoopWaiter, ThreadWaiter
 from agentrail.errors import BridgeClosed, BridgeForked, LoopGone, SupervisorStuck, WouldDeadlock, WrongType
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.reprs import in_brackets
@@ -82,8 +82,8 @@ class TrioThread(Generic[T]):
         """What opening, running or leaving it raised, until somebody has got it."""
         self._watchers: tuple[AnyWaiter, ...] = ()
         """Who waits for the start or the end."""
-        self._outboxes: dict[int, LoopOutbox] = {}
-        """The outbox of each loop that has called, by its identity."""
+        self._outboxes = LoopOutboxes()
+        """The outboxes of the loops of callers."""
         self._home: LoopOutbox | None = None
         """The outbox of the loop that opened it; `None` if none did."""
         self.host: HostLoop | None = None
@@ -106,7 +106,7 @@ class TrioThread(Generic[T]):
         """Body of the thread."""
         error: BaseException | None = None
         try:
-            trio.run(self._main, instruments=[LockSharing(self._home)])
+            trio.run(self._main, instruments=[self._outboxes.batching, LockSharing(self._home)])
         except BaseException as raised:  # noqa: BLE001, ASYNC103 - whoever leaves it gets the error
             error = raised
         self._end(error)
@@ -114,6 +114,7 @@ class TrioThread(Generic[T]):
     async def _main(self) -> None:
         """Open it, take calls until it is to be left, and leave it."""
         self._token = trio.lowlevel.current_trio_token()
+        self._outboxes.batching.begin()
         self._drain()
         if self.host is not None:
             self.host.install()
@@ -149,6 +150,7 @@ class TrioThread(Generic[T]):
         """Note that nothing is open any more, and answer all who still wait. No-op after the first time."""
         if self.is_over:
             return
+        self._outboxes.batching.end()
         self._error = error
         self.is_over = True
         self._drain()
@@ -244,17 +246,11 @@ class TrioThread(Generic[T]):
         except RuntimeError:
             where = "a run of Trio" if trio.lowlevel.in_trio_run() else "a thread without one"
             raise WrongType("loop", where, LOOP_WANTED) from None
-        outbox = self._outboxes.get(id(loop))
-        if outbox is None or outbox.loop is not loop:
-            open_ones = {key: other for key, other in list(self._outboxes.items()) if not other.loop.is_closed()}
-            outbox = open_ones[id(loop)] = LoopOutbox(loop, _forget)
-            self._outboxes = open_ones
-        return outbox
+        return self._outboxes.of(loop)
 
     async def open(self) -> T:
         """Start the thread, and return what is open in it."""
-        outbox = self._home = LoopOutbox(self.outbox().loop, self._lose_loop)
-        self._outboxes[id(outbox.loop)] = outbox
+        outbox = self._home = self._outboxes.add(self.outbox().loop, self._lose_loop)
         if self.host is None:
             self.host = HostLoop(outbox, self.post, self.call)
         waiter = LoopWaiter(outbox)

@@ -16,6 +16,8 @@ from typing import Final, Protocol, TypeAlias
 
 import trio
 
+from agentrail.bridge.batching import Batching
+
 Action: TypeAlias = Callable[[], None]
 """A function that runs in the thread of a loop; it takes no time and never raises."""
 
@@ -32,9 +34,11 @@ PULSE: Final = 0.1
 class LoopOutbox:
     """Actions on their way to an asyncio loop: one wake-up of the loop for all that have gathered."""
 
-    __slots__ = ("_actions", "_is_scheduled", "_lost", "loop")
+    __slots__ = ("_actions", "_batching", "_is_scheduled", "_lost", "loop")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, lost: Action) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, lost: Action, batching: Batching | None = None) -> None:
+        self._batching = batching
+        """Wakes the loop later, for more than one action; `None` if it is woken at once."""
         self.loop: Final = loop
         """The loop in which the actions run."""
         self._actions: deque[Action] = deque()
@@ -50,6 +54,11 @@ class LoopOutbox:
         if self._is_scheduled:
             return
         self._is_scheduled = True
+        if self._batching is None or not self._batching.takes(self):
+            self.wake()
+
+    def wake(self) -> None:
+        """Wake the loop, which runs the actions then."""
         try:
             self.loop.call_soon_threadsafe(self._deliver)
         except RuntimeError:  # the loop is closed
@@ -61,6 +70,34 @@ class LoopOutbox:
         self._is_scheduled = False
         while self._actions:
             self._actions.popleft()()
+
+
+class LoopOutboxes:
+    """The outboxes of the loops that call."""
+
+    __slots__ = ("_by_loop", "batching")
+
+    def __init__(self) -> None:
+        self.batching: Final = Batching()
+        """Wakes the loops; it is an instrument of the Trio run."""
+        self._by_loop: dict[int, LoopOutbox] = {}
+        """The outbox of each loop, by the identity of the loop."""
+
+    def of(self, loop: asyncio.AbstractEventLoop) -> LoopOutbox:
+        """Return the outbox of *loop*; what is put there after the end of the loop is lost."""
+        outbox = self._by_loop.get(id(loop))
+        return outbox if outbox is not None and outbox.loop is loop else self.add(loop, _nothing)
+
+    def add(self, loop: asyncio.AbstractEventLoop, lost: Action) -> LoopOutbox:
+        """Return a new outbox of *loop*, which calls *lost* when the loop is found closed."""
+        outbox = LoopOutbox(loop, lost, self.batching)
+        still_open = {key: other for key, other in list(self._by_loop.items()) if not other.loop.is_closed()}
+        self._by_loop = {**still_open, id(loop): outbox}
+        return outbox
+
+
+def _nothing() -> None:
+    """No-op: who waited in that loop is gone with it."""
 
 
 class AnyWaiter(Protocol):

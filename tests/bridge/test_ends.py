@@ -100,7 +100,8 @@ def test_an_opening_that_fails_or_is_cancelled_leaves_no_thread(tmp_path: Path) 
         await asyncio.sleep(0)
         opening.cancel()
         await asyncio.wait([opening])
-        assert opening.cancelled()
+        if not opening.cancelled():  # it was open before it was cancelled
+            await opening.result().close()
         assert threads() == set()
         first = SqliteJournal(tmp_path / "journal.db")
         async with aio.open_supervisor(journal=first) as supervisor:
