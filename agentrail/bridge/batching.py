@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 import trio
-
-if TYPE_CHECKING:
-    from agentrail.bridge.waiters import LoopOutbox
 
 PATIENCE: Final = 0.001
 """Seconds after which loops are woken although Trio still works."""
@@ -24,8 +22,8 @@ class Batching(trio.abc.Instrument):
     def __init__(self) -> None:
         self._thread: int | None = None
         """Ident of the Trio thread, while the run lasts; `None` if loops are woken at once."""
-        self._waiting: list[LoopOutbox] = []
-        """Outboxes whose loops are to be woken."""
+        self._waiting: list[Callable[[], None]] = []
+        """Functions that wake the loops which have to be woken."""
         self._since = 0.0
         """When the first of them had something to deliver."""
 
@@ -38,13 +36,13 @@ class Batching(trio.abc.Instrument):
         self._thread = None
         self._wake()
 
-    def takes(self, outbox: LoopOutbox) -> bool:
-        """Note that the loop of *outbox* is to be woken; return `False` if the caller has to wake it."""
+    def takes(self, wake: Callable[[], None]) -> bool:
+        """Note that a loop is to be woken by *wake*; return `False` if the caller has to wake it."""
         if threading.get_ident() != self._thread:
             return False
         if not self._waiting:
             self._since = time.perf_counter()
-        self._waiting.append(outbox)
+        self._waiting.append(wake)
         return True
 
     def before_io_wait(self, timeout: float) -> None:
@@ -53,6 +51,6 @@ class Batching(trio.abc.Instrument):
             self._wake()
 
     def _wake(self) -> None:
-        outboxes, self._waiting = self._waiting, []
-        for outbox in outboxes:
-            outbox.wake()
+        waiting, self._waiting = self._waiting, []
+        for wake in waiting:
+            wake()

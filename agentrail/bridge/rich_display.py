@@ -38,9 +38,9 @@ def session_html(handle: SessionHandle) -> str:
 def _state(handle: SessionHandle) -> str:
     """Return what the session is doing, in words."""
     status = handle.status()
-    held = f", {len(status.held)} held" if status.held else ""
+    waiting = f", {len(status.held)} held" if status.held else ""
     queued = f", {status.queued} queued" if status.queued else ""
-    return f"{status.phase}, turn {status.turn}, {status.model}{queued}{held}"
+    return f"{status.phase}, turn {status.turn}, {status.model}{queued}{waiting}"
 
 
 def _lines(handle: SessionHandle) -> Iterator[tuple[str, str]]:

@@ -181,18 +181,18 @@ class TrioThread(Generic[T]):
 
     # From any thread
 
-    def look(self, read: Callable[[], R]) -> R:
-        """Return what *read* reads of what is open, without a hop: once more if something was added meanwhile.
+    def look(self, look_up: Callable[[], R]) -> R:
+        """Return what *look_up* returns of what is open, without a hop: once more if something was added meanwhile.
 
         What sessions show is in values that never change, but they are looked up in dictionaries that do.
         """
         for _ in range(LOOKS):
             try:
-                return read()
+                return look_up()
             except RuntimeError as error:
                 if CHANGED not in str(error):
                     raise
-        return read()
+        return look_up()
 
     def post(self, action: Action) -> None:
         """Have *action* run in the Trio thread; no-op if that has ended."""

@@ -54,10 +54,10 @@ class LoopOutbox:
         if self._is_scheduled:
             return
         self._is_scheduled = True
-        if self._batching is None or not self._batching.takes(self):
-            self.wake()
+        if self._batching is None or not self._batching.takes(self._wake):
+            self._wake()
 
-    def wake(self) -> None:
+    def _wake(self) -> None:
         """Wake the loop, which runs the actions then."""
         try:
             self.loop.call_soon_threadsafe(self._deliver)
