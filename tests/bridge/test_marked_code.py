@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -21,6 +22,7 @@ from agentrail.errors import BadTool, FileMissing, NoHostLoop, ToolError
 from agentrail.events import MessageDelta, ToolExecutionEnd, ToolExecutionUpdate
 from agentrail.hooks.actions import CallService
 from agentrail.hooks.hook_types import BeforePrompt
+from agentrail.journals import SqliteJournal
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.sandbox import Command
 from agentrail.ports.tool import Checkable
@@ -461,5 +463,55 @@ def test_code_that_awaits_asyncio_unseen_is_told_how_to_mark_itself() -> None:
             session = await supervisor.spawn(SessionSpec(model="demo", services=services, plugins=[AsksTheService()]))
             await session.ask("hi")
             assert "`lookup` awaits asyncio on Trio; decorate it by `aio.service`" in str(session.messages()[0])
+
+    plain(main)
+
+
+def test_what_is_built_later_is_taken_over_too(tmp_path: Path) -> None:
+    here: list[asyncio.AbstractEventLoop] = []
+
+    async def where() -> str:
+        """Say where."""
+        await asyncio.sleep(0)
+        return "asyncio"
+
+    def of_model() -> SessionSpec:
+        helper = SessionSpec(model=calling("where"), tools=[where], description="Helps.")
+        return SessionSpec(name="talk", model=calling("where"), tools=[where], agents={"helper": helper})
+
+    async def build() -> SessionSpec:
+        await asyncio.sleep(0)
+        here.append(asyncio.get_running_loop())
+        return of_model()
+
+    async def main() -> None:
+        journal = SqliteJournal(tmp_path / "journal.db")
+        async with aio.open_supervisor(journal=journal) as supervisor:
+            await supervisor.spawn(of_model(), "a")
+        journal = SqliteJournal(tmp_path / "journal.db")
+        async with aio.open_supervisor(journal=journal, specs={"talk": build}) as supervisor:
+            session = await supervisor.resume("a")
+            assert (await result_of(session)).text == "asyncio"
+        assert here == [asyncio.get_running_loop()]
+
+    plain(main)
+
+
+def test_sub_agents_use_the_loop_too() -> None:
+    async def where() -> str:
+        """Say where."""
+        await asyncio.sleep(0)
+        found.append("asyncio")
+        return "asyncio"
+
+    found: list[str] = []
+    helper = SessionSpec(model=calling("where"), tools=[where], description="Helps.")
+    task = call("task", {"agent": "helper", "description": "look", "prompt": "go"})
+    spec = SessionSpec(model=ScriptedModel([say(calls=[task]), "finished"]), agents={"helper": helper})
+
+    async def main() -> None:
+        async with aio.open_supervisor() as supervisor:
+            assert (await (await supervisor.spawn(spec)).ask("go")).text == "finished"
+        assert found == ["asyncio"]
 
     plain(main)
