@@ -117,26 +117,23 @@ class Pipeline:
         *spoken* is the first action, if the caller has found it already; the run continues after that plugin. If a
         plugin has replaced the arguments of a call, critical plugins that were asked before it are asked again.
         """
+        stopped = None
         if not place.final:
             stopped = self._ask(entries, place) if spoken is None else self._hear(entries, spoken)
             if stopped is not None and stopped.verdict is not SKIP:
                 return stopped
-            if self.gathered.replaced_at < 0 or not self._must_ask_again(entries):
-                return stopped or self._passed()
             place = START
-        self.final = True
-        guards = tuple(entry for entry in entries if entry.seat.critical and entry.place < self.gathered.replaced_at)
-        return self._ask(guards, place) or self._passed()
+        behind = self.gathered.replaced_at
+        guards = tuple([entry for entry in entries if entry.place < behind and entry.seat.critical])
+        if guards:
+            self.final = True
+            stopped = self._ask(guards, place)
+        return stopped or self._passed()
 
     def _passed(self) -> Ruling:
         """Return the ruling of a run that no plugin ended; a shared empty one if all returned a plain `Continue`."""
         is_told = self.gathered is not NOTHING_GATHERED or self.changed or self.errors or self.answers
         return self.ruling(PASS) if is_told else UNRULED[self.hook.moment]
-
-    def _must_ask_again(self, entries: tuple[PluginEntry, ...]) -> bool:
-        """Whether a critical plugin ruled on the arguments before a later plugin replaced them."""
-        behind = self.gathered.replaced_at
-        return any(entry.seat.critical and entry.place < behind for entry in entries)
 
     def _ask(self, entries: tuple[PluginEntry, ...], place: Place) -> Ruling | None:
         """Call the hook of each plugin from *place* on; return a ruling as soon as one ends or pauses the run."""

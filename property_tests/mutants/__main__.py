@@ -26,11 +26,14 @@ from property_tests.mutants.reach import BUILD, Reach, reach
 from property_tests.mutants.server import Fate, Job, needs_import, work
 
 TESTS: Final = (
+    "tests/adapters/models/test_prefix_changed.py",
+    "tests/adapters/models/test_typed_answers.py",
     "tests/cells",
     "tests/codec/test_samples.py",
     "tests/core",
     "tests/hooks",
     "tests/limits",
+    "tests/plugins",
     "tests/recovery",
     "tests/runtime",
     "tests/tools/test_threads.py",

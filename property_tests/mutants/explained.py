@@ -78,6 +78,33 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "core/vocabulary/tool_calls.py CallList.replace: not self._own[at] → True",
         "core/vocabulary/tool_calls.py CallList.replace: self._own[at] = True → pass",
         "runtime/work/model_stream.py Stream.run: usage is response.usage → False",
+        "hooks/declarations.py UsageLimits.time_reached: self.counts_work → True",
+        "hooks/live_hook_runner.py Live.event_lines: seats is not self._for → True",
+        "runtime/events/subscription.py Subscription._take_live: self._runs -= 1 → pass",
+        "runtime/work/stored_messages.py StoredPast.messages: lacking → True",
+        (
+            "runtime/actor/screened_inputs.py _is_plain: "
+            "hint is ... or isinstance(hint, Privacy) or (isinstance(hint, type) and issubclass(hint, _PLAIN)) → "
+            "(hint is ...) or (isinstance(hint, type) and issubclass(hint, _PLAIN))"
+        ),
+    ),
+    "Two threads would have to meet within one line, which no test can have them do.": (
+        "runtime/shared/collector.py _Process.withdraw: self._lock → __import__('contextlib').nullcontext()",
+        (
+            "runtime/diagnosis/watchdog.py Watchdog._still: "
+            "step is not self._suspected or self.step is not None or pulse is None → "
+            "(self.step is not None) or (pulse is None)"
+        ),
+    ),
+    "It is for type checkers alone: what is asked about has a session, and only sessions are in this table.": (
+        "runtime/supervision/parking.py _wake: session is not None and _is_busy(child) → (_is_busy(child))",
+        (
+            "runtime/supervision/sessions.py Sessions._stop_fenced: "
+            "child is not None and isinstance(child.runner, SessionRunner) → (child is not None)"
+        ),
+    ),
+    "It is for type checkers alone: a section without a text is none of the session's sections.": (
+        'core/cache_prefix.py _section_mark: section.text or "" → (section.text)',
     ),
     "Every negative number says that there is none.": ("hooks/ruling.py Decisions: 1 → 2",),
     "It is the quick way of what the lines after it do too, with an envelope or a call more.": (

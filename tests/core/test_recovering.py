@@ -550,6 +550,14 @@ def test_a_plugin_is_given_the_options_that_are_others_than_before() -> None:
         assert PluginOptsUpdated("Limited", success=True, dropped=dropped) in events(step)
 
 
+def test_a_plugin_is_given_the_options_that_its_code_did_not_have_before() -> None:
+    world = session(Limited())
+    guard, limited = world.state.plugins
+    world.state = world.state.but(plugins=(guard, limited.but(options=FrozenObject(first=1))))
+    world.apply(back(world).but(seats=(guard, limited), options=(("Limited", ()),)))
+    assert world.state.plugin_states[1] == "{'second': 2}"
+
+
 def test_a_session_does_not_come_back_if_a_plugin_does_not_take_its_options() -> None:
     world = session(Limited())
     before = world.state

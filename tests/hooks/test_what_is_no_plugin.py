@@ -426,7 +426,8 @@ def test_an_attribute_may_be_a_constant_a_property_or_a_field() -> None:
 @pytest.mark.parametrize("name", [name for name in OTHERS if name != "upgrade"])
 @pytest.mark.parametrize("member", ["text", 5, None, property(gives("text"))], ids=lambda one: type(one).__name__)
 def test_a_method_that_is_written_as_an_attribute_is_refused_with_its_class(name: str, member: object) -> None:
-    with pytest.raises(BadPlugin, match=rf"its `{name}` is a.*; write `def {name}\(self"):
+    kind = "a property" if isinstance(member, property) else f"a `{type(member).__name__}`"
+    with pytest.raises(BadPlugin, match=rf"its `{name}` is {kind}; write `def {name}\(self"):
         made(**{name: member})
 
 
@@ -580,6 +581,28 @@ def test_an_option_that_can_change_is_refused_where_it_joins(option: object) -> 
         seat_for("p", cls((1,)))
         with pytest.raises(BadPlugin, match="its option `option` is a"):
             seat_for("p", cls(option))
+
+
+class HalfFrozen:
+    """An object of which one attribute can be set, and the other cannot."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "fixed", 1)
+        self.loose = 1
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "loose":
+            raise AttributeError(name)
+        object.__setattr__(self, name, value)
+
+
+def test_an_option_of_which_one_attribute_can_be_set_is_refused() -> None:
+    @frozen
+    class Holding(Plugin):
+        option: object = ()
+
+    with pytest.raises(BadPlugin, match="its option `option` is a `HalfFrozen`"):
+        seat_for("p", Holding(HalfFrozen()))
 
 
 @pytest.mark.parametrize("option", [([],), ((1, {}),), MappingProxyType({"a": [1]})], ids=repr)

@@ -13,6 +13,7 @@ from agentrail.errors import PluginRefused
 from agentrail.hooks.actions import (
     Abort,
     Action,
+    AddContext,
     Ask,
     BlockTool,
     CallService,
@@ -40,7 +41,7 @@ from agentrail.hooks.hook_types import AfterTool, AfterTurn, BeforeFinish, Befor
 from agentrail.hooks.live_hook_runner import Live
 from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Plugin
 from agentrail.hooks.ruling import Decisions, PluginAnswer, Ruling, Verdict
-from agentrail.values.content import Text
+from agentrail.values.content import Text, Thinking
 from agentrail.values.events.context import (
     ContentPolicyViolated,
     MemoryFlushed,
@@ -53,7 +54,7 @@ from agentrail.values.events.life import SessionWoken
 from agentrail.values.events.plugins import PluginError, PluginEvent, PluginSlow
 from agentrail.values.events.tools import LargeResultOffloaded
 from agentrail.values.json import EMPTY, freeze_object
-from agentrail.values.messages import History, Message, MessageRange, Rearranged, UserMessage
+from agentrail.values.messages import AssistantMessage, History, Message, MessageRange, Rearranged, UserMessage
 from agentrail.values.step_budget import Meter
 from agentrail.values.tools import ok
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -138,6 +139,11 @@ NAME = "which is neither a name nor pairs nor an event of its own to report"
         (Ask(WriteFile("a", "b", b"c")), "before_prompt", "its `ask` is given no JSON for `request`"),  # type: ignore[arg-type]
         (Ask(WriteFile("a", "\ud800")), "before_prompt", "its `ask` is given no JSON for `request`"),
         (Ask(CallService("a", object())), "before_prompt", "its `ask` is given no JSON for `request`"),  # type: ignore[arg-type]
+        (
+            AddContext(behind=[AssistantMessage((Text("a"), Thinking("b")))]),
+            "before_request",
+            "its `add_context` has a `list` for `behind`",
+        ),
         (Intervene(5), "before_prompt", "its `intervene` has 5 for `text`"),  # type: ignore[arg-type]
         (Abort(5), "before_prompt", "its `abort` has 5 for `reason`"),  # type: ignore[arg-type]
         (SetSection(5, "x"), "before_prompt", "its `set_section` has 5 for `key`"),  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from agentrail import tool as as_tool
 from agentrail.codec import values
 from agentrail.core.machine.step import COUNTED_EVERY
 from agentrail.errors import TransientModelError, TurnAborted, UnknownApproval
-from agentrail.plugins import BudgetGuard, HumanApproval
+from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval
 from agentrail.ports.journal import Latest, Record
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
@@ -367,7 +367,9 @@ def test_calls_that_wait_for_their_place_do_not_begin_when_the_seconds_are_used_
 
     async def play() -> None:
         spec = SessionSpec(
-            model=ScriptedModel([say(calls=calls), "never"]), tools=[solo], plugins=[BudgetGuard(max_seconds=5)]
+            model=ScriptedModel([say(calls=calls), "never"]),
+            tools=[solo],
+            plugins=[BudgetGuard(max_seconds=5), EventLogger()],
         )
         async with open_supervisor() as supervisor:
             session = await supervisor.spawn(spec)

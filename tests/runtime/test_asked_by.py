@@ -99,7 +99,8 @@ async def test_who_steers_a_turn_has_asked_for_it_too() -> None:
         for who in (ANN, "eve"):
             with pytest.raises(OwnDecision):
                 await session.by(who, four_eyes=True).approve(one.id)
-        await session.by("bob", four_eyes=True).approve(one.id)
+        await session.by("bob", four_eyes=True).approve(one.id, command="a")
+        await session.by("bob").approve(one.id, command="a")  # the same command, though it is checked less strictly
     assert await audit(journal, "s") == ()
 
 

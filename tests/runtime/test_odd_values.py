@@ -643,9 +643,10 @@ async def test_a_snapshot_of_another_session_is_not_believed() -> None:
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])))
         await session.ask("go")
-        other = Snapshot("another", 1, session.inspect())
-        held = CheckedJournal(OddJournal("snapshot", other))
-        assert (await held.latest(session.id)).snapshot is None
+        state = session.inspect()
+        for other in (Snapshot("another", 1, state), Snapshot(session.id, 1, state.but(session_id="another"))):
+            held = CheckedJournal(OddJournal("snapshot", other))
+            assert (await held.latest(session.id)).snapshot is None
 
 
 async def test_a_snapshot_with_a_field_of_a_wrong_type_is_not_believed() -> None:

@@ -611,6 +611,16 @@ async def test_a_line_about_an_outage_counts_the_failures_since_the_line_before(
     assert "(2 more failures since the line before)" in line
 
 
+async def test_an_error_that_needs_no_translation_is_not_its_own_cause() -> None:
+    class Full(TestJournal):
+        async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+            raise JournalFull("x")
+
+    with pytest.raises(JournalFull) as caught:
+        await SteadyJournal(Full(), Clock()).read("s")
+    assert caught.value.__cause__ is None
+
+
 # What a journal's errors mean
 
 

@@ -247,6 +247,29 @@ async def test_what_was_found_is_told_again_after_a_compaction(world: World) -> 
     assert notices(model.requests[-1].messages) == [told], "once"
 
 
+async def test_what_the_kept_messages_still_tell_is_not_told_again(world: World) -> None:
+    model = ScriptedModel(["long " * 400, say(calls=[find("bill")]), "found", "a summary", "well"])
+    session = await world.spawn(model, tools=ALL)
+    for text in ("first", "look for it"):
+        await session.ask(text)
+    await session.compact()
+    await settle()
+    assert any("How much, in cents" in message.text for message in session.messages())
+    await session.ask("and now?")
+    assert notices(model.requests[-1].messages) == []
+
+
+async def test_a_definition_that_is_too_long_is_told_if_it_is_the_only_one(world: World) -> None:
+    made = quick("lamp")
+    made.spec = made.spec.but(description="It shines. " * 4_000, deferred=True)
+    model = ScriptedModel([say(calls=[find("lamp")]), "done"])
+    session = await world.spawn(model, tools=[made])
+    await session.ask("go")
+    (result,) = results(session)
+    assert session.inspect().found_tools == ("lamp",)
+    assert '"name":"lamp"' in result.text
+
+
 async def test_what_was_found_is_known_in_another_process_and_in_a_fork() -> None:
     journal = TestJournal()
     script: list[Element] = [

@@ -210,13 +210,11 @@ def fit_response(response: object) -> Response:
         return untrusted_content.fit_response(response)
     except untrusted_content.TooLongError as error:
         raise ResponseTooLong(message_of(error)) from error
-    except NotJson as error:
-        at, problem_ = error.args
-        if problem_ in {TOO_DEEP, TOO_MANY}:
-            problem = f"the arguments of a call have {problem_} at `{at}`"
+    except (NotJson, TypeError) as error:
+        if isinstance(error, NotJson) and error.args[1] in {TOO_DEEP, TOO_MANY}:
+            at, excess = error.args
+            problem = f"the arguments of a call have {excess} at `{at}`"
             raise ResponseTooLong(problem) from error
-        raise BadResponse(message_of(error)) from error
-    except TypeError as error:
         raise BadResponse(message_of(error)) from error
 
 
