@@ -20,6 +20,7 @@ from agentrail.bridge.streams import WINDOW
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from functools import partial
     from typing import cast
 
     from agentrail.api.handle_commands import AnyCommand

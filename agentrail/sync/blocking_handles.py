@@ -20,6 +20,7 @@ from agentrail.sync.blocking_readers import AskedPrompt, Monitor, Subscription, 
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from functools import partial
     from typing import cast
 
     from agentrail.api.handle_commands import AnyCommand
@@ -191,11 +192,17 @@ class SessionHandle:
         *,
         kill_tools: Literal["none", "killable", "all"] = "killable",
         clear_queue: bool = False,
+        turn: str | None = None,
         command: str | None = None,
     ) -> None:
-        """Stop the session's work at once; return when that is journaled, or at once if the journal cannot write."""
+        """Stop the session's work at once; return when that is journaled, or at once if the journal cannot write.
+
+        With *turn*, the id of a prompt, only its turn is aborted: nothing happens if it is over, or has not begun.
+        """
         self._thread.call_blocking(
-            partial(self._handle.abort, reason, kill_tools=kill_tools, clear_queue=clear_queue, command=command)
+            partial(
+                self._handle.abort, reason, kill_tools=kill_tools, clear_queue=clear_queue, turn=turn, command=command
+            )
         )
 
     def stop(self, reason: str = "stopped", *, command: str | None = None) -> None:
@@ -203,7 +210,10 @@ class SessionHandle:
         self._thread.call_blocking(partial(self._handle.stop, reason, command=command))
 
     def compact(self, reason: str | None = None, *, command: str | None = None) -> None:
-        """Shorten the context: at once if no turn is open, else before the next request."""
+        """Shorten the context: at once if no turn is open, else before the next request.
+
+        If the summary fails, no message goes, and `CompactEnd` says why.
+        """
         self._thread.call_blocking(partial(self._handle.compact, reason, command=command))
 
     def approve(
@@ -523,7 +533,10 @@ class Supervisor:
         )
 
     def stop_child(self, name: str) -> None:
-        """Stop the service or supervisor *name*; it is not started again."""
+        """Stop the service or supervisor *name*; it is not started again.
+
+        If the call is cancelled, the child is stopped all the same, in the background.
+        """
         self._thread.call_blocking(partial(self._supervisor.stop_child, name))
 
     def session(self, id: str) -> SessionHandle:

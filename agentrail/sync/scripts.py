@@ -101,6 +101,7 @@ def open_supervisor(
     stop_within: float | None = 10.0,
     address: str | None = None,
     lease: float = 30.0,
+    telemetry: Telemetry | None = None,
 ) -> RootSupervisor:
     """Open a supervisor; leaving the `with` stops all its children, the youngest first.
 
@@ -124,6 +125,8 @@ def open_supervisor(
     Several supervisors may share a journal that allows it. Each holds its sessions by leases of *lease* seconds, which
     it renews; one that dies loses its sessions to others after that time, or at once to a supervisor that is opened
     with the same *address*. Errors tell the address to who looks for a session elsewhere; by default, it is made up.
+
+    *telemetry* exports what the sessions do, such as `agentrail.telemetry.OpenTelemetry()`.
     """
     return opened(
         trio_open_supervisor(
@@ -141,6 +144,7 @@ def open_supervisor(
             stop_within=stop_within,
             address=address,
             lease=lease,
+            telemetry=telemetry,
         ),
         stop_within,
     )
