@@ -14,7 +14,10 @@ def need_extra(extra: str, package: str, purpose: str) -> None:
     """Raise `ExtraMissing` unless *package*, which the extra *extra* brings for *purpose*, is installed."""
     try:
         missing = find_spec(package) is None
-    except ValueError:  # `None` in `sys.modules` keeps a package from being imported
+    except (
+        ValueError,
+        ModuleNotFoundError,
+    ):  # `None` in `sys.modules` keeps it from being imported; no package above it
         missing = True
     if missing:
         raise ExtraMissing(purpose, extra, install_command(extra, Path(__file__).parents[2]))

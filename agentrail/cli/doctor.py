@@ -55,6 +55,7 @@ NOT_BEFORE: Final = datetime(2026, 11, 1, tzinfo=UTC)
 EXTRAS: Final = {
     "cli": ("rich", "lay out Markdown in the terminal"),
     "mcp": ("mcp", "use MCP servers"),
+    "otel": ("opentelemetry.sdk", "export what sessions do as spans and metrics"),
     "prices": ("genai_prices", "tell what models cost"),
     "testing": ("hypothesis", "test agents, and check plugins"),
 }

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
@@ -20,7 +20,7 @@ from agentrail.cli.project_settings import Surface
 from agentrail.cli.trust_store import allow, unallowed
 from agentrail.codec.json_text import to_text
 from agentrail.values.json import JsonObject, canonical
-from agentrail.values.value import Value
+from agentrail.values.value import Value, learned
 
 FOLDER: Final = "editor-servers"
 """The folder of the user with a file for each folder in which an agent works."""
@@ -94,7 +94,7 @@ class EditorServers:
             content = self._file.read_bytes()
         except FileNotFoundError:
             return ()
-        return msgspec.json.decode(content, type=tuple[EditorServer, ...])
+        return cast("tuple[EditorServer, ...]", msgspec.json.decode(content, type=learned(tuple[EditorServer, ...])))
 
     def _write(self, servers: Sequence[EditorServer]) -> None:
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -10,13 +10,14 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
 from agentrail.adapters.journals.sqlite.writer_lock import home
 from agentrail.codec.json_text import to_text
 from agentrail.plugins.guards.pii_patterns import SECRET_KINDS, patterns_of, taken_out
+from agentrail.values.value import learned
 
 NAME: Final = "history"
 """Name of the file in the user's folder: a line of JSON for each text, with the folder in which it was typed."""
@@ -73,7 +74,7 @@ def _lines(file: Path) -> list[str]:
 def _entry(line: str) -> tuple[str, str]:
     """Return the folder and the text of a line; empty ones for a line that something else has written."""
     try:
-        return msgspec.json.decode(line, type=tuple[str, str])
+        return cast("tuple[str, str]", msgspec.json.decode(line, type=learned(tuple[str, str])))
     except (msgspec.DecodeError, UnicodeError):
         return "", ""
 

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import h11
 import msgspec
@@ -30,6 +30,7 @@ from agentrail.host.authentication.authenticators import LOCAL
 from agentrail.host.authentication.identity import Authenticator, Identity, bearer
 from agentrail.host.host_server import Host
 from agentrail.remote.transport.host_address import HostKey
+from agentrail.values.value import learned
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -62,7 +63,7 @@ class HolderFile(msgspec.Struct, frozen=True):
 
 
 _encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder(HolderFile).decode
+_decode: Final = cast("msgspec.json.Decoder[HolderFile]", msgspec.json.Decoder(learned(HolderFile))).decode
 
 
 def proof_of(token: str, challenge: str) -> str:

@@ -232,7 +232,7 @@ def _value_of(where: str, key: str, value: object) -> Json:
                 if not isinstance(_a_table(f"{where}, number {number}", plugin).get(USE), str):
                     raise BadInputError(f'{where}, number {number}: it needs `{USE}`, such as {USE} = "BudgetGuard"')
         case _:
-            _check_type(where, value, learned(_kinds()[key]))
+            _check_type(where, value, _kinds()[key])
     try:
         return freeze(value)
     except NotJson as error:  # such as a date
@@ -241,7 +241,7 @@ def _value_of(where: str, key: str, value: object) -> Json:
 
 def _check_type(where: str, value: object, kind: object) -> None:
     try:
-        msgspec.convert(value, kind)
+        msgspec.convert(value, learned(kind))
     except (msgspec.ValidationError, WrongType) as error:
         raise BadInputError(f"{where}: {error}") from None
 

@@ -18,6 +18,7 @@ from agentrail.errors import AgentrailError, BadSpec
 from agentrail.errors.agentrail_error import advice
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.values.json import EMPTY, Json
+from agentrail.values.value import learned
 
 BUILT_IN: Final = "agentrail.plugins"
 """Where the plugins are that come with agentrail."""
@@ -42,7 +43,7 @@ def with_settings(spec: SessionSpec, settings: ProjectSettings) -> SessionSpec:
 def supervisor_options(settings: ProjectSettings | None) -> SupervisorOptions:
     """Return the options of the supervisor in *settings*, which the user has allowed."""
     values = EMPTY if settings is None else settings.values.get("supervisor", EMPTY)
-    return msgspec.convert(values, SupervisorOptions)
+    return cast("SupervisorOptions", msgspec.convert(values, learned(SupervisorOptions)))
 
 
 def _server(settings: ProjectSettings, name: str, options: Mapping[str, Json]) -> McpServer:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agentrail.app.model_registry import Factory
     from agentrail.app.spec import SessionSpec, Specs
     from agentrail.app.supervisor import Supervisor as TrioSupervisor
+    from agentrail.ports.instrumentation import Telemetry
     from agentrail.ports.journal import Journal, Retention
     from agentrail.values.content import PromptContent
     from agentrail.values.events.envelope import Envelope

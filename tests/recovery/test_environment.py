@@ -68,7 +68,9 @@ async def test_other_sessions_are_not(spec: SessionSpec) -> None:
 
 
 async def test_a_folder_is_one_line_whatever_it_is_called(tmp_path: Path) -> None:
-    ((_, text),) = await told(SessionSpec(working_dir=f"{tmp_path}/a\nPlatform: none\u202e"))
+    folder = tmp_path / "a\nPlatform: none\u202e"
+    folder.mkdir()
+    ((_, text),) = await told(SessionSpec(working_dir=str(folder)))
     assert text.startswith(f"Working folder: {tmp_path}/a\ufffdPlatform: none\ufffd\n{MACHINE}\n")
 
 

@@ -89,7 +89,6 @@ class OpenTelemetry:
         delay: float = 1.0,
         flush_within: float = 3.0,
     ) -> None:
-        need_extra(EXTRA, "opentelemetry", PURPOSE)
         need_extra(EXTRA, "opentelemetry.sdk", PURPOSE)
         plain = number(max_queue)
         if type(plain) is not int or plain < 1:
