@@ -467,7 +467,7 @@ class Supervisor:
         *first* erases what the program keeps beside the records, such as files. It is awaited once no other supervisor
         can have the session any more, and before any record is erased; if it raises an exception, the session stays.
         """
-        await self._thread.call(partial(self._supervisor.delete, id, first=first))
+        await self._thread.call(partial(self._supervisor.delete, id, first=adopted_service(first)))
 
     async def redact(self, id: str, first: int = 1, last: int | None = None, *, by: str) -> int:
         """Replace the texts in records *first* to *last* of a stored session by a mark; return how many were changed.

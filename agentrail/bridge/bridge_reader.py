@@ -126,7 +126,7 @@ class BridgeReader(Generic[T]):
         cancellation = await control.until(self._has_started, partial(self._thread.cancel, self._call))
         if cancellation is not None:
             self._end()
-            await control.until(self._call.over, _nothing)
+            await control.until(self._call.is_over, _nothing)
             raise cancellation
         if not self._has_begun:
             self._call.answer()
@@ -135,7 +135,7 @@ class BridgeReader(Generic[T]):
         """Leave the source, and return when it has been left on Trio."""
         self._end()
         control = self._control
-        if isinstance(control, LoopWaiter) and (cancellation := await control.until(self._call.over, _nothing)):
+        if isinstance(control, LoopWaiter) and (cancellation := await control.until(self._call.is_over, _nothing)):
             raise cancellation
 
     async def next(self) -> T:
@@ -159,7 +159,7 @@ class BridgeReader(Generic[T]):
         interrupt = control.until(self._has_started, partial(self._thread.cancel, self._call))
         if interrupt is not None:
             self._end()
-            control.until(self._call.over, _nothing)
+            control.until(self._call.is_over, _nothing)
             raise interrupt
         if not self._has_begun:
             self._call.answer()
@@ -168,7 +168,7 @@ class BridgeReader(Generic[T]):
         """Do as `leave`, in a thread that may block."""
         self._end()
         control = self._control
-        if isinstance(control, ThreadWaiter) and (interrupt := control.until(self._call.over, _nothing)):
+        if isinstance(control, ThreadWaiter) and (interrupt := control.until(self._call.is_over, _nothing)):
             raise interrupt
 
     def next_blocking(self) -> T:

@@ -73,9 +73,9 @@ def followed(
     except BaseException:
         stream.leave()
         thread.cancel(call)
-        waiter.until(call.over, _nothing)
+        waiter.until(call.is_over, _nothing)
         raise
-    waiter.until(call.over, partial(thread.cancel, call))
+    waiter.until(call.is_over, partial(thread.cancel, call))
     return call.answer()
 
 

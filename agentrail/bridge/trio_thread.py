@@ -26,6 +26,7 @@ from agentrail.bridge.waiters import Action, AnyWaiter, LoopOutbox, LoopOutboxes
 from agentrail.errors import BridgeClosed, BridgeForked, LoopGone, SupervisorStuck, WouldDeadlock, WrongType
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.reprs import in_brackets
+from agentrail.runtime.shared.task_pool import TaskPool
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -64,7 +65,7 @@ class TrioThread(Generic[T]):
         """What was posted and has not run yet."""
         self._token: trio.lowlevel.TrioToken | None = None
         """Wakes Trio; `None` before it runs."""
-        self._calls: trio.Nursery | None = None
+        self._calls: TaskPool | None = None
         """Tasks of calls; `None` before it is open, and once it is being left."""
         self._live: set[BridgeCall[object]] = set()
         """The calls that have begun and not ended."""
@@ -120,8 +121,8 @@ class TrioThread(Generic[T]):
             self.host.install()
         try:
             with self._body:
-                async with self._opening as inside, open_shielded_nursery() as calls:
-                    self._inside, self._calls = inside, calls
+                async with self._opening as inside, open_shielded_nursery() as nursery:
+                    self._inside, self._calls = inside, TaskPool(nursery)
                     self._tell()
                     try:
                         await self._left.wait()
@@ -155,7 +156,7 @@ class TrioThread(Generic[T]):
         self.is_over = True
         self._drain()
         for call in tuple(self._live):  # none, unless Trio itself has broken
-            call.abandon()
+            call.over()
         self._tell()
         if not self._is_leaving and self.on_failure is not None:
             self.on_failure()
@@ -163,7 +164,7 @@ class TrioThread(Generic[T]):
     def _begin(self, call: BridgeCall[object]) -> None:
         """Start the task of *call*, or refuse it."""
         self._live.add(call)
-        call.begin(self._calls, self._live.discard)
+        call.start(self._calls, self._live.discard)
 
     def _leave(self) -> None:
         """Begin to leave what is open, or is being opened."""
@@ -283,13 +284,13 @@ class TrioThread(Generic[T]):
         """
         waiter = LoopWaiter(self.outbox())
         call = self.begin(work, waiter)
-        cancellation = await waiter.until(call.over, partial(self.cancel, call))
+        cancellation = await waiter.until(call.is_over, partial(self.cancel, call))
         if cancellation is None:
             return call.answer()
         if undo is not None and call.has_value:
             with suppress(BridgeClosed):  # then all is undone anyway
                 undoing = self.begin(partial(undo, cast("R", call.value)), waiter)
-                await waiter.until(undoing.over, _forget)
+                await waiter.until(undoing.is_over, _forget)
         try:
             raise cancellation
         finally:
@@ -328,13 +329,13 @@ class TrioThread(Generic[T]):
         self.refuse_deadlock()
         waiter = ThreadWaiter()
         call = self.begin(work, waiter)
-        interrupt = waiter.until(call.over, partial(self.cancel, call))
+        interrupt = waiter.until(call.is_over, partial(self.cancel, call))
         if interrupt is None:
             return call.answer()
         if undo is not None and call.has_value:
             with suppress(BridgeClosed):  # as in `call`
                 undoing = self.begin(partial(undo, cast("R", call.value)), waiter)
-                waiter.until(undoing.over, _forget)
+                waiter.until(undoing.is_over, _forget)
         try:
             raise interrupt
         finally:

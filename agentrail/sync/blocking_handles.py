@@ -465,7 +465,7 @@ class Supervisor:
         *first* erases what the program keeps beside the records, such as files. It is awaited once no other supervisor
         can have the session any more, and before any record is erased; if it raises an exception, the session stays.
         """
-        self._thread.call_blocking(partial(self._supervisor.delete, id, first=first))
+        self._thread.call_blocking(partial(self._supervisor.delete, id, first=adopted_service(first)))
 
     def redact(self, id: str, first: int = 1, last: int | None = None, *, by: str) -> int:
         """Replace the texts in records *first* to *last* of a stored session by a mark; return how many were changed.

@@ -37,8 +37,13 @@ UNDONE: Final = ("spawn", "fork")
 MADE_HERE: Final = ("by", "subscribe", "monitor", "trace")
 """Methods that are not async and read nothing that changes on Trio meanwhile."""
 
-ADOPTED: Final = {"spec": "adopted(spec)", "*tools": "*map(adopted_tool, tools)", "service": "adopted_service(service)"}
-"""Arguments that may hold code of the caller's loop, and what is passed on in their place."""
+ADOPTED: Final = {
+    "spec": "adopted(spec)",
+    "*tools": "*map(adopted_tool, tools)",
+    "service": "adopted_service(service)",
+    "delete.first": "adopted_service(first)",
+}
+"""Arguments that may hold code of the caller's loop, of any method or of one, and what is passed on in their place."""
 
 RICH_DISPLAY: Final = (
     "    def _repr_html_(self) -> str:",
@@ -171,7 +176,8 @@ def _passed(node: _Function) -> Iterator[str]:
         name = f"*{arguments.vararg.arg}"
         yield ADOPTED.get(name, name)
     for parameter in arguments.kwonlyargs:
-        yield f"{parameter.arg}={ADOPTED.get(parameter.arg, parameter.arg)}"
+        value = ADOPTED.get(f"{node.name}.{parameter.arg}", ADOPTED.get(parameter.arg, parameter.arg))
+        yield f"{parameter.arg}={value}"
     if arguments.kwarg is not None:
         yield f"**{arguments.kwarg.arg}"
 
