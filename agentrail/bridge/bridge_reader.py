@@ -232,4 +232,9 @@ def watched(
     """Have *monitor* call *tell*, in the Trio thread; return a function that ends that."""
     ends: list[Callable[[], None]] = []
     thread.post(lambda: ends.append(monitor.when_stuck(tell)))
-    return lambda: thread.post(lambda: ends.pop()() if ends else None)
+
+    def end() -> None:
+        """Call *tell* no more."""
+        thread.post(lambda: ends.pop()() if ends else None)
+
+    return end

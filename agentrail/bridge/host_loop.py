@@ -14,7 +14,7 @@ import trio
 
 from agentrail.bridge.own_loop import OwnLoop
 from agentrail.bridge.waiters import Action, LoopOutbox, Post
-from agentrail.errors import LoopGone, NoHostLoop, ToolError
+from agentrail.errors import BridgeClosed, LoopGone, NoHostLoop, ToolError
 from agentrail.reprs import in_brackets
 
 T = TypeVar("T")
@@ -179,7 +179,8 @@ class HostLoop:
     def call_now(self, work: Callable[[], T]) -> T:
         """Run *work*, which takes no time, in the Trio thread; block until it has returned. Trio never waits for us."""
         outcome: Future[T] = Future()
-        self._post(partial(_settle, work, outcome))
+        if not self._post(partial(_settle, work, outcome)):
+            raise BridgeClosed
         return outcome.result(PATIENCE)
 
     async def run(self, start: Callable[[], Awaitable[T]], name: str) -> T:

@@ -195,12 +195,8 @@ class TrioThread(Generic[T]):
                     raise
         return look_up()
 
-    def post(self, action: Action) -> None:
-        """Have *action* run in the Trio thread; no-op if that has ended."""
-        self._put(action)
-
-    def _put(self, action: Action) -> bool:
-        """Have *action* run in the Trio thread; return whether it will."""
+    def post(self, action: Action) -> bool:
+        """Have *action* run in the Trio thread; return whether it will, as that may have ended."""
         if self.is_over or os.getpid() != self._process:
             return False
         self._inbox.append(action)
@@ -225,18 +221,18 @@ class TrioThread(Generic[T]):
         """Start *work* on Trio as a call, which wakes *waiter* when it ends."""
         self.check()
         call = BridgeCall(work, copy_context(), waiter)
-        if not self._put(partial(self._begin, cast("BridgeCall[object]", call))):
+        if not self.post(partial(self._begin, cast("BridgeCall[object]", call))):
             raise BridgeClosed
         return call
 
     def cancel(self, call: BridgeCall[R]) -> None:
         """Cancel *call*; its waiter is woken when it has ended."""
-        self._put(call.cancel)
+        self.post(call.cancel)
 
     def leave_soon(self) -> None:
         """Begin to leave what is open, without waiting for the end."""
         self._is_leaving = True
-        self._put(self._leave)
+        self.post(self._leave)
 
     # From a task of an asyncio loop
 

@@ -21,8 +21,8 @@ from agentrail.bridge.batching import Batching
 Action: TypeAlias = Callable[[], None]
 """A function that runs in the thread of a loop; it takes no time and never raises."""
 
-Post: TypeAlias = Callable[[Action], None]
-"""Has an action run in the thread of a loop."""
+Post: TypeAlias = Callable[[Action], bool]
+"""Has an action run in the Trio thread; returns whether it will, as that may have ended."""
 
 KERNEL: Final = "ipykernel"
 """The module of a notebook's kernel. The loop of its cells hears an interrupt when it wakes next, whatever wakes it."""

@@ -18,7 +18,7 @@ import trio.lowlevel
 
 from agentrail import Ask, Context, Plugin, ReplacePrompt, SessionSpec, aio, tool
 from agentrail import open_supervisor as open_trio_supervisor
-from agentrail.errors import BadTool, FileMissing, NoHostLoop, ToolError
+from agentrail.errors import BadTool, BridgeClosed, FileMissing, NoHostLoop, ToolError
 from agentrail.events import MessageDelta, ToolExecutionEnd, ToolExecutionUpdate
 from agentrail.hooks.actions import CallService
 from agentrail.hooks.hook_types import BeforePrompt
@@ -226,12 +226,15 @@ def test_deaf_code_is_left_behind_and_named(caplog: pytest.LogCaptureFixture) ->
         begun, free, is_over = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
         @aio.tool
-        async def deaf() -> str:
+        async def deaf(ctx: ToolContext) -> str:
             """Hear nothing."""
             begun.set()
             while not free.is_set():
                 with contextlib.suppress(asyncio.CancelledError):
                     await free.wait()
+            assert ctx.jobs is not None
+            with pytest.raises(BridgeClosed):
+                ctx.jobs.all()
             is_over.set()
             return "late"
 
