@@ -7,10 +7,11 @@ import asyncio
 import pytest
 
 from agentrail import SessionSpec, aio
-from agentrail.errors import AlreadyLeft, AlreadyRead, NotEntered, SubscriberTooSlow, UnknownCursor
+from agentrail.errors import AlreadyLeft, AlreadyRead, JournalFull, NotEntered, SubscriberTooSlow, UnknownCursor
 from agentrail.events import AgentEnd, Event, Gap, MessageDelta
 from agentrail.testing import ScriptedModel, say, stall
 from tests.bridge.loops import Run, on_each_loop, plain, until
+from tests.runtime.journals import TestJournal
 
 ANSWERS = SessionSpec(model=ScriptedModel(["hello there"], repeat_last=True))
 STALLS = SessionSpec(model=ScriptedModel([stall()], repeat_last=True))
@@ -177,5 +178,24 @@ def test_a_prompt_that_was_asked_has_its_reply_later() -> None:
             assert (await asked.reply()).text == "hello there"
             assert (await asked.reply()).text == "hello there"
             await until(lambda: session.status().phase == "idle")
+
+    plain(main)
+
+
+def test_a_monitor_tells_that_the_journal_cannot_be_written() -> None:
+    async def main() -> None:
+        journal = TestJournal()
+        async with aio.open_supervisor(journal=journal) as supervisor:
+            session = await supervisor.spawn(ANSWERS)
+            problems: list[str] = []
+            async with session.monitor() as down:
+                end = down.when_stuck(lambda problem: problems.append(type(problem).__name__))
+                journal.failing = lambda _: JournalFull("no space")
+                prompting = asyncio.create_task(session.prompt("hi"))
+                await until(lambda: problems)
+                end()
+                journal.failing = None
+                await prompting
+            assert set(problems) == {"JournalFull"}
 
     plain(main)
