@@ -159,7 +159,7 @@ class RunStream:
         since, last = self._since, self._number
         is_known = self._position == since.cursor
         is_begun = since.number == last + 1 and since.open_message and self._run.open is None
-        self._run.wants_snapshot |= since.owes_snapshot
+        self._run.wants_snapshot = since.owes_snapshot
         if since.owes_snapshot and self._run.is_under_way:
             is_known = False
         if is_known and (since.stage == "e" or since.number <= last or is_begun):
@@ -169,7 +169,8 @@ class RunStream:
         else:
             rest = []
             self._run.take_over(since.open_message)
-        self._position, self._number, self._open = since.cursor, since.number, since.open_message
+        self._position, self._open = since.cursor, since.open_message
+        self._number = last if since.stage == "e" else since.number
         return self._numbered(rest)
 
     async def _open_run(self) -> bytes:

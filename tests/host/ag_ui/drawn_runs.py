@@ -16,6 +16,7 @@ from agentrail.host.ag_ui.shown_messages import shown_messages
 from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.host_server import Host, Opened
 from agentrail.host.profiles import Profile
+from agentrail.journals import MemoryJournal
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, permanent, say, transient
 from agentrail.testing.scripted import Element
@@ -103,12 +104,25 @@ def specification(draw: Random) -> SessionSpec:
     )
 
 
+class Place:
+    """Where a host serves, or none: it may end, and another one go on with its journal."""
+
+    def __init__(self) -> None:
+        self.host: Opened | None = None
+
+    async def serving(self) -> Opened:
+        """Return the host, as soon as one serves."""
+        while self.host is None:  # noqa: ASYNC110 - in virtual time
+            await trio.sleep(0.05)
+        return self.host
+
+
 @define
 class Window:
     """A front end of one thread: it is cut off now and then, and goes on from the last frame that it has."""
 
     draw: Random
-    host: Opened
+    place: Place
     messages: list[Frame] = field(factory=list)
     interrupts: list[Frame] = field(factory=list)
     runs: int = 0
@@ -122,7 +136,8 @@ class Window:
         with trio.CancelScope() as scope:
             if is_cut:
                 scope.deadline = trio.current_time() + self.draw.choice((0.0, 0.05, 0.2, 0.7, 2.0))
-            answer = await ask(self.host.application, asked, pieces.append)
+            host = await self.place.serving()
+            answer = await ask(host.application, asked, pieces.append)
             if answer.content:
                 return answer.content.decode()
         text = b"".join(pieces)
@@ -149,7 +164,11 @@ class Window:
         while not pairs or pairs[-1][1]["type"] not in ENDS:
             text = await self.ask(asked, is_cut=self.draw.random() < 0.6)
             if text.startswith("{"):
-                raise Refused(json.loads(text)["type"].rpartition(":")[2])
+                kind = json.loads(text)["type"].rpartition(":")[2]
+                if kind == "host-closing":
+                    await trio.sleep(0.1)
+                    continue
+                raise Refused(kind)
             pairs += parsed(text)
             if pairs:
                 self.cuts += 1
@@ -189,11 +208,13 @@ class Refused(Exception):  # noqa: N818 - what happens to a client
 class World:
     """One session, the front end that is looked at, and others who use the session too."""
 
-    def __init__(self, draw: Random, host: Opened) -> None:
+    def __init__(self, draw: Random) -> None:
         self.draw = draw
-        self.host = host
-        self.window = Window(draw, host)
+        self.place = Place()
+        self.window = Window(draw, self.place)
         self.looks = 0
+        self.lives = 0
+        self.over = trio.Event()
 
     async def play(self) -> None:
         with trio.fail_after(LONGEST):
@@ -202,6 +223,7 @@ class World:
                 for turn in range(TURNS):
                     await self.turn({"messages": [{"id": f"u{turn}", "role": "user", "content": f"says {turn}"}]})
                 nursery.cancel_scope.cancel()
+        self.over.set()
 
     async def turn(self, body: Frame) -> None:
         """Send something, and answer what it asks for, until the turn is over."""
@@ -219,8 +241,11 @@ class World:
 
     def look(self) -> None:
         """Compare what the front end shows with the journal, if nobody works in the session."""
-        (session,) = [each for each in self.host.supervisor.sessions() if each.id.endswith(".s1")]
-        state = session.inspect()
+        sessions = [] if self.place.host is None else self.place.host.supervisor.sessions()
+        here = [session for session in sessions if session.id.endswith(".s1")]
+        if not here:
+            return
+        state = here[0].inspect()
         if state.turn is None and not state.subagents and state.last_seq == self.window.last:
             self.looks += 1
             shown, stored = view(self.window.messages), view(shown_messages(state))
@@ -246,8 +271,8 @@ class World:
                 await self.post(path, body)
 
     async def decide(self) -> None:
-        sessions = [each for each in self.host.supervisor.sessions() if each.id.endswith(".s1")]
-        for session in sessions:
+        host = await self.place.serving()
+        for session in [each for each in host.supervisor.sessions() if each.id.endswith(".s1")]:
             for held in session.status().held[:1]:
                 visible = held.id.removeprefix("h.acme.")
                 if held.kind == "question":
@@ -257,7 +282,8 @@ class World:
 
     async def post(self, path: str, body: Frame) -> None:
         asked = Asked("POST", f"/v1/sessions/s1/{path}", HEADERS, json.dumps(body).encode())
-        await ask(self.host.application, asked, lambda _: None)
+        host = await self.place.serving()
+        await ask(host.application, asked, lambda _: None)
 
 
 def view(messages: list[Frame]) -> Counter[tuple[str, str]]:
@@ -271,14 +297,21 @@ def view(messages: list[Frame]) -> Counter[tuple[str, str]]:
 
 def drawn(seed: int, done: Callable[[World], None] = lambda _: None) -> None:
     """Play a world from *seed*; raise an error if the front end shows what is not so, or a frame does not fit."""
-    draw = Random(seed)
-    host = Host([Profile("desk", lambda _: specification(draw))], limits=limits())
+    draw, journal = Random(seed), MemoryJournal()
 
     async def live(_: object) -> None:
-        async with opened(host, ApiKeys(lines=LINES)) as found:
-            world = World(draw, found)
-            await world.play()
-            done(world)
+        world = World(draw)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(world.play)
+            while not world.over.is_set():
+                host = Host([Profile("desk", lambda _: specification(draw))], journal=journal, limits=limits())
+                async with opened(host, ApiKeys(lines=LINES)) as found:
+                    world.lives += 1
+                    world.place.host = found
+                    with trio.move_on_after(draw.choice((1.0, 5.0, LONGEST))):
+                        await world.over.wait()
+                    world.place.host = None
+        done(world)
 
     try:
         run(seed, ClockWatch(), live)
