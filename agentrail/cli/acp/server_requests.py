@@ -22,7 +22,7 @@ from agentrail.cli.editor_servers import EditorServer, EditorServers
 from agentrail.cli.screen import escaped
 from agentrail.errors import AgentrailError, SessionParked
 from agentrail.remote.remote_session import RemoteSession
-from agentrail.values.json import JsonObject
+from agentrail.values.json import JsonObject, canonical
 
 MOST: Final = 32
 """The most servers that are asked about."""
@@ -193,4 +193,4 @@ def _rows(server: EditorServer) -> Iterator[str]:
     """Yield what *server* is made of, exactly: the person decides by it."""
     for name, value in server.fields.items():
         if value:
-            yield f"  {name}: {escaped(str(value))}"
+            yield f"  {name}: {escaped(value if isinstance(value, str) else canonical(value))}"

@@ -1,6 +1,7 @@
 """Editors that nobody here wrote: the client of PyPI, that of npm for version 2, and the command line `acpx`."""
 
 import asyncio
+import json
 import shutil
 import subprocess
 import sys
@@ -163,3 +164,34 @@ def test_acpx_works(tmp_path: Path) -> None:
     session = acpx("sessions", "new").split()[-1]
     assert "counted to 1" in acpx("prompt", "count to 1")  # by another process, which resumes the session
     assert session in acpx("sessions", "list")
+
+
+def test_acpx_brings_a_server(tmp_path: Path) -> None:
+    if not ACPX.exists():
+        pytest.skip("`acpx` from npm is not installed: `make editor-clients` does that")
+    agent = " ".join([*COMMAND, "acp", "--model", "demo", "--journal", str(tmp_path / "j.db")])
+    variables = [{"name": "FORM", "value": "one"}, {"name": "NOTES", "value": str(tmp_path / "notes")}]
+    server = {"name": "shop", "type": "stdio", "command": sys.executable, "args": [str(SHOP)], "env": variables}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": [server]}))
+
+    def acpx(*args: str) -> str:
+        command = (
+            node(22),
+            str(ACPX),
+            "--agent",
+            agent,
+            "--ttl",
+            "1",
+            "--mcp-config",
+            str(tmp_path / "mcp.json"),
+            *args,
+        )
+        home = str(tmp_path)
+        return output_of(*command, folder=tmp_path, HOME=home, AGENTRAIL_HOME=f"{home}/home")
+
+    refused = acpx("--deny-all", "exec", "Who are you?")
+    assert f'command: ["{sys.executable}","{SHOP}"]' in refused
+    assert "[tool] MCP server shop (failed)" in refused
+    assert "I am the built-in demo model" in refused
+    assert "[tool] MCP server shop (completed)" in acpx("--approve-all", "exec", "Who are you?")
+    assert "MCP server shop" not in acpx("--deny-all", "exec", "Who are you?"), "it is asked about once"
