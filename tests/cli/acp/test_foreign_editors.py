@@ -172,9 +172,10 @@ def test_acpx_brings_a_server(tmp_path: Path) -> None:
     agent = " ".join([*COMMAND, "acp", "--model", "demo", "--journal", str(tmp_path / "j.db")])
     variables = [{"name": "FORM", "value": "one"}, {"name": "NOTES", "value": str(tmp_path / "notes")}]
     server = {"name": "shop", "type": "stdio", "command": sys.executable, "args": [str(SHOP)], "env": variables}
-    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": [server]}))
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": [server]}))
 
-    def acpx(*args: str) -> str:
+    def acpx(*args: str, status: int = 0) -> str:
         command = (
             node(22),
             str(ACPX),
@@ -187,9 +188,9 @@ def test_acpx_brings_a_server(tmp_path: Path) -> None:
             *args,
         )
         home = str(tmp_path)
-        return output_of(*command, folder=tmp_path, HOME=home, AGENTRAIL_HOME=f"{home}/home")
+        return output_of(*command, folder=tmp_path, status=status, HOME=home, AGENTRAIL_HOME=f"{home}/home")
 
-    refused = acpx("--deny-all", "exec", "Who are you?")
+    refused = acpx("--deny-all", "exec", "Who are you?", status=5)
     assert f'command: ["{sys.executable}","{SHOP}"]' in refused
     assert "[tool] MCP server shop (failed)" in refused
     assert "I am the built-in demo model" in refused
