@@ -96,7 +96,7 @@ class SessionSpec(Options, kw_only=True, gc=True):
     description: str = ""
     """The description of a sub-agent, by which the parent's model chooses it."""
     returns: Mapping[str, Json] | type[object] = EMPTY
-    """The form of all answers: a JSON Schema, an attrs class, a dataclass or a `TypedDict`; if empty, they are text."""
+    """The form of all answers: a JSON Schema, or a class such as a dataclass or a pydantic model; if empty, text."""
 
     def but(self, **changes: object) -> Self:
         """Return a copy with *changes*."""

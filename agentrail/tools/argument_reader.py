@@ -14,11 +14,13 @@ from typing import Final, TypeAlias, assert_never, cast
 from typing_extensions import is_typeddict
 
 from agentrail.tools.fields import ArgumentField, fields_of
+from agentrail.tools.foreign_types import ReadValue
 from agentrail.tools.type_shapes import (
     AnyJson,
     Bounded,
     ChoiceShape,
     DictOf,
+    ForeignShape,
     ListOf,
     OneOf,
     RecordShape,
@@ -28,8 +30,8 @@ from agentrail.tools.type_shapes import (
     TupleOf,
 )
 from agentrail.values.json import Json, thaw
+from agentrail.values.untrusted_values import message_of
 
-ReadValue: TypeAlias = Callable[[object], object]
 Arguments: TypeAlias = Callable[[object], dict[str, object]]
 
 CHECKED: Final = ShapePlace("?", "something that was looked at when the tool was defined")
@@ -49,7 +51,7 @@ class ArgumentMisfitError(ValueError):
 class NotTakenError(ValueError):
     """A class raised an exception when it was called with its fields, although they fit the schema."""
 
-    def __init__(self, problem: object, name: str) -> None:
+    def __init__(self, problem: str, name: str) -> None:
         super().__init__(f"`{name}`: {problem}")
 
 
@@ -73,6 +75,8 @@ def reader_of(shape: Shape) -> ReadValue:
         case Bounded(inner, bounds):
             reader = reader_of(inner)
             return _bounded(reader, tuple(bound.holds for bound in bounds)) if bounds else reader
+        case ForeignShape(foreign):
+            return foreign.parse
         case RecordShape(cls):
             return lambda value: _class_reader(cls)(value)  # noqa: PLW0108 - made at the first use, because a class may contain itself
         case _:
@@ -96,7 +100,7 @@ def object_reader(fields: Iterable[ArgumentField]) -> Arguments:
             except ArgumentMisfitError as why:
                 raise ArgumentMisfitError(why, name) from why
             except Exception as why:
-                raise NotTakenError(why, name) from why
+                raise NotTakenError(message_of(why), name) from why
         if not arguments.keys() >= required:
             raise ArgumentMisfitError(_MISSING, min(required - arguments.keys()))
         return arguments

@@ -8,10 +8,12 @@ from enum import Enum
 from typing import Final, NotRequired, Required, cast, get_args, get_origin, get_type_hints
 
 import attrs
+import msgspec
 from typing_extensions import ReadOnly, is_typeddict
 
 from agentrail.errors import NotJson
 from agentrail.tools.docstrings import read_docstring
+from agentrail.tools.foreign_types import is_field_note
 from agentrail.tools.type_shapes import Shape, ShapePlace, shape_of
 from agentrail.values.json import Json, freeze
 from agentrail.values.untrusted_values import names_of
@@ -66,6 +68,7 @@ def fields_of(cls: type, at: ShapePlace) -> tuple[ArgumentField, ...]:
         here = at.inside(f"field `{slot.inside}` of `{cls.__name__}`,")
         if slot.hint is MISSING:
             here.refuse("has no annotation; give it one")
+        refuse_note(slot.default, here)
         shape = shape_of(_strip_qualifiers(slot.hint), here)
         fields.append(
             ArgumentField(
@@ -98,6 +101,12 @@ def _strip_qualifiers(hint: object) -> object:
     return hint
 
 
+def refuse_note(default: object, at: ShapePlace) -> None:
+    """Raise `BadTool` if *default* is a note such as `Field(ge=1)` of pydantic, which would be the value itself."""
+    if is_field_note(default):
+        at.refuse(f"has the default `{default!r}`, which is no value; write `Annotated[..., {type(default).__name__}]`")
+
+
 def as_default(value: object) -> Json | Missing:
     """Return the default *value* as JSON; `MISSING` if there is none, or it cannot be written as JSON."""
     try:
@@ -113,7 +122,8 @@ def _plain(value: object) -> object:
         return [_plain(item) for item in cast("list[object]", value)]
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in cast("dict[object, object]", value).items()}
-    if names_of(type(value)) is not None:
+    is_record = isinstance(value, Value) or not isinstance(value, msgspec.Struct)
+    if is_record and names_of(type(value)) is not None:
         return {slot.outside: _plain(getattr(value, slot.inside)) for slot in _slots(type(value), {})}
     return value
 

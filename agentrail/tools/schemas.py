@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from types import NoneType
 from typing import Final, assert_never, cast
 
 from agentrail.tools.fields import MISSING, ArgumentField, fields_of, summary_of
+from agentrail.tools.foreign_types import ForeignType
 from agentrail.tools.type_shapes import (
     AnyJson,
     Bounded,
     ChoiceShape,
     DictOf,
+    ForeignShape,
     ListOf,
     OneOf,
     RecordShape,
@@ -20,7 +22,10 @@ from agentrail.tools.type_shapes import (
     ShapePlace,
     TupleOf,
 )
-from agentrail.values.json import Json, JsonObject, freeze_object
+from agentrail.values.json import Json, JsonObject, canonical, freeze_object
+
+DEFINITIONS: Final = "#/$defs/"
+"""The beginning of references to definitions in the same schema."""
 
 _TYPES: Final = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 
@@ -35,11 +40,12 @@ def schema_of(fields: Iterable[ArgumentField]) -> JsonObject:
 class _SchemaWriter:
     """Writes one schema, and collects the classes in it for `$defs`."""
 
-    __slots__ = ("_names", "definitions")
+    __slots__ = ("_adopted", "_names", "definitions")
 
     def __init__(self) -> None:
         self.definitions: dict[str, Json] = {}
         self._names: dict[type, str] = {}
+        self._adopted: dict[tuple[str, str], str] = {}
 
     def object_of(self, fields: Iterable[ArgumentField]) -> dict[str, Json]:
         """Return the schema of an object that has *fields* and no other keys."""
@@ -82,8 +88,10 @@ class _SchemaWriter:
                 return _any_of([self._of(member, at) for member in members])
             case Bounded():
                 return self._bounded(shape, at)
+            case ForeignShape(foreign):
+                return self._adopt(foreign)
             case RecordShape(cls):
-                return {"$ref": f"#/$defs/{self._name(cls, at)}"}
+                return {"$ref": f"{DEFINITIONS}{self._name(cls, at)}"}
             case _:
                 assert_never(shape)
 
@@ -105,22 +113,88 @@ class _SchemaWriter:
             schema["description"] = shape.description
         return schema
 
+    def _adopt(self, foreign: ForeignType) -> dict[str, Json]:
+        """Return the schema of a foreign type, with its definitions among those of this schema.
+
+        A class becomes a definition too, so that a description can stand beside it. Names that are taken are changed.
+        """
+        schema: dict[str, Json] = {key: item for key, item in foreign.schema.items() if key != "$defs"}
+        definitions: dict[str, Json] = {**cast("Mapping[str, Json]", foreign.schema.get("$defs", {}))}
+        if foreign.name and "$ref" not in schema:
+            top = foreign.name
+            while top in definitions:  # a class inside it has the same name
+                top = f"{top}_"
+            definitions[top], schema = schema, {"$ref": f"{DEFINITIONS}{top}"}
+        names: dict[str, str] = {}
+        added: list[str] = []
+        for name in definitions:
+            key = name, canonical(freeze_object(_reached_from(name, definitions)))
+            if key not in self._adopted:
+                self._adopted[key] = self._free_name(name)
+                added.append(name)
+            names[name] = self._adopted[key]
+        for name in added:
+            self.definitions[names[name]] = _renamed(definitions[name], names)
+        return cast("dict[str, Json]", _renamed(schema, names))
+
+    def _free_name(self, base: str) -> str:
+        """Return *base*, with a number if it is taken, and reserve it among the definitions."""
+        name, twin = base, 1
+        while name in self.definitions:
+            twin += 1
+            name = f"{base}{twin}"
+        self.definitions[name] = None
+        return name
+
     def _name(self, cls: type, at: ShapePlace) -> str:
         """Return the name of *cls* under `$defs`; add its definition at the first call.
 
         The name is set before the fields are read, because the class may contain itself.
         """
         if cls not in self._names:
-            name, twin = cls.__name__, 1
-            while name in self.definitions:
-                twin += 1
-                name = f"{cls.__name__}{twin}"
-            self._names[cls] = name
-            self.definitions[name] = None
+            name = self._names[cls] = self._free_name(cls.__name__)
             schema = self.object_of(fields_of(cls, at))
             summary = summary_of(cls)
             self.definitions[name] = {**schema, "description": summary} if summary else schema
         return self._names[cls]
+
+
+def _reached_from(name: str, definitions: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the definition called *name*, and all that it refers to, by name."""
+    reached: dict[str, Json] = {}
+    waiting = [name]
+    while waiting:
+        name = waiting.pop()
+        if name in definitions and name not in reached:
+            reached[name] = definitions[name]
+            waiting += _references(definitions[name])
+    return reached
+
+
+def _references(schema: Json) -> Iterator[str]:
+    """Yield the names of the definitions that *schema* refers to."""
+    if isinstance(schema, Mapping):
+        target = schema.get("$ref")
+        if isinstance(target, str):
+            yield target.removeprefix(DEFINITIONS)
+        schema = tuple(schema.values())
+    if isinstance(schema, list | tuple):
+        for item in schema:
+            yield from _references(item)
+
+
+def _renamed(schema: Json, names: Mapping[str, str]) -> Json:
+    """Return *schema* with its references changed to the new *names* of definitions."""
+    if isinstance(schema, list | tuple):
+        return tuple(_renamed(item, names) for item in schema)
+    if not isinstance(schema, Mapping):
+        return schema
+    renamed = {key: _renamed(item, names) for key, item in schema.items()}
+    target = renamed.get("$ref")
+    if isinstance(target, str) and target.startswith(DEFINITIONS):
+        name = target.removeprefix(DEFINITIONS)
+        renamed["$ref"] = f"{DEFINITIONS}{names.get(name, name)}"
+    return renamed
 
 
 def _any_of(schemas: list[dict[str, Json]]) -> dict[str, Json]:

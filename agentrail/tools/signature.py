@@ -11,7 +11,7 @@ from agentrail.errors import BadTool
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.argument_reader import ArgumentMisfitError, Arguments, NotTakenError, object_reader, reader_of
 from agentrail.tools.docstrings import read_docstring
-from agentrail.tools.fields import MISSING, ArgumentField, as_default, hints_of
+from agentrail.tools.fields import MISSING, ArgumentField, as_default, hints_of, refuse_note
 from agentrail.tools.schemas import schema_of
 from agentrail.tools.type_shapes import ShapePlace, name_of, shape_of
 from agentrail.values.json import JsonObject
@@ -100,6 +100,7 @@ def _field(parameter: inspect.Parameter, hint: object, description: str | None, 
             at.refuse("needs an object; decorate a function, or make a tool of the bound method with `as_tool`")
         at.refuse("has no annotation; give it one")
     shape = shape_of(hint, at)
+    refuse_note(parameter.default, at)
     if parameter.default is inspect.Parameter.empty:
         return ArgumentField(parameter.name, shape, at, description=description)
     default = as_default(parameter.default)

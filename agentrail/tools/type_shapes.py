@@ -15,16 +15,17 @@ import math
 from collections.abc import Iterable
 from enum import Enum, Flag
 from types import NoneType, UnionType
-from typing import Annotated, Final, Literal, NewType, NoReturn, TypeAlias, TypeGuard, Union, get_args, get_origin
+from typing import Annotated, Final, Literal, NewType, NoReturn, TypeAlias, TypeGuard, Union, cast, get_args, get_origin
 
 from typing_extensions import is_typeddict
 
 from agentrail.errors import BadTool
+from agentrail.tools.foreign_types import ForeignType, foreign_type, is_foreign_note
 from agentrail.tools.json_schema.regex import flaw_of, regex
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.personal import Privacy
 from agentrail.values.step_budget import CHECK_STEPS, Meter
-from agentrail.values.untrusted_values import names_of
+from agentrail.values.untrusted_values import described, names_of
 from agentrail.values.value import Authored, Value
 
 _LENGTHS: Final = {
@@ -205,6 +206,13 @@ class Bounded(Value, gc=True):
     """The description for the model; `None` if there is none."""
 
 
+class ForeignShape(Value, gc=True):
+    """Shape of a type that another library describes and reads, such as a model of pydantic."""
+
+    type: ForeignType
+    """The type, as its library describes it."""
+
+
 class RecordShape(Value, gc=True):
     """Shape of an object with the fields of a class: attrs, a dataclass or a `TypedDict`."""
 
@@ -212,7 +220,9 @@ class RecordShape(Value, gc=True):
     """The class."""
 
 
-Shape: TypeAlias = Scalar | AnyJson | ChoiceShape | ListOf | TupleOf | DictOf | OneOf | Bounded | RecordShape
+Shape: TypeAlias = (
+    Scalar | AnyJson | ChoiceShape | ListOf | TupleOf | DictOf | OneOf | Bounded | ForeignShape | RecordShape
+)
 
 NOTHING: Final = Scalar(NoneType)
 _SCALARS: Final = (str, int, float, bool, NoneType)
@@ -235,8 +245,8 @@ _ADVICE: Final = {
     "date": "use `str`, in ISO 8601",
 }
 _ELSE: Final = (
-    "use str, int, float, bool, None, Literal, Enum, list, tuple, dict[str, ...], unions of them, Json, a TypedDict, an"
-    " attrs class or a dataclass; or write a class with `spec` and `execute`"
+    "use str, int, float, bool, None, Literal, Enum, list, tuple, dict[str, ...], unions of them, Json, a TypedDict, a"
+    " dataclass, or a class of attrs, pydantic or msgspec; or write a class with `spec` and `execute`"
 )
 
 
@@ -247,6 +257,9 @@ def shape_of(annotation: object, at: ShapePlace) -> Shape:
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _bounded(args[0], args[1:], at)
+    foreign = _foreign(annotation, at)
+    if foreign is not None:
+        return foreign
     if origin is Literal:
         return _choice(((arg.value, arg) if isinstance(arg, Enum) else (arg, arg) for arg in args), annotation, at)
     if origin is Union or origin is UnionType:
@@ -262,9 +275,14 @@ def shape_of(annotation: object, at: ShapePlace) -> Shape:
     return at.refuse(_unusable(annotation))
 
 
-def is_record(kind: type) -> bool:
-    """Whether *kind* is a class with fields: attrs, a dataclass or a `TypedDict`."""
-    return is_typeddict(kind) or names_of(kind) is not None
+def shape_of_class(cls: type, at: ShapePlace) -> ForeignShape | RecordShape | None:
+    """Return the shape of *cls* if it is a class with fields, of ours or of a library; else `None`."""
+    return _foreign(cls, at) or (RecordShape(cls) if _is_record(cls) else None)
+
+
+def _is_record(cls: type) -> bool:
+    """Whether *cls* is attrs, a dataclass or a `TypedDict`."""
+    return is_typeddict(cls) or names_of(cls) is not None
 
 
 def name_of(annotation: object) -> str:
@@ -278,8 +296,24 @@ def _unusable(annotation: object) -> str:
     return f"is annotated `{name}`, of which no schema can be made; {_ADVICE.get(bare, _ELSE)}"
 
 
+def _foreign(annotation: object, at: ShapePlace) -> ForeignShape | None:
+    """Return the shape of a type that a library reads as a whole; `None` if it is no such type."""
+    try:
+        foreign = foreign_type(annotation)
+    except Exception as why:  # noqa: BLE001 - the library runs code of the class, which may raise anything
+        at.refuse(f"is annotated `{name_of(annotation)}`, of which no schema can be made: {described(why)}")
+    if foreign is None:
+        return None
+    from agentrail.tools.json_schema.validation import schema_problem  # noqa: PLC0415 - only such types need it
+
+    problem = schema_problem(foreign.schema)
+    if problem is not None:
+        at.refuse(f"is annotated `{name_of(annotation)}`, whose schema will not do: {problem}")
+    return ForeignShape(foreign)
+
+
 def _class(cls: type, at: ShapePlace) -> Shape:
-    if is_record(cls):
+    if _is_record(cls):
         return RecordShape(cls)
     if _is_enum(cls):
         return _choice(((member.value, member) for member in cls), cls, at)
@@ -338,9 +372,10 @@ def _union(members: list[Shape]) -> Shape:
     return _distinct(pairs)
 
 
-def _bounded(annotation: object, notes: tuple[object, ...], at: ShapePlace) -> Bounded:
+def _bounded(annotation: object, notes: tuple[object, ...], at: ShapePlace) -> Shape:
     description: str | None = None
     bounds: list[Bound] = []
+    foreign: list[object] = []
     for note in notes:
         if isinstance(note, str):
             description = note
@@ -349,6 +384,20 @@ def _bounded(annotation: object, notes: tuple[object, ...], at: ShapePlace) -> B
             if flaw is not None:
                 at.refuse(f"is bound by `{note!r}`, which {flaw}")
             bounds.append(note)
+        elif is_foreign_note(note):
+            foreign.append(note)
         elif not isinstance(note, Privacy):  # a class of ours, such as `Todo`, has bounds on its texts
             at.refuse(f"is annotated with `{note!r}`, which nothing would check; use a text, Range, Length or Pattern")
-    return Bounded(shape_of(annotation, at), tuple(bounds), description)
+    shape = _noted(annotation, foreign, at) if foreign else shape_of(annotation, at)
+    return shape if foreign and not bounds and description is None else Bounded(shape, tuple(bounds), description)
+
+
+def _noted(annotation: object, notes: list[object], at: ShapePlace) -> Shape:
+    """Return the shape of *annotation* with *notes* of a library, which must be able to read it."""
+    shape = _foreign(cast("object", Annotated[(annotation, *notes)]), at)
+    if shape is None:
+        at.refuse(
+            f"is annotated with `{notes[0]!r}`, but `{name_of(annotation)}` is no type for that library; "
+            "use Range, Length or Pattern"
+        )
+    return shape

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Mapping
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import pytest
 import trio
 from anthropic.lib._parse._transform import transform_schema
 from jsonschema import Draft202012Validator
+from pydantic import BaseModel, Field
 
 from agentrail import Secret, SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.adapters.models.anthropic.answer_form import strict_form
@@ -94,6 +96,33 @@ async def asked_of(spec: SessionSpec, schema: Mapping[str, Json]) -> object:
         session = await supervisor.spawn(spec)
         with trio.fail_after(60):
             return await session.ask("which room?", returns=schema)
+
+
+class Card(BaseModel):
+    by: Literal["card"]
+    digits: Annotated[str, Field(pattern=r"^\d{4}$")]
+
+
+class Cash(BaseModel):
+    by: Literal["cash"]
+
+
+class Bill(BaseModel):
+    """A bill."""
+
+    total: float = Field(ge=0, description="in euros")
+    paid: Annotated[Card | Cash, Field(discriminator="by")] | None = None
+    at: dt.datetime | None = None
+
+
+@pytest.mark.parametrize("provider", WRITTEN)
+async def test_each_provider_gets_the_form_of_a_model_of_pydantic(provider: str) -> None:
+    answer = {"total": 3, "paid": {"by": "card", "digits": "1234"}, "at": "2026-01-02T03:04:05Z"}
+    secrets = {"KEY": KEYS[provider]}.get
+    async with serving(answering(provider, answer)) as server, open_supervisor(secrets=secrets) as supervisor:
+        session = await supervisor.spawn(spec_of(provider, server.url))
+        assert await session.ask("a bill", returns=Bill) == Bill.model_validate(answer)
+        assert form_in(server.asked[0]) is not None
 
 
 @pytest.mark.parametrize("provider", WRITTEN)
