@@ -12,6 +12,7 @@ from agentrail import sync as sync
 from agentrail import telemetry as telemetry
 from agentrail import testing as testing
 from agentrail import tools as tools
+from agentrail.api.json_form import to_json as to_json
 from agentrail.api.protocols import AnySession as AnySession
 from agentrail.api.protocols import AnySupervisor as AnySupervisor
 from agentrail.api.protocols import awaited as awaited

@@ -69,7 +69,7 @@ def test_every_page_can_be_reached_from_the_index_or_from_that_of_its_folder() -
 
 def test_every_block_is_python_with_its_output_or_for_a_reader() -> None:
     languages = {block.language for page in PAGES for block in blocks_of(page)}
-    assert languages <= {"console", "python", "text", "sh", "toml", "json", "js"}
+    assert languages <= {"console", "python", "text", "sh", "toml", "json", "js", "typescript"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
