@@ -81,7 +81,7 @@ class Exchange(Generic[T]):
             failure = error
             self._thread.cancel(call)
         self._sent.leave()
-        cancellation = await self._control.until(call.over, partial(self._thread.cancel, call))
+        cancellation = await self._control.until(call.is_over, partial(self._thread.cancel, call))
         receiver.cancel()
         await asyncio.wait([receiver])
         try:

@@ -52,7 +52,7 @@ class HeldOpen(Generic[T]):
         cancel = partial(self._thread.cancel, self._call)
         cancellation = await self._control.until(self._has_started, cancel)
         if cancellation is not None:
-            await self._control.until(self._call.over, cancel)
+            await self._control.until(self._call.is_over, cancel)
             raise cancellation
         if not self._is_open:
             self._call.answer()
@@ -61,7 +61,7 @@ class HeldOpen(Generic[T]):
     async def leave(self, error: BaseException | None) -> None:
         """Leave it after a body that ended with *error*; raise what goes wrong, with *error* beside it."""
         self._thread.post(self._left.set)
-        cancellation = await self._control.until(self._call.over, self._forget)
+        cancellation = await self._control.until(self._call.is_over, self._forget)
         try:
             self._call.answer()
         except BridgeClosed:  # the thread has ended before

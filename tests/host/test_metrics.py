@@ -18,12 +18,13 @@ from agentrail.api.operation_table import CALLS
 from agentrail.api.routes import ROUTES
 from agentrail.host.authentication.api_keys import ApiKeys, new_key, render_keys
 from agentrail.host.authentication.identity import Identity
-from agentrail.host.health.prometheus import AT_ONCE, FAMILIES, MetricCalls, MetricFamily, head, lines
+from agentrail.host.health.prometheus import AT_ONCE, FAMILIES, MetricCalls, head, lines
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.operations.plugin_calls import GivenBody
 from agentrail.host.requests.http_messages import HttpRequest
 from agentrail.plugins import HumanApproval
+from agentrail.ports.instrumentation import MetricFamily
 from agentrail.runtime.diagnosis.metrics import BOUNDS, TURN_BOUNDS
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.testing.scripted import Element
