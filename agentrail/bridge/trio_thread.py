@@ -210,10 +210,14 @@ class TrioThread(Generic[T]):
                 return False
         return True
 
-    def check(self) -> None:
-        """Raise `BridgeForked` in another process, and `BridgeClosed` if no calls are taken any more."""
+    def check_process(self) -> None:
+        """Raise `BridgeForked` in a process that was forked from that of the thread."""
         if os.getpid() != self._process:
             raise BridgeForked(self._process, os.getpid())
+
+    def check(self) -> None:
+        """Raise `BridgeForked` in another process, and `BridgeClosed` if no calls are taken any more."""
+        self.check_process()
         if self._calls is None:
             raise BridgeClosed
 
@@ -260,6 +264,7 @@ class TrioThread(Generic[T]):
 
     async def close(self) -> None:
         """Leave what is open, and wait for the end; raise what went wrong. No-op if it has been left."""
+        self.check_process()
         waiter = LoopWaiter(self.outbox())
         cancellation = await self._close(waiter)
         self._raise_error()
@@ -306,11 +311,17 @@ class TrioThread(Generic[T]):
 
     def close_blocking(self) -> None:
         """Do as `close`, in a thread that may block."""
+        self.check_process()
         self.refuse_deadlock()
         interrupt = self._close_blocking(ThreadWaiter())
         self._raise_error()
         if interrupt is not None:
             raise interrupt
+
+    def close_at_exit(self) -> None:
+        """Do as `close_blocking` at the end of the process. No-op in one that was forked: nothing is open there."""
+        with suppress(BridgeForked):
+            self.close_blocking()
 
     def _close_blocking(self, waiter: ThreadWaiter) -> BaseException | None:
         self._watchers += (waiter,)

@@ -38,7 +38,7 @@ class RootSupervisor(Supervisor):
 
     def close(self) -> None:
         """Stop or park all children, as leaving the `with` does, and end the Trio thread. No-op if it is closed."""
-        atexit.unregister(self._thread.close_blocking)
+        atexit.unregister(self._thread.close_at_exit)
         self._thread.close_blocking()
 
     def run(
@@ -76,7 +76,7 @@ def opened(opening: AbstractAsyncContextManager[TrioSupervisor], stop_within: fl
     thread = cast("TrioThread[object]", TrioThread(opening, stop_within))
     thread.host = HostLoop(OwnLoop(), thread.post, thread.call)
     supervisor = RootSupervisor(thread, cast("TrioSupervisor", thread.open_blocking()))
-    atexit.register(thread.close_blocking)
+    atexit.register(thread.close_at_exit)
     return supervisor
 
 

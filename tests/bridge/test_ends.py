@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +16,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail import SessionSpec, aio
+from agentrail import SessionSpec, aio, sync
 from agentrail.errors import BridgeClosed, BridgeForked, LoopGone, SupervisorFailed
 from agentrail.journals import SqliteJournal
 from agentrail.testing import ScriptedModel, say, stall
@@ -227,3 +229,15 @@ def test_a_fork_has_no_supervisor_and_says_so() -> None:
             assert (await session.ask("hi")).text == "hello"
 
     plain(main)
+
+
+@pytest.mark.long
+def test_a_fork_of_a_script_ends_without_its_supervisor() -> None:
+    with sync.open_supervisor() as supervisor:
+        session = supervisor.spawn(ANSWERS)
+        assert in_a_fork(lambda: session.ask("hi")).startswith(BridgeForked.__name__)
+        assert in_a_fork(supervisor.close).startswith(BridgeForked.__name__)
+    code = "import os; from agentrail import sync; sync.open_supervisor(); os.fork(); print('ends', flush=True)"
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)  # noqa: S603
+    assert ran.stdout.count("ends") == 2
