@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, Never, cast
 
 from agentrail.aio.handles import Supervisor
 from agentrail.app.supervisor import open_supervisor as trio_open_supervisor
 from agentrail.bridge.adopted import adopted_specs
 from agentrail.bridge.body import AsyncBody
 from agentrail.bridge.trio_thread import TrioThread
+from agentrail.errors import NotOpened
 from agentrail.values.argument_checks import checked
 
 if TYPE_CHECKING:
@@ -38,6 +39,15 @@ class SupervisorOpening:
 
     def __init__(self, opening: AbstractAsyncContextManager[TrioSupervisor], stop_within: float | None) -> None:
         self._body = AsyncBody(TrioThread(opening, stop_within))
+
+    if not TYPE_CHECKING:  # hidden from type checkers, which report these uses as errors
+
+        def __getattr__(self, name: str) -> Never:
+            """Raise `NotOpened` for a name of a supervisor, which is there once it is open."""
+            if hasattr(Supervisor, name) and not name.startswith("_"):
+                raise NotOpened(name, "aio.open_supervisor", "supervisor", "")
+            message = f"`aio.open_supervisor()` has no `{name}`"
+            raise AttributeError(message)
 
     async def _open(self) -> RootSupervisor:
         thread = self._body.thread

@@ -7,6 +7,7 @@ import contextvars
 import threading
 import traceback
 from functools import partial
+from operator import attrgetter
 
 import anyio
 import pytest
@@ -20,6 +21,7 @@ from agentrail.errors import (
     BadSpec,
     BridgeClosed,
     NotInItsRun,
+    NotOpened,
     NoTrioRun,
     QueueFull,
     SessionExists,
@@ -88,6 +90,14 @@ def test_wrong_options_are_refused_before_anything_is_opened() -> None:
         aio.open_supervisor(stratgy="one_for_one")  # type: ignore[call-arg]
     with pytest.raises(WrongType):
         aio.open_supervisor(journal=3)  # type: ignore[arg-type]
+
+
+def test_a_supervisor_that_is_not_open_says_how_to_open_it() -> None:
+    opening: object = aio.open_supervisor()
+    with pytest.raises(NotOpened, match=r"write `async with aio\.open_supervisor\(\) as supervisor:`"):
+        attrgetter("spawn")(opening)
+    with pytest.raises(AttributeError, match="has no `spwan`"):
+        attrgetter("spwan")(opening)
 
 
 def test_each_caller_gets_an_error_of_its_own() -> None:
