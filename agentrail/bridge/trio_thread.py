@@ -81,7 +81,7 @@ class TrioThread(Generic[T]):
         """Whether the thread ends now, and not some time later, because of a task that ignores its end."""
         self._error: BaseException | None = None
         """What opening, running or leaving it raised, until somebody has got it."""
-        self._watchers: tuple[AnyWaiter, ...] = ()
+        self._watchers: list[AnyWaiter] = []
         """Who waits for the start or the end."""
         self._outboxes = LoopOutboxes()
         """The outboxes of the loops of callers."""
@@ -143,8 +143,8 @@ class TrioThread(Generic[T]):
 
     def _tell(self) -> None:
         """Wake those who wait for the start or the end."""
-        watchers, self._watchers = self._watchers, ()
-        for watcher in watchers:
+        # None is removed: one that is added meanwhile would not hear of the end, and only looks once more.
+        for watcher in tuple(self._watchers):
             watcher.notify()
 
     def _end(self, error: BaseException | None) -> None:
@@ -169,7 +169,7 @@ class TrioThread(Generic[T]):
     def _leave(self) -> None:
         """Begin to leave what is open, or is being opened."""
         self._left.set()
-        if self._calls is None:
+        if self._inside is None:  # it is being opened; what is being left takes its own time
             self._body.cancel()
 
     def _lose_loop(self) -> None:
@@ -272,7 +272,7 @@ class TrioThread(Generic[T]):
             raise cancellation
 
     async def _close(self, waiter: LoopWaiter) -> asyncio.CancelledError | None:
-        self._watchers += (waiter,)
+        self._watchers.append(waiter)
         self.leave_soon()
         cancellation = await waiter.until(self._has_ended, _forget)
         self._join()
@@ -324,7 +324,7 @@ class TrioThread(Generic[T]):
             self.close_blocking()
 
     def _close_blocking(self, waiter: ThreadWaiter) -> BaseException | None:
-        self._watchers += (waiter,)
+        self._watchers.append(waiter)
         self.leave_soon()
         interrupt = waiter.until(self._has_ended, _forget)
         self._join()
@@ -358,7 +358,7 @@ class TrioThread(Generic[T]):
     # Start and end
 
     def _start(self, waiter: AnyWaiter) -> None:
-        self._watchers = (waiter,)
+        self._watchers.append(waiter)
         self._thread.start()
 
     def _has_started(self) -> bool:

@@ -241,3 +241,30 @@ def test_a_fork_of_a_script_ends_without_its_supervisor() -> None:
     command = [sys.executable, "-c", code]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)  # noqa: S603
     assert ran.stdout.count("ends") == 2
+
+
+@pytest.mark.long
+def test_an_opening_may_be_cancelled_at_any_moment() -> None:
+    async def main() -> None:
+        async def opened() -> None:
+            async with aio.open_supervisor():
+                await asyncio.sleep(0)
+
+        for number in range(60):
+            opening = asyncio.create_task(opened())
+            await asyncio.sleep(number * 0.0002)
+            opening.cancel()
+            await asyncio.wait([opening])
+            assert opening.cancelled() or opening.exception() is None
+            assert threads() == set()
+
+    plain(main)
+
+
+def test_a_supervisor_may_be_closed_by_several_at_once() -> None:
+    async def main() -> None:
+        supervisor = await aio.open_supervisor()
+        await supervisor.spawn(ANSWERS)
+        await asyncio.gather(*(supervisor.close() for _ in range(5)))
+
+    plain(main)
