@@ -200,7 +200,7 @@ def _parameters(route: HostRoute) -> Iterator[Document]:
         yield _header("Idempotency-Key", "Id of the command: sent twice, it is carried out once.", COMMAND_ID)
     if call.name == "events":
         yield _header("Last-Event-ID", "Cursor of the last event that was read; counts more than `since`.", CURSOR)
-    if call.name == "ag_ui_follow":
+    if call.name.startswith("ag_ui"):
         yield _header("Last-Event-ID", "Id of the last frame that was read; counts more than `since`.", FRAME_ID)
 
 

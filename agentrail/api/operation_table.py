@@ -475,6 +475,7 @@ _CALLS: Final = (
             errors.ToolChanged,
             errors.UnknownSession,
             errors.SessionBeingDeleted,
+            errors.UnknownCursor,
             errors.TooManyStreams,
         ),
         methods=(),

@@ -61,12 +61,15 @@ class AgUiCalls:
         body = await request.body(RunBody)
         agent = request.query(RunQuery).agent
         self._streams.check(request.who.tenant)
+        since = _frame_id(request, "the header `Last-Event-ID`", request.http.header("last-event-id"))
+        if since is not None:  # readers of event streams connect again with the request that they have made
+            return await self._go_on(request, body.thread_id, body.run_id, since)
         message = new_message(request.call.name, body)
         if message is None:
-            return await self._go_on(request, body)
+            return await self._decide_all(request, body)
         parts = parts_of(request.call.name, message, len(body.messages) - 1)
         if body.resume:
-            await self._go_on(request, body)
+            await self._decide_all(request, body)
         chat = ChatBody(parts, session=body.thread_id, agent=agent)
         step, handled = partial(self._prompt, body, message), partial(self._handled, request, body)
         return await self._talks.lived(request, "stream", chat, step, _command_of(request, message), handled).wait()
@@ -74,20 +77,24 @@ class AgUiCalls:
     async def follow(self, request: CallRequest) -> HttpResponse:
         """Stream the run of a session from a frame on, or from where it is now."""
         query = request.query(FollowQuery)
-        since = _since(request, query)
+        since = _frame_id(request, "the header `Last-Event-ID`", request.http.header("last-event-id"))
+        since = since or _frame_id(request, "its `since`", query.since)
         self._streams.check(request.who.tenant)
-        name = self._sessions.name(request.call, request.who, request.session)
+        return await self._go_on(request, request.session, query.run or "", since)
+
+    async def _go_on(self, request: CallRequest, thread_id: str, run_id: str, since: FrameId | None) -> HttpResponse:
+        """Stream a run after the frame *since*, or from where it is now; *thread_id* is as the client calls it."""
+        name = self._sessions.name(request.call, request.who, thread_id)
         session = await self._sessions.running(name, request.watch)
         last = session.inspect().last_seq
         if since is not None and since.cursor.seq > last:
             raise UnknownCursor(session.id, since.cursor.seq, last)
-        # the thread is called as the client calls it
-        run = _run(session, request.session, query.run or f"run-{last}", since.ref if since else "")
+        run = _run(session, thread_id, run_id or f"run-{last}", since.ref if since else "")
         return self._streamed(request, RunStream(self._frames, session, run, since=since))
 
     # What a run sends
 
-    async def _go_on(self, request: CallRequest, body: RunBody) -> HttpResponse:
+    async def _decide_all(self, request: CallRequest, body: RunBody) -> HttpResponse:
         """Answer interrupts, if there are answers, and stream what the session does then."""
         name = self._sessions.name(request.call, request.who, body.thread_id)
         session = await self._sessions.running(name, request.watch)
@@ -155,14 +162,11 @@ def _command_of(request: CallRequest, message: RunMessage) -> str:
     return request.command or f"m-{digest}"
 
 
-def _since(request: CallRequest, query: FollowQuery) -> FrameId | None:
-    for at, text in (
-        ("the header `Last-Event-ID`", request.http.header("last-event-id")),
-        ("its `since`", query.since),
-    ):
-        if text:
-            frame_id = read_frame_id(text)
-            if frame_id is None:
-                raise BadQuery(request.call.name, at, "is no id of a frame, such as `12.0.1`")
-            return frame_id
-    return None
+def _frame_id(request: CallRequest, at: str, text: str | None) -> FrameId | None:
+    """Return the id of a frame that stands *at* some place of a request; `None` if none stands there."""
+    if not text:
+        return None
+    frame_id = read_frame_id(text)
+    if frame_id is None:
+        raise BadQuery(request.call.name, at, "is no id of a frame, such as `12.0.1`")
+    return frame_id

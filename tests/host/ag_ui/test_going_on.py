@@ -137,3 +137,16 @@ async def test_a_second_window_joins_in_the_middle_of_a_word() -> None:
         frames = await front.join()
         assert kinds(frames)[:4] == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT"]
         assert front.said() == [("user", "go"), ("assistant", WORDS)]
+
+
+async def test_the_request_that_began_a_run_goes_on_with_it() -> None:
+    model = ScriptedModel([say(WORDS, delay=0.002)])
+    async with open_desk(SessionSpec(model=model)) as desk:
+        first = await cut(desk, 12)
+        response = await desk.ann.post("/v1/ag-ui", json=start(), headers={"last-event-id": first[-1][0]})
+        whole = [frame for _, frame in [*first, *parsed(response.text)]]
+        check_run(whole)
+        assert view(whole) == [("assistant", WORDS), ("user", "go")]
+        assert len(model.requests) == 1
+        response = await desk.ann.post("/v1/ag-ui", json=start(), headers={"last-event-id": "nonsense"})
+        assert response.status_code == 400
