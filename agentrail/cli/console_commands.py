@@ -12,7 +12,7 @@ import trio
 
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.views import DetailView
-from agentrail.cli.default_agent import ASK_FIRST, DEMO, USUAL, Mode, mode_named
+from agentrail.cli.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode, mode_named
 from agentrail.cli.named_files import AT, parts_of, paths_behind, without_files
 from agentrail.cli.rendering import SHORT, described
 from agentrail.cli.screen import Tone, aside, clipped, date_and_time, one_line
@@ -223,7 +223,8 @@ class ConsoleCommands:
             self._say(f"  /mode {' or '.join(CHANGEABLE_MODES)}: what runs without asking{in_force}")
             return
         await set_mode(self._session, mode)
-        self._say(f"  asks before {', '.join(ASK_FIRST[mode]) or 'what its guard is not sure about'}")
+        names = ["tools of MCP servers" if name == OF_SERVERS else name for name in ASK_FIRST[mode]]
+        self._say(f"  asks before {', '.join(names) or 'what its guard is not sure about'}")
 
     async def steer_text(self, text: str) -> None:
         """Send *text* as steering; with `now` in front, it interrupts the response."""
