@@ -1,9 +1,9 @@
-"""`LoopbackEndpoint`: a journal is served at a port of this machine, for whoever can read a file of the user.
+"""`LoopbackEndpoint`: a journal is served at a port of this machine, for processes that can read a file of the user.
 
 It is for systems without unix sockets. The file has the port, and a token that is new whenever another process serves.
-A process that ends leaves the file, and another program may then get the port. So whoever listens there has to prove
-first that it knows the token: with the code (HMAC) of a random text of the client, on the connection that is used from
-then on. Only after that does the client send the token.
+A process that is killed leaves the file, and another program may then get the port. So the program that listens there
+has to prove first that it knows the token, by the code (HMAC) of a random text of the client. Only after that does the
+client send the token, on the same connection.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ NOT_OURS: Final = "it is not of this user alone"
 ANOTHER_PLACE: Final = "use a journal in a folder of your own"
 
 
-def is_own_user(status: os.stat_result) -> bool:
+def is_own(status: os.stat_result) -> bool:
     """Whether the file is that of this user; Windows does not say so: there, access lists of the folder decide."""
     return sys.platform == "win32" or status.st_uid == os.getuid()
 
@@ -30,4 +30,4 @@ def is_own_file(status: os.stat_result) -> bool:
 
 
 def _is_private(status: os.stat_result) -> bool:
-    return is_own_user(status) and (sys.platform == "win32" or not status.st_mode & OTHERS)
+    return is_own(status) and (sys.platform == "win32" or not status.st_mode & OTHERS)

@@ -169,7 +169,7 @@ async def is_served(journal: Path) -> bool:
 
 @asynccontextmanager
 async def open_served(journal: Path) -> AsyncGenerator[RemoteSupervisor, None]:
-    """Open the supervisor of whoever serves *journal* now, and close it when the block ends."""
+    """Open the supervisor of the process that serves *journal* now, and close it when the block ends."""
     endpoint = endpoint_of(journal)
     async with open_line(endpoint.url, endpoint.key, dial=endpoint.reach) as line:
         yield RemoteSupervisor(line)

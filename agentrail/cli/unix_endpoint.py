@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import trio
 
-from agentrail.cli.own_files import ANOTHER_PLACE, NOT_OURS, is_own_folder, is_own_user
+from agentrail.cli.own_files import ANOTHER_PLACE, NOT_OURS, is_own, is_own_folder
 from agentrail.errors import CannotListen
 from agentrail.host.authentication.authenticators import LOCAL
 from agentrail.host.authentication.identity import Authenticator, Identity
@@ -51,7 +51,7 @@ class UnixEndpoint:
     async def reach(self) -> trio.abc.Stream:
         """Connect to the process that serves; raise `OSError` if none does, `CannotListen` if it is another user's."""
         # Another user has put a socket there, and would read what is sent
-        if not is_own_user(self.socket.lstat()):
+        if not is_own(self.socket.lstat()):
             raise CannotListen(f"unix:{self.socket}", NOT_OURS, ANOTHER_PLACE)
         return await trio.open_unix_socket(self.socket)
 
