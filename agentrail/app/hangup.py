@@ -96,7 +96,7 @@ def noted_hangup() -> Hangup | None:
 
 def _has_terminal() -> bool:
     """Whether the process has a controlling terminal; Windows has none, and no SIGHUP either."""
-    if sys.platform == "win32":
+    if sys.platform == "win32" or not hasattr(os, "O_NOCTTY"):
         return False
     try:
         os.close(os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY))

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias, cast, get_args
 
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox, check_bwrap, find_bwrap
-from agentrail.adapters.sandboxes.confined_open import HAS_FOLDERS
+from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.app.spec import SessionSpec
 from agentrail.cli.console_tools import demo_tools
 from agentrail.core.vocabulary.options import Options

@@ -21,7 +21,8 @@ from agentrail.adapters.extras import need_extra
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, find_bwrap
-from agentrail.adapters.sandboxes.confined_open import HAS_FOLDERS, NO_FOLDERS
+from agentrail.adapters.sandboxes.confined_open import NO_FOLDERS
+from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.cli.config_report import config_report
 from agentrail.cli.error_text import in_own_words
 from agentrail.cli.exit_status import DONE, FAILED, exit_status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.adapters.sandboxes.confined_open import HAS_FOLDERS
+from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.default_agent import DEMO, MODES, confines
 from agentrail.cli.screen import ScreenText, Tone, line, one_line

@@ -16,7 +16,7 @@ ANOTHER_PLACE: Final = "use a journal in a folder of your own"
 
 def is_own(status: os.stat_result) -> bool:
     """Whether the file is that of this user; Windows does not say so: there, access lists of the folder decide."""
-    return sys.platform == "win32" or status.st_uid == os.getuid()
+    return sys.platform == "win32" or not hasattr(os, "getuid") or status.st_uid == os.getuid()
 
 
 def is_own_folder(status: os.stat_result) -> bool:

@@ -8,7 +8,6 @@ to notice holds the journal and serves it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Final, Protocol
 import trio
 
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.adapters.system import HAS_UNIX_SOCKETS
 from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.own_files import ANOTHER_PLACE
@@ -48,9 +48,6 @@ AGAIN: Final = 0.05
 
 STOP_WITHIN: Final = 6.0
 """The most seconds that a program may take to end: other programs go on with its sessions, or the next one does."""
-
-HAS_UNIX_SOCKETS: Final = sys.platform != "win32"
-"""Whether the system has unix sockets that Python can use."""
 
 
 class Endpoint(Protocol):

@@ -78,6 +78,9 @@ POSIX_MODULES = (
 )
 """Modules that Windows does not have; and `ctypes`, which is not needed there."""
 
+NAMELESS = "-nameless"
+"""At the end of a system's name: what it does not have is hidden, and `sys.platform` stays as it is."""
+
 LINUX_MODULES = ("ctypes", "spwd")
 
 CHANGED_MODULES = ("os", "signal", "socket")
@@ -112,8 +115,8 @@ def _names(body: list[ast.stmt], known: dict[str, object]) -> Iterator[str]:
                 yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
-def simulate(system: str) -> None:
-    """Make this process look like one on *system*, `win32` or `darwin`."""
+def simulate(system: str, *, has_name: bool = True) -> None:
+    """Make this process look like one on *system*, `win32` or `darwin`; `sys.platform` only if *has_name*."""
     platform.uname()  # remembered: it would ask the system
     tempfile.gettempdir()
     for name in PRELOADED:
@@ -125,7 +128,8 @@ def simulate(system: str) -> None:
         _like_windows()
     for name in POSIX_MODULES if system == "win32" else LINUX_MODULES:
         sys.modules[name] = None  # type: ignore[assignment]  # so an import of it fails
-    sys.platform = system
+    if has_name:
+        sys.platform = system
 
 
 def _hide_names(module: types.ModuleType, there: frozenset[str]) -> None:
@@ -222,7 +226,7 @@ def _is_open(path: str) -> bool:
 def main() -> None:
     """Run the module, or the file, that is named after the system, with the arguments that follow."""
     _, system, program, *_ = sys.argv
-    simulate(system)
+    simulate(system.removesuffix(NAMELESS), has_name=not system.endswith(NAMELESS))
     sys.argv = sys.argv[2:]
     if program.endswith(".py"):
         runpy.run_path(program, run_name="__main__")

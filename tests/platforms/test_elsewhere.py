@@ -53,7 +53,7 @@ def test_a_drive_of_windows_is_part_of_a_file(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("system", ["win32", "darwin"])
+@pytest.mark.parametrize("system", ["win32", "win32-nameless", "darwin"])
 def test_all_is_imported_without_what_a_system_does_not_have(system: str) -> None:
     done = ran(sys.executable, "-m", "tests.platforms.simulated", system, "tests.platforms.imports")
     assert (done.returncode, done.stderr) == (0, "")
@@ -73,8 +73,9 @@ def test_no_name_is_used_that_a_system_does_not_have(system: str, lacking: froze
 
 
 @pytest.mark.long
-def test_the_library_and_the_host_work_where_windows_is_simulated() -> None:
-    done = ran(*WINDOWS, "tests.platforms.scenes")
+@pytest.mark.parametrize("system", ["win32", "win32-nameless"])
+def test_the_library_and_the_host_work_where_windows_is_simulated(system: str) -> None:
+    done = ran(*WINDOWS[:-1], system, "tests.platforms.scenes")
     assert done.returncode == 0, done.stderr
     assert "keys_are_made_and_withdrawn" in done.stdout
 

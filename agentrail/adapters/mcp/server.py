@@ -7,7 +7,6 @@ server is started.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
@@ -18,6 +17,7 @@ import attrs
 import trio
 
 from agentrail.adapters.extras import need_extra
+from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.errors import BadMcpServer
 from agentrail.ports.tool import Offer
 from agentrail.reprs import in_brackets
@@ -85,7 +85,7 @@ class McpServer:
     def check(self) -> None:
         """Raise `ExtraMissing` without the package for the protocol, `BadMcpServer` for a command on Windows."""
         need_extra("mcp", "mcp", "use an MCP server")
-        if self.command and sys.platform == "win32":
+        if self.command and not HAS_FOLDERS:
             raise BadMcpServer(self.name, NO_COMMANDS)
 
     async def supply(self, working_dir: str, offer: Offer) -> None:

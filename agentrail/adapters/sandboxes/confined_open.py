@@ -10,22 +10,20 @@ import errno
 import functools
 import os
 import stat
-import sys
 from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
 from agentrail.adapters.sandboxes.paths import Parts, Why, path_of
+from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.errors import FileFailed, PathRefused
 
-HAS_FOLDERS: Final = sys.platform != "win32"
-"""Whether the system opens folders, and files below an open folder: all that is done here needs that."""
-
 NO_FOLDERS: Final = (
-    "Windows opens no files below an open folder, so a link could lead out of it; "
+    "this system, as Windows, opens no files below an open folder, so a link could lead out of it; "
     "work in the Windows Subsystem for Linux, or give the session `MemorySandbox()` or a sandbox of your own"
 )
 
+O_CLOEXEC: Final = getattr(os, "O_CLOEXEC", 0)
 O_NONBLOCK: Final = getattr(os, "O_NONBLOCK", 0)
 O_PATH: Final[int] = getattr(os, "O_PATH", os.O_RDONLY | O_NONBLOCK)
 FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
@@ -83,7 +81,7 @@ def has_openat2() -> bool:
     root = os.open("/", os.O_PATH | os.O_DIRECTORY)
     try:
         os.close(_openat2(root, ".", os.O_PATH, RESOLVE))
-    except (OSError, AttributeError):
+    except (ImportError, OSError, AttributeError):
         return False
     else:
         return True
@@ -104,7 +102,7 @@ class Root:
     def __enter__(self) -> Self:
         if not HAS_FOLDERS:
             raise FileFailed("open", self._folder, NO_FOLDERS)
-        self.fd = os.open(self._folder, O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.fd = os.open(self._folder, O_PATH | os.O_DIRECTORY | O_CLOEXEC)
         self._device = os.fstat(self.fd).st_dev
         return self
 
@@ -114,7 +112,7 @@ class Root:
     def open(self, parts: Parts, flags: int, *, links: bool = True) -> int:
         """Open the path *parts* and return a descriptor; with *links*, links that stay below the root are followed."""
         path = path_of(parts)
-        flags |= os.O_CLOEXEC
+        flags |= O_CLOEXEC
         try:
             if has_openat2():
                 return _openat2(self.fd, path, flags, RESOLVE if links else RESOLVE | NO_SYMLINKS)
@@ -176,7 +174,7 @@ class Walk:
 
     def down(self, part: str) -> None:
         """Go into the folder *part* of the current folder."""
-        fd = os.open(part, O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._held[-1])
+        fd = os.open(part, O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=self._held[-1])
         self._held.append(self.same_device(fd))
 
     def link(self, part: str) -> str | None:

@@ -239,7 +239,7 @@ class KeyFile:
         If root runs this, the file keeps its owner: a host that runs as another user could not read a file of root.
         Windows replaces no file that is open, as this one is, so it is written in place there.
         """
-        if sys.platform == "win32":
+        if sys.platform == "win32" or not hasattr(os, "fchmod"):
             self.path.write_text("".join(lines), encoding="utf-8")
             return
         with tempfile.NamedTemporaryFile(

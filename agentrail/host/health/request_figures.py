@@ -39,7 +39,7 @@ class RequestFigures:
 
 def resident_bytes() -> int | None:
     """Return how much memory of this process is resident; `None` where the system does not say so."""
-    if sys.platform == "win32":
+    if sys.platform == "win32" or not hasattr(os, "sysconf"):
         return None
     try:
         return int(STATM.read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -110,7 +110,7 @@ class FrameWriter:
 
     async def _say_too_slow(self, below: trio.socket.SocketType, rest: memoryview) -> None:
         """Hand the *rest* of a frame and a close frame to the system, which sends them if the client reads again."""
-        if sys.platform != "win32" and below.family != socket.AF_UNIX:
+        if sys.platform != "win32" and below.family in {socket.AF_INET, socket.AF_INET6}:
             # Trio limits how much unsent data the system takes; here it is to take as much as it has room for.
             with suppress(OSError):
                 below.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 2**31 - 1)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Final, TypeAlias, cast
 import trio
 from attrs import frozen
 
+from agentrail.adapters.system import HAS_UNIX_SOCKETS
 from agentrail.errors import CannotListen
 from agentrail.host.http11.certificates import Certificate
 
@@ -155,7 +155,7 @@ async def opened(address: ListenAddress) -> AsyncGenerator[Listening]:
             finally:
                 address.socket.close()
         case UnixSocket(path):
-            if sys.platform == "win32":
+            if not HAS_UNIX_SOCKETS:
                 raise CannotListen(f"unix:{path}", NO_UNIX_SOCKETS, A_PORT)
             from agentrail.host.http11.unix_listener import opened_unix  # noqa: PLC0415 - not there on every system
 

@@ -439,6 +439,6 @@ class PacedAlarm:
 def alarm(later: float) -> Alarm:
     """Return a kernel alarm that `put_off` sets to *later* seconds; a `PacedAlarm` if the system has no such timer."""
     if sys.platform == "linux" and sys.maxsize > _BITS_64:
-        with suppress(OSError, AttributeError):  # an old kernel, or the call is forbidden
+        with suppress(ImportError, OSError, AttributeError):  # an old kernel, or the call is forbidden
             return KernelAlarm(later)
     return PacedAlarm()

@@ -37,16 +37,17 @@ from typing import Final, NamedTuple, cast
 
 from agentrail.adapters.file_lock import try_lock_file
 from agentrail.adapters.journals.sqlite.file_type import check_kind
+from agentrail.adapters.system import HAS_FLOCK, HAS_FOLDERS
 from agentrail.errors import JournalInUse, JournalLinked, JournalUnusable, WrongType
 from agentrail.values.untrusted_values import brief, mended
 
-CAN_LOCK: Final = sys.platform == "linux" and sys.maxsize > 2**32
+CAN_LOCK: Final = sys.platform == "linux" and sys.maxsize > 2**32 and HAS_FLOCK
 """Whether the system has OFD locks, in the binary format that `_set` writes."""
 
 BYTE: Final = 2**62
 """Offset of the byte that is locked."""
 
-CAN_TAKE_OVER: Final = sys.platform != "win32"
+CAN_TAKE_OVER: Final = HAS_FLOCK
 """Whether the lock file of another process can be replaced: Windows replaces and removes no file that is open."""
 
 O_BINARY: Final = getattr(os, "O_BINARY", 0)
@@ -94,7 +95,7 @@ class _Files:
 
 
 _FILES: Final = _Files()
-if sys.platform != "win32":
+if sys.platform != "win32" and hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_FILES.forked)
 
 
@@ -269,7 +270,7 @@ def make_file(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, ONLY_ITS_OWNERS_FILE))
     except FileExistsError:
         return
-    if sys.platform == "win32":  # opens no folder; NTFS keeps a journal of its own for entries
+    if not HAS_FOLDERS:  # NTFS keeps a journal of its own for entries
         return
     opened = os.open(path.parent, os.O_RDONLY)
     try:
