@@ -27,8 +27,8 @@ class BridgeCall(Work, Generic[T]):
 
     def __init__(self, work: Callable[[], Awaitable[T]], context: Context, waiter: AnyWaiter) -> None:
         super().__init__()
-        self._work = work
-        """What runs in the Trio task."""
+        self._work: Callable[[], Awaitable[T]] | None = work
+        """What runs in the Trio task; `None` once it has ended, as it may refer to the call."""
         self._context = context
         """The caller's context variables; the task has a copy."""
         self._waiter = waiter
@@ -46,8 +46,7 @@ class BridgeCall(Work, Generic[T]):
 
     @in_brackets
     def __repr__(self) -> str:
-        state = "returned" if self.has_value else type(self.error).__name__ if self.has_ended else "runs"
-        return f"{getattr(self._work, '__qualname__', 'work')!r} {state}"
+        return "returned" if self.has_value else type(self.error).__name__ if self.has_ended else "runs"
 
     def is_over(self) -> bool:
         """Whether nothing of the call runs on Trio any more."""
@@ -65,6 +64,8 @@ class BridgeCall(Work, Generic[T]):
 
     async def _run(self) -> None:
         """Do the work, and keep what it returns or raises."""
+        if self._work is None:
+            return
         try:
             self.value = await self._work()
             self.has_value = True
@@ -72,7 +73,10 @@ class BridgeCall(Work, Generic[T]):
             # A cancellation stays on Trio: if the caller did not ask for it, the supervisor is being left.
             passing, self.error = split(raised)
             if passing is not None:
-                raise passing from None  # noqa: ASYNC104 - it is what was caught, without the errors beside it
+                try:
+                    raise passing from None  # noqa: ASYNC104 - it is what was caught, without the errors beside it
+                finally:
+                    del passing  # breaks a reference cycle: its traceback holds this frame
 
     def raised(self, error: BaseException) -> None:
         """Keep what the task raises because the work has left something open in it."""
@@ -83,6 +87,7 @@ class BridgeCall(Work, Generic[T]):
         if self.has_ended:
             return
         self._forget(self)
+        self._work = None
         if self.error is None and not self.has_value:
             self.error = BridgeClosed()
         self.has_ended = True

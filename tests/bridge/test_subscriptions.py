@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from contextlib import suppress
 
 import pytest
 
 from agentrail import SessionSpec, aio
-from agentrail.errors import AlreadyLeft, AlreadyRead, JournalFull, NotEntered, SubscriberTooSlow, UnknownCursor
+from agentrail.errors import (
+    AlreadyLeft,
+    AlreadyRead,
+    JournalFull,
+    NotEntered,
+    SubscriberTooSlow,
+    UnknownCursor,
+    UsageError,
+)
 from agentrail.events import AgentEnd, Event, Gap, MessageDelta
 from agentrail.testing import ScriptedModel, say, stall
 from tests.bridge.loops import Run, on_each_loop, plain, until
@@ -197,5 +207,39 @@ def test_a_monitor_tells_that_the_journal_cannot_be_written() -> None:
                 journal.failing = None
                 await prompting
             assert set(problems) == {"JournalFull"}
+
+    plain(main)
+
+
+@pytest.mark.parametrize("way", ["call", "refusal", "subscription", "cancellation"])
+def test_nothing_is_left_for_the_collector(way: str) -> None:
+    async def main() -> None:
+        async with aio.open_supervisor() as supervisor:
+            session, other = await supervisor.spawn(ANSWERS), await supervisor.spawn(STALLS)
+
+            async def once() -> None:
+                match way:
+                    case "call":
+                        await session.wake()
+                    case "refusal":
+                        with suppress(UsageError):
+                            await session.approve("nothing")
+                    case "subscription":
+                        async with session.subscribe():
+                            pass
+                    case _:
+                        with suppress(TimeoutError):
+                            await asyncio.wait_for(other.monitor().wait(), 0)
+
+            for _ in range(20):
+                await once()
+            gc.collect()
+            gc.disable()
+            try:
+                for _ in range(20):
+                    await once()
+                assert gc.collect() < 20
+            finally:
+                gc.enable()
 
     plain(main)
