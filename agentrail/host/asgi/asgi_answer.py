@@ -47,8 +47,11 @@ class AsgiAnswer:
         await self._send({"type": f"{self._kind}.start", "status": self.status, "headers": headers})
 
     async def whole(self, content: bytes) -> None:
-        """Send the whole content; the client has to take it in time, or its connection may give way to another."""
-        pieces = [content[at : at + SEND_SIZE] for at in range(0, len(content), SEND_SIZE)] or [b""]
+        """Send the whole content; the client has to take it in time, or its connection may give way to another.
+
+        `end` has to follow.
+        """
+        pieces = [content[at : at + SEND_SIZE] for at in range(0, len(content), SEND_SIZE)]
         seconds = self._limits.answer_seconds + len(content) / self._limits.answer_rate
         with trio.move_on_after(seconds) as scope:
             if self._place.gave_way:  # this answer says so
@@ -60,9 +63,8 @@ class AsgiAnswer:
             raise PeerGone
 
     async def _pieces(self, pieces: Sequence[bytes]) -> None:
-        for piece in pieces[:-1]:
+        for piece in pieces:
             await self.piece(piece)
-        await self.end(pieces[-1])
 
     async def piece(self, data: bytes) -> None:
         """Send a piece of the content, after which more will come."""

@@ -8,7 +8,7 @@ import trio
 
 from agentrail.api.limits import HostLimits
 from agentrail.host.asgi.asgi_scope import AsgiMessage, ReceiveMessage
-from agentrail.host.requests.body_time import BodyTime
+from agentrail.host.requests.body_time import LINGER, MAX_DROPPED, BodyTime
 from agentrail.host.requests.http_messages import Body
 from agentrail.host.requests.places import ConnectionPlace, Wait
 from agentrail.host.requests.refusals import CUT_BODY, GAVE_WAY, HttpRefusal
@@ -69,6 +69,15 @@ class AsgiBody(Body):
             if len(self._unread) > self._limits.header_bytes:
                 await trio.sleep_forever()
             self._take(await self._receive())
+
+    async def drop(self) -> None:
+        """Receive the rest of the body for a while, and drop it: a client that sends all of it first waits for that."""
+        with trio.move_on_after(LINGER):
+            for _ in range(MAX_DROPPED):
+                if self._has_end or self._is_gone:
+                    return
+                self._unread.clear()
+                self._take(await self._receive())
 
     async def _receive_in_time(self) -> None:
         """Wait for the next event; raise `HttpRefusal` if it does not come in time."""

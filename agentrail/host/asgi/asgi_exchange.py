@@ -43,6 +43,9 @@ WEBSOCKET: Final = "websocket"
 UPGRADES: Final = "1.1"
 """The version of HTTP whose answers may have the header `Upgrade`."""
 
+BODILESS: Final = frozenset({"GET", "HEAD"})
+"""Methods whose requests have no body here."""
+
 SECURE: Final[Mapping[str, str]] = {"wss": "https", "ws": "http"}
 """The scheme of the site of a request, by that of a WebSocket."""
 
@@ -155,6 +158,9 @@ class AsgiExchange:
             await self._answer.end()
         elif isinstance(content, bytes):
             await self._answer.whole(content)
+            if body is not None and self._note.line[0] not in BODILESS:
+                await body.drop()
+            await self._answer.end()
         elif not isinstance(content, Upgrade):
             gone = trio.sleep_forever if body is None else body.disconnected
             last = await StreamedAnswer(self._answer.piece, gone, self._shared.late, self._note).run(content)

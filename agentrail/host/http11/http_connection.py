@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Protocol
 
 import trio
 
@@ -19,6 +19,7 @@ from agentrail.host.http11.response_writer import DateHeader, Outbound
 from agentrail.host.http11.web_socket import WebSocket
 from agentrail.host.requests.access_log import REQUEST_ID, RequestNote, tell_request
 from agentrail.host.requests.answering import StreamedAnswer, StreamFailed, call_handler, internal_error
+from agentrail.host.requests.body_time import LINGER, MAX_DROPPED
 from agentrail.host.requests.http_messages import (
     Handler,
     Headers,
@@ -313,10 +314,3 @@ class HttpConnection:
             for _ in range(MAX_DROPPED):
                 if not await self._stream.receive_some(PIECE):
                     return
-
-
-LINGER: Final = 1.0
-"""Seconds for which a connection that is closed early goes on reading, so that its peer gets the answer."""
-
-MAX_DROPPED: Final = 64
-"""Pieces that are read and dropped in that time."""

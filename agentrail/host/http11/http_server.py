@@ -15,11 +15,12 @@ from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.api.problems import MEDIA_TYPE
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.http11.frame_writer import CLOSINGS
-from agentrail.host.http11.http_connection import LINGER, HttpConnection
+from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.listening import EagerListener, Inherited, ListenAddress, Listening, PeerStream, opened
 from agentrail.host.http11.receive_buffer import PIECE
 from agentrail.host.http11.response_writer import DateHeader
 from agentrail.host.requests.access_log import RequestNote
+from agentrail.host.requests.body_time import LINGER
 from agentrail.host.requests.http_messages import Handler
 from agentrail.host.requests.networks import Networks
 from agentrail.host.requests.places import SILENT, Places

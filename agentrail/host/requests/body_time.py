@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from agentrail.api.limits import HostLimits
 from agentrail.host.requests.refusals import LATE_BODY, SLOW_BODY, HttpRefusal
+
+LINGER: Final = 1.0
+"""Seconds for which the rest of a body is read after an early answer, so that its sender gets the answer."""
+
+MAX_DROPPED: Final = 64
+"""Pieces that are read and dropped in that time."""
 
 
 class BodyTime:

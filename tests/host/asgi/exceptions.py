@@ -58,6 +58,7 @@ IN_A_THREAD: Final = {
     "test_readiness.py::test_a_loop_that_was_blocked": THREAD,
     "test_stored_sessions.py::test_sub_agents_are_not_sessions": THREAD,
     "test_upkeep.py::test_prompts_of_a_suspended_session": THREAD,
+    "uploaded/test_uploads.py::test_uploads_at_once_share_the_quota": THREAD,
     "websocket/test_calls.py::test_of_calls_that_only_look": THREAD,
     "websocket/test_slow_readers.py::test_a_client_that_does_not_read": BUFFERS,
 }

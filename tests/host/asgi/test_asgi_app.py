@@ -154,16 +154,19 @@ async def test_a_body_that_is_cut_is_no_request() -> None:
 
 
 async def test_limits_are_those_of_the_host() -> None:
-    limits = HostLimits(body_bytes=100, requests_per_second=1, burst=2, connections_per_address=1, drain_seconds=0.1)
+    limits = HostLimits(
+        body_bytes=100, requests_per_second=0.001, burst=2, connections_per_address=1, drain_seconds=0.1
+    )
     async with host_of(limits=limits).asgi() as app:
         length = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {KEYS['ann']}".encode())]
         length += [(b"content-type", b"application/json"), (b"content-length", b"101")]
         async with called(app, scope_of("POST", "/v1/chat", headers=length)) as call:
-            call.put(type="http.request", body=b"", more_body=True)
-            assert kind((await call.answer())[2]) == "body-too-large"  # before any of it has come
+            start = await call.take()
+            assert start["status"] == 413  # before any of it has come
+            call.put_body()
         assert kind((await ask(app, "POST", "/v1/chat", pieces=[b" " * 60] * 2))[2]) == "body-too-large"
         status, headers, content = await ask(app, "GET", "/v1/sessions")
-        assert (status, kind(content), headers["retry-after"]) == (429, "too-many-requests", "1")
+        assert (status, kind(content), "retry-after" in headers) == (429, "too-many-requests", True)
         async with called(app, scope_of("GET", "/v1/sessions", client=("10.0.0.1", 1), user="eve")) as first:
             with trio.fail_after(30):
                 assert (await first.answer())[0] == 200

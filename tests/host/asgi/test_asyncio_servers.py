@@ -35,7 +35,8 @@ class Client:
 
     def __init__(self, *events: AsgiMessage) -> None:
         self.events = list(events)
-        self.received = 0
+        self.sent_before = 0
+        """How many events had been sent when the host received one."""
         self.sent: list[AsgiMessage] = []
         self.may_send = asyncio.Event()
         self.may_send.set()
@@ -50,7 +51,7 @@ class Client:
             await self.moved.wait()
 
     async def receive(self) -> AsgiMessage:
-        self.received += 1
+        self.sent_before = len(self.sent)
         self.moved.set()
         if self.events:
             return self.events.pop(0)
@@ -166,14 +167,14 @@ def test_a_reader_that_stops_is_cut() -> None:
     asyncio.run(main())
 
 
-def test_the_server_is_asked_for_no_body_before_the_host_reads_it() -> None:
-    """Otherwise it would tell a client to send a body that is refused by its head."""
+def test_the_server_is_asked_for_no_body_before_a_refusal_is_sent() -> None:
+    """Otherwise it would tell a client to send the body."""
 
     async def main() -> None:
         async with host_of().asgi() as app:
             client = Client()
             await app(scope_of("POST", "/v1/chat", user=None), client.receive, client.send)
-            assert (client.sent[0]["status"], client.received) == (401, 0)
+            assert (client.sent[0]["status"], client.sent_before) == (401, 2)
 
     asyncio.run(main())
 

@@ -57,6 +57,14 @@ async def test_sessions_are_served_over_http_and_websocket(server: str) -> None:
 
 
 @ON_EACH
+async def test_a_client_that_sends_all_of_its_body_first_gets_an_early_answer(server: str) -> None:
+    async with served_by(host_of(), server) as serving, client_of(serving.url) as client:
+        with trio.fail_after(60):
+            answer = await client.post("/v1/chat", content=b"x" * 3_000_000, headers={"authorization": "Bearer wrong"})
+        assert answer.status_code == 401
+
+
+@ON_EACH
 async def test_a_websocket_is_refused_as_a_request_is(server: str) -> None:
     handshake = ["Connection: upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {KEY}"]
     async with served_by(host_of(), server) as serving, client_of(serving.url) as client:

@@ -17,9 +17,7 @@ from tests.host.asgi.servers import SERVERS
 from tests.profiles import CAMPAIGN
 
 HERE: Final = Path(__file__).parent.parent
-FILES: Final = (
-    ["."] if CAMPAIGN else ["test_host.py", "test_streams.py", "uploaded/test_uploads.py", "websocket/test_calls.py"]
-)
+FILES: Final = ["."] if CAMPAIGN else ["test_host.py", "websocket/test_calls.py"]
 
 
 @pytest.mark.long
