@@ -42,7 +42,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 async def _run(options: SessionOptions) -> int:
-    async with (open_journal if options.command == "import" else existing_journal)(options.journal) as journal:
+    opened = open_journal if options.command == "import" else existing_journal
+    async with opened(options.journal) as journal:
         if options.words and options.command != "import":
             options = options.but(words=(await stored_id(journal, options.words[0]), *options.words[1:]))
         try:
