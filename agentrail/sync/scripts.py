@@ -154,6 +154,7 @@ def open_supervisor(
 # [[[end]]]
 
 
+@checked
 def run_sync(prompt: PromptContent, spec: SessionSpec, *, on_event: Callable[[Envelope], None] | None = None) -> Reply:
     """Open a supervisor, start a session, send it *prompt*, and return the reply; all is closed then.
 
