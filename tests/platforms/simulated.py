@@ -43,6 +43,8 @@ PRELOADED = (
     "mcp",
     "msgspec",
     "multiprocessing",
+    "opentelemetry.sdk.metrics",
+    "opentelemetry.sdk.trace",
     "random",
     "rich.console",
     "secrets",
@@ -84,7 +86,8 @@ NAMELESS = "-nameless"
 LINUX_MODULES = ("ctypes", "spwd")
 
 CHANGED_MODULES = ("os", "signal", "socket")
-NEEDED = frozenset({"AF_UNIX", "posix_spawn", "sched_getaffinity", "statvfs"})
+SPAWN = ("POSIX_SPAWN_CLOSE", "POSIX_SPAWN_CLOSEFROM", "POSIX_SPAWN_DUP2", "POSIX_SPAWN_OPEN", "posix_spawn")
+NEEDED = frozenset({"AF_UNIX", "sched_getaffinity", "statvfs", *SPAWN})
 """Names that the standard library or Trio use in passing on this system."""
 
 
@@ -163,6 +166,7 @@ def _like_windows() -> None:
             delattr(signal, name)
     tempfile.TemporaryFile = tempfile.NamedTemporaryFile  # type: ignore[assignment]
     shutil._use_fd_functions = False  # type: ignore[attr-defined]  # noqa: SLF001
+    shutil._winapi = types.SimpleNamespace(NeedCurrentDirectoryForExePath=bool)  # type: ignore[attr-defined]  # noqa: SLF001
     sys.modules["msvcrt"] = _msvcrt()
     _keep_open_files()
 

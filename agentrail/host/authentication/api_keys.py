@@ -28,6 +28,7 @@ import trio
 from attrs import frozen
 
 from agentrail.adapters.file_lock import lock_file
+from agentrail.adapters.system import HAS_FLOCK
 from agentrail.api.operation_table import SCOPES
 from agentrail.api.public_ids import check_owner
 from agentrail.errors import BadChoice, BadKeys, NotAuthenticated, UnknownKey
@@ -239,7 +240,7 @@ class KeyFile:
         If root runs this, the file keeps its owner: a host that runs as another user could not read a file of root.
         Windows replaces no file that is open, as this one is, so it is written in place there.
         """
-        if sys.platform == "win32" or not hasattr(os, "fchmod"):
+        if sys.platform == "win32" or not HAS_FLOCK:
             self.path.write_text("".join(lines), encoding="utf-8")
             return
         with tempfile.NamedTemporaryFile(

@@ -304,6 +304,8 @@ WRITE_LOCK: Final = "120"
 
 def write_lock_holder(path: Path) -> str | None:
     """Return the process that has SQLite's lock for writing the journal *path*; `None` if the system does not say."""
+    if sys.platform != "linux":
+        return None
     try:
         stat = path.with_name(f"{path.name}-shm").stat()
         lines = LOCKS.read_text().splitlines()
