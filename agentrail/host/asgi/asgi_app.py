@@ -59,16 +59,16 @@ class AsgiApp:
 
     def _opening(self) -> AbstractAsyncContextManager[AsgiService | asgi_bridge.AsgiBridge]:
         """Return what opens the host for the event loop that runs here."""
-        given, is_trio = self._given, trio.lowlevel.in_trio_run()
-        if given is None:
+        supervisor, is_trio = self._given, trio.lowlevel.in_trio_run()
+        if supervisor is None:
             opening = self._open_service(None)
             return opening if is_trio else asgi_bridge.AsgiBridge.alone(opening, self._limits)
-        if isinstance(given, Supervisor) is not is_trio:
-            raise WrongType.of("supervisor", given, ON_TRIO if is_trio else ON_ASYNCIO)
-        if isinstance(given, Supervisor):
-            return self._open_service(given)
+        if isinstance(supervisor, Supervisor) is not is_trio:
+            raise WrongType.of("supervisor", supervisor, ON_TRIO if is_trio else ON_ASYNCIO)
+        if isinstance(supervisor, Supervisor):
+            return self._open_service(supervisor)
         # The host runs in the thread of the supervisor, whose parts are not for users.
-        thread, inside = given._thread, given._supervisor  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        thread, inside = supervisor._thread, supervisor._supervisor  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         return asgi_bridge.AsgiBridge.beside(thread, self._open_service(inside), self._limits)
 
     async def __aexit__(
