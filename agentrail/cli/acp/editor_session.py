@@ -282,7 +282,8 @@ class EditorSession:
     async def _welcome(self, opening: Opening) -> None:
         """Answer the request that opened the session.
 
-        Unless the session is new, its state is sent before the answer.
+        Unless the session is new, its state is sent before the answer, and in version 1 its commands: after the answer
+        comes only what is new.
         """
         status = await self._status()
         if status is not None:
@@ -295,13 +296,15 @@ class EditorSession:
         fields = dict(self._config.fields(self._dialect.version))
         if opening.is_new:
             fields["sessionId"] = self.id
+        offers: Update = {"sessionUpdate": "available_commands_update", "availableCommands": commands(FIRST)}
         if self._dialect.version != FIRST:
             fields["availableCommands"] = commands(self._dialect.version)
+        elif not opening.is_new:
+            await self._update(offers)
         self._has_opened = True
         await self._peer.answer(opening.request_id, fields)
-        if self._dialect.version == FIRST:
-            update = {"sessionUpdate": "available_commands_update", "availableCommands": commands(FIRST)}
-            await self._update(update)
+        if self._dialect.version == FIRST and opening.is_new:  # whose id the editor has from the answer
+            await self._update(offers)
 
     async def _tell_unused(self, problems: Sequence[str]) -> None:
         """Tell the editor, and the log, which MCP servers are not used, and why."""

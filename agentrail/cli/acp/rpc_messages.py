@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
+from agentrail.cli.screen import one_line
 from agentrail.codec.json_text import from_text
 from agentrail.errors import BadText
 from agentrail.values.json import EMPTY, Json, JsonObject
@@ -33,8 +34,8 @@ class RpcError(Exception):
 
     @property
     def fields(self) -> JsonObject:
-        """The error as the protocol writes it."""
-        fields: dict[str, Json] = {"code": self.code, "message": self.message}
+        """The error as the protocol writes it: with its message in one line."""
+        fields: dict[str, Json] = {"code": self.code, "message": one_line(self.message)}
         if self.details is not None:
             fields["data"] = self.details
         return fields

@@ -50,13 +50,17 @@ OURS: Final = {
 
 
 @cache
-def validator(version: int, name: str) -> Draft202012Validator:
-    """Return what checks a value of the class *name* by the official schema; skip the test if that is not there."""
+def validator(version: int, name: str, *, is_closed: bool = False) -> Draft202012Validator:
+    """Return what checks a value of the class *name* by the official schema; skip the test if that is not there.
+
+    If *is_closed*, a value has no fields that the class does not name.
+    """
     file = PACKAGE / "schema" / f"v{version}" / "schema.json"
     if not file.exists():
         pytest.skip("the official schema of the protocol is not installed: `make editor-clients` does that")
     schema = json.loads(file.read_text(encoding="utf-8"))
-    return Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": schema["$defs"]})
+    others = {"unevaluatedProperties": False} if is_closed else {}
+    return Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": schema["$defs"], **others})
 
 
 class RefusedError(Exception):
