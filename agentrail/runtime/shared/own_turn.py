@@ -7,8 +7,6 @@ thread, for which Trio starts a task without a parent, or from a loop of asyncio
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
@@ -20,35 +18,31 @@ FROM_OUTSIDE: Final = "agentrail call"
 """Name of a task that carries out a call from another loop. Where in that loop its caller is, Trio does not know."""
 
 
-class _TurnWork:
-    """A tool or service that runs, and for which a session waits."""
+class TurnWork:
+    """A tool or service for which a session waits; within its `with` block, the current task runs it."""
 
-    __slots__ = ("is_over", "name", "session_id", "task")
+    __slots__ = ("_token", "is_over", "name", "session_id", "task")
 
-    def __init__(self, session_id: str, name: str, task: trio.lowlevel.Task) -> None:
+    def __init__(self, session_id: str, name: str) -> None:
         self.session_id = session_id
         """Id of the session."""
         self.name = name
         """Name of the tool or service."""
-        self.task = task
-        """The task in which it runs."""
         self.is_over = False
         """Whether it has ended; tasks of another loop that it started may go on, with its note."""
 
+    def __enter__(self) -> None:
+        self.task = trio.lowlevel.current_task()
+        """The task in which it runs."""
+        self._token = _WORK.set(self)
 
-_WORK: Final[ContextVar[_TurnWork | None]] = ContextVar("agentrail_turn_work", default=None)
+    def __exit__(self, *_: object) -> None:
+        self.is_over = True
+        _WORK.reset(self._token)  # the task has its context, so the note would be a reference cycle
+        del self._token  # it refers to this object
 
 
-@contextmanager
-def noted(session_id: str, name: str) -> Generator[None]:
-    """Within this block, the current task runs the tool or service *name*, for which the session waits."""
-    work = _TurnWork(session_id, name, trio.lowlevel.current_task())
-    token = _WORK.set(work)
-    try:
-        yield
-    finally:
-        work.is_over = True
-        _WORK.reset(token)  # the task has its context, so the note would be a reference cycle
+_WORK: Final[ContextVar[TurnWork | None]] = ContextVar("agentrail_turn_work", default=None)
 
 
 def refuse_own_turn(session_id: str) -> None:

@@ -28,7 +28,7 @@ from agentrail.ports.model import PriceBook
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Tool, ToolContext, ToolResources
 from agentrail.reprs import in_brackets
-from agentrail.runtime.shared.own_turn import noted
+from agentrail.runtime.shared.own_turn import TurnWork
 from agentrail.runtime.shared.task_pool import Work
 from agentrail.runtime.shared.untrusted_calls import crash_text, traced
 from agentrail.runtime.work.model_stream import UsageMeter
@@ -101,7 +101,7 @@ class RunningAsk(Work):
             names = ", ".join(sorted(services)) or "none"
             self._answer = Failed(f"there is no service `{request.name}` (there are: {names})")
         else:
-            with noted(session_id, request.name):
+            with TurnWork(session_id, request.name):
                 answer = await service(request.payload)
             self._answer = _answered(freeze(answer))
 

@@ -18,7 +18,7 @@ from agentrail.errors import ToolError
 from agentrail.ports.failpoints import reach
 from agentrail.ports.tool import Checkable, Tool, ToolContext
 from agentrail.reprs import in_brackets, listed
-from agentrail.runtime.shared.own_turn import noted
+from agentrail.runtime.shared.own_turn import TurnWork
 from agentrail.runtime.shared.task_pool import Work
 from agentrail.runtime.shared.threads import CallThreads, WorkerThreads
 from agentrail.runtime.shared.untrusted_calls import crash_text, traced
@@ -68,7 +68,7 @@ log = logging.getLogger("agentrail.tool")
 async def execute(tool: Tool, args: JsonObject, ctx: ToolContext) -> ToolResult:
     """Run *tool*; a `ToolError` becomes an `Err`, and a return value that is no result raises."""
     try:
-        with noted(ctx.session_id, tool.spec.name):
+        with TurnWork(ctx.session_id, tool.spec.name):
             result = cast("object", await tool.execute(args, ctx))
     except ToolError as error:
         return err(message_of(error))
