@@ -72,7 +72,7 @@ BUGS: Final = {
 }
 """The bugs by name."""
 
-MOST_SEEDS: Final = 500
+MOST_SEEDS: Final = 1000
 """How many seeds are tried; each bug must be found by one of them."""
 
 

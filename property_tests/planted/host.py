@@ -87,7 +87,7 @@ def ends_before_persisted(plant: Planting) -> None:
 
 @BED.bug("plugins never hear that a turn is durable", "lives")
 def turns_never_persisted(plant: Planting) -> None:
-    plant.rewrite(_function(SessionTurns.began), "_number(ref) > self._over and", "_number(ref) < self._over and")
+    plant.rewrite(_function(SessionTurns.began), "number_of(ref) > self._over and", "number_of(ref) < self._over and")
 
 
 @BED.bug("steering is not shown to interceptors", "lives")

@@ -72,7 +72,7 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "summary_not_screened": (14, "screened"),
     "words_of_models_logged": (43, "screened"),
     "words_of_compactors_logged": (73, "screened"),
-    "unfit_answer_taken": (149, "session"),
+    "unfit_answer_taken": (780, "session"),
     "found_tools_forgotten": (30, "session"),
     "files_of_a_prompt_lost": (1, "session"),
     "owner_not_compared": (0, "answer"),
