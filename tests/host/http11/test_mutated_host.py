@@ -30,7 +30,9 @@ REQUESTS: Final = 1_000_000 if CAMPAIGN else 10_000
 WARMING: Final = 3_000
 PEERS: Final = 8
 BOSS: Final = next(person for person in PEOPLE if "admin" in person.scopes)
-WAITING: Final = frozenset({"ask", "chat", "events", "stream", "task_result", "wait_tasks"})
+WAITING: Final = frozenset(
+    {"ag_ui_follow", "ag_ui_run", "ask", "chat", "events", "stream", "task_result", "wait_tasks"}
+)
 """Calls whose answer may take long: who has sent the last request has left them."""
 
 A_CONNECTION: Final = 20
