@@ -29,9 +29,10 @@ from agentrail.cli.exit_status import DONE, FAILED, exit_status
 from agentrail.cli.journal_file import open_journal
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import clean, one_line
+from agentrail.cli.stored_sessions import stored_sessions
 from agentrail.codec.json_text import to_text
 from agentrail.errors import AgentrailError, ExtraMissing, SandboxMissing
-from agentrail.ports.journal import ALL_SESSIONS, StoredSession
+from agentrail.ports.journal import ALL_SESSIONS
 from agentrail.runtime.shared.clock import Clock
 from agentrail.values.value import Value
 
@@ -61,9 +62,6 @@ EXTRAS: Final = {
     "testing": ("hypothesis", "test agents, and check plugins"),
 }
 """A package that each extra brings, and what for."""
-
-PAGE: Final = 1000
-"""Sessions that are read at once."""
 
 UNCONFINED: Final = "no sandbox: commands of agents are not confined"
 
@@ -185,14 +183,12 @@ async def _try_journal(path: Path) -> None:
 
 
 async def _journal(path: Path | None) -> list[Diagnosis]:
-    sessions: list[StoredSession] = []
     async with open_journal(path) as journal:
         path = journal.path
         if not path.exists():
             return [Diagnosis("journal", NOTE, f"{path} is not there yet", "it is made when a session is stored")]
         try:
-            while page := await journal.sessions(ALL_SESSIONS, sessions[-1] if sessions else None, PAGE):
-                sessions.extend(page)
+            sessions = await stored_sessions(journal, ALL_SESSIONS)
         except AgentrailError as error:
             return [Diagnosis("journal", BAD, f"{path} cannot be read", str(error))]
     damaged = [
