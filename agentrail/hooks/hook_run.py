@@ -225,7 +225,7 @@ class Pipeline:
         if type(action) is Continue and not emits and action.family is None:
             return None
         answer = answer_of(entry.seat.key, action, self.original_hook, self.hook)
-        effect = None if self.final and type(action) not in _COUNT_AT_LAST else _APPLY[type(action)]
+        effect = None if self.final and type(action) not in COUNT_AT_LAST else _APPLY[type(action)]
         stopped = effect(self, entry, answer) if effect is not None else None
         # The `Pause` in the ruling has the request already.
         answer = answer if stopped is None or answer.request is None else answer.but(request=None)
@@ -433,7 +433,9 @@ _APPLY: Final[Mapping[type[object], Callable[..., Ruling | None]]] = {
 }
 """How each action changes the pipeline; one that returns a ruling ends or pauses it."""
 
-_COUNT_AT_LAST: Final = frozenset({Continue, BlockTool, HoldTool, Abort, ReplaceToolArgs, Ask})
+COUNT_AT_LAST: Final[frozenset[type[Action[object]]]] = frozenset(
+    {Continue, BlockTool, HoldTool, Abort, ReplaceToolArgs, Ask}
+)
 """Actions that take effect when a critical plugin is asked again about replaced arguments; others are ignored then."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from agentrail.hooks.hook_run import COUNT_AT_LAST
 from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.ruling import PluginAnswer, Ruling, Verdict
 from agentrail.insight.folding_rules import FoldingRule
@@ -47,7 +48,7 @@ class Explanation(Value):
     """The ruling, as recorded."""
 
 
-_COUNTS_AT_LAST: Final = frozenset({"continue", "block_tool", "hold_tool", "abort", "replace_tool_args", "ask"})
+_COUNTS_AT_LAST: Final = frozenset(action.kind for action in COUNT_AT_LAST)
 
 _ABORTED: Final[Mapping[str, str]] = {
     "session_start": "the session did not start",

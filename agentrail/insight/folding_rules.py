@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final
-
-REFERENCE: Final = "docs/design/plugins.md#how-the-answers-combine"
-"""Where the rules are explained."""
 
 
 class FoldingRule(Enum):
