@@ -583,15 +583,15 @@ def test_an_option_that_can_change_is_refused_where_it_joins(option: object) -> 
             seat_for("p", cls(option))
 
 
+@dataclass
 class HalfFrozen:
-    """An object of which one attribute can be set, and the other cannot."""
+    """A value of which one field can be set, and the other cannot."""
 
-    def __init__(self) -> None:
-        object.__setattr__(self, "fixed", 1)
-        self.loose = 1
+    fixed: int = 1
+    loose: int = 1
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name != "loose":
+        if name == "fixed" and name in vars(self):
             raise AttributeError(name)
         object.__setattr__(self, name, value)
 

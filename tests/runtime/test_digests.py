@@ -2,9 +2,11 @@
 
 from agentrail.core.vocabulary.commands import (
     AbortSent,
+    ApproveSent,
     AttachPluginSent,
     ChangeToolsSent,
     PromptSent,
+    RejectSent,
     SteerSent,
     StopSent,
     SwitchModelSent,
@@ -37,6 +39,8 @@ def test_a_resend_has_the_digest_of_the_first() -> None:
         (picture("A" * LONG_DATA), picture("A" * LONG_DATA)),
         (picture("A" * (LONG_DATA + 4)), picture("A" * (LONG_DATA + 4))),
         (AbortSent("why"), AbortSent("why", partial=partial, dropped=("a prompt",))),
+        (ApproveSent("a1"), ApproveSent("a1", four_eyes=True)),
+        (RejectSent("a1", "no"), RejectSent("a1", "no", four_eyes=True)),
         (SteerSent("this"), SteerSent("this", partial=partial)),
         (StopSent("bye"), StopSent("bye", partial)),
         (ChangeToolsSent((ToolSpec("t", "does"),), revision=1), ChangeToolsSent((ToolSpec("t", "does"),), revision=7)),

@@ -29,6 +29,7 @@ from agentrail.errors import (
     BadJournal,
     BadPlugin,
     BadRecord,
+    BadResponse,
     BadSpec,
     BadSupervisor,
     JournalError,
@@ -62,6 +63,7 @@ from agentrail.runtime.actor.journal_log import rebuilt, with_plugins_of
 from agentrail.runtime.diagnosis.journal_contract import CheckedJournal
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.clock import Clock, Steady
+from agentrail.runtime.shared.untrusted_calls import fit_response
 from agentrail.testing import ScriptedModel, call, fail, say
 from agentrail.values.content import Text, Thinking, ToolCall
 from agentrail.values.events.envelope import Cursor
@@ -969,3 +971,9 @@ def test_no_timer_is_lost_to_a_clock_that_leaps_meanwhile(shown: float, limits: 
             assert ended == ["fine"] or (shown == math.inf and ended == ["cut"])
 
     trio.run(main, clock=clock)
+
+
+@pytest.mark.parametrize("response", [None, "text", 5])
+def test_what_is_no_response_is_the_fault_of_the_model(response: object) -> None:
+    with pytest.raises(BadResponse):
+        fit_response(response)
