@@ -37,8 +37,11 @@ class Planting:
         self._undo.callback(_swap, new, old, setattr)  # modules that are imported meanwhile know *new* too
         _swap(old, new, self.put)
 
-    def rewrite(self, function: FunctionType, old: str, new: str) -> None:
+    def rewrite(self, function: object, old: str, new: str) -> None:
         """Replace *function* by one whose source has the text *new* in place of *old*, which must occur once in it."""
+        if not isinstance(function, FunctionType):  # to type checkers a method is a callable, so this is not their work
+            message = f"{function!r} is no function: say which one the bug is in"
+            raise TypeError(message)
         source = inspect.getsource(function)
         if source.count(old) != 1:
             message = f"`{function.__qualname__}` says {old!r} {source.count(old)} times: say the bug anew"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from types import FunctionType
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from property_tests.planted import Bug, Planting
 
@@ -31,4 +30,4 @@ class Change(NamedTuple):
 
 
 def _plant(change: Change, planting: Planting) -> None:
-    planting.rewrite(cast("FunctionType", change.where), change.old, change.new)
+    planting.rewrite(change.where, change.old, change.new)

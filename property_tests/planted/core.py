@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from types import FunctionType
-from typing import cast
-
 from agentrail.core.machine import approvals, endings, flow, prompts, steering, tool_checks, tool_results, tool_runs
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.tool_results import hold_timer, put, results_of
@@ -354,6 +351,6 @@ def money_of_the_turn_alone(p: Planting) -> None:
 
 @bug("a tool that a plugin runs does not wait for a plugin that asks about it")
 def run_not_waiting_for_its_ruling(p: Planting) -> None:
-    screen, refuse = cast("FunctionType", flow._screen), cast("FunctionType", flow._why_not_run)  # noqa: SLF001
+    screen, refuse = flow._screen, flow._why_not_run  # noqa: SLF001
     p.rewrite(screen, "decided.verdict is ASK and state.stop_reason is None", "False")
     p.rewrite(refuse, "(PASS, SKIP)", "(PASS, SKIP, ASK)")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import FunctionType
-from typing import Final, cast
+from typing import Final
 
 from agentrail.api import public_ids
 from agentrail.host import hosted_sessions
@@ -23,14 +22,10 @@ from tests.host.model.tenants import ForeignError, played
 BED = Bed()
 
 
-def _function(found: object) -> FunctionType:
-    return cast("FunctionType", found)
-
-
 @BED.bug("who may do something with their own sessions may do it with those of others", "tenants")
 def owner_not_compared(plant: Planting) -> None:
     plant.rewrite(
-        _function(hosted_sessions.check_owner),
+        hosted_sessions.check_owner,
         "name.user != who.user and not is_for_others(call, who)",
         "name.user == '' and not is_for_others(call, who)",
     )
@@ -39,7 +34,7 @@ def owner_not_compared(plant: Planting) -> None:
 @BED.bug("a foreign session is refused otherwise than one that is not there", "tenants")
 def foreign_is_told_from_missing(plant: Planting) -> None:
     plant.rewrite(
-        _function(hosted_sessions.HostedSessions.name),
+        hosted_sessions.HostedSessions.name,
         "check_owner(call, who, name)",
         "self.here(name) and not is_for_others(call, who) and name.user != who.user and check_scope("
         "call, who.but(scopes=frozenset())); check_owner(call, who, name)",
@@ -48,21 +43,17 @@ def foreign_is_told_from_missing(plant: Planting) -> None:
 
 @BED.bug("a fork belongs to who has asked for it", "tenants")
 def fork_belongs_to_its_asker(plant: Planting) -> None:
-    plant.rewrite(
-        _function(session_calls.SessionLifeCalls.fork), "origin.user, body.session", "request.who.user, body.session"
-    )
+    plant.rewrite(session_calls.SessionLifeCalls.fork, "origin.user, body.session", "request.who.user, body.session")
 
 
 @BED.bug("the tree shows the sessions of tenants whose name begins as one's own", "tenants")
 def tree_by_prefix_of_tenant(plant: Planting) -> None:
-    plant.rewrite(_function(session_calls._is_of), "owned.tenant == tenant", "owned.tenant.startswith(tenant)")
+    plant.rewrite(session_calls._is_of, "owned.tenant == tenant", "owned.tenant.startswith(tenant)")
 
 
 @BED.bug("anybody lists the sessions of their tenant", "tenants")
 def list_of_others_needs_no_scope(plant: Planting) -> None:
-    plant.rewrite(
-        _function(session_calls.SessionLifeCalls.list), "not is_for_others(request.call, who)", "not request.call"
-    )
+    plant.rewrite(session_calls.SessionLifeCalls.list, "not is_for_others(request.call, who)", "not request.call")
 
 
 @BED.bug("a dot in a tenant or user is written as it is", "tenants")
@@ -72,9 +63,7 @@ def dots_not_escaped(plant: Planting) -> None:
 
 @BED.bug("plugins with lower priorities come first", "lives")
 def lower_priorities_first(plant: Planting) -> None:
-    plant.rewrite(
-        _function(HostPluginRow.__init__), "key=lambda plugin: -plugin.priority", "key=lambda plugin: plugin.priority"
-    )
+    plant.rewrite(HostPluginRow.__init__, "key=lambda plugin: -plugin.priority", "key=lambda plugin: plugin.priority")
 
 
 @BED.bug("a request ends before plugins have heard that its turn is durable", "lives")
@@ -87,13 +76,13 @@ def ends_before_persisted(plant: Planting) -> None:
 
 @BED.bug("plugins never hear that a turn is durable", "lives")
 def turns_never_persisted(plant: Planting) -> None:
-    plant.rewrite(_function(SessionTurns.began), "number_of(ref) > self._over and", "number_of(ref) < self._over and")
+    plant.rewrite(SessionTurns.began, "number_of(ref) > self._over and", "number_of(ref) < self._over and")
 
 
 @BED.bug("steering is not shown to interceptors", "lives")
 def steering_not_intercepted(plant: Planting) -> None:
     plant.rewrite(
-        _function(talk_calls.TalkCalls._carry_out),
+        talk_calls.TalkCalls._carry_out,
         "if answer is not None:",
         "if answer is not None and not isinstance(step, partial):",
     )
@@ -101,7 +90,7 @@ def steering_not_intercepted(plant: Planting) -> None:
 
 @BED.bug("an event that comes at the time of a heartbeat is lost", "streams")
 def event_at_a_heartbeat_lost(plant: Planting) -> None:
-    plant.rewrite(_function(EventFrames._give_each), "if scope.cancel_called:", "if envelope.seq < 0:")
+    plant.rewrite(EventFrames._give_each, "if scope.cancel_called:", "if envelope.seq < 0:")
 
 
 def broken(play: Callable[[int], object], kind: type[AssertionError]) -> Callable[[int], str | None]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from types import FunctionType
-from typing import cast
-
 from agentrail.core.machine import deferred_tools, prompts, responses
 from agentrail.runtime.actor import screened_inputs
 from agentrail.runtime.work import model_stream
@@ -16,46 +13,42 @@ from property_tests.planted import Bed, Planting
 BED = Bed()
 
 
-def _function(found: object) -> FunctionType:
-    return cast("FunctionType", found)
-
-
 @BED.bug("what a service answers to a plugin is written as it came")
 def answers_of_services_not_screened(plant: Planting) -> None:
     old, new = "changed = _value(input_, ", "changed = input_ if hasattr(input_, 'ask_id') else _value(input_, "
-    plant.rewrite(_function(screened_inputs.screened), old, new)
+    plant.rewrite(screened_inputs.screened, old, new)
 
 
 @BED.bug("what a summary says of the conversation is written as the model gave it")
 def summary_not_screened(plant: Planting) -> None:
     old = "[message if id(message) in known_ids else _value(message, screens.text) for message in input_.messages]"
-    plant.rewrite(_function(screened_inputs.screened), old, "input_.messages if known_ids else input_.messages")
+    plant.rewrite(screened_inputs.screened, old, "input_.messages if known_ids else input_.messages")
 
 
 @BED.bug("the log quotes what a model has raised")
 def words_of_models_logged(plant: Planting) -> None:
-    plant.rewrite(_function(model_stream.Stream.raised), "words=self._screens is None", "words=True")
+    plant.rewrite(model_stream.Stream.raised, "words=self._screens is None", "words=True")
 
 
 @BED.bug("the log quotes what a compactor has raised")
 def words_of_compactors_logged(plant: Planting) -> None:
-    plant.rewrite(_function(RunningCompaction._summary), "words=self._words", "words=True")
+    plant.rewrite(RunningCompaction._summary, "words=self._words", "words=True")
 
 
 @BED.bug("an answer that does not fit is taken", "world")
 def unfit_answer_taken(plant: Planting) -> None:
-    plant.rewrite(_function(responses._takes_answer), "if problem is None:", "if problem is None or turn.misfits:")
+    plant.rewrite(responses._takes_answer, "if problem is None:", "if problem is None or turn.misfits:")
 
 
 @BED.bug("the tools that were found last push out those before", "world")
 def found_tools_forgotten(plant: Planting) -> None:
-    plant.rewrite(_function(deferred_tools.note_found), "[-MAX_FOUND:]", "[-1:]")
+    plant.rewrite(deferred_tools.note_found, "[-MAX_FOUND:]", "[-1:]")
 
 
 @BED.bug("files of a prompt are left out when it starts a turn", "world")
 def files_of_a_prompt_lost(plant: Planting) -> None:
     plant.rewrite(
-        _function(prompts._say_prompt),
+        prompts._say_prompt,
         "_user_message(prompt.parts)",
         "_user_message(prompt.parts[:1])",
     )

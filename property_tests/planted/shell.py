@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from types import FunctionType
-from typing import cast
 
 from agentrail.api.session_values import HeldCall
 from agentrail.core import supervision_rules
@@ -52,15 +50,13 @@ WRITE = "await self.records.write(self.state, arrival, outcome, letter.command)"
 
 @bug("a caller is answered before the record is written")
 def acknowledged_before_commit(p: Planting) -> None:
-    p.rewrite(
-        cast("FunctionType", Session._handle), WRITE, f"outcome.answer and letter.settle(outcome.answer); {WRITE}"
-    )
+    p.rewrite(Session._handle, WRITE, f"outcome.answer and letter.settle(outcome.answer); {WRITE}")
 
 
 @bug("events are published before the record is written")
 def published_before_commit(p: Planting) -> None:
     carry_out = Session._carry_out
-    p.rewrite(cast("FunctionType", Session._handle), WRITE, f"self.bus.publish(outcome.events); {WRITE}")
+    p.rewrite(Session._handle, WRITE, f"self.bus.publish(outcome.events); {WRITE}")
     p.put(
         Session,
         "_carry_out",
@@ -84,7 +80,7 @@ def performed_before_commit(p: Planting) -> None:
 @bug("a handle shows the next state before it is written")
 def visible_before_commit(p: Planting) -> None:
     shows = "before, self.state = self.state, outcome.state"
-    p.rewrite(cast("FunctionType", Session._handle), WRITE, f"{shows}; {WRITE}; self.state = before")
+    p.rewrite(Session._handle, WRITE, f"{shows}; {WRITE}; self.state = before")
 
 
 # The journal
@@ -363,12 +359,12 @@ def weak_abort_serves(p: Planting) -> None:
 @bug("a report of slow listeners is shown to them, and reported again if they are slow over it")
 def slow_listeners_fed(p: Planting) -> None:
     p.put(live_hook_runner, "UNHEARD", frozenset())
-    p.rewrite(cast("FunctionType", SlowHooks.took), "isinstance(input_, HooksWereSlow) or ", "")
+    p.rewrite(SlowHooks.took, "isinstance(input_, HooksWereSlow) or ", "")
 
 
 @bug("a listener that is slow over the news that its session sleeps wakes it", "liveness")
 def woken_by_a_slow_listener(p: Planting) -> None:
-    p.rewrite(cast("FunctionType", SlowHooks.took), " or outcome.state.asleep", "")
+    p.rewrite(SlowHooks.took, " or outcome.state.asleep", "")
 
 
 # Supervision

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import FunctionType
-from typing import Final, cast
+from typing import Final
 
 from agentrail.api import websocket_protocol
 from agentrail.api.websocket_protocol import MessageReader
@@ -131,14 +130,9 @@ CHANGES: Final = (
 BED = Bed()
 
 
-def _rewrite(plant: Planting, function: object, old: str, new: str) -> None:
-    plant.rewrite(cast("FunctionType", function), old, new)
-
-
 @BED.bug("frames without a mask are taken", "frames")
 def unmasked_frames_taken(plant: Planting) -> None:
-    _rewrite(
-        plant,
+    plant.rewrite(
         MessageReader._check_second,
         "if bool(byte & _MASKED) != self._of_client:",
         "if bool(byte & _MASKED) != self._of_client and byte & 0x7F == 0:",
@@ -147,13 +141,12 @@ def unmasked_frames_taken(plant: Planting) -> None:
 
 @BED.bug("a text is decoded anew in each fragment", "frames")
 def fragments_decoded_alone(plant: Planting) -> None:
-    _rewrite(plant, MessageReader._end_frame, "elif self._fin:", "elif self._decoder.reset() or self._fin:")
+    plant.rewrite(MessageReader._end_frame, "elif self._fin:", "elif self._decoder.reset() or self._fin:")
 
 
 @BED.bug("codes are taken that no close frame may have", "frames")
 def reserved_close_codes_taken(plant: Planting) -> None:
-    _rewrite(
-        plant,
+    plant.rewrite(
         websocket_protocol._read_close,
         "code in codes for codes in _SENDABLE",
         "code in codes or 1004 <= code <= 1006 for codes in _SENDABLE",
@@ -162,7 +155,7 @@ def reserved_close_codes_taken(plant: Planting) -> None:
 
 @BED.bug("a message may be too large if it comes in fragments", "frames")
 def fragments_not_added_up(plant: Planting) -> None:
-    _rewrite(plant, MessageReader._check_length, "size = (self._size or 0) + length", "size = length")
+    plant.rewrite(MessageReader._check_length, "size = (self._size or 0) + length", "size = length")
 
 
 SOCKETS: Final = {"sockets": broken(socketed, ModelError), "frames": broken(check_case, ModelError)}
