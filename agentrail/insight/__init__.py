@@ -1,4 +1,4 @@
-"""Why a session did what it did: pure functions over its records, which ask no plugin and no model again."""
+"""What a session did, and why: pure functions over its records, which ask no plugin and no model again."""
 
 from agentrail.lazy import lazily
 

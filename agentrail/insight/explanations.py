@@ -278,6 +278,7 @@ _DONE: Final[Mapping[str, str]] = {
     "replace_messages": "replaced the messages of the request",
     "replace_prompt": "replaced the text by {text}",
     "replace_response": "replaced the text of the response by {text}",
+    "log": "wrote to the log",
 }
 """What the plugin did, by the kind of its answer: the rest of a sentence that begins with its name."""
 

@@ -3,6 +3,7 @@
 from agentrail.core.vocabulary.changes import change
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.ports.journal import Record
+from agentrail.testing.world.random_sessions import World
 from tests.cells.bench import Bench
 
 
@@ -26,3 +27,12 @@ def records_of(bench: Bench) -> list[Record]:
         records.append(record)
         state = got.step.state
     return [records[0].but(opening=bench.first), *records[1:]]
+
+
+def records_of_world(world: World) -> list[Record]:
+    """Return the records of a random session, which has made a step at least."""
+    records = [
+        Record("s", one.number, one.arrival, one.rulings, one.events, one.effects, one.change, one.began)
+        for one in world.records
+    ]
+    return [records[0].but(opening=world.first), *records[1:]]

@@ -8,10 +8,10 @@ from agentrail.core.machine.step import Step
 from agentrail.hooks.ruling import Verdict
 from agentrail.insight.explanations import explain
 from agentrail.insight.hook_questions import AskedStep, questions
-from agentrail.ports.journal import Record
 from agentrail.testing.world.choose import Choose
 from agentrail.testing.world.random_setups import draw_scene
 from tests.cells.test_answers import Watched
+from tests.insight.stories import records_of_world
 from tests.profiles import CAMPAIGN
 
 NOT_CALLED = ("was not asked", "had been asked before the pause")
@@ -48,12 +48,7 @@ def test_who_was_asked_is_told_of_random_sessions() -> None:
             called.append([(hook, key) for hook, key, _ in world.seen])
             world.seen.clear()
             done = world.go(choose)
-        records = [
-            Record("s", one.number, one.arrival, one.rulings, one.events, one.effects, one.change, one.began)
-            for one in world.records
-        ]
-        records[0] = records[0].but(opening=world.first)
-        for step, seen in zip(questions(records), called, strict=False):
+        for step, seen in zip(questions(records_of_world(world)), called, strict=False):
             demand_told(seed, step, seen)
             count += len(seen)
     assert count > 2_000

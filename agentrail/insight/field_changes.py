@@ -1,0 +1,135 @@
+"""`at`: the state of a session after one of its records, and what that record changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final, cast
+
+from agentrail.core.vocabulary.state import State
+from agentrail.core.vocabulary.tool_calls import CallList
+from agentrail.errors import UnknownRecord
+from agentrail.ports.journal import Record, folded, opening_of
+from agentrail.values.messages import History
+from agentrail.values.value import Value
+
+
+class FieldChange(Value, gc=True):
+    """A part of the state that a record changed."""
+
+    field: str
+    """Where it is, such as `phase`, `turn.attempt`, `batch.calls[0].status`, `timers[2:3]` or `plugin_states.Guard`.
+
+    Of a sequence, only the stretch that differs is told: from one index up to the one before the second.
+    """
+    before: object
+    """What was there before: a tuple of a stretch; `None` if there was nothing."""
+    after: object
+    """What is there now: a tuple of a stretch; `None` if there is nothing."""
+
+
+class Moment(Value):
+    """A session after one of its records."""
+
+    record: Record
+    """The record."""
+    before: State
+    """The state before the record; for the first one, the state with which the session began."""
+    state: State
+    """The state after the record."""
+
+    @property
+    def changes(self) -> tuple[FieldChange, ...]:
+        """What the record changed, in the order of the state's fields."""
+        return tuple(_of_states(self.before, self.state))
+
+
+def moments(records: Iterable[Record]) -> Iterator[Moment]:
+    """Yield the moment after each of *records*, which begin with the session's first one.
+
+    Each state is made from the one before. The states share what they have in common, so all of them may be kept.
+    """
+    state: State | None = None
+    for record in records:
+        before = opening_of(record) if state is None else state
+        state = folded(before, record)
+        yield Moment(record, before, state)
+
+
+def at(records: Iterable[Record], number: int) -> Moment:
+    """Return the moment after record *number* of *records*, which begin with the session's first one.
+
+    Raise `UnknownRecord` if there is no such record. To go through many moments, use `moments`.
+    """
+    session_id = ""
+    for moment in islice(moments(records), max(1, number)):
+        if moment.record.number == number:
+            return moment
+        session_id = moment.record.session_id
+    raise UnknownRecord(session_id, number)
+
+
+def _of_states(before: State, after: State) -> Iterator[FieldChange]:
+    for name in State.__struct_fields__:
+        was, now = _value(before, name), _value(after, name)
+        if was is not now:
+            yield from _differences(name, was, now)
+
+
+def _value(state: State, name: str) -> object:
+    """Return a field of *state*; the states of plugins by the keys of these."""
+    value: object = getattr(state, name)
+    if name == "plugin_states" and len(state.plugin_states) == len(state.plugins):
+        return {seat.key: own for seat, own in zip(state.plugins, state.plugin_states, strict=True)}
+    return value
+
+
+def _differences(path: str, before: object, after: object) -> Iterator[FieldChange]:
+    """Yield the smallest named parts in which the two values differ."""
+    if _is_alike(before, after):
+        return
+    here = FieldChange(path, before, after)
+    if isinstance(before, Value) and type(before) is type(after):
+        for name in before.__struct_fields__:
+            yield from _differences(f"{path}.{name}", getattr(before, name), getattr(after, name))
+    elif isinstance(before, Mapping) and isinstance(after, Mapping):
+        yield from _of_mappings(path, cast("Mapping[str, object]", before), cast("Mapping[str, object]", after))
+    elif isinstance(before, _SEQUENCES) and isinstance(after, _SEQUENCES):
+        yield from _of_sequences(path, cast("Sequence[object]", before), cast("Sequence[object]", after))
+    else:
+        yield here
+
+
+_SEQUENCES: Final = (tuple, list, History, CallList)
+
+
+def _of_mappings(path: str, before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[FieldChange]:
+    for key in {**before, **after}:
+        yield from _differences(f"{path}.{key}", before.get(key), after.get(key))
+
+
+def _of_sequences(path: str, before: Sequence[object], after: Sequence[object]) -> Iterator[FieldChange]:
+    """Yield the stretch in which two sequences differ; if it is one item in both, what differs in that."""
+    first = _common_start(before, after)
+    most = min(len(before), len(after)) - first
+    pairs = zip(reversed(before), reversed(after), strict=False)
+    alike = next((place for place, (was, now) in enumerate(islice(pairs, most)) if not _is_alike(was, now)), most)
+    was, now = tuple(before[first : len(before) - alike]), tuple(after[first : len(after) - alike])
+    if len(was) == len(now) == 1:
+        yield from _differences(f"{path}[{first}]", was[0], now[0])
+    elif was or now:
+        yield FieldChange(f"{path}[{first}:{first + max(len(was), len(now))}]", was, now)
+
+
+def _common_start(before: Sequence[object], after: Sequence[object]) -> int:
+    """Return how many items at the beginning are the same."""
+    if isinstance(before, History) and isinstance(after, History) and after.added_to(before) is not None:
+        return len(before)
+    pairs = zip(before, after, strict=False)
+    return next(
+        (place for place, (was, now) in enumerate(pairs) if not _is_alike(was, now)), min(len(before), len(after))
+    )
+
+
+def _is_alike(was: object, now: object) -> bool:
+    return was is now or (type(was) is type(now) and was == now)
