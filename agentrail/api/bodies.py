@@ -150,6 +150,24 @@ class MessagesQuery(Query):
     """The most items; the host has a default and a most."""
 
 
+class RecordsQuery(Query):
+    """Which records of a session."""
+
+    since: Counted | None = None
+    """Number of a record: those after it; from the first one if not given."""
+    limit: Positive | None = None
+    """The most records; the host has a default and a most."""
+    record: Positive | None = None
+    """Number of the one record that is shown, with its long texts whole."""
+
+
+class AboutQuery(Query):
+    """What is to be explained."""
+
+    about: Name = "end"
+    """Id of a call, number of a turn, or `end` for the last end of a turn or of the session."""
+
+
 class EventsQuery(Query):
     """From where on, and which events."""
 

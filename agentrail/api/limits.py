@@ -103,6 +103,8 @@ class HostLimits(Authored, kw_only=True):
     """How many items a page of a list has, unless the caller says."""
     most_page: int = 1_000
     """The most items of a page."""
+    insight_records: int = 10_000
+    """The most records of a session of which all are read to explain it; a page of records reads only its own."""
     check_seconds: float = 2.0
     """How many seconds each check of `/readyz` may take."""
     free_bytes: int = 64 * 1024 * 1024

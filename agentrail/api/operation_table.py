@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, Union, cast
 
 from agentrail import errors
-from agentrail.api import ag_ui_bodies, bodies, sse_frames, views
+from agentrail.api import ag_ui_bodies, bodies, insight_views, sse_frames, views
 from agentrail.api import handle_commands as made
 from agentrail.api.command_bodies import As, Spelled, spelled
 from agentrail.api.handle_commands import AnyCommand
@@ -427,6 +427,28 @@ _CALLS: Final = (
         "observe",
         query=bodies.MessagesQuery,
         gives=views.MessagesView,
+    ),
+    # Understanding: records have what plugins of the host said and who decided, so that one's own need `observe` too
+    HostCall(
+        "records",
+        f"GET {SESSION_PATH}/records",
+        "read the records",
+        "observe",
+        "observe",
+        query=bodies.RecordsQuery,
+        gives=insight_views.RecordsView,
+        raises=(errors.UnknownRecord,),
+        methods=("records", "record"),
+    ),
+    HostCall(
+        "why",
+        f"GET {SESSION_PATH}/why",
+        "explain the session",
+        "observe",
+        "observe",
+        query=bodies.AboutQuery,
+        gives=insight_views.AccountView,
+        raises=(errors.HistoryTooLong,),
     ),
     HostCall(
         "upload",

@@ -113,6 +113,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.UnknownFile: Row(422),
     errors.WrongContent: Row(422),
     errors.UnknownModel: Row(422, "name a model that the host knows", "the host knows no such model", facts=(0,)),
+    errors.HistoryTooLong: Row(422),
     errors.TooManyLabels: Row(422, "remove some in the same call"),
     # What is not there
     errors.UnknownRoute: Row(404),

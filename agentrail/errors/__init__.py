@@ -102,6 +102,7 @@ from agentrail.errors.serving import ConnectionsInUse as ConnectionsInUse
 from agentrail.errors.serving import FilesNotTaken as FilesNotTaken
 from agentrail.errors.serving import FilesTooLarge as FilesTooLarge
 from agentrail.errors.serving import FourEyesWanted as FourEyesWanted
+from agentrail.errors.serving import HistoryTooLong as HistoryTooLong
 from agentrail.errors.serving import HostClosing as HostClosing
 from agentrail.errors.serving import HostFailed as HostFailed
 from agentrail.errors.serving import HostLost as HostLost

@@ -115,6 +115,18 @@ class BadQuery(UsageError):
 
 
 @error
+class HistoryTooLong(UsageError):
+    """A session has too many records for a call that reads all of them."""
+
+    wording = "the session has {records} records, and the call reads {most} at most; read its records page by page"
+
+    records: int
+    """How many records the session has."""
+    most: int
+    """The most records that such a call reads."""
+
+
+@error
 class UpgradeWanted(UsageError):
     """The address is for WebSockets alone, and the request is no handshake of one."""
 

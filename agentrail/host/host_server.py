@@ -47,6 +47,7 @@ from agentrail.host.operations.file_calls import FileCalls
 from agentrail.host.operations.host_calls import HostCalls
 from agentrail.host.operations.plugin_calls import PluginCalls
 from agentrail.host.operations.query_calls import QueryCalls
+from agentrail.host.operations.record_calls import RecordCalls
 from agentrail.host.operations.session_calls import ListingCalls, SessionLifeCalls
 from agentrail.host.operations.subagent_calls import SubagentCalls
 from agentrail.host.operations.talk_calls import TalkCalls
@@ -367,7 +368,7 @@ class Host:
                 nursery.start_soon(frames.shed)
                 readiness = Readiness(journal, figures, row, self._checks, self.limits, nursery)
                 who = guarded(authenticator)
-                application = self._application(specs, turns, nursery, who, frames, metrics, readiness, drain)
+                application = self._application(specs, turns, nursery, who, frames, metrics, readiness, drain, journal)
                 yield Opened(application, own, turns, frames, metrics, drain, supervisor is not None)
 
     @asynccontextmanager
@@ -386,7 +387,7 @@ class Host:
         ) as own:
             yield own, journal
 
-    def _application(
+    def _application(  # noqa: PLR0913, PLR0917 - each is a part of its own
         self,
         specs: HostedSpecs,
         turns: Turns,
@@ -396,6 +397,7 @@ class Host:
         metrics: MetricCalls,
         readiness: Readiness,
         drain: HostDrain,
+        journal: Journal,
     ) -> Application:
         limits, supervisor, row = self.limits, specs.supervisor, turns.rows
         sessions = HostedSessions(supervisor, specs, turns, limits)
@@ -427,6 +429,7 @@ class Host:
             "commands": listing.commands,
             "events": looking.events,
             "messages": looking.messages,
+            **_record_functions(RecordCalls(sessions, journal, limits)),
             **_ag_ui_functions(AgUiCalls(talking, commands.carry_out, sessions, frames, streams)),
             **_host_functions(HostCalls(readiness.look, drain), metrics),
         }
@@ -474,6 +477,11 @@ def _query_functions(queries: QueryCalls, subagents: SubagentCalls) -> Mapping[s
         "task_result": subagents.result,
         "wait_tasks": subagents.wait,
     }
+
+
+def _record_functions(calls: RecordCalls) -> Mapping[str, CallFunction]:
+    """Return the functions for the calls that explain a session from its records, by the name of the call."""
+    return {"records": calls.records, "why": calls.why}
 
 
 def _host_functions(calls: HostCalls, metrics: MetricCalls) -> Mapping[str, CallFunction]:

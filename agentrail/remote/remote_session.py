@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, Never, TypeVar, cast, overload
 from agentrail.api.command_bodies import OfferKind
 from agentrail.api.command_checks import check_fields, kept_parts
 from agentrail.api.handle_commands import AnyCommand
+from agentrail.api.insight_views import AccountView, RecordsView, RecordView
 from agentrail.api.operation_table import COMMANDS
 from agentrail.api.session_calls import SessionCalls
 from agentrail.api.session_values import Reply, Status
@@ -201,6 +202,19 @@ class RemoteSession(SessionCalls):
         ids = ",".join(children)
         view = await self._see("wait_tasks", TaskResultsView, children=ids, every=every, milliseconds=wait)
         return {task.child: task.result for task in view.items}
+
+    async def records(self, since: int = 0, limit: int | None = None) -> RecordsView:
+        """Return a page of the session's records, those after number *since*, with long texts cut."""
+        return await self._see("records", RecordsView, **without_none(since=since, limit=limit))
+
+    async def record(self, number: int) -> RecordView:
+        """Return one record of the session, whole."""
+        (record,) = (await self._see("records", RecordsView, record=number)).records
+        return record
+
+    async def why(self, about: str | int = "end") -> AccountView:
+        """Tell why a call, a turn or an end came about: *about* is the id of a call, the number of a turn, or `end`."""
+        return await self._see("why", AccountView, about=str(about))
 
     def subscribe(
         self,

@@ -20,6 +20,7 @@ from agentrail.errors import (
     SessionExists,
     SessionParked,
     UnknownAgent,
+    UnknownRecord,
     UnknownSession,
     WrongType,
 )
@@ -115,6 +116,22 @@ async def test_code_is_given_by_the_names_that_the_host_has_registered() -> None
         ):
             with pytest.raises(WrongType, match=wanted):
                 await doing
+
+
+async def test_the_records_of_a_session_and_why_it_did_what_it_did_are_read_by_its_handle() -> None:
+    async with open_desk(profiles()) as desk, connect(desk.serving.url, KEYS["boss"]) as supervisor:
+        session = await supervisor.spawn("other", "trip")
+        await session.ask("hello")
+        page = await session.records(limit=2)
+        assert ([record.number for record in page.records], page.more) == ([1, 2], True)
+        following = await session.records(since=2)
+        assert [record.number for record in following.records] == list(range(3, page.head + 1))
+        assert await session.record(1) == page.records[0]
+        account = await session.why(1)
+        assert (account.subject, account.entries[-1].event, account.more) == ("1", "AgentEnd", False)
+        assert (await session.why()).sentence == account.sentence
+        with pytest.raises(UnknownRecord):
+            await session.record(page.head + 1)
 
 
 async def test_a_session_is_started_of_a_profile_by_its_name() -> None:

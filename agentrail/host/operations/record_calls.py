@@ -1,0 +1,172 @@
+"""Calls that explain a session from its records: the records themselves, and why something came about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, TypeVar
+
+import trio
+
+from agentrail.api.bodies import AboutQuery, RecordsQuery
+from agentrail.api.insight_views import AccountEntryView, AccountView, PluginStepView, RecordsView, RecordView
+from agentrail.api.limits import HostLimits
+from agentrail.api.public_ids import SessionName, beginning
+from agentrail.api.views import to_json
+from agentrail.errors import BadQuery, HistoryTooLong, UnknownRecord
+from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.record_views import phases_of, record_view
+from agentrail.host.requests.http_messages import HttpResponse
+from agentrail.insight.account import Account, AccountEntry, why
+from agentrail.ports.journal import Journal, Record
+
+T = TypeVar("T")
+
+AT_ONCE: Final = 16
+"""How many records of a page are read and made into views at once, as each may be large."""
+
+PAGE_BYTES: Final = 256 * 1024
+"""Bytes of JSON from which on no more records are added to a page."""
+
+BACK: Final = 512
+"""How many records before a page are looked at to find the phase in which it begins."""
+
+ALL_AT_ONCE: Final = 1_000
+"""How many records are read at once if all are needed."""
+
+SENTENCE: Final = 1_000
+"""The most characters of a sentence of an account."""
+
+WORKERS: Final = 2
+"""How many threads work on records at once, so that they leave time to the event loop."""
+
+
+class RecordCalls:
+    """Carries out the calls that show and explain the records of a session; it is neither started nor woken.
+
+    Work that grows with the records is done in a few worker threads, so that the event loop does not wait for it.
+    """
+
+    def __init__(self, sessions: HostedSessions, journal: Journal, limits: HostLimits) -> None:
+        self._sessions = sessions
+        self._journal = journal
+        self._limits = limits
+        self._workers = trio.CapacityLimiter(WORKERS)
+        self._readers = trio.CapacityLimiter(WORKERS)  # of those who hold all records of a session in memory
+
+    async def records(self, request: CallRequest) -> HttpResponse:
+        """Show a page of the records of a session, or one record with all of its texts."""
+        query = request.query(RecordsQuery)
+        name = self._sessions.name(request.call, request.who, request.session)
+        head = (await self._sessions.stored(name)).head
+        if query.record is not None:
+            if query.since is not None or query.limit is not None:
+                raise BadQuery(request.call.name, "its `record`", "does not go with `since` and `limit`")
+            return request.view_answer(await self._one(name, query.record, head))
+        after, limit = query.since or 0, min(query.limit or request.limits.page, request.limits.most_page)
+        views = await self._page(name, after, limit)
+        last = views[-1].number if views else after
+        return request.view_answer(RecordsView(tuple(views), max(head, last), more=last < head))
+
+    async def _one(self, name: SessionName, number: int, head: int) -> RecordsView:
+        records = await self._journal.read(name.internal, number - 1, 1)
+        if not records:
+            raise UnknownRecord(name.visible, number)
+        before = await self._phase_after(name, number - 1)
+        (view,) = await self._worked_out(partial(_views, records, before, beginning(name.tenant), whole=True))
+        return RecordsView((view,), max(head, number), more=number < head)
+
+    async def _page(self, name: SessionName, after: int, limit: int) -> list[RecordView]:
+        """Return at most *limit* records after number *after*: fewer if they are long."""
+        phase = await self._phase_after(name, after)
+        views: list[RecordView] = []
+        size = 0
+        while len(views) < limit and size < PAGE_BYTES:
+            records = await self._journal.read(name.internal, after, min(AT_ONCE, limit - len(views)))
+            if not records:
+                break
+            more = await self._worked_out(partial(_views, records, phase, beginning(name.tenant), whole=False))
+            for view in more:
+                views.append(view)
+                size += len(to_json(view))
+                if size >= PAGE_BYTES:
+                    break
+            after, phase = views[-1].number, views[-1].phase_after
+        return views
+
+    async def _phase_after(self, name: SessionName, number: int) -> str | None:
+        """Return the phase after record *number*; `None` if the records before it do not tell."""
+        last, size, end = number, AT_ONCE, max(0, number - BACK)
+        while last > end:
+            first = max(end, last - size)
+            records = await self._journal.read(name.internal, first, last - first)
+            for _, after in reversed(tuple(phases_of(records, None))):
+                if after is not None:
+                    return after
+            last, size = first, size * 2
+        return None
+
+    async def why(self, request: CallRequest) -> HttpResponse:
+        """Tell why a call, a turn or an end of a session came about."""
+        about = request.query(AboutQuery).about
+        subject = int(about) if about.isascii() and about.isdecimal() else about
+        name = self._sessions.name(request.call, request.who, request.session)
+
+        def explained(records: Sequence[Record]) -> AccountView:
+            return _account_view(why(records, subject), request.limits.most_page)
+
+        return request.view_answer(await self._of_all(name, explained))
+
+    async def _of_all(self, name: SessionName, work: Callable[[Sequence[Record]], T]) -> T:
+        """Return what *work*, in a worker thread, makes of all records of a session; raise if they are too many."""
+        head = (await self._sessions.stored(name)).head
+        if head > self._limits.insight_records:
+            raise HistoryTooLong(head, self._limits.insight_records)
+        async with self._readers:
+            records: list[Record] = []
+            while page := await self._journal.read(name.internal, len(records), ALL_AT_ONCE):
+                records += page
+            return await self._worked_out(partial(work, records))
+
+    async def _worked_out(self, work: Callable[[], T]) -> T:
+        """Do *work* in a worker thread; it goes on for a moment if the caller is cancelled."""
+        return await trio.to_thread.run_sync(work, limiter=self._workers, abandon_on_cancel=True)
+
+
+def _views(records: Sequence[Record], before: str | None, prefix: str, *, whole: bool) -> list[RecordView]:
+    phases = phases_of(records, before)
+    return [record_view(record, *around, prefix, whole=whole) for record, around in zip(records, phases, strict=True)]
+
+
+def _account_view(account: Account, most: int) -> AccountView:
+    return AccountView(
+        subject=str(account.subject),
+        sentence=account.sentence[:SENTENCE],
+        entries=tuple(map(_entry_view, account.entries[:most])),
+        more=len(account.entries) > most,
+    )
+
+
+def _entry_view(entry: AccountEntry) -> AccountEntryView:
+    explanation = entry.explanation
+    steps = () if explanation is None else explanation.steps
+    return AccountEntryView(
+        record=entry.record,
+        at_ms=entry.at_ms,
+        sentence=entry.sentence[:SENTENCE],
+        event=None if entry.event is None else type(entry.event).__name__,
+        hook=None if explanation is None else explanation.hook,
+        rule=None if explanation is None else explanation.rule.name.lower(),
+        plugins=tuple(
+            [
+                PluginStepView(
+                    step.plugin,
+                    step.sentence[:SENTENCE],
+                    None if step.rule is None else step.rule.name.lower(),
+                    step.decided,
+                )
+                for step in steps
+            ]
+        ),
+    )
