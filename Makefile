@@ -14,6 +14,8 @@ SOURCES := $(wildcard agentrail tests property_tests docs/__init__.py docs/examp
 COGGED := README.md $(shell find docs -name '*.md') $(shell grep -l '^\# \[\[\[cog' agentrail/*/*.py)
 COG := $(PY) -m cogapp
 WHEEL := $(CURDIR)/build/wheel
+WEB := agentrail/console/web
+CONSOLE := agentrail/console/static/index.html
 EXTRAS := cli mcp otel prices testing
 
 # Tests start many interpreters: what one has compiled the next ones read, whatever the environment says.
@@ -82,6 +84,8 @@ instructions: .venv/test ## count the instructions of a turn, a tool call, a chu
 mutants: .venv/test ## edit core, hooks and runtime on purpose and see that a test fails: EDITS=n of each
 	$(PY) -m property_tests.mutants --edits $(EDITS)
 	$(PY) -m property_tests.mutants.tables
+
+console: $(CONSOLE) ## check and build the page of the host, for which node and npm are needed
 
 wheel: build/wheel/.tried ## build the wheel, and try it in environments of its own, without any extra and with each one
 
@@ -162,6 +166,20 @@ mypy: .venv/lint
 
 pyright: .venv/lint
 	$(BIN)/pyright
+
+# The types of the interface come from the document of the host: a page that does not fit it is not built.
+$(CONSOLE): $(WEB)/node_modules/.package-lock.json $(shell find agentrail/console/web -name node_modules -prune -o -type f -not -name schema.d.ts -print) $(wildcard agentrail/api/*.py agentrail/values/events/*.py) | .venv/core
+	@mkdir -p build
+	$(PY) -c 'from agentrail.api.openapi import openapi_json; open("build/openapi.json", "wb").write(openapi_json())'
+	OPENAPI=$(CURDIR)/build/openapi.json npm --prefix $(WEB) run --silent types
+	npm --prefix $(WEB) run --silent check
+	npm --prefix $(WEB) run --silent build
+	@touch $@
+
+$(WEB)/node_modules/.package-lock.json: $(WEB)/package-lock.json
+	@command -v npm >/dev/null || { echo "npm is not installed: the console is not built, and the host answers / with a plain page" >&2; exit 1; }
+	npm --prefix $(WEB) ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
 
 # One stamp per step, so that `make run` installs little and a second call nothing.
 .venv/core: pyproject.toml
@@ -256,5 +274,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run asgi matrix wheel sandbox-tools counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
+.PHONY: run console asgi matrix wheel sandbox-tools counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright python-client-maker typescript-client-maker

@@ -12,7 +12,7 @@ import msgspec
 from agentrail.api import problems, sse_frames
 from agentrail.api.ag_ui_bodies import FRAME_ID
 from agentrail.api.bodies import CURSOR, SESSION_ID, Query
-from agentrail.api.operation_table import CALLS, JSON, SCOPES, SESSION, WEBSOCKET, HostCall, errors_of
+from agentrail.api.operation_table import CALLS, FILE, JSON, SCOPES, SESSION, WEBSOCKET, HostCall, errors_of
 from agentrail.api.problems import ROWS
 from agentrail.api.routes import ROUTES, HostRoute
 from agentrail.api.views import OpenedView, View, to_json
@@ -193,6 +193,14 @@ def _parameters(route: HostRoute) -> Iterator[Document]:
             "required": True,
             "description": "Id of a session.",
             "schema": {**_TEXT, "pattern": SESSION_ID},
+        }
+    if FILE in route.path:
+        yield {
+            "name": FILE[1:-1],
+            "in": "path",
+            "required": True,
+            "description": "Name of a file that the page loads.",
+            "schema": _TEXT,
         }
     if call.query is not None:
         yield from _fields(call.query)

@@ -34,10 +34,14 @@ SESSION: Final = "{id}"
 
 SESSION_PATH: Final = f"/v1/sessions/{SESSION}"
 
+FILE: Final = "{file}"
+"""Stands in a path for the name of a file of the console."""
+
 JSON: Final = "application/json"
 HTML: Final = "text/html; charset=utf-8"
 PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 BYTES: Final = "*/*"
+"""Any media type: what is sent or comes back is a file."""
 WEBSOCKET: Final = "websocket"
 """Stands in place of the media type of what comes back: the connection goes on as a WebSocket."""
 
@@ -48,7 +52,7 @@ class HostCall(Value, gc=True):
     name: str
     """Name of the call, its `operationId`."""
     route: str
-    """Method and path; `{id}` stands for the id of a session."""
+    """Method and path; `{id}` stands for the id of a session, `{file}` for the name of a file."""
     attempt: str
     """What it is to do, after "cannot" in a problem document."""
     scope: Scope | None
@@ -646,6 +650,14 @@ _CALLS: Final = (
     HostCall("ready", "GET /readyz", "say whether the host is ready", None, gives=views.ReadyView),
     HostCall("metrics", "GET /metrics", "show the figures", "observe", media=PROMETHEUS, methods=()),
     HostCall("page", "GET /", "show the page of the host", None, media=HTML),
+    HostCall(
+        "console_file",
+        f"GET /console/{FILE}",
+        "show a file of the console",
+        None,
+        media=BYTES,
+        raises=(errors.UnknownRoute,),
+    ),
     HostCall("openapi", "GET /openapi.json", "show the OpenAPI document", None),
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from agentrail.api.operation_table import CALLS, SESSION, SESSION_PATH, HostCall
+from agentrail.api.operation_table import CALLS, FILE, SESSION, SESSION_PATH, HostCall
 from agentrail.errors import MethodRefused, UnknownRoute
 from agentrail.values.value import Value
 
@@ -17,7 +17,7 @@ class HostRoute(Value, gc=True):
     method: str
     """Method, in capitals."""
     path: str
-    """Path; `{id}` stands for the id of a session."""
+    """Path; `{id}` stands for the id of a session, `{file}` for the name of a file."""
     call: HostCall
     """The call."""
 
@@ -51,6 +51,8 @@ def _by_path() -> Mapping[tuple[str, ...], Mapping[str, HostRoute]]:
 
 _BY_PATH: Final = _by_path()
 _ID_AT: Final = len(SESSION_PATH.split("/")) - 1
+_FILE_AT: Final = 2
+"""Where the name of a file stands in `/console/{file}`."""
 
 
 def match(method: str, path: str) -> Matched:
@@ -64,6 +66,8 @@ def match(method: str, path: str) -> Matched:
     if (by_method is None or SESSION in parts) and len(parts) > _ID_AT and parts[_ID_AT]:
         session = parts[_ID_AT]
         by_method = _BY_PATH.get((*parts[:_ID_AT], SESSION, *parts[_ID_AT + 1 :]))
+    elif by_method is None and len(parts) == _FILE_AT + 1 and parts[_FILE_AT]:
+        by_method = _BY_PATH.get((*parts[:_FILE_AT], FILE))
     if by_method is None:
         raise UnknownRoute(path)
     route = by_method.get("GET" if method == "HEAD" else method)

@@ -42,6 +42,7 @@ from agentrail.host.http11.listening import Inherited, ListenAddress, Tcp, UnixS
 from agentrail.host.operations.call_request import CallFunction
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.command_calls import CommandCalls
+from agentrail.host.operations.console_calls import ConsoleCalls
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.operations.file_calls import FileCalls
 from agentrail.host.operations.host_calls import HostCalls
@@ -432,6 +433,7 @@ class Host:
             **_record_functions(RecordCalls(sessions, journal, limits)),
             **_ag_ui_functions(AgUiCalls(talking, commands.carry_out, sessions, frames, streams)),
             **_host_functions(HostCalls(readiness.look, drain), metrics),
+            **_console_functions(ConsoleCalls()),
         }
         row.carry_out = PluginCalls(functions, limits).carry_out
         rates = Rates(limits)
@@ -490,6 +492,10 @@ def _host_functions(calls: HostCalls, metrics: MetricCalls) -> Mapping[str, Call
         "health": calls.health,
         "ready": calls.ready,
         "metrics": metrics.metrics,
-        "page": calls.page,
         "openapi": calls.openapi,
     }
+
+
+def _console_functions(calls: ConsoleCalls) -> Mapping[str, CallFunction]:
+    """Return the functions for the page of the host and its files, by the name of the call."""
+    return {"page": calls.page, "console_file": calls.file}

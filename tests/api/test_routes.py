@@ -16,20 +16,21 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", 
 IDS = st.text(alphabet=string.ascii_letters + string.digits + "._-", min_size=1, max_size=12) | st.text(
     min_size=1, max_size=4
 )
-WORDS = sorted({part for route in ROUTES for part in route.path.split("/")} - {"{id}"})
+PLACES = {"{id}", "{file}"}
+WORDS = sorted({part for route in ROUTES for part in route.path.split("/")} - PLACES)
 
 
 def fits(route: HostRoute, path: str) -> bool:
     """Say whether a path is that of a route, part by part."""
     wanted, found = route.path.split("/"), path.split("/")
     return len(wanted) == len(found) and all(
-        one == other or (one == "{id}" and bool(other)) for one, other in zip(wanted, found, strict=True)
+        one == other or (one in PLACES and bool(other)) for one, other in zip(wanted, found, strict=True)
     )
 
 
 @given(st.sampled_from(ROUTES), IDS.filter(lambda text: "/" not in text))
 def test_each_route_is_found_and_its_id_is_as_it_was(route: HostRoute, session: str) -> None:
-    found = match(route.method, route.path.replace("{id}", session))
+    found = match(route.method, route.path.replace("{id}", session).replace("{file}", "a.js"))
     assert found == Matched(route, session if route.about_session else "")
 
 
@@ -67,6 +68,9 @@ def test_a_path_means_the_route_with_its_parts_and_nothing_else(method: str, pat
         "/v1/sessions/a/nothing",
         "/v1/sessions/a/events/b",
         "/v1/{id}/a",
+        "/console",
+        "/console/",
+        "/console/a/b.js",
     ],
 )
 def test_a_path_that_is_almost_one_is_none(path: str) -> None:

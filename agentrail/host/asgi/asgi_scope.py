@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, cast
 from attrs import frozen
 
 from agentrail.api.limits import HostLimits
-from agentrail.api.operation_table import SESSION
+from agentrail.api.operation_table import FILE, SESSION
 from agentrail.host.requests.http_messages import Headers
 from agentrail.host.requests.proxies import UNIX
 from agentrail.host.requests.refusals import LONG_HEAD, HttpRefusal
@@ -78,7 +78,9 @@ def head_of(scope: AsgiMessage, headers: Headers, limits: HostLimits, route: str
     check_path(path)
     if route is not None:
         parameters = cast("Mapping[str, object]", scope.get("path_params") or {})
-        path = route.replace(SESSION, str(parameters.get(SESSION[1:-1], "")))
+        path = route
+        for place in (SESSION, FILE):
+            path = path.replace(place, str(parameters.get(place[1:-1], "")))
     length = once.get("content-length", "")
     return AsgiHead(method, path, query, headers, int(length) if length.isdecimal() else None)
 

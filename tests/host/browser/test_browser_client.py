@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 import pytest
 
+from agentrail.host.operations.console_calls import PAGE, STATIC
 from tests.host.browser.browsing import CHROMIUM, CLIENT, FLAGS, Desk, Wire, host_process, static_site
 from tests.host.browser.scenes import HOSTILE, TRANSFER
 
@@ -279,7 +280,8 @@ def test_a_host_that_is_not_reached_is_told(desk: Desk, port: str) -> None:
         wait_state(page, f"{address} does not answer, or not to this page: see `--origin`")
 
 
-def test_the_page_of_the_host_says_what_runs_there_and_loads_nothing(desk: Desk) -> None:
+@pytest.mark.skipif((STATIC / PAGE).exists(), reason="the console is built, which the host shows in its place")
+def test_the_plain_page_of_the_host_says_what_runs_there_and_loads_nothing(desk: Desk) -> None:
     with desk.browser.new_context() as context:
         loaded: list[str] = []
         wrong: list[str] = []

@@ -1,0 +1,91 @@
+/** The frame around the rooms: who is there, what the connection does, and the way to each room. */
+import { useSignal, useSignalEffect } from "@preact/signals";
+import type { ComponentType } from "preact";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { HostContext } from "./host/host_context";
+import { forgetKey, keepKey, keptKey } from "./host/key";
+import { HostSocket } from "./host/socket";
+import { LinkState } from "./parts/link_state";
+import { Navigation } from "./parts/navigation";
+import { SignIn } from "./parts/sign_in";
+import { ROOMS, SESSION_ROOMS, findRoom, type RoomProps, type SessionRoomProps } from "./rooms";
+import { place, type Place } from "./route";
+
+const ADDRESS = new URL("v1/ws", document.baseURI);
+ADDRESS.protocol = ADDRESS.protocol.replace("http", "ws");
+ADDRESS.hash = "";
+
+export function App() {
+  const key = useSignal(keptKey());
+  const refusal = useSignal("");
+  if (key.value === null) {
+    const enter = (given: string) => {
+      keepKey(given);
+      key.value = given;
+    };
+    return <SignIn refusal={refusal.value} enter={enter} />;
+  }
+  const leave = (why: string) => {
+    forgetKey();
+    refusal.value = why;
+    key.value = null;
+  };
+  return <Connected key={key.value} secret={key.value} leave={leave} />;
+}
+
+function Connected({ secret, leave }: { secret: string; leave: (why: string) => void }) {
+  const socket = useMemo(() => new HostSocket(ADDRESS, secret), [secret]);
+  useEffect(() => () => socket.close(), [socket]);
+  useSignalEffect(() => {
+    const link = socket.link.value;
+    if (link.state === "refused") leave(link.why);
+  });
+  return (
+    <HostContext.Provider value={socket}>
+      <a class="skip" href="#main" onClick={skipToMain}>
+        Skip to what is shown
+      </a>
+      <Navigation place={place.value} leave={() => leave("")} />
+      <LinkState socket={socket} />
+      <main id="main" tabIndex={-1}>
+        <Shown place={place.value} />
+      </main>
+    </HostContext.Provider>
+  );
+}
+
+function skipToMain(event: Event): void {
+  event.preventDefault(); // the address is that of what is shown
+  document.getElementById("main")?.focus();
+}
+
+/** The room of the address; it is loaded when it is first entered. */
+function Shown({ place }: { place: Place }) {
+  const { session } = place;
+  const room = session === null ? findRoom(ROOMS, place.room) : findRoom(SESSION_ROOMS, place.room);
+  const loaded = useSignal<{ room: unknown; component: unknown } | null>(null);
+  const failure = useSignal("");
+  const wanted = useRef<unknown>(null);
+  useEffect(() => {
+    wanted.current = room;
+    failure.value = "";
+    document.title = session === null ? `${room.title} · agentrail` : `${session} · ${room.title} · agentrail`;
+    const loading: Promise<{ readonly default: unknown }> = room.load();
+    loading.then(
+      (found) => {
+        if (wanted.current === room) loaded.value = { room, component: found.default };
+      },
+      () => {
+        failure.value = `The room “${room.title}” could not be loaded: the host may have another version now. Load the page again.`;
+      },
+    );
+  }, [room, session]);
+  if (failure.value) return <p role="alert">{failure.value}</p>;
+  if (loaded.value?.room !== room) return <p role="status">Loading …</p>;
+  if (session === null) {
+    const Room = loaded.value.component as ComponentType<RoomProps>;
+    return <Room key={room.title} place={place} />;
+  }
+  const Room = loaded.value.component as ComponentType<SessionRoomProps>;
+  return <Room key={`${room.title} ${session}`} place={place} session={session} />;
+}

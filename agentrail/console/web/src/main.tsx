@@ -1,0 +1,12 @@
+import { render } from "preact";
+import { App } from "./app";
+import { takeKeyFromAddress } from "./host/key";
+import { applyTheme } from "./theme";
+
+takeKeyFromAddress();
+addEventListener("hashchange", () => {
+  if (takeKeyFromAddress()) location.reload(); // such an address was given to a page that was open
+});
+applyTheme();
+const root = document.getElementById("console");
+if (root) render(<App />, root);

@@ -1,0 +1,60 @@
+/** Times and durations. */
+import { signal } from "@preact/signals";
+
+const clock = signal(Date.now());
+setInterval(() => (clock.value = Date.now()), 1000);
+
+const whole = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+const timeOfDay = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+
+/** A time of day; its title and its machine-readable form have the date. */
+export function Moment({ at }: { at: number }) {
+  const date = new Date(at);
+  return (
+    <time dateTime={date.toISOString()} title={whole.format(date)}>
+      {timeOfDay.format(date)}
+    </time>
+  );
+}
+
+/** How long ago *at* was; it goes on by itself. */
+export function Since({ at }: { at: number }) {
+  const date = new Date(at);
+  return (
+    <time dateTime={date.toISOString()} title={whole.format(date)}>
+      {duration(Math.max(0, clock.value - at))}
+    </time>
+  );
+}
+
+/** How long it is until *at*; it goes on by itself. */
+export function Until({ at }: { at: number }) {
+  const date = new Date(at);
+  const rest = at - clock.value;
+  return (
+    <time dateTime={date.toISOString()} title={whole.format(date)}>
+      {rest > 0 ? `in ${duration(rest)}` : "now"}
+    </time>
+  );
+}
+
+const UNITS: readonly (readonly [number, string])[] = [
+  [86_400_000, "d"],
+  [3_600_000, "h"],
+  [60_000, "min"],
+  [1_000, "s"],
+];
+
+/** Returns a duration in its two largest units: `3 min 20 s`. */
+export function duration(ms: number): string {
+  const first = UNITS.findIndex(([size]) => ms >= size);
+  if (first < 0) return `${Math.round(ms)} ms`;
+  const parts: string[] = [];
+  let rest = ms;
+  for (const [size, name] of UNITS.slice(first, first + 2)) {
+    const amount = Math.floor(rest / size);
+    rest -= amount * size;
+    if (amount) parts.push(`${amount} ${name}`);
+  }
+  return parts.join(" ");
+}

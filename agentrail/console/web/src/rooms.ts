@@ -1,0 +1,39 @@
+/** The table of rooms: one file each, loaded when it is first entered. */
+import type { ComponentType } from "preact";
+import type { Place } from "./route";
+
+/** What the component of a room gets. */
+export interface RoomProps {
+  readonly place: Place;
+}
+
+/** A room whose address names a session. */
+export interface SessionRoomProps extends RoomProps {
+  readonly session: string;
+}
+
+interface Common<Props> {
+  readonly title: string;
+  /** Words of the address that lead here; links have the first. The first room of each table has the empty word too. */
+  readonly words: readonly [string, ...string[]];
+  readonly load: () => Promise<{ readonly default: ComponentType<Props> }>;
+}
+
+export type Room = Common<RoomProps>;
+export type SessionRoom = Common<SessionRoomProps>;
+
+/** Rooms about all sessions. */
+export const ROOMS: readonly [Room, ...Room[]] = [
+  { title: "Now", words: ["now"], load: () => import("./rooms/now") },
+  { title: "Inbox", words: ["inbox"], load: () => import("./rooms/inbox") },
+];
+
+/** Rooms about one session. */
+export const SESSION_ROOMS: readonly [SessionRoom, ...SessionRoom[]] = [
+  { title: "Conversation", words: ["conversation", "record"], load: () => import("./rooms/conversation") },
+];
+
+/** Returns the room that *word* names; the first one if none has it. */
+export function findRoom<R extends { readonly words: readonly string[] }>(rooms: readonly [R, ...R[]], word: string): R {
+  return rooms.find((room) => room.words.includes(word)) ?? rooms[0];
+}

@@ -1,0 +1,143 @@
+"""`ConsoleCalls`: the page of the host, and the files that it loads.
+
+The page is built from `agentrail/console/web` into `agentrail/console/static`, which is in the wheel. A clone in which
+it is not built has a plain page in its place, which loads nothing.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import trio
+
+import agentrail
+from agentrail.api.operation_table import HTML
+from agentrail.errors import UnknownRoute
+from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.requests.http_messages import Headers, HttpResponse
+from agentrail.host.requests.static_content import StaticContent
+
+STATIC: Final = Path(agentrail.__file__).parent / "console" / "static"
+"""Where the console is built."""
+
+PAGE: Final = "index.html"
+"""The file that is served at `/`; the others are in `FILES`, and served at `/console/…`."""
+
+FILES: Final = "console"
+
+GZIPPED: Final = ".gz"
+"""How the name of a file ends that is another one, compressed when the console was built."""
+
+MEDIA_TYPES: Final = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+"""The media types of the files, by how their names end."""
+
+FOR_EVER: Final = "public, max-age=31536000, immutable"
+"""The name of a file has a digest of its content."""
+
+_STYLE: Final = "body{max-width:52rem;margin:2rem auto;padding:0 1rem;font:1rem/1.5 sans-serif}pre{overflow:auto}"
+
+_PLAIN_PAGE: Final = f"""<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>agentrail</title>
+<style>{_STYLE}</style>
+<h1>agentrail</h1>
+<p>A host for LLM agents runs here. People and programs talk with its agents over HTTP.</p>
+<p>Its console, a page to see and steer what the agents do, is not built here. Where the source is, with node and npm:
+<code>make console</code>. Then start the host again.</p>
+<h2>The key</h2>
+<p>Each request bears a key. If the address that <code>agentrail serve</code> printed ends with <code>#token=…</code>,
+what comes after the <code>=</code> is the key; it stays in your browser. Otherwise, whoever runs this host makes one
+for you: <code>agentrail serve keys make FILE TENANT USER</code>.</p>
+<h2>Talk</h2>
+<p><code>HOST</code> is the address of this page, up to the first single <code>/</code>.</p>
+<pre>curl -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\
+     -d '{{"message": "Hello", "session": "first"}}' $HOST/v1/chat</pre>
+<p>What happens in a session, as it happens:</p>
+<pre>curl -N -H "Authorization: Bearer $KEY" "$HOST/v1/sessions/first/events?since=0"</pre>
+<h2>For programs</h2>
+<ul>
+<li><a href="/openapi.json"><code>/openapi.json</code></a>: each call, with what it takes, gives and may refuse</li>
+<li><a href="/healthz"><code>/healthz</code></a>: whether the host answers</li>
+<li><a href="/readyz"><code>/readyz</code></a>: whether it can do its work</li>
+</ul>
+</html>
+"""
+
+_NOTHING: Final = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+
+def _headers(policy: str) -> Headers:
+    return (
+        ("content-security-policy", f"{_NOTHING}; {policy}"),
+        ("referrer-policy", "no-referrer"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+    )
+
+
+# Scripts and styles are files of the console alone, and text never becomes HTML or a script, whatever the page does.
+_CONSOLE: Final = _headers(
+    "script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+
+PLAIN_PAGE: Final = StaticContent(
+    _PLAIN_PAGE.encode(), HTML, _headers(f"style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'")
+)
+"""The page of a host whose console is not built."""
+
+
+class ConsoleCalls:
+    """Serves the console that is built in *folder*; each file is read once, when it is first wanted."""
+
+    def __init__(self, folder: Path = STATIC) -> None:
+        self._folder = folder
+        self._page: StaticContent | None = None
+        self._files: Mapping[str, StaticContent] | None = None
+
+    async def page(self, request: CallRequest) -> HttpResponse:
+        """Show the page of the host: the console, or a plain page if it is not built."""
+        if self._page is None:
+            self._page = await trio.to_thread.run_sync(_read_page, self._folder)
+        else:
+            await trio.lowlevel.checkpoint()
+        return self._page.answer(request.http)
+
+    async def file(self, request: CallRequest) -> HttpResponse:
+        """Show a file of the console; raise `UnknownRoute` if it has none of this name."""
+        if self._files is None:
+            self._files = await trio.to_thread.run_sync(_read_files, self._folder / FILES)
+        else:
+            await trio.lowlevel.checkpoint()
+        content = self._files.get(request.http.path.rpartition("/")[2])
+        if content is None:
+            raise UnknownRoute(request.http.path)
+        return content.answer(request.http)
+
+
+def _read_page(folder: Path) -> StaticContent:
+    page = folder / PAGE
+    return StaticContent(page.read_bytes(), HTML, _CONSOLE, _gzipped(page)) if page.is_file() else PLAIN_PAGE
+
+
+def _read_files(folder: Path) -> Mapping[str, StaticContent]:
+    return {path.name: _read_file(path) for path in folder.glob("*") if path.suffix in MEDIA_TYPES}
+
+
+def _read_file(path: Path) -> StaticContent:
+    return StaticContent(path.read_bytes(), MEDIA_TYPES[path.suffix], _CONSOLE, _gzipped(path), FOR_EVER)
+
+
+def _gzipped(path: Path) -> bytes:
+    packed = path.with_name(path.name + GZIPPED)
+    return packed.read_bytes() if packed.is_file() else b""
