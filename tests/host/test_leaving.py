@@ -10,10 +10,11 @@ from typing import Final
 import pytest
 import trio
 
+from agentrail import SessionSpec
 from agentrail.api.limits import HostLimits
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import RequestEnd
-from agentrail.testing import stall
+from agentrail.testing import ScriptedModel, stall
 from tests.host.hosted import KEYS, Desk, open_desk, scripted
 from tests.host.http11.served import everything, statuses
 
@@ -46,9 +47,9 @@ async def connect(desk: Desk) -> trio.SocketStream:
     return await trio.open_tcp_stream(host, int(port))
 
 
-async def turn_begins(desk: Desk) -> None:
+async def turn_begins(model: ScriptedModel) -> None:
     with trio.fail_after(20):
-        while not any(each.status().turn_open for each in desk.serving.supervisor.sessions()):  # noqa: ASYNC110 - in the host
+        while not model.requests:  # noqa: ASYNC110 - in the host
             await trio.sleep(0.01)
 
 
@@ -61,11 +62,11 @@ async def health(desk: Desk) -> list[int]:
 @pytest.mark.parametrize("way", ["closes", "resets", "closes its side", "asks more, and closes"])
 async def test_a_client_that_leaves_a_chat_frees_its_connection_and_not_its_turn(way: str) -> None:
     ends = Ends()
-    limits = HostLimits(connections_per_address=1)
-    async with open_desk(scripted(stall(after=1)), [ends], limits=limits) as desk:
-        stream = await connect(desk)
+    model = ScriptedModel([stall(after=1)])
+    limits = HostLimits(connections_per_address=1, drain_seconds=0.5)
+    async with open_desk(SessionSpec(model=model), [ends], limits=limits) as desk, await connect(desk) as stream:
         await stream.send_all(CHAT)
-        await turn_begins(desk)
+        await turn_begins(model)
         assert await health(desk) == [503]
         match way:
             case "closes its side":
@@ -81,9 +82,8 @@ async def test_a_client_that_leaves_a_chat_frees_its_connection_and_not_its_turn
         with trio.fail_after(20):
             while await health(desk) != [200]:
                 pass
-        (session,) = desk.serving.supervisor.sessions()
-        assert (session.status().turn_open, ends.heard) == (True, [])
-        await session.abort("enough")
+        assert ((await desk.ann.get("/v1/sessions/trip")).json()["at_work"], ends.heard) == (True, [])
+        assert (await desk.ann.post("/v1/sessions/trip/abort", json={})).status_code == 204
         with trio.fail_after(20):
             while not ends.heard:  # noqa: ASYNC110 - in the host
                 await trio.sleep(0.01)

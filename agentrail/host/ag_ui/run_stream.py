@@ -230,7 +230,9 @@ class RunStream:
     def _rests(self, state: State) -> bool:
         """Whether nothing more happens in the run: its turn is over, or waits for people."""
         if state.waits:
-            return True
+            # if nothing is held, a sub-agent was answered and has not told its parent yet
+            rests = state.resting or any(agent.rests for agent in state.subagents)
+            return rests or bool(self._session.status().held)
         waiting = {*_waiting_prompts(state)}
         if state.turn is not None and state.turn.ended is None:
             waiting.add(state.turn.ref)

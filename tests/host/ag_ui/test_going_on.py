@@ -14,7 +14,7 @@ import trio
 from agentrail import SessionSpec
 from agentrail.api.limits import HostLimits
 from agentrail.journals import SqliteJournal
-from agentrail.testing import ScriptedModel, call, say, transient
+from agentrail.testing import ScriptedModel, call, say, stall, transient
 from agentrail.testing.scripted import Element
 from tests.host.ag_ui.front_end import Frame, FrontEnd, apply, check_run, kinds, parsed
 from tests.host.hosted import KEYS, Desk, Listener, open_desk
@@ -119,7 +119,7 @@ async def test_a_run_that_is_cut_while_the_model_speaks_goes_on_with_the_next_wo
 
 @pytest.mark.parametrize("frames", [1, 2, 3, 4, 11, 30])
 async def test_a_run_that_is_cut_by_another_process_says_nothing_twice(tmp_path: Path, frames: int) -> None:
-    slow = SessionSpec(model=ScriptedModel([say(WORDS, delay=0.005)]))
+    slow = SessionSpec(model=ScriptedModel([stall(after=35, text=WORDS)]))
     quick = SessionSpec(model=ScriptedModel([say(f"Again: {WORDS}")]))
     async with open_desk(slow, journal=SqliteJournal(tmp_path / "kept.db"), limits=IMPATIENT) as desk:
         first = await cut(desk, frames)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from agentrail import SessionSpec, tool
 from agentrail.host.builtin_plugins.slash_commands import SlashCommands
+from agentrail.journals import MemoryJournal
+from agentrail.ports.journal import Claim, Record
 from agentrail.testing import ScriptedModel, call, permanent, say
 from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import ask_user
@@ -85,6 +89,23 @@ async def test_a_sub_agent_is_heard_and_its_held_call_interrupts_the_run() -> No
         assert front.said()[-1] == ("assistant", "well")
 
 
+class LateParent(MemoryJournal):
+    """Writes for the session `trip` only when its sub-agent has nothing more to do."""
+
+    async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+        if claim.session_id.endswith(".trip"):
+            await trio.testing.wait_all_tasks_blocked(0.01)
+        return await super().append(claim, expected, records)
+
+
+async def test_a_run_goes_on_before_the_parent_hears_of_the_answer() -> None:
+    async with open_desk(with_helper(), journal=LateParent()) as desk:
+        front = FrontEnd(desk.ann, "trip")
+        await front.say("go")
+        await front.answer({"approved": True})
+        assert front.said()[-1] == ("assistant", "well")
+
+
 async def test_calls_and_results_keep_their_order() -> None:
     script: list[Element] = [
         say("I look.", calls=[call("pay", {"to": "a"}), call("pay", {"to": "b"})]),
@@ -113,12 +134,12 @@ async def test_a_question_is_an_interrupt_with_its_answers() -> None:
 
 
 async def test_the_turn_of_another_client_is_shown_before_ones_own() -> None:
-    gate = trio.Event()
+    gate = threading.Event()
 
     @tool
-    async def look() -> str:
+    def look() -> str:
         """Look."""
-        await gate.wait()
+        gate.wait(within(20))
         return "seen"
 
     script: list[Element] = [say(calls=[call("look")]), "one two three", "mine"]

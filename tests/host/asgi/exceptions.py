@@ -16,6 +16,8 @@ CYCLES: Final = "the objects of the server are in cycles"
 HANDSHAKE: Final = "the server reads and answers handshakes of WebSockets"
 PINGS: Final = "the server sends pings"
 THREAD: Final = "it shares an event of Trio, or the loop, with code in the host, which is in another thread on asyncio"
+EARLY_RESET: Final = "a server on asyncio drops a request whose client has reset its connection before the app reads it"
+HALF_CLOSED: Final = "uvicorn closes a connection as soon as its client has closed its side"
 SHIELD: Final = "hypercorn on Trio shields what it writes, so a client that stops reading is not cut"
 BUFFERS: Final = "the system takes megabytes from the server for a client that does not read, before it has to wait"
 ADDRESS: Final = "where it listens, TLS and signals are the server's own"
@@ -54,6 +56,7 @@ EACH: Final[Mapping[str, str]] = {
 
 IN_A_THREAD: Final = {
     "test_context_after_restart.py": THREAD,
+    "test_host_trouble.py::test_a_request_ends_although_its_client_went_before_the_first_byte": EARLY_RESET,
     "test_host_trouble.py::test_the_turns_of_a_session_are_not_those_of_a_deleted_one": THREAD,
     "test_readiness.py::test_a_loop_that_was_blocked": THREAD,
     "test_stored_sessions.py::test_sub_agents_are_not_sessions": THREAD,
@@ -66,7 +69,10 @@ IN_A_THREAD: Final = {
 ALONE: Final[Mapping[str, Mapping[str, str]]] = {
     "hypercorn-trio": {"test_slow_readers.py": SHIELD, "websocket/test_slow_readers.py": SHIELD},
     "hypercorn-asyncio": IN_A_THREAD,
-    "uvicorn": IN_A_THREAD,
+    "uvicorn": {
+        **IN_A_THREAD,
+        "test_leaving.py::test_a_client_that_has_closed_its_side_gets_the_answers": HALF_CLOSED,
+    },
 }
 """The same for one server."""
 
