@@ -56,3 +56,4 @@ def spec(_: object) -> SessionSpec:
 
 
 host = Host([Profile("desk", spec)], authenticator=ApiKeys("keys.txt"), journal=SqliteJournal("kept.db"))
+app = host.asgi()

@@ -19,12 +19,15 @@ import trio
 from tests.cli.acp.test_foreign_editors import node
 from tests.docs.sources import ROOT
 from tests.host.ag_ui import desk
+from tests.host.asgi.exceptions import OWN
+from tests.host.asgi.processes import COMMANDS, process
 from tests.host.commanded import SERVE, commanded
 from tests.host.hosted import KEYS, LINES
 from tests.patience import within
 
 MODULES: Final = ROOT / "build" / "ag_ui" / "node_modules"
 HERE: Final = Path(__file__).parent
+ON_EACH: Final = pytest.mark.parametrize("server", [OWN, *COMMANDS])
 
 
 @pytest.fixture
@@ -48,7 +51,7 @@ async def scenes(folder: Path, port: int, *names: str) -> AsyncGenerator[trio.Pr
     async with trio.open_nursery() as nursery:
         run = partial(trio.run_process, cwd=folder, stdout=PIPE)
         process: trio.Process = await nursery.start(run, command)
-        with trio.fail_after(within(60)):
+        with trio.fail_after(2 * within(30)):  # a host that is killed is started twice
             yield process
             await process.wait()
 
@@ -62,22 +65,34 @@ async def lines(process: trio.Process) -> AsyncGenerator[str]:
             yield line.decode()
 
 
-async def played(folder: Path, *names: str) -> dict[str, dict[str, Any]]:
+@asynccontextmanager
+async def served(server: str, folder: Path, listener: socket.socket) -> AsyncGenerator[trio.Process]:
+    """Serve the desk by its own server or by another one, in a process of its own."""
+    if server == OWN:
+        number = listener.fileno()
+        command = [*SERVE, desk.__file__, "--descriptor", str(number)]
+        async with commanded(command, folder, given=[number]) as host:
+            yield host.process
+    else:
+        app = f"{desk.__name__}:app"
+        async with process(server, folder, listener, app, PYTHONPATH=str(ROOT)) as ran:
+            yield ran
+
+
+async def played(server: str, folder: Path, *names: str) -> dict[str, dict[str, Any]]:
     """Play scenes with a host; at the line `kill`, it is killed, and another process takes its place."""
     facts = dict[str, dict[str, Any]]()
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        number, port = listener.fileno(), listener.getsockname()[1]
-        command = [*SERVE, desk.__file__, "--descriptor", str(number)]
-        async with scenes(folder, port, *names) as process:
-            told = lines(process)
+        async with scenes(folder, listener.getsockname()[1], *names) as client:
+            told = lines(client)
             is_over = False
             while not is_over:
-                async with commanded(command, folder, given=[number]) as served:
+                async with served(server, folder, listener) as host:
                     is_over = True
                     async for line in told:
                         if line == "kill":
-                            served.process.kill()
-                            await served.process.wait()
+                            host.kill()
+                            await host.wait()
                             is_over = False
                             break
                         scene = json.loads(line)
@@ -86,8 +101,9 @@ async def played(folder: Path, *names: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.long
-async def test_the_official_client_runs_turns(folder: Path) -> None:
-    facts = await played(folder, "tool", "interrupt", "abort", "subagent", "reload")
+@ON_EACH
+async def test_the_official_client_runs_turns(folder: Path, server: str) -> None:
+    facts = await played(server, folder, "tool", "interrupt", "abort", "subagent", "reload")
     tool = facts["tool"]
     assert tool["types"] == [
         "RUN_STARTED",
@@ -122,8 +138,9 @@ async def test_the_official_client_runs_turns(folder: Path) -> None:
 
 
 @pytest.mark.long
-async def test_the_official_client_outlives_a_host_that_is_killed(folder: Path) -> None:
-    killed = (await played(folder, "killed"))["killed"]
+@ON_EACH
+async def test_the_official_client_outlives_a_host_that_is_killed(folder: Path, server: str) -> None:
+    killed = (await played(server, folder, "killed"))["killed"]
     assert killed["outcome"] == "success"
     assert [word for _, word in killed["said"]] == ["count 200", " ".join(f"n{each}" for each in range(200))]
 
@@ -134,6 +151,6 @@ async def test_what_the_guide_shows_runs(folder: Path) -> None:
     for name, block in zip(("first", "second"), re.findall(r"```js\n(.*?)```", page, re.DOTALL), strict=True):
         module = f"const [host, key] = process.argv.slice(2);\n{block}\nexport {{ agent }};\n"
         (folder / f"{name}.mjs").write_text(module, encoding="utf-8")
-    guide = (await played(folder, "guide"))["guide"]
+    guide = (await played(OWN, folder, "guide"))["guide"]
     assert guide["first"] == [["user", "hello"], ["assistant", "What?"]]
     assert [word for _, word in guide["second"]] == ["add 2 3", "I add.", "5", "It is 5."]

@@ -67,7 +67,11 @@ IN_A_THREAD: Final = {
 }
 
 ALONE: Final[Mapping[str, Mapping[str, str]]] = {
-    "hypercorn-trio": {"test_slow_readers.py": SHIELD, "websocket/test_slow_readers.py": SHIELD},
+    "hypercorn-trio": {
+        "ag_ui/test_host_rules.py::test_who_reads_too_slowly": SHIELD,
+        "test_slow_readers.py": SHIELD,
+        "websocket/test_slow_readers.py": SHIELD,
+    },
     "hypercorn-asyncio": IN_A_THREAD,
     "uvicorn": {
         **IN_A_THREAD,

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
-import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Final, cast
 
@@ -17,6 +12,7 @@ import trio
 
 from agentrail.app.supervisor import Supervisor
 from agentrail.host.host_server import Serving
+from tests.host.asgi.processes import COMMANDS, process
 from tests.host.hosted import LINES, Desk, frames, listening
 
 APP: Final = """
@@ -36,23 +32,6 @@ host = Host(
 )
 app = host.asgi()
 """
-
-COMMANDS: Final = {
-    "hypercorn-trio": ("hypercorn", "-k", "trio", "--graceful-timeout", "1", "--bind", "fd://{}", "app:app"),
-    "hypercorn-asyncio": ("hypercorn", "--graceful-timeout", "1", "--bind", "fd://{}", "app:app"),
-    "uvicorn": ("uvicorn", "--timeout-graceful-shutdown", "1", "--lifespan", "on", "--fd", "{}", "app:app"),
-}
-
-
-@asynccontextmanager
-async def process(server: str, folder: Path, bound: socket.socket, **more: str) -> AsyncGenerator[trio.Process]:
-    """Run a server at a socket that is there before it and after it."""
-    number = bound.fileno()
-    command = [sys.executable, "-m", *(word.format(number) for word in COMMANDS[server])]
-    async with trio.open_nursery() as nursery:
-        run = partial(trio.run_process, command, cwd=folder, env=os.environ | more, pass_fds=[number], check=False)
-        yield await nursery.start(run)
-        nursery.cancel_scope.cancel()
 
 
 @pytest.mark.long
