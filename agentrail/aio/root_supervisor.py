@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal, Never, cast
 
 from agentrail.aio.handles import Supervisor
 from agentrail.app.supervisor import open_supervisor as trio_open_supervisor
-from agentrail.bridge.adopted import adopted_specs
 from agentrail.bridge.body import AsyncBody
 from agentrail.bridge.trio_thread import TrioThread
 from agentrail.errors import NotOpened
@@ -128,7 +127,7 @@ def open_supervisor(
             seed=seed,
             gate_width=gate_width,
             limits=limits,
-            specs=adopted_specs(specs),
+            specs=specs,
             retain=retain,
             stop_within=stop_within,
             address=address,

@@ -26,6 +26,7 @@ from agentrail.app.session_code import (
     build_spec,
     check_builder,
     chosen,
+    compactor_here,
     environment_told,
     files_of,
     judge_for,
@@ -34,6 +35,7 @@ from agentrail.app.session_code import (
     refuse_missing_folder,
     sources_of,
     surroundings,
+    tool_here,
     tools_of,
 )
 from agentrail.app.spec import SessionSpec, Specs, schema_of
@@ -46,10 +48,8 @@ from agentrail.hooks.attachments import in_order, refuse_unknown_models, seat_fo
 from agentrail.hooks.plugin_checks import ASYNC, indirect
 from agentrail.ports.instrumentation import Telemetry
 from agentrail.ports.journal import Journal, Retention
-from agentrail.ports.loop_code import refuse_without_loop
 from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.protocol_checks import why_unfit, why_unfit_call
-from agentrail.ports.tool import Tool
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.diagnosis.journal_contract import held_to_contract
 from agentrail.runtime.handle import SessionHandle
@@ -63,12 +63,12 @@ from agentrail.runtime.resources import (
 )
 from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.admission import Gate
+from agentrail.runtime.shared.code_loops import place_function, place_functions
 from agentrail.runtime.shared.leases import Leases
 from agentrail.runtime.supervision.children import Child, ServiceFunction, ServiceRunner
 from agentrail.runtime.supervision.sessions import Sessions
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.supervision.tree import Tree
-from agentrail.tools import as_tool
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.untrusted_values import as_seconds, brief, number, type_name
 from agentrail.values.usage import Limit
@@ -141,7 +141,6 @@ def check_service(value: object) -> None:
         raise WrongType(
             "service", "a function that needs arguments" if takes_others else _describe(value), SERVICE_WANTED
         )
-    refuse_without_loop(value)
 
 
 async def _bare() -> None:
@@ -188,7 +187,7 @@ def policy(strategy: str, max_restarts: int, period: float) -> Policy:
 def service(run: ServiceFunction, name: str, restart: str, shutdown: float, start_timeout: float) -> Child:
     """Return the `Child` record with which a supervisor runs the service *run*."""
     times = (time_of("shutdown", shutdown), time_of("start_timeout", start_timeout))
-    return Child(ServiceRunner(run), ChildFacts(name, restart), *times)
+    return Child(ServiceRunner(place_function(run)), ChildFacts(name, restart), *times)
 
 
 def time_of(name: str, value: object) -> float:
@@ -282,14 +281,7 @@ def build_sessions(
 
 def wrap(session: Session) -> SessionHandle:
     """Return a handle of *session*."""
-    return SessionHandle(session, _tool_here, _switch_to)
-
-
-def _tool_here(value: object) -> Tool:
-    """Return *value* as a tool; raise `NoHostLoop` if it needs an asyncio loop and none is there."""
-    tool = as_tool(value)
-    refuse_without_loop(tool)
-    return tool
+    return SessionHandle(session, tool_here, _switch_to)
 
 
 class Builder:
@@ -340,8 +332,9 @@ def new_session(
     tool_code = {(name, 0): tool for name, tool in known_tools.items()} or NO_TOOL_CODE
     around = surroundings(spec, spec.working_dir) if shared is None else shared
     agents = recipes(spec, Builder(model_of))
-    code = SessionCode(judge, tool_code, own, spec.services, around, LateValidator, prices, sources_of(spec), agents)
-    code.compactor = spec.compactor
+    services = place_functions(spec.services)
+    code = SessionCode(judge, tool_code, own, services, around, LateValidator, prices, sources_of(spec), agents)
+    code.compactor = compactor_here(spec)
     code.section_files = files_of(spec, around)
     code.environment = environment_told(spec, tools)
     for name, tool in known_tools.items():

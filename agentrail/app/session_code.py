@@ -33,16 +33,17 @@ from agentrail.hooks.live_hook_runner import Live, Validator
 from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, Remainder, state_type
 from agentrail.hooks.plugin_checks import ASYNC, indirect
 from agentrail.lazy import LazyModule
-from agentrail.ports.loop_code import refuse_without_loop
 from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.sandbox import OnDisk, Sandbox
 from agentrail.ports.tool import Tool, ToolSource, Web
 from agentrail.runtime.actor.journal_log import revived
 from agentrail.runtime.commands import updated
 from agentrail.runtime.resources import FoundCode, SectionFiles, SessionCode, SharedSurroundings
+from agentrail.runtime.shared.code_loops import place_function, place_functions, place_model, place_tool
 from agentrail.tools import as_tool, validator_for
 from agentrail.tools.builtin.subagent_tools import task_tools
 from agentrail.values.json import EMPTY, Json, JsonObject, freeze_object
+from agentrail.values.messages import Compactor
 from agentrail.values.step_budget import Meter
 from agentrail.values.tools import ToolSpec
 from agentrail.values.untrusted_values import as_seconds, type_name
@@ -162,7 +163,7 @@ def _httpx_web() -> Web:
 def tools_of(spec: SessionSpec) -> dict[str, Tool]:
     """Return the tools of *spec* by name, except those of tool sources; raise `ToolExists` if two have one name.
 
-    Raise `NoHostLoop` if a tool or service needs an asyncio loop and none is there.
+    Raise `NoHostLoop` if one needs an asyncio loop and none is there.
     """
     tools: dict[str, Tool] = {}
     described = {name: agent.description for name, agent in spec.agents.items()}
@@ -174,19 +175,28 @@ def tools_of(spec: SessionSpec) -> dict[str, Tool]:
     for item in (*spec.tools, *skill_tools):
         if isinstance(item, ToolSource):
             continue
-        tool = as_tool(item)
+        tool = tool_here(item)
         if tool.spec.name in tools:
             raise ToolExists(tool.spec.name)
         tools[tool.spec.name] = tool
-    refuse_without_loop(*tools.values(), *spec.services.values())
     return tools
+
+
+def tool_here(value: object) -> Tool:
+    """Return *value* as a tool of a session here; raise `NoHostLoop` if it needs an asyncio loop and none is there."""
+    return place_tool(as_tool(value))
+
+
+def compactor_here(spec: SessionSpec) -> Compactor | None:
+    """Return the compactor of *spec*, `None` if it has none; raise `NoHostLoop` as `tool_here` does."""
+    return None if spec.compactor is None else place_function(spec.compactor)
 
 
 def brought_by(plugins: Iterable[AnyPlugin], tools: Mapping[str, Tool]) -> dict[str, Tool]:
     """Return the tools that *plugins* declare, by name; raise `ToolExists` if a name is taken."""
     brought: dict[str, Tool] = {}
     for plugin in plugins:
-        for tool in map(as_tool, brought_tools(plugin)):
+        for tool in map(tool_here, brought_tools(plugin)):
             if tool.spec.name in tools or tool.spec.name in brought:
                 raise ToolExists(tool.spec.name)
             brought[tool.spec.name] = tool
@@ -243,7 +253,7 @@ def own_model(code: SessionCode, model: str | Model) -> str:
     problem = why_no_model(model)
     if problem is not None:
         raise WrongType("model", problem, MODEL_WANTED)
-    refuse_without_loop(model)
+    model = place_model(model)
     if code.models.setdefault(model.name, model) is not model:
         raise ModelExists(model.name)
     return model.name
@@ -351,6 +361,7 @@ async def build_spec(specs: Specs, stored: State) -> SessionSpec:
     build = cast("Callable[..., object] | None", specs if callable(specs) else specs.get(setup.spec))
     if build is None:
         raise SpecMissing(stored.session_id, setup.spec)
+    build = place_function(build)
     request = SpecWanted(stored.session_id, setup.spec, setup.tenant, setup.owner, setup.user_data, stored)
     spec = build() if _takes(build) else build(request)
     if isinstance(spec, Awaitable):
@@ -416,7 +427,16 @@ def match_code(
     tool_code |= {(name, seat.revision): tool for seat, name, tool in brought}
     here = surroundings(spec, stored.setup.working_dir)
     code = SessionCode(
-        judge, tool_code, own, spec.services, here, LateValidator, prices, sources, recipes(spec, build), spec.compactor
+        judge,
+        tool_code,
+        own,
+        place_functions(spec.services),
+        here,
+        LateValidator,
+        prices,
+        sources,
+        recipes(spec, build),
+        compactor_here(spec),
     )
     code.section_files = files_of(spec, here)
     code.revision = revision
@@ -570,7 +590,7 @@ def _waiting(
 
 def _brought_tools(seats: Iterable[AttachedPlugin], judge: Live) -> list[tuple[AttachedPlugin, str, Tool]]:
     """Return the tools that the plugins of *seats* bring: plugin, name and tool."""
-    tools = [(seat, as_tool(tool)) for seat in seats for tool in brought_tools(judge.plugin(seat))]
+    tools = [(seat, tool_here(tool)) for seat in seats for tool in brought_tools(judge.plugin(seat))]
     return [(seat, tool.spec.name, tool) for seat, tool in tools]
 
 

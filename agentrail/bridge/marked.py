@@ -158,8 +158,22 @@ class _Started(trio.TaskStatus[object]):
         self._host.post(partial(self._status.started, value))
 
 
+def _called_on_trio(argument: object, host: HostLoop) -> object:
+    """Return *argument* for code in the loop: an async function, such as one that asks a model, runs on Trio."""
+    if not inspect.iscoroutinefunction(argument):
+        return argument
+
+    async def call(*args: object, **named: object) -> object:
+        return await host.call(partial(argument, *args, **named))
+
+    return call
+
+
 def service(fn: F, /) -> F:
-    """Mark an asyncio function as a service: one of `SessionSpec.services`, or of `supervisor.start_service`."""
+    """Mark an asyncio function that is no tool: a service, a compactor, or another that agentrail is given and calls.
+
+    A service is one of `SessionSpec.services`, or of `supervisor.start_service`.
+    """
     what = f"service `{getattr(fn, '__name__', type(fn).__name__)}`"
 
     @functools.wraps(fn)
@@ -168,7 +182,7 @@ def service(fn: F, /) -> F:
         status = named.get(STARTED)
         if status is not None:
             named[STARTED] = _Started(cast("trio.TaskStatus[object]", status), host)
-        return await host.run(partial(fn, *args, **named), what)
+        return await host.run(partial(fn, *[_called_on_trio(argument, host) for argument in args], **named), what)
 
     setattr(serve, "check_loop", partial(host_loop, what))  # noqa: B010 - type checkers know no such attribute
     return cast("F", serve)

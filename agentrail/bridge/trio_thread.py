@@ -22,6 +22,7 @@ from agentrail.app.shutdown_time import last_of
 from agentrail.bridge.calls import BridgeCall
 from agentrail.bridge.host_loop import HostLoop
 from agentrail.bridge.lock_sharing import LockSharing
+from agentrail.bridge.placement import Placement
 from agentrail.bridge.waiters import Action, AnyWaiter, LoopOutbox, LoopOutboxes, LoopWaiter, ThreadWaiter
 from agentrail.errors import BridgeClosed, BridgeForked, LoopGone, SupervisorStuck, WouldDeadlock, WrongType
 from agentrail.nurseries import open_shielded_nursery
@@ -119,6 +120,7 @@ class TrioThread(Generic[T]):
         self._drain()
         if self.host is not None:
             self.host.install()
+            Placement().install()
         try:
             with self._body:
                 async with self._opening as inside, open_shielded_nursery() as nursery:

@@ -14,6 +14,7 @@ from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable
 from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext
 from agentrail.ports.tool import ToolSource
+from agentrail.runtime.shared.code_loops import place_function
 from agentrail.runtime.shared.untrusted_calls import Contained
 from agentrail.tools import as_tool
 from agentrail.values.untrusted_values import described, type_name
@@ -168,7 +169,7 @@ async def _returned(
     """
     failed = list[BaseException]()
     with Contained(failed.append):
-        answer = function(context)
+        answer = place_function(function)(context)
         return await cast("Awaitable[object]", answer) if isinstance(answer, Awaitable) else answer
     error = failed[0]
     is_misuse = isinstance(error, UsageError) and not isinstance(error, UnknownAgent)

@@ -33,6 +33,7 @@ from agentrail.runtime.inbox.letter import Letter, NewCode
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import HEARING, Gate
 from agentrail.runtime.shared.clock import Clock, Timers
+from agentrail.runtime.shared.code_loops import place_function
 from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.leases import Leases
 from agentrail.runtime.shared.provider_limits import ProviderLimits
@@ -315,7 +316,7 @@ class SessionCode:
         for seat in state.plugins:
             brought = find_declaration(self.judge.plugin(seat), BroughtCompactor)
             if brought is not None:
-                return brought.compactor
+                return place_function(brought.compactor)
         return None
 
     def know(self, tool: Tool, revision: int) -> None:

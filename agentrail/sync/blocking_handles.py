@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload
 
-from agentrail.bridge.adopted import adopted, adopted_service, adopted_tool, stopped
+from agentrail.bridge.orphans import stop_orphan
 from agentrail.bridge.rich_display import session_html, session_markdown
 from agentrail.bridge.streams import WINDOW
 from agentrail.sync.blocking_readers import AskedPrompt, Monitor, Subscription, Trace
@@ -176,7 +176,7 @@ class SessionHandle:
 
         *at* may also be the ref of a prompt: the past ends before its turn.
         """
-        return SessionHandle(self._thread, self._thread.call_blocking(partial(self._handle.fork, at, id), stopped))
+        return SessionHandle(self._thread, self._thread.call_blocking(partial(self._handle.fork, at, id), stop_orphan))
 
     def wake(self) -> None:
         """Wake the session if it hibernates; any message does that too."""
@@ -251,7 +251,7 @@ class SessionHandle:
 
     def attach_tools(self, *tools: object, command: str | None = None) -> None:
         """Add tools, all or none; or a source of tools, such as an `McpServer`, and wait for its tools."""
-        self._thread.call_blocking(partial(self._handle.attach_tools, *map(adopted_tool, tools), command=command))
+        self._thread.call_blocking(partial(self._handle.attach_tools, *tools, command=command))
 
     def detach_tools(self, *names: str, command: str | None = None) -> None:
         """Remove tools, all or none; the name of a source removes all its tools and ends it."""
@@ -259,7 +259,7 @@ class SessionHandle:
 
     def replace_tools(self, *tools: object, command: str | None = None) -> None:
         """Add tools, or a source of tools, in place of those with the same names."""
-        self._thread.call_blocking(partial(self._handle.replace_tools, *map(adopted_tool, tools), command=command))
+        self._thread.call_blocking(partial(self._handle.replace_tools, *tools, command=command))
 
     def update_plugin(
         self, plugin: str | type[AnyPlugin], /, *, command: str | None = None, pin: bool = False, **options: object
@@ -344,7 +344,7 @@ class Supervisor:
             self._thread.call_blocking(
                 partial(
                     self._supervisor.spawn,
-                    adopted(spec),
+                    spec,
                     id,
                     restart=restart,
                     tenant=tenant,
@@ -353,7 +353,7 @@ class Supervisor:
                     labels=labels,
                     command=command,
                 ),
-                stopped,
+                stop_orphan,
             ),
         )
 
@@ -376,9 +376,7 @@ class Supervisor:
         return SessionHandle(
             self._thread,
             self._thread.call_blocking(
-                partial(
-                    self._supervisor.resume, id, adopted(spec), restart=restart, recovery=recovery, take_over=take_over
-                )
+                partial(self._supervisor.resume, id, spec, restart=restart, recovery=recovery, take_over=take_over)
             ),
         )
 
@@ -402,7 +400,7 @@ class Supervisor:
                 partial(
                     self._supervisor.open,
                     id,
-                    adopted(spec),
+                    spec,
                     restart=restart,
                     recovery=recovery,
                     take_over=take_over,
@@ -433,7 +431,7 @@ class Supervisor:
         return SessionHandle(
             self._thread,
             self._thread.call_blocking(
-                partial(self._supervisor.fork, origin, adopted(spec), at=at, id=id, command=command), stopped
+                partial(self._supervisor.fork, origin, spec, at=at, id=id, command=command), stop_orphan
             ),
         )
 
@@ -465,7 +463,7 @@ class Supervisor:
         *first* erases what the program keeps beside the records, such as files. It is awaited once no other supervisor
         can have the session any more, and before any record is erased; if it raises an exception, the session stays.
         """
-        self._thread.call_blocking(partial(self._supervisor.delete, id, first=adopted_service(first)))
+        self._thread.call_blocking(partial(self._supervisor.delete, id, first=first))
 
     def redact(self, id: str, first: int = 1, last: int | None = None, *, by: str) -> int:
         """Replace the texts in records *first* to *last* of a stored session by a mark; return how many were changed.
@@ -500,7 +498,7 @@ class Supervisor:
         self._thread.call_blocking(
             partial(
                 self._supervisor.start_service,
-                adopted_service(service),
+                service,
                 name,
                 restart=restart,
                 shutdown=shutdown,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal, Self, cast
 
 from agentrail.app.supervisor import SEVERAL
 from agentrail.app.supervisor import open_supervisor as trio_open_supervisor
-from agentrail.bridge.adopted import adopted, adopted_specs, stopped
 from agentrail.bridge.followed_turn import followed
 from agentrail.bridge.host_loop import HostLoop
+from agentrail.bridge.orphans import stop_orphan
 from agentrail.bridge.own_loop import OwnLoop
 from agentrail.bridge.trio_thread import TrioThread
 from agentrail.sync.blocking_handles import Supervisor
@@ -49,7 +49,7 @@ class RootSupervisor(Supervisor):
         *on_event* is called with each event of the session until then, in the thread of the caller. What it raises
         cancels the call.
         """
-        handle = self._thread.call_blocking(partial(self._supervisor.spawn, adopted(spec)), undo=stopped)
+        handle = self._thread.call_blocking(partial(self._supervisor.spawn, spec), undo=stop_orphan)
         if on_event is None:
             return self._thread.call_blocking(partial(handle.ask, prompt))
         self._thread.refuse_deadlock()
@@ -140,7 +140,7 @@ def open_supervisor(
             seed=seed,
             gate_width=gate_width,
             limits=limits,
-            specs=adopted_specs(specs),
+            specs=specs,
             retain=retain,
             stop_within=stop_within,
             address=address,

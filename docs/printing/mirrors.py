@@ -37,14 +37,6 @@ UNDONE: Final = ("spawn", "fork")
 MADE_HERE: Final = ("by", "subscribe", "monitor", "trace")
 """Methods that are not async and read nothing that changes on Trio meanwhile."""
 
-ADOPTED: Final = {
-    "spec": "adopted(spec)",
-    "*tools": "*map(adopted_tool, tools)",
-    "service": "adopted_service(service)",
-    "delete.first": "adopted_service(first)",
-}
-"""Arguments that may hold code of the caller's loop, of any method or of one, and what is passed on in their place."""
-
 RICH_DISPLAY: Final = (
     "    def _repr_html_(self) -> str:",
     "        return session_html(self._handle)",
@@ -132,7 +124,7 @@ def _method(node: _Function, target: str, flavour: Flavour, overloaded: set[str]
         read = f"{call}({arguments})" if node.name in MADE_HERE else f"self._thread.look({work})"
         yield f"        return {_wrapped(returns, read)}"
         return
-    undo = ", stopped" if node.name in UNDONE else ""
+    undo = ", stop_orphan" if node.name in UNDONE else ""
     answer = (
         f"self._thread.call_blocking({work}{undo})" if flavour == "sync" else f"await self._thread.call({work}{undo})"
     )
@@ -147,7 +139,7 @@ def _opening(source: Source, flavour: Flavour) -> Iterator[str]:
     yield f"def {OPEN}({ast.unparse(node.args)}) -> {returned}:"
     yield _docstring(node, 4, flavour)
     names = [argument.arg for argument in node.args.kwonlyargs]
-    passed = ", ".join(f"{name}={'adopted_specs(specs)' if name == 'specs' else name}" for name in names)
+    passed = ", ".join(f"{name}={name}" for name in names)
     yield f"    return {opened}(trio_{OPEN}({passed}), stop_within)"
 
 
@@ -171,13 +163,11 @@ def _passed(node: _Function) -> Iterator[str]:
     arguments = node.args
     for parameter in (*arguments.posonlyargs, *arguments.args):
         if parameter.arg != "self":
-            yield ADOPTED.get(parameter.arg, parameter.arg)
+            yield parameter.arg
     if arguments.vararg is not None:
-        name = f"*{arguments.vararg.arg}"
-        yield ADOPTED.get(name, name)
+        yield f"*{arguments.vararg.arg}"
     for parameter in arguments.kwonlyargs:
-        value = ADOPTED.get(f"{node.name}.{parameter.arg}", ADOPTED.get(parameter.arg, parameter.arg))
-        yield f"{parameter.arg}={value}"
+        yield f"{parameter.arg}={parameter.arg}"
     if arguments.kwarg is not None:
         yield f"**{arguments.kwarg.arg}"
 
@@ -200,7 +190,7 @@ def _docstring(node: ast.ClassDef | _Function, indent: int, flavour: Flavour) ->
 def _imports(flavour: Flavour) -> Iterator[str]:
     """Yield the imports that a running program needs."""
     yield from ("from functools import partial", "from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload")
-    yield "from agentrail.bridge.adopted import adopted, adopted_service, adopted_tool, stopped"
+    yield "from agentrail.bridge.orphans import stop_orphan"
     yield "from agentrail.bridge.rich_display import session_html, session_markdown"
     yield "from agentrail.bridge.streams import WINDOW"
     readers = "agentrail.aio.readers" if flavour == "aio" else "agentrail.sync.blocking_readers"

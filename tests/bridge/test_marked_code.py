@@ -7,31 +7,35 @@ import contextlib
 import contextvars
 import logging
 import threading
+import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final, cast
 
 import pytest
 import trio
 import trio.lowlevel
 
-from agentrail import Ask, Context, Plugin, ReplacePrompt, SessionSpec, aio, tool
+from agentrail import Ask, Context, Continue, Plugin, ReplacePrompt, SessionSpec, aio, sync, tool
 from agentrail import open_supervisor as open_trio_supervisor
 from agentrail.errors import BadTool, BridgeClosed, FileMissing, NoHostLoop, ToolError
-from agentrail.events import MessageDelta, ToolExecutionEnd, ToolExecutionUpdate
-from agentrail.hooks.actions import CallService
+from agentrail.events import CompactEnd, MessageDelta, ToolExecutionEnd, ToolExecutionUpdate
+from agentrail.hooks.actions import CallService, ChangeTools
 from agentrail.hooks.hook_types import BeforePrompt
 from agentrail.journals import SqliteJournal
+from agentrail.plugins import BroughtCompactor, BroughtTools
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.sandbox import Command
-from agentrail.ports.tool import Checkable
+from agentrail.ports.tool import Checkable, Service
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, say
 from agentrail.testing.scripted import call
 from agentrail.tools import Ok, ToolContext, make_spec, ok
 from agentrail.values.content import Text
 from agentrail.values.json import Json, JsonObject
+from agentrail.values.messages import AskModel, Leaving
 from agentrail.values.stream import ModelRequest, Response, TextChunk
 from tests.bridge.loops import Run, on_each_loop, plain, until
 
@@ -443,6 +447,37 @@ def test_the_kind_of_a_function_is_told_where_its_code_names_it(
     plain(main)
 
 
+class Fetcher:
+    """Has what needs asyncio in its object, and names nothing of it."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Semaphore(0)
+        self._library = asyncio
+
+    async def by_its_object(self) -> str:
+        """Await what lies in the object."""
+        await self._library.sleep(0)
+        return "asyncio"
+
+    async def by_another_method(self) -> str:
+        """Await a method that names asyncio."""
+        await self.helper()
+        return "asyncio"
+
+    async def helper(self) -> None:
+        self._lock.release()
+        await self._lock.acquire()
+
+
+@pytest.mark.parametrize("name", ["by_its_object", "by_another_method"])
+def test_the_kind_of_a_method_is_told_by_its_object_too(name: str) -> None:
+    async def main() -> None:
+        async with session_with([getattr(Fetcher(), name)], name) as session:
+            assert (await result_of(session)).text == "asyncio"
+
+    plain(main)
+
+
 UNSEEN = """
 async def fetch() -> str:
     'Fetch it.'
@@ -453,19 +488,120 @@ async def lookup(payload: object) -> object:
     return await run()
 """
 
+WAYS: Final[dict[str, Callable[[], Coroutine[object, object, Json]]]] = {
+    "sleep": lambda: asyncio.sleep(0.01),
+    "yield": lambda: asyncio.sleep(0),
+    "event": lambda: asyncio.Event().wait(),
+    "queue": lambda: cast("asyncio.Queue[Json]", asyncio.Queue()).get(),
+    "thread": lambda: asyncio.to_thread(list),
+}
+"""Ways to await asyncio that no name in the code of `fetch` and `lookup` tells of."""
 
-def test_code_that_awaits_asyncio_unseen_is_told_how_to_mark_itself() -> None:
-    unseen: dict[str, Callable[..., Coroutine[object, object, Json]]] = {"run": lambda: asyncio.sleep(0.01)}
-    exec(UNSEEN, dict[str, object](unseen), unseen)  # noqa: S102 - so that the code names no module
+
+def unseen(way: str) -> tuple[Callable[..., Coroutine[object, object, str]], Service]:
+    """Return a tool and a service that await asyncio."""
+    names: dict[str, object] = {"run": WAYS[way]}
+    exec(UNSEEN, names)  # noqa: S102 - so that the code names no module
+    return cast("Callable[..., Coroutine[object, object, str]]", names["fetch"]), cast("Service", names["lookup"])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_code_that_awaits_asyncio_unseen_is_told_how_to_mark_itself(way: str) -> None:
+    fetch, lookup = unseen(way)
 
     async def main() -> None:
-        async with session_with([unseen["fetch"]], "fetch") as session:
+        async with session_with([fetch], "fetch") as session:
             assert "`fetch` awaits asyncio on Trio; decorate it by `@aio.tool`" in (await result_of(session)).text
         async with aio.open_supervisor() as supervisor:
-            services = {"lookup": unseen["lookup"]}
+            services = {"lookup": lookup}
             session = await supervisor.spawn(SessionSpec(model="demo", services=services, plugins=[AsksTheService()]))
             await session.ask("hi")
             assert "`lookup` awaits asyncio on Trio; decorate it by `aio.service`" in str(session.messages()[0])
+
+    plain(main)
+
+
+def test_it_is_told_so_in_a_thread_that_blocks_too() -> None:
+    fetch, _ = unseen("sleep")
+    with sync.open_supervisor() as supervisor:
+        session = supervisor.spawn(SessionSpec(model=calling("fetch"), tools=[fetch]))
+        session.ask("go")
+        assert "`fetch` awaits asyncio on Trio; decorate it by `@aio.tool`" in str(session.messages()[2])
+
+
+def test_under_plain_trio_it_is_told_that_there_is_no_loop() -> None:
+    async def main() -> None:
+        async with open_trio_supervisor() as supervisor:
+            for fetch in (unseen("sleep")[0], plainly):
+                session = await supervisor.spawn(SessionSpec(model=calling(fetch.__name__), tools=[fetch]))
+                await session.ask("go")
+                assert (
+                    f"`{fetch.__name__}` awaits asyncio and no asyncio loop is there; open the supervisor by "
+                    "`agentrail.aio` or `agentrail.sync`, or write it for Trio"
+                ) in str(session.messages()[2])
+
+    trio.run(main)
+
+
+def test_a_marked_tool_that_asyncio_refuses_something_is_not_told_to_mark_itself() -> None:
+    @aio.tool
+    async def fetch() -> str:
+        """Fetch it."""
+        queue: asyncio.Queue[str] = asyncio.Queue()
+        queue.task_done()
+        return await asyncio.wait_for(queue.get(), 1)
+
+    @aio.tool
+    async def confused() -> str:
+        """Run a loop in a loop."""
+        asyncio.run(asyncio.sleep(0))
+        return ""
+
+    async def main() -> None:
+        for made in (fetch, confused):
+            async with session_with([made], made.spec.name) as session:
+                ended = await result_of(session)
+                assert ended.is_error
+                assert "Trio" not in ended.text
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # the coroutine that was not run
+        plain(main)
+
+
+class Brings(Plugin):
+    """Attaches tools at the first prompt, and writes the summaries."""
+
+    @property
+    def declarations(self) -> tuple[BroughtTools, BroughtCompactor]:
+        return BroughtTools((tool(plainly),)), BroughtCompactor(compact)
+
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Ask | Continue:
+        return Ask(ChangeTools(("plainly",))) if hook.answer is None else Continue()
+
+
+async def compact(leaving: Leaving, ask: AskModel) -> str:  # noqa: ARG001 - a compactor has both
+    await asyncio.sleep(0)
+    return f"{await ask('What was it?')} in {threading.current_thread().name}"
+
+
+@pytest.mark.parametrize("where", ["plugin", "specification", "marked"])
+def test_tools_and_compactors_are_placed_too_wherever_they_come_from(where: str) -> None:
+    plugins = [Brings()] if where == "plugin" else []
+    compactor = {"plugin": None, "specification": compact, "marked": aio.service(compact)}[where]
+    model = ScriptedModel([say(calls=[call("plainly")]), "a summary"], repeat_last=True)
+    tools = [] if plugins else [plainly]
+    spec = SessionSpec(model=model, plugins=plugins, tools=tools, compactor=compactor, context_window=1_000)
+
+    async def main() -> None:
+        async with aio.open_supervisor() as supervisor:
+            session = await supervisor.spawn(spec)
+            assert (await result_of(session)).text == "asyncio"
+            async with session.subscribe(types=[CompactEnd]) as events:
+                for _ in range(5):
+                    await session.ask("more and more " * 60)
+                assert "replaced by a summary" in str((await anext(events)).event)
+            assert "a summary in MainThread" in str(session.messages())
 
     plain(main)
 

@@ -14,6 +14,7 @@ from agentrail.api.operation_table import SCOPES
 from agentrail.errors import AuthenticatorFailed, NotAuthenticated, RefusedError
 from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.authentication.identity import Authenticator, Identity, bearer
+from agentrail.runtime.shared.code_loops import place_function
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.untrusted_values import type_name
 
@@ -56,7 +57,7 @@ class GuardedAuthenticator:
     """Wraps the program's own authenticator: the host survives one that fails, hangs, or returns a wrong value."""
 
     def __init__(self, authenticator: Authenticator) -> None:
-        self._authenticator = authenticator
+        self._identify = place_function(authenticator.identify)
 
     async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
         """Return the identity that the program's authenticator finds; raise `AuthenticatorFailed` if it fails.
@@ -66,7 +67,7 @@ class GuardedAuthenticator:
         failed: list[BaseException] = []
         answer: object = None
         with trio.move_on_after(WITHIN) as scope, Contained(failed.append):
-            answer = await self._authenticator.identify(headers)
+            answer = await self._identify(headers)
         if failed and isinstance(failed[0], RefusedError):
             raise failed[0]
         if not failed and not scope.cancelled_caught and _is_identity(answer):

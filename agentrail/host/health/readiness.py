@@ -32,6 +32,7 @@ from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.profiles import Profile
 from agentrail.ports.journal import Journal
 from agentrail.runtime.diagnosis.metrics import Figures
+from agentrail.runtime.shared.code_loops import place_function
 from agentrail.runtime.shared.untrusted_calls import Contained
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.untrusted_values import brief
@@ -99,7 +100,7 @@ class Probe:
 
     def __init__(self, name: str, check: HostCheck, nursery: trio.Nursery, seconds: float) -> None:
         self._name = name
-        self._check = check
+        self._check = place_function(check)
         self._nursery = nursery
         self._seconds = seconds
         self._under_way: Looking | None = None

@@ -30,6 +30,7 @@ from agentrail.errors import (
     ServerMissing,
     TransientModelError,
 )
+from agentrail.runtime.shared.code_loops import code_loops, is_asyncio
 from agentrail.values import untrusted_content
 from agentrail.values.content import Text
 from agentrail.values.json import TOO_DEEP, TOO_MANY
@@ -153,13 +154,34 @@ def traced(error: BaseException) -> str:
 NO_LOOP: Final = ("no running event loop", "no current event loop", "trio.run received unrecognized yield message")
 """How the texts of errors begin that asyncio, or Trio, raises if the code of one awaits the other."""
 
+LOOP_OR_TRIO: Final = "open the supervisor by `agentrail.aio` or `agentrail.sync`, or write it for Trio"
 
-def crash_text(error: BaseException, name: str, mark: str) -> str:
-    """Return *error* of the function *name* as text; advise to *mark* it if it has awaited asyncio on Trio."""
+WITHOUT_LOOP: Final = (AttributeError, RuntimeError, TypeError)
+"""What asyncio and its libraries raise where they find no loop."""
+
+
+def crash_text(error: BaseException, code: object, name: str, mark: str) -> str:
+    """Return *error* of *code*, which is called *name*, as text; advise to *mark* it if it has awaited asyncio on Trio.
+
+    Code that is marked has its loop, so asyncio raises something else there.
+    """
     text = described(error)
-    if isinstance(error, RuntimeError | TypeError) and message_of(error).startswith(NO_LOOP):
-        return f"{text}; `{name}` awaits asyncio on Trio; decorate it by `{mark}`"
-    return text
+    if hasattr(code, "check_loop") or not isinstance(error, WITHOUT_LOOP):
+        return text
+    if not (message_of(error).startswith(NO_LOOP) or is_asyncio(_raising_module(error))):
+        return text
+    if code_loops() is None:
+        return f"{text}; `{name}` awaits asyncio and no asyncio loop is there; {LOOP_OR_TRIO}"
+    return f"{text}; `{name}` awaits asyncio on Trio; decorate it by `{mark}`"
+
+
+def _raising_module(error: BaseException) -> str:
+    """Return the name of the module whose code has raised *error*; empty if it is not known."""
+    came = traceback_of(error)
+    while came is not None and came.tb_next is not None:
+        came = came.tb_next
+    name: object = None if came is None else came.tb_frame.f_globals.get("__name__")
+    return name if isinstance(name, str) else ""
 
 
 def tell(

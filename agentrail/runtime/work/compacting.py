@@ -19,7 +19,7 @@ from agentrail.core.vocabulary.inputs import AnyInput, CompactionEnded, Compacti
 from agentrail.errors import ModelError
 from agentrail.ports.failpoints import reach
 from agentrail.ports.model import PriceBook
-from agentrail.runtime.shared.untrusted_calls import Contained, fit_failure, tell
+from agentrail.runtime.shared.untrusted_calls import Contained, crash_text, fit_failure, tell
 from agentrail.runtime.work.model_stream import UsageMeter
 from agentrail.values.content import Text, text_of
 from agentrail.values.json import freeze_object
@@ -151,8 +151,9 @@ class RunningCompaction:
             """Log the error, and keep it as the reason for the missing summary."""
             nonlocal problem
             tell(log, error, "the summary of a compaction failed", words=self._words)
-            problem = described(error)
+            problem = crash_text(error, compactor, "compactor", "aio.service")
 
+        compactor: Compactor = summarise
         leaving = Leaving(plan.leaving(start.messages), plan.room, start.model_chars)
         with Contained(failed), trio.move_on_after(seconds) as scope:
             compactor = self._find() or summarise

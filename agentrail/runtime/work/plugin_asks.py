@@ -75,7 +75,7 @@ InSandbox: TypeAlias = RunTool | ReadFile | WriteFile | FindFiles
 class RunningAsk(Work):
     """A plugin's ask that is being carried out; exactly one answer, with the usage, is posted when it ends."""
 
-    __slots__ = ("_answer", "_post", "_service", "_used", "ask_id")
+    __slots__ = ("_answer", "_function", "_post", "_service", "_used", "ask_id")
 
     def __init__(self, ask_id: str, post: Callable[[RunningAsk, AnyInput], None]) -> None:
         super().__init__()
@@ -83,6 +83,8 @@ class RunningAsk(Work):
         self._post = post
         self._service = ""
         """Name of the service that is called; empty if the request is another one."""
+        self._function: Service | None = None
+        """The service; `None` if there is none."""
         self._answer: AskAnswer = _CANCELLED
         self._used: Callable[[], Usage] = _nothing
 
@@ -96,7 +98,7 @@ class RunningAsk(Work):
         if self.cancelled:  # as in `run`
             return
         self._service = request.name
-        service = services.get(request.name)
+        self._function = service = services.get(request.name)
         if service is None:
             names = ", ".join(sorted(services)) or "none"
             self._answer = Failed(f"there is no service `{request.name}` (there are: {names})")
@@ -146,7 +148,9 @@ class RunningAsk(Work):
     def raised(self, error: BaseException) -> None:
         """Answer that the request has failed."""
         log.warning("ask %s failed: %s", self.ask_id, traced(error))
-        text = crash_text(error, self._service, "aio.service") if self._service else described(error)
+        text = described(error)
+        if self._function is not None:
+            text = crash_text(error, self._function, self._service, "aio.service")
         self._answer = Failed(text)
 
     def over(self) -> None:

@@ -196,7 +196,9 @@ class RunningCall(Work):
             self._closing = ToolReturned(started.call_id, started.attempt, err(message_of(error)))
             return
         log.warning("tool `%s` raised in call %s: %s", self.name, self.call_id, traced(error))
-        self._closing = ToolRaised(started.call_id, started.attempt, crash_text(error, self.name, "@aio.tool"))
+        self._closing = ToolRaised(
+            started.call_id, started.attempt, crash_text(error, self._tool, self.name, "@aio.tool")
+        )
 
 
 class Calls:
