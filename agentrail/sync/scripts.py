@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, cast
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from agentrail.app.supervisor import SEVERAL
 from agentrail.app.supervisor import open_supervisor as trio_open_supervisor
@@ -28,7 +28,12 @@ if TYPE_CHECKING:
     from agentrail.ports.journal import Journal, Retention
     from agentrail.values.content import PromptContent
     from agentrail.values.events.envelope import Envelope
+    from agentrail.values.json import Json, JsonObject
     from agentrail.values.usage import Limit
+
+T = TypeVar("T")
+
+OnEvent: TypeAlias = "Callable[[Envelope], None]"
 
 
 class RootSupervisor(Supervisor):
@@ -41,19 +46,35 @@ class RootSupervisor(Supervisor):
         atexit.unregister(self._thread.close_at_exit)
         self._thread.close_blocking()
 
+    @overload
     def run(
-        self, prompt: PromptContent, spec: SessionSpec, *, on_event: Callable[[Envelope], None] | None = None
-    ) -> Reply:
-        """Start a session, send it *prompt*, and return the reply; the session goes on.
+        self, prompt: PromptContent, spec: SessionSpec, *, returns: None = None, on_event: OnEvent | None = None
+    ) -> Reply: ...
+
+    @overload
+    def run(
+        self, prompt: PromptContent, spec: SessionSpec, *, returns: type[T], on_event: OnEvent | None = None
+    ) -> T: ...
+
+    @overload
+    def run(
+        self, prompt: PromptContent, spec: SessionSpec, *, returns: Mapping[str, Json], on_event: OnEvent | None = None
+    ) -> JsonObject: ...
+
+    def run(
+        self, prompt: PromptContent, spec: SessionSpec, *, returns: object = None, on_event: OnEvent | None = None
+    ) -> object:
+        """Start a session, and ask it *prompt* as `ask` does; the session goes on.
 
         *on_event* is called with each event of the session until then, in the thread of the caller. What it raises
         cancels the call.
         """
         handle = self._thread.call_blocking(partial(self._supervisor.spawn, spec), undo=stop_orphan)
+        ask = partial(cast("Callable[..., Awaitable[object]]", handle.ask), prompt, returns=returns)
         if on_event is None:
-            return self._thread.call_blocking(partial(handle.ask, prompt))
+            return self._thread.call_blocking(ask)
         self._thread.refuse_deadlock()
-        return followed(self._thread, handle, prompt, on_event)
+        return followed(self._thread, handle, ask, on_event)
 
     def __enter__(self) -> Self:
         """Return the supervisor, which is open."""
@@ -154,12 +175,32 @@ def open_supervisor(
 # [[[end]]]
 
 
+@overload
+def run_sync(
+    prompt: PromptContent, spec: SessionSpec, *, returns: None = None, on_event: OnEvent | None = None
+) -> Reply: ...
+
+
+@overload
+def run_sync(prompt: PromptContent, spec: SessionSpec, *, returns: type[T], on_event: OnEvent | None = None) -> T: ...
+
+
+@overload
+def run_sync(
+    prompt: PromptContent, spec: SessionSpec, *, returns: Mapping[str, Json], on_event: OnEvent | None = None
+) -> JsonObject: ...
+
+
 @checked
-def run_sync(prompt: PromptContent, spec: SessionSpec, *, on_event: Callable[[Envelope], None] | None = None) -> Reply:
-    """Open a supervisor, start a session, send it *prompt*, and return the reply; all is closed then.
+def run_sync(
+    prompt: PromptContent, spec: SessionSpec, *, returns: object = None, on_event: OnEvent | None = None
+) -> object:
+    """Open a supervisor, start a session, and ask it *prompt*; all is closed then.
+
+    What it returns is the reply, or with *returns*, a class or a JSON Schema, such an object.
 
     *on_event* is called with each event of the session until then, in the thread of the caller. What it raises
     cancels the call.
     """
     with open_supervisor() as supervisor:
-        return supervisor.run(prompt, spec, on_event=on_event)
+        return cast("Callable[..., object]", supervisor.run)(prompt, spec, returns=returns, on_event=on_event)

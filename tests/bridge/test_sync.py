@@ -7,6 +7,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 import trio
@@ -21,6 +22,11 @@ from tests.patience import PATIENCE
 
 ANSWERS = SessionSpec(model=ScriptedModel(["hello there"], repeat_last=True))
 STALLS = SessionSpec(model=ScriptedModel([stall()], repeat_last=True))
+
+
+@dataclass
+class Sum:
+    total: int
 
 
 def calling(name: str) -> ScriptedModel:
@@ -40,6 +46,14 @@ def test_a_script_hears_every_event_of_its_turn_in_its_own_thread() -> None:
     assert {thread for _, thread in heard} == {threading.current_thread()}
     assert isinstance(events[-1], AgentEnd)
     assert sum(len(event.delta) for event in events if isinstance(event, MessageDelta)) == len(reply.text or "") == 2000
+
+
+def test_a_script_gets_an_answer_in_a_form() -> None:
+    heard: list[Envelope] = []
+    answers = SessionSpec(model=ScriptedModel(['{"total": "much"}', '{"total": 7}'] * 2))
+    assert run_sync("How much?", answers, returns=Sum) == Sum(7)
+    assert run_sync("How much?", answers, returns=Sum, on_event=heard.append).total == 7
+    assert isinstance(heard[-1].event, AgentEnd)
 
 
 def test_an_error_of_the_function_ends_the_script() -> None:
