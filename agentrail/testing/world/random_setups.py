@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, cast
 
-from attrs import frozen
+from attrs import field, frozen
 
 from agentrail.core.vocabulary.options import Options, Spare
 from agentrail.errors import WrongType
 from agentrail.hooks.hook_types import HOOK_NAMES
 from agentrail.hooks.plugin import MATRIX, Attachable, Keyed
+from agentrail.ports.tool import Tool
 from agentrail.testing.probe_plugins import (
     CHANGES,
     LIES,
@@ -78,13 +79,25 @@ DEFAULTS: Final = Options()
 PLUGINS_WANTED: Final = "a tuple of plugins, with a comma also after a single one"
 
 
+def _specs(tools: Iterable[Tool | ToolSpec]) -> tuple[ToolSpec, ...]:
+    """Return the specs of *tools*; raise `WrongType` if one of them is no tool."""
+    specs: list[ToolSpec] = []
+    for tool in tools:
+        spec: object = getattr(tool, "spec", tool)
+        if not isinstance(spec, ToolSpec):
+            raise WrongType.of("tools", tool, "tools, such as functions decorated by `@tool`, or their specs")
+        specs.append(spec)
+    return tuple(specs)
+
+
 @spelt
 @frozen
 class Scene:
     """What one simulated session is made of: options, tools, plugins, models and user data."""
 
     options: Options = DEFAULTS
-    tools: tuple[ToolSpec, ...] = TOOLS
+    tools: tuple[ToolSpec, ...] = field(default=TOOLS, converter=_specs)
+    """The tools that the model calls, none of which runs: each call has the argument `path`."""
     plugins: tuple[Attachable, ...] = ()
     model: str = "model0"
     user_data: JsonObject = EMPTY
