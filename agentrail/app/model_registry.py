@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # it brings httpx
     from agentrail.adapters.models.http import Http
 
 Factory = Callable[[str], Model]
+"""A function that makes a model by the part of its name after the colon, for `open_supervisor(models={…})`."""
 
 FROM_FACTORY: Final = "a factory that returns an object with `name` and `async def stream(self, request, emit)`"
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from types import FunctionType, ModuleType
-from typing import cast, get_args
+from types import FunctionType, ModuleType, UnionType
+from typing import Final, Literal, Union, cast, get_args, get_origin
 
 from docs.printing.fields_page import summary
 from docs.printing.markdown import code, codes, table
 from docs.printing.source_text import Source
+
+CHOICES: Final = frozenset({Literal, Union, UnionType})
+"""The kinds of types whose arguments are the alternatives."""
 
 
 def names(source: Source, package: ModuleType) -> list[str]:
@@ -22,5 +25,5 @@ def _about(source: Source, name: str, found: object) -> str:
     """Return the text about *found*: its docstring, or the text under the constant, or the members of the union."""
     if isinstance(found, type | FunctionType) or hasattr(found, "__wrapped__"):
         return summary(found.__doc__)
-    members = [getattr(one, "__name__", str(one)) for one in get_args(found)]
+    members = [getattr(one, "__name__", str(one)) for one in get_args(found)] if get_origin(found) in CHOICES else []
     return summary(source.constant(name)) or (f"Any of {codes(sorted(members))}." if members else "")

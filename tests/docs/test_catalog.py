@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 
 import pytest
 
@@ -106,6 +108,16 @@ def test_every_public_name_says_what_it_is(package: str) -> None:
     _, _, *rows = exports_page.names(SOURCE, import_module(package))
     assert [row for row in rows if row.endswith("| |")] == []
     assert [row for row in rows if "`. |" in row and row.split("|")[2].startswith(" A `")] == [], "the type of a value"
+
+
+def test_the_arguments_of_a_function_are_no_alternatives() -> None:
+    package = ModuleType("package")
+    vars(package).update(__all__=["Either", "Make"], Either=int | str, Make=Callable[[str], int])
+    source = Source({"m": 'Make = Callable[[str], int]\n"""Makes a number."""\n'})
+    assert exports_page.names(source, package)[2:] == [
+        "| `Either` | Any of `int`, `str`. |",
+        "| `Make` | Makes a number. |",
+    ]
 
 
 @pytest.mark.parametrize("contract", [Journal, Model, Tool, Sandbox, Process, Web], ids=lambda cls: cls.__name__)
