@@ -161,6 +161,32 @@ class RecordsQuery(Query):
     """Number of the one record that is shown, with its long texts whole."""
 
 
+class RowsQuery(Query):
+    """Which rows of the tree."""
+
+    search: Name | None = None
+    """Rows of which id, title, agent, user, model or the name of a call that runs has this text, in small or capital
+    letters.
+    """
+    phase: Name | None = None
+    """Rows in this phase; `asleep`: those that sleep, `ended`: those that have ended."""
+    held: bool | None = None
+    """Rows with, or without, calls that wait for a person."""
+    trouble: bool | None = None
+    """Rows in which something went wrong of late, or did not."""
+    limit: Positive | None = None
+    """The most rows; the host has a default and a most."""
+
+
+class TroubleQuery(Query):
+    """Which part of what went wrong."""
+
+    since_ms: Counted | None = None
+    """What happened from then on, in milliseconds since 1970; in the last hour if not given."""
+    limit: Positive | None = None
+    """The most items; the host has a default and a most."""
+
+
 class AboutQuery(Query):
     """What is to be explained."""
 

@@ -83,6 +83,8 @@ class HostLimits(Authored, kw_only=True):
     """The most messages of one WebSocket that do not fit; with one more, it is closed."""
     view_seconds: float = 0.5
     """After how many seconds a view that a WebSocket listens to is looked at again."""
+    changes_seconds: float = 0.1
+    """For how many seconds changes of the tree are gathered before they are sent, once for all WebSockets."""
     unsent_bytes: int = 160 * 1024
     """The most bytes that wait to be sent on one WebSocket; one message may have more, if it waits alone."""
 

@@ -628,6 +628,23 @@ _CALLS: Final = (
     HostCall(
         "tree", "GET /v1/tree", "show the tree", "observe", gives=views.ChildShown, methods=("tree", "watch_tree")
     ),
+    HostCall(
+        "rows",
+        "GET /v1/tree/rows",
+        "show the rows of the tree",
+        "observe",
+        query=bodies.RowsQuery,
+        gives=views.RowsView,
+        methods=("rows", "watch_rows"),
+    ),
+    HostCall(
+        "trouble",
+        "GET /v1/trouble",
+        "list what went wrong",
+        "observe",
+        query=bodies.TroubleQuery,
+        gives=views.TroublesView,
+    ),
     HostCall("commands", "GET /v1/commands", "list the commands", "talk", gives=views.CommandsView, methods=()),
     HostCall(
         "socket",

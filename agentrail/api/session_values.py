@@ -170,3 +170,67 @@ class ChildView(Value):
     """Of a session: how many of its requests to models wait for the limit of their provider."""
     children: tuple[ChildView, ...] = ()
     """Of a supervisor: its children; of a session: its sub-agents; in the order of their start."""
+
+
+class RunningCall(Value):
+    """A tool call that runs."""
+
+    call_id: str
+    """Id of the call."""
+    tool: str
+    """Name of the tool."""
+    since: int
+    """When its first attempt started, in milliseconds since 1970."""
+
+
+class SessionRow(Value):
+    """One session of the tree, flat: what it does now, what waits in it, and what it has used."""
+
+    session: str
+    """Id of the session."""
+    parent: str
+    """Id of the session whose sub-agent it is; empty if it has no parent."""
+    tenant: str
+    """Its tenant; empty if it has none."""
+    user: str
+    """Its owner; empty if it has none."""
+    agent: str
+    """Name of its specification."""
+    title: str
+    """Its title; empty if it has none."""
+    state: str
+    """State of it as a child, as in `ChildView`."""
+    restarts: int
+    """How often it was restarted."""
+    suspended: bool
+    """Whether it was suspended."""
+    phase: str
+    """Phase of its machine."""
+    model: str
+    """Model of the open turn, or else for the next one."""
+    turn: int
+    """Number of turns started so far."""
+    round: int
+    """Number of the round in the open turn, 0 if none is open."""
+    turn_since: int | None
+    """When the open turn started, in milliseconds since 1970; `None` if none is open."""
+    calls: int
+    """Number of tool calls that run."""
+    running: tuple[RunningCall, ...]
+    """The first of these calls."""
+    queued: int
+    """Number of queued prompts."""
+    steering: int
+    """Number of queued steering texts."""
+    held: int
+    """Number of calls that wait for a person."""
+    quarantined: int
+    """Number of calls that were cancelled and have not ended."""
+    context_tokens: int | None
+    """Tokens of the context at the last response; `None` if they are not known, or the session sleeps."""
+    context_window: int
+    """Tokens that the model can read; an assumed number if it is not known."""
+    tokens: int
+    """Tokens read and written so far."""
+    cost_usd: float | None
+    """Cost so far in US dollars; `None` if a price is unknown."""

@@ -7,7 +7,7 @@ of its choice; the host answers with the same id.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Final, Literal, TypeAlias, TypeGuard, get_args
 from urllib.parse import urlencode
 
@@ -112,13 +112,7 @@ class CallFrame(SentFrame):
     @property
     def query_text(self) -> str:
         """The query encoded as in a URL; raise `BadFrame` for a value that cannot be encoded so."""
-        pairs: dict[str, str] = {}
-        for name, value in self.query.items():
-            if not isinstance(value, str | int):
-                at = f"its `query.{shorten(name)}`"
-                raise BadFrame(at, "is no text, no whole number, and no yes or no")
-            pairs[name] = str(value).lower() if isinstance(value, bool) else str(value)
-        return urlencode(pairs, errors="surrogatepass")
+        return _encoded(self.query)
 
 
 class ListenFrame(SentFrame):
@@ -136,6 +130,15 @@ class ListenFrame(SentFrame):
     """Names of events; `None`: all."""
     policy: SubscriptionPolicy | None = None
     """What happens if the client reads too slowly; `None`: `coalesce`."""
+    changes: bool = False
+    """Of `tree`: whether its rows are sent one by one, each when it changes, in place of the whole tree."""
+    query: JsonObject = EMPTY
+    """With `changes`: which rows, as in the query of the call `rows`."""
+
+    @property
+    def query_text(self) -> str:
+        """The query encoded as in a URL; raise `BadFrame` for a value that cannot be encoded so."""
+        return _encoded(self.query)
 
 
 class EndFrame(SentFrame):
@@ -161,6 +164,8 @@ IT: Final = "it"
 BODY: Final = "its `body`"
 CALL: Final = "its `call`"
 SESSION: Final = "its `session`"
+CHANGES: Final = "its `changes`"
+QUERY: Final = "its `query`"
 NO_SESSION: Final = "lacks `session`"
 NO_CALL: Final = "names no call that goes over a WebSocket"
 
@@ -214,7 +219,22 @@ def check_place(frame: CallFrame) -> None:
         raise BadFrame(BODY, f"does not go with `{frame.call}`, which takes none")
 
 
+def _encoded(query: JsonObject) -> str:
+    """Return *query* encoded as in a URL; raise `BadFrame` for a value that cannot be encoded so."""
+    pairs: dict[str, str] = {}
+    for name, value in query.items():
+        if not isinstance(value, str | int):
+            at = f"its `query.{shorten(name)}`"
+            raise BadFrame(at, "is no text, no whole number, and no yes or no")
+        pairs[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return urlencode(pairs, errors="surrogatepass")
+
+
 def _check_listened(frame: ListenFrame) -> None:
+    if frame.changes and frame.listen != "tree":
+        raise BadFrame(CHANGES, f"does not go with `{frame.listen}`")
+    if frame.query and not frame.changes:
+        raise BadFrame(QUERY, "goes with `changes` alone")
     if is_view(frame.listen):
         for name in ONLY_EVENTS:
             if getattr(frame, name) is not None:
@@ -269,6 +289,16 @@ def gap(name: str, data: bytes) -> bytes:
 def view(name: str, data: bytes) -> bytes:
     """Return the message with the present state of the view that *name* subscribes to."""
     return b'{"id":%s,"data":%s}' % (_encode(name), data)
+
+
+def changes(name: str, changed: Iterable[tuple[str, bytes]], matching: int, total: int, *, is_first: bool) -> bytes:
+    """Return a message with rows of the tree that have changed, as JSON by their session; `null` for one that left.
+
+    *is_first* tells the client to forget the rows that it has from before; *matching* and *total* are counts of rows.
+    """
+    rows = b",".join([b"%s:%s" % (_encode(session), row) for session, row in changed])
+    first = b',"first":true' if is_first else b""
+    return b'{"id":%s,"changed":{%s},"matching":%d,"total":%d%s}' % (_encode(name), rows, matching, total, first)
 
 
 def ended(name: str, problem: bytes = b"") -> bytes:

@@ -292,6 +292,120 @@ class ChildShown(View):
     """Of a supervisor: its children; of a session: its sub-agents; in the order of their start."""
 
 
+class RunningCallView(View):
+    """A tool call that runs."""
+
+    call_id: str
+    """Id of the call."""
+    tool: str
+    """Name of the tool."""
+    since: int
+    """When its first attempt started, in milliseconds since 1970."""
+
+
+class TroubleView(View):
+    """Something that went wrong in a session."""
+
+    session: str
+    """Id of the session."""
+    at_ms: int
+    """When it was, in milliseconds since 1970."""
+    kind: str
+    """`crash`, `quarantine`, `abandoned`, `doubt`, `stall`, `retry`, `abort`, `budget` or `plugin`."""
+    text: str
+    """What it was: why, or which tool or plugin; cut if it is long."""
+    cursor: str
+    """Cursor of the event that told of it."""
+
+
+class RowView(View):
+    """One session of the tree, flat: what it does now, what waits in it, and what it has used."""
+
+    session: str
+    """Id of the session."""
+    parent: str
+    """Id of the session whose sub-agent it is; empty if it has no parent."""
+    tenant: str
+    """Its tenant."""
+    user: str
+    """Its user."""
+    agent: str
+    """Name of its profile, or of the sub-agent."""
+    title: str
+    """Its title; empty if it has none."""
+    state: str
+    """`starting`, `running`, `waiting` (to be started again), `stopping`, `asleep`, `quarantined`, `stuck`, `down`."""
+    restarts: int
+    """How often it was restarted."""
+    suspended: bool
+    """Whether it was suspended."""
+    phase: str
+    """Phase of its machine."""
+    model: str
+    """Model of the open turn, or else for the next one."""
+    turn: int
+    """Number of turns started so far."""
+    round: int
+    """Number of the round in the open turn, 0 if none is open."""
+    turn_since: int | None
+    """When the open turn started, in milliseconds since 1970; null if none is open."""
+    calls: int
+    """Number of tool calls that run."""
+    running: tuple[RunningCallView, ...]
+    """The first of these calls."""
+    queued: int
+    """Number of queued prompts."""
+    steering: int
+    """Number of queued steering texts."""
+    held: int
+    """Number of calls that wait for a person."""
+    quarantined: int
+    """Number of calls that were cancelled and have not ended."""
+    context_tokens: int | None
+    """Tokens of the context at the last response; null if they are not known, or the session sleeps."""
+    context_window: int
+    """Tokens that the model can read; an assumed number if it is not known."""
+    tokens: int
+    """Tokens read and written so far."""
+    cost_usd: float | None
+    """Cost so far in US dollars; null if a price is unknown."""
+    trouble: TroubleView | None = None
+    """The last thing that went wrong in it; null if nothing did of late."""
+
+
+class RowsView(View):
+    """The sessions of the tenant that run, as rows."""
+
+    items: tuple[RowView, ...]
+    """Rows that fit the query, at most as many as it allows, in the order in which the sessions started."""
+    matching: int
+    """How many rows fit the query."""
+    total: int
+    """How many sessions of the tenant run, those that sleep among them."""
+
+
+class RowChangesView(View):
+    """What has changed in the rows of the tree that fit a query."""
+
+    changed: Mapping[str, RowView | None]
+    """Rows that are new or have changed, by their session; null for one that is gone, or fits no more."""
+    matching: int
+    """How many rows fit the query, those beyond its limit among them."""
+    total: int
+    """How many sessions of the tenant run, those that sleep among them."""
+    first: bool = False
+    """Whether these are the first rows: those that came before are to be forgotten."""
+
+
+class TroublesView(View):
+    """What went wrong of late in the sessions of the tenant."""
+
+    items: tuple[TroubleView, ...]
+    """What went wrong, the newest first."""
+    more: bool
+    """Whether there is more, which is older."""
+
+
 class CommandView(View):
     """A command that may be said in place of a message, such as `/compact`."""
 
@@ -332,7 +446,12 @@ class ErasedView(View):
 
 V = TypeVar("V", bound=View)
 
-_WITH_SESSION: Final[Mapping[type[View], str]] = {ChildShown: "name", HeldView: "id", TaskView: "child"}
+_WITH_SESSION: Final[Mapping[type[View], str]] = {
+    ChildShown: "name",
+    HeldView: "id",
+    RowView: "parent",
+    TaskView: "child",
+}
 """Fields, beside `session`, that have the id of a session, or one that begins with it."""
 
 

@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from agentrail.runtime.diagnosis import metric_families
     from agentrail.runtime.diagnosis.crash_reports import CrashReport
     from agentrail.runtime.diagnosis.metrics import Figures
-    from agentrail.runtime.supervision import parking, root_nursery, session_deletion
+    from agentrail.runtime.supervision import parking, root_nursery, session_deletion, session_rows
     from agentrail.runtime.supervision.children import ServiceFunction
+    from agentrail.runtime.supervision.session_rows import SessionRows
     from agentrail.runtime.supervision.sessions import Sessions
     from agentrail.runtime.supervision.supervisor import SupervisorNode
     from agentrail.values.usage import Limit
@@ -51,6 +52,7 @@ else:  # imported at the first use, so that importing this module is quick
     session_deletion = LazyModule("agentrail.runtime.supervision.session_deletion")
     parking = LazyModule("agentrail.runtime.supervision.parking")
     root_nursery = LazyModule("agentrail.runtime.supervision.root_nursery")
+    session_rows = LazyModule("agentrail.runtime.supervision.session_rows")
 
 
 Restart: TypeAlias = Literal["permanent", "transient", "temporary"]
@@ -337,6 +339,11 @@ class SharedSupervisor(NamedTuple):
 def share(supervisor: Supervisor, specs: Specs) -> SharedSupervisor:
     """Return *supervisor* for the sessions whose code *specs* builds; it still belongs to those who opened it."""
     return Supervisor._shared(supervisor, specs)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
+
+
+def rows_of(supervisor: Supervisor) -> SessionRows:
+    """Return the sessions of the whole tree of *supervisor* as rows."""
+    return session_rows.SessionRows(supervisor._sessions.tree)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
 
 
 OPENING: Final = Way("open a supervisor", "open_supervisor", "supervisor")

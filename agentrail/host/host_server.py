@@ -30,8 +30,10 @@ from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.delayed_tasks import DelayedTasks
+from agentrail.host.health.health_parts import HealthParts
 from agentrail.host.health.prometheus import MetricCalls
 from agentrail.host.health.readiness import NO_CHECKS, HostChecks, Readiness, check_checks, check_models, check_usable
+from agentrail.host.health.watch_calls import WatchCalls
 from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_specs import HostedSpecs
@@ -363,14 +365,17 @@ class Host:
             turns = Turns(row, nursery)
             specs = HostedSpecs(self._profiles, row, turns, nursery, self._context_providers)
             async with self._supervised(specs, nursery, supervisor) as (own, journal):
-                figures = own.figures(self.limits.metric_tenants)
                 specs.serve(own)
-                frames, metrics, drain = EventFrames(self.limits, figures), MetricCalls(figures), HostDrain()
-                nursery.start_soon(frames.shed)
-                readiness = Readiness(journal, figures, row, self._checks, self.limits, nursery)
-                who = guarded(authenticator)
-                application = self._application(specs, turns, nursery, who, frames, metrics, readiness, drain, journal)
-                yield Opened(application, own, turns, frames, metrics, drain, supervisor is not None)
+                with HealthParts.watching(own, self.limits) as health:
+                    nursery.start_soon(health.tree.run)
+                    frames, drain = EventFrames(self.limits, health.figures), HostDrain()
+                    nursery.start_soon(frames.shed)
+                    readiness = Readiness(journal, health.figures, row, self._checks, self.limits, nursery)
+                    who = guarded(authenticator)
+                    application = self._application(
+                        specs, turns, nursery, who, frames, health, readiness, drain, journal
+                    )
+                    yield Opened(application, own, turns, frames, health.metrics, drain, supervisor is not None)
 
     @asynccontextmanager
     async def _supervised(
@@ -395,7 +400,7 @@ class Host:
         nursery: trio.Nursery,
         authenticator: Authenticator,
         frames: EventFrames,
-        metrics: MetricCalls,
+        health: HealthParts,
         readiness: Readiness,
         drain: HostDrain,
         journal: Journal,
@@ -411,7 +416,7 @@ class Host:
         stored = SessionFiles(limits)
         files = FileCalls(sessions, stored)
         talking = TalkCalls(sessions, files, row, turns, frames, streams, nursery)
-        lifecycle = SessionLifeCalls(sessions, supervisor, stored, frames)
+        lifecycle = SessionLifeCalls(sessions, supervisor, stored, (frames.erase, health.troubles.erase))
         looking = ViewCalls(sessions, frames, streams)
         listing = ListingCalls(row, sessions, supervisor, four_eyes=self._four_eyes)
         commands = CommandCalls(sessions, four_eyes=self._four_eyes)
@@ -432,13 +437,24 @@ class Host:
             "messages": looking.messages,
             **_record_functions(RecordCalls(sessions, journal, limits)),
             **_ag_ui_functions(AgUiCalls(talking, commands.carry_out, sessions, frames, streams)),
-            **_host_functions(HostCalls(readiness.look, drain), metrics),
+            **_watch_functions(WatchCalls(health.tree, health.troubles, health.figures)),
+            **_host_functions(HostCalls(readiness.look, drain), health.metrics),
             **_console_functions(ConsoleCalls()),
         }
         row.carry_out = PluginCalls(functions, limits).carry_out
         rates = Rates(limits)
         parts = SocketParts(
-            functions, authenticator, keys, rates, drain, limits, looking, frames, streams, metrics.requests
+            functions,
+            authenticator,
+            keys,
+            rates,
+            drain,
+            limits,
+            looking,
+            frames,
+            streams,
+            health.metrics.requests,
+            health.tree,
         )
         return Application({**functions, "socket": Sockets(parts).open}, authenticator, rates, limits, drain)
 
@@ -484,6 +500,11 @@ def _query_functions(queries: QueryCalls, subagents: SubagentCalls) -> Mapping[s
 def _record_functions(calls: RecordCalls) -> Mapping[str, CallFunction]:
     """Return the functions for the calls that explain a session from its records, by the name of the call."""
     return {"records": calls.records, "why": calls.why}
+
+
+def _watch_functions(calls: WatchCalls) -> Mapping[str, CallFunction]:
+    """Return the functions for the calls that watch all sessions of a tenant, by the name of the call."""
+    return {"rows": calls.rows, "trouble": calls.trouble}
 
 
 def _host_functions(calls: HostCalls, metrics: MetricCalls) -> Mapping[str, CallFunction]:

@@ -13,7 +13,7 @@ from agentrail.api.views import ApprovalsView, ChildShown, HeldView
 from agentrail.errors import BadChoice, SessionNotAlive
 from agentrail.remote.decoding import answer_of, value_of
 from agentrail.remote.transport.host_connection import HostConnection
-from agentrail.remote.transport.host_frames import EventFrame, GapFrame, ViewFrame
+from agentrail.remote.transport.host_frames import ChangesFrame, EventFrame, GapFrame, ViewFrame
 from agentrail.remote.transport.host_subscription import HostSubscription, SubscriptionFrame
 from agentrail.reprs import in_brackets
 from agentrail.values.events.envelope import Cursor, Envelope, Event
@@ -137,14 +137,16 @@ def events_of(
 class RemoteView(ToldValues[T]):
     """A view of a host: `async with` it, then `async for` over it.
 
-    It goes on after a lost connection, and skips states that are no longer the newest.
+    It goes on after a lost connection. Of a view that is sent whole, it skips states that are no longer the newest.
     """
 
     __slots__ = ()
 
     def __init__(self, frames: HostSubscription, value_of: Callable[[Json], T]) -> None:
         """*value_of* returns the value of the JSON that the host shows."""
-        super().__init__(frames, lambda frame: value_of(frame.data) if isinstance(frame, ViewFrame) else None)
+        super().__init__(
+            frames, lambda frame: value_of(frame.data) if isinstance(frame, ViewFrame | ChangesFrame) else None
+        )
 
 
 def tree_of(answer: Json) -> ChildView:

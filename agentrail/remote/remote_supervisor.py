@@ -5,10 +5,21 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final, Never, cast
 
 from agentrail.api.session_values import ChildView, HeldCall
-from agentrail.api.views import AgentsView, ApprovalsView, ErasedView, HeldView, OpenedView, SessionsView
+from agentrail.api.views import (
+    AgentsView,
+    ApprovalsView,
+    ErasedView,
+    HeldView,
+    OpenedView,
+    RowChangesView,
+    RowsView,
+    SessionsView,
+    TroublesView,
+)
 from agentrail.errors import SessionExists, SessionStored, WrongType
 from agentrail.open_context import OpenContext, Way
 from agentrail.ports.journal import StoredSession
@@ -148,6 +159,44 @@ class RemoteSupervisor:
     def watch_tree(self) -> RemoteView[ChildView]:
         """Return what `tree` gives, at first and each time it has changed: `async with` it, then `async for`."""
         return RemoteView(self._line.listen("tree"), tree_of)
+
+    async def rows(
+        self,
+        *,
+        search: str | None = None,
+        phase: str | None = None,
+        held: bool | None = None,
+        trouble: bool | None = None,
+        limit: int | None = None,
+    ) -> RowsView:
+        """Return the sessions of the tenant that run as rows, those that fit, up to a limit.
+
+        *search* is a text of id, title, agent, user, model or running tool; *held* and *trouble* say whether calls
+        wait for a person, and whether something went wrong of late.
+        """
+        query = without_none(search=search, phase=phase, held=held, trouble=trouble, limit=limit)
+        return answer_of(RowsView, await self._line.call("rows", query=query))
+
+    def watch_rows(
+        self,
+        *,
+        search: str | None = None,
+        phase: str | None = None,
+        held: bool | None = None,
+        trouble: bool | None = None,
+        limit: int | None = None,
+    ) -> RemoteView[RowChangesView]:
+        """Return what `rows` gives, and then what has changed in it, at most ten times a second.
+
+        `async with` it, then `async for`. After a lost connection, all rows come again, with `first` set.
+        """
+        query = without_none(search=search, phase=phase, held=held, trouble=trouble, limit=limit)
+        return RemoteView(self._line.listen("tree", changes=query), partial(answer_of, RowChangesView))
+
+    async def trouble(self, *, since_ms: int | None = None, limit: int | None = None) -> TroublesView:
+        """Return what went wrong in the sessions of the tenant within the last hour, or since then, newest first."""
+        query = without_none(since_ms=since_ms, limit=limit)
+        return answer_of(TroublesView, await self._line.call("trouble", query=query))
 
     def watch_approvals(self) -> RemoteView[Mapping[str, tuple[HeldCall, ...]]]:
         """Return what `approvals` gives, at first and each time it has changed: the first 1,000 calls that wait."""

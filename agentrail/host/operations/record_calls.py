@@ -11,7 +11,7 @@ import trio
 from agentrail.api.bodies import AboutQuery, RecordsQuery
 from agentrail.api.insight_views import AccountEntryView, AccountView, PluginStepView, RecordsView, RecordView
 from agentrail.api.limits import HostLimits
-from agentrail.api.public_ids import SessionName, beginning
+from agentrail.api.public_ids import SessionName, without_tenant
 from agentrail.api.views import to_json
 from agentrail.errors import BadQuery, HistoryTooLong, UnknownRecord
 from agentrail.host.hosted_sessions import HostedSessions
@@ -74,7 +74,7 @@ class RecordCalls:
         if not records:
             raise UnknownRecord(name.visible, number)
         before = await self._phase_after(name, number - 1)
-        (view,) = await self._worked_out(partial(_views, records, before, beginning(name.tenant), whole=True))
+        (view,) = await self._worked_out(partial(_views, records, before, name.tenant, whole=True))
         return RecordsView((view,), max(head, number), more=number < head)
 
     async def _page(self, name: SessionName, after: int, limit: int) -> list[RecordView]:
@@ -86,7 +86,7 @@ class RecordCalls:
             records = await self._journal.read(name.internal, after, min(AT_ONCE, limit - len(views)))
             if not records:
                 break
-            more = await self._worked_out(partial(_views, records, phase, beginning(name.tenant), whole=False))
+            more = await self._worked_out(partial(_views, records, phase, name.tenant, whole=False))
             for view in more:
                 views.append(view)
                 size += len(to_json(view))
@@ -114,7 +114,7 @@ class RecordCalls:
         name = self._sessions.name(request.call, request.who, request.session)
 
         def explained(records: Sequence[Record]) -> AccountView:
-            return _account_view(why(records, subject), request.limits.most_page)
+            return _account_view(why(records, subject), name.tenant, request.limits.most_page)
 
         return request.view_answer(await self._of_all(name, explained))
 
@@ -134,27 +134,27 @@ class RecordCalls:
         return await trio.to_thread.run_sync(work, limiter=self._workers, abandon_on_cancel=True)
 
 
-def _views(records: Sequence[Record], before: str | None, prefix: str, *, whole: bool) -> list[RecordView]:
+def _views(records: Sequence[Record], before: str | None, tenant: str, *, whole: bool) -> list[RecordView]:
     phases = phases_of(records, before)
-    return [record_view(record, *around, prefix, whole=whole) for record, around in zip(records, phases, strict=True)]
+    return [record_view(record, *around, tenant, whole=whole) for record, around in zip(records, phases, strict=True)]
 
 
-def _account_view(account: Account, most: int) -> AccountView:
+def _account_view(account: Account, tenant: str, most: int) -> AccountView:
     return AccountView(
         subject=str(account.subject),
-        sentence=account.sentence[:SENTENCE],
-        entries=tuple(map(_entry_view, account.entries[:most])),
+        sentence=_sentence(account.sentence, tenant),
+        entries=tuple([_entry_view(entry, tenant) for entry in account.entries[:most]]),
         more=len(account.entries) > most,
     )
 
 
-def _entry_view(entry: AccountEntry) -> AccountEntryView:
+def _entry_view(entry: AccountEntry, tenant: str) -> AccountEntryView:
     explanation = entry.explanation
     steps = () if explanation is None else explanation.steps
     return AccountEntryView(
         record=entry.record,
         at_ms=entry.at_ms,
-        sentence=entry.sentence[:SENTENCE],
+        sentence=_sentence(entry.sentence, tenant),
         event=None if entry.event is None else type(entry.event).__name__,
         hook=None if explanation is None else explanation.hook,
         rule=None if explanation is None else explanation.rule.name.lower(),
@@ -162,7 +162,7 @@ def _entry_view(entry: AccountEntry) -> AccountEntryView:
             [
                 PluginStepView(
                     step.plugin,
-                    step.sentence[:SENTENCE],
+                    _sentence(step.sentence, tenant),
                     None if step.rule is None else step.rule.name.lower(),
                     step.decided,
                 )
@@ -170,3 +170,8 @@ def _entry_view(entry: AccountEntry) -> AccountEntryView:
             ]
         ),
     )
+
+
+def _sentence(sentence: str, tenant: str) -> str:
+    """Return *sentence*, cut, with ids of sessions as clients of *tenant* see them."""
+    return without_tenant(sentence[:SENTENCE], tenant)

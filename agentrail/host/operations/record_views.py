@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from agentrail.api.insight_views import FoldedView, InputView, RecordView, RedactionView, RulingView
+from agentrail.api.public_ids import without_tenant
 from agentrail.codec.values import encode_in_order
 from agentrail.core.vocabulary.changes import Change
 from agentrail.core.vocabulary.state import Phase
@@ -45,9 +46,9 @@ def phases_of(records: Iterable[Record], before: str | None) -> Iterator[tuple[s
         before = after
 
 
-def record_view(record: Record, before: str | None, after: str | None, prefix: str, *, whole: bool) -> RecordView:
-    """Return *record* as clients see it: ids of sessions without *prefix*, and long texts cut unless *whole*."""
-    folding = _Folding(prefix, whole=whole)
+def record_view(record: Record, before: str | None, after: str | None, tenant: str, *, whole: bool) -> RecordView:
+    """Return *record* as clients see it: ids of sessions as *tenant* sees them, and long texts cut unless *whole*."""
+    folding = _Folding(tenant, whole=whole)
     arrival, redacted = record.arrival, record.redacted
     return RecordView(
         number=record.number,
@@ -91,8 +92,8 @@ def _changed(change: Change) -> tuple[str, ...]:
 class _Folding:
     """Cuts what is long in one record, and notes what it has cut."""
 
-    def __init__(self, prefix: str, *, whole: bool) -> None:
-        self._prefix = prefix
+    def __init__(self, tenant: str, *, whole: bool) -> None:
+        self._tenant = tenant
         self._whole = whole
         self._left = BUDGET
         self.folded: list[FoldedView] = []
@@ -106,14 +107,13 @@ class _Folding:
         return cast("JsonObject", self._fold(msgspec.json.decode(encode_in_order(value)), at))
 
     def text(self, text: str, at: str) -> str:
-        """Return *text*, cut; of an id of a session, what clients see."""
-        text = text.removeprefix(self._prefix)
+        """Return *text*, cut, with ids of sessions as clients see them."""
         most = TEXT if self._left > 0 else BRIEF
         self._left -= min(len(text), most) + NODE
         if self._whole or len(text) <= most:
-            return text
+            return without_tenant(text, self._tenant)
         self.folded.append(FoldedView(at, len(text)))
-        return text[:most]
+        return without_tenant(text[:most], self._tenant)
 
     def _fold(self, value: object, at: str) -> object:
         if isinstance(value, str):

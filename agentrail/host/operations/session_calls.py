@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -40,7 +41,6 @@ from agentrail.errors import (
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others
 from agentrail.host.operations.call_request import CallRequest
-from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.plugins.command_plugin import commands_for
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.requests.http_messages import HttpResponse
@@ -61,11 +61,16 @@ class SessionLifeCalls:
     """Carries out the calls about the life of sessions."""
 
     def __init__(
-        self, sessions: HostedSessions, supervisor: Supervisor, files: SessionFiles, frames: EventFrames
+        self,
+        sessions: HostedSessions,
+        supervisor: Supervisor,
+        files: SessionFiles,
+        when_erased: Sequence[Callable[[str], None]],
     ) -> None:
+        """Make the calls; *when_erased* are called with the id of a session that is gone, or of which the texts are."""
         self._sessions = sessions
         self._files = files
-        self._frames = frames
+        self._when_erased = when_erased
         self._supervisor = supervisor
 
     async def open(self, request: CallRequest) -> HttpResponse:
@@ -176,7 +181,8 @@ class SessionLifeCalls:
             else:
                 erase = partial(self._files.erase, name, sandbox)
                 await self._supervisor.delete(name.internal, first=erase)
-            self._frames.erase(name.internal)
+            for forget in self._when_erased:
+                forget(name.internal)
         # Logged, as nothing is left of a deleted session, and a redaction is noted in the session's own records alone.
         outcome = "deleted" if records is None else f"redacted ({records} records)"
         audit_log.info("the session `%s` was %s by `%s`", name.internal, outcome, request.who.user)

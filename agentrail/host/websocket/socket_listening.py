@@ -10,7 +10,7 @@ from hashlib import sha256
 import trio
 
 from agentrail.api import socket_frames
-from agentrail.api.bodies import EventsQuery
+from agentrail.api.bodies import EventsQuery, RowsQuery
 from agentrail.api.body_parsing import classes_of, start_of
 from agentrail.api.operation_table import CALLS
 from agentrail.api.problems import INTERNAL, Problem
@@ -65,19 +65,21 @@ class SocketListening:
         return f"{self._handshake.note.id}.{frame.id}"
 
     async def _send_until_end(self, frame: ListenFrame) -> Problem | None:
-        call, who, parts = CALLS[frame.listen], NOBODY, self._parts
+        call, who, parts = CALLS["rows" if frame.changes else frame.listen], NOBODY, self._parts
         try:
             if parts.drain.has_begun:
                 raise HostClosing
             who = await self._user.identity()
             parts.rates.take(who.tenant)
             check_scope(call, who)
-            query = f"limit={parts.limits.most_page}" if frame.listen == "approvals" else ""
+            query = f"limit={parts.limits.most_page}" if frame.listen == "approvals" else frame.query_text
             note, peer = RequestNote(self._id_of(frame)), self._handshake.peer
             http_request = HttpRequest("GET", PATH, query, self._user.headers, peer, GivenBody(b""), note=note)
             request = CallRequest(http_request, call, who, frame.session or "", parts.limits, on_socket=True)
             with parts.streams.counted(who.tenant):
-                if is_view(frame.listen):
+                if frame.changes:
+                    await self._send_changes(frame.id, request)
+                elif is_view(frame.listen):
                     await self._send_view(frame.id, request)
                 else:
                     await self._send_events(frame, request)
@@ -127,6 +129,14 @@ class SocketListening:
                     last = now
                     await self._outbox.put(partial(_view, name, answer.make))
             await trio.sleep(self._parts.limits.view_seconds)
+
+    async def _send_changes(self, name: str, request: CallRequest) -> None:
+        """Send the rows of the tree, and then those that change; what changes faster than it is sent is merged."""
+        query = request.query(RowsQuery)
+        async with self._parts.tree.listening(request.who.tenant, query, request.limits) as listener:
+            while True:
+                await self._outbox.put(partial(listener.message, name))
+                await listener.wait()
 
 
 def _view(name: str, make: Callable[[], bytes]) -> bytes:

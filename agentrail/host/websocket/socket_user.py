@@ -13,6 +13,7 @@ from agentrail.host.authentication.identity import Authenticator, Identity
 from agentrail.host.authentication.key_watch import CHANGED, KeyWatch
 from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.health.request_figures import RequestFigures
+from agentrail.host.health.tree_feed import TreeFeed
 from agentrail.host.host_drain import HostDrain
 from agentrail.host.operations.call_request import CallFunction
 from agentrail.host.operations.client_streams import ClientStreams
@@ -80,3 +81,5 @@ class SocketParts:
     streams: ClientStreams
     requests: RequestFigures
     """Counts the calls."""
+    tree: TreeFeed
+    """Tells which rows of the tree have changed."""

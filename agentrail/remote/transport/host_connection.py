@@ -205,13 +205,15 @@ class HostConnection:
         since: Cursor | None = None,
         types: Sequence[str] | None = None,
         policy: SubscriptionPolicy = "coalesce",
+        changes: JsonObject | None = None,
     ) -> HostSubscription:
         """Return a subscription, for `async with` and then `async for`.
 
         *what* is `events`, of a *session*, after the cursor *since* (`None`: live ones alone) and of some *types*
         (`None`: all); or a view: `tree` or `approvals`. *policy* is for a subscription that is read too slowly.
+        *changes* is the query for the rows of the tree, which are sent one by one; `None`: the tree is sent whole.
         """
-        return HostSubscription(self, what, session, since=since, types=types, policy=policy)
+        return HostSubscription(self, what, session, since=since, types=types, policy=policy, changes=changes)
 
     async def _call(self, message: JsonObject, session: str) -> Json:
         """Send a call, and repeat it while the host is closing or has too many requests; return the result."""

@@ -77,6 +77,15 @@ class ViewFrame(Value):
     """The view."""
 
 
+class ChangesFrame(Value):
+    """Rows of the tree that have changed."""
+
+    id: str
+    """Id of the subscription."""
+    data: Json
+    """The rows, by their session, and how many there are."""
+
+
 class EndedFrame(Value):
     """A subscription came to its end: its session has ended."""
 
@@ -84,7 +93,9 @@ class EndedFrame(Value):
     """Id of the subscription."""
 
 
-HostFrame: TypeAlias = AnswerFrame | RefusalFrame | BegunFrame | EventFrame | GapFrame | ViewFrame | EndedFrame
+HostFrame: TypeAlias = (
+    AnswerFrame | RefusalFrame | BegunFrame | EventFrame | GapFrame | ViewFrame | ChangesFrame | EndedFrame
+)
 """A message of a host."""
 
 
@@ -98,6 +109,10 @@ class _AnyFrame(msgspec.Struct):
     cursor: str | None = None
     event: str | None = None
     data: object = msgspec.UNSET
+    changed: dict[str, object] | None = None
+    matching: int = 0
+    total: int = 0
+    first: bool = False
     gap: dict[str, str] | None = None
     end: bool = False
 
@@ -123,6 +138,9 @@ def read_host_frame(text: str) -> HostFrame | None:
         return EventFrame(frame.id, cursor, frame.event, cast("Json", frame.data))
     if frame.gap is not None:
         return GapFrame(frame.id, _cursor(frame.gap.get("from", "")), _cursor(frame.gap.get("to", "")))
+    if frame.changed is not None:
+        changes = {"changed": frame.changed, "matching": frame.matching, "total": frame.total, "first": frame.first}
+        return ChangesFrame(frame.id, cast("Json", changes))
     if frame.data is not msgspec.UNSET:
         return ViewFrame(frame.id, cast("Json", frame.data))
     return EndedFrame(frame.id) if frame.end else None

@@ -11,13 +11,14 @@ import trio
 
 from agentrail.api.socket_frames import Listened
 from agentrail.errors import AgentrailError, AlreadyLeft, AlreadyRead, NotEntered, SubscriberTooSlow
-from agentrail.remote.transport.host_frames import BegunFrame, EventFrame, GapFrame, ViewFrame
+from agentrail.remote.transport.host_frames import BegunFrame, ChangesFrame, EventFrame, GapFrame, ViewFrame
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import SubscriptionPolicy
+from agentrail.values.json import JsonObject
 
-SubscriptionFrame: TypeAlias = EventFrame | GapFrame | ViewFrame
-"""What a subscription yields: an event, a mark that some are missing, or a view as it is now."""
+SubscriptionFrame: TypeAlias = EventFrame | GapFrame | ViewFrame | ChangesFrame
+"""What a subscription yields: an event, a mark that some are missing, a view as it is now, or rows that changed."""
 
 MAX_KEPT: Final = 256 * 1024
 """The most characters that wait for the reader of one subscription; with more, its policy is applied."""
@@ -41,7 +42,8 @@ class HostSubscription:
     After a lost connection, the next connection continues it after its cursor. If it is read too slowly, it is ended at
     the host, so that it holds up no other. With the policy `coalesce` the rest is asked for again, from its cursor,
     when what was kept is read; with `drop` it goes on with what is new then, after a `GapFrame`; with `disconnect` it
-    ends with `SubscriberTooSlow`. Of a view only the newest is kept.
+    ends with `SubscriberTooSlow`. Of a view only the newest is kept. Rows that change are sent all
+    again when it goes on.
     """
 
     def __init__(
@@ -53,7 +55,10 @@ class HostSubscription:
         since: Cursor | None,
         types: Sequence[str] | None,
         policy: SubscriptionPolicy,
+        changes: JsonObject | None = None,
     ) -> None:
+        """Make a subscription; *changes* is the query for rows of the tree that change, `None` if it is for others."""
+        self._changes = changes
         self._source = source
         self._what = what
         self._types = types
@@ -161,6 +166,8 @@ class HostSubscription:
             message["policy"] = self._policy
         if self._types is not None:
             message["types"] = list(self._types)
+        if self._changes is not None:
+            message |= {"changes": True, "query": self._changes}
         if self.cursor is not None and not skips:
             message["since"] = str(self.cursor)
         return message
@@ -178,6 +185,9 @@ class HostSubscription:
             case ViewFrame():
                 self._frames.clear()
                 self._size = 0
+                self._append(frame, size)
+            case ChangesFrame():  # after it fell behind, it begins again with all rows
+                self._fell_behind = False
                 self._append(frame, size)
             case EventFrame(cursor=cursor):
                 self.cursor = cursor

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Final
 
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.inputs import AnyInput, StreamBegan, SubagentReported
 from agentrail.core.vocabulary.state import ENDED, State
+from agentrail.runtime.diagnosis.session_listener import SessionListener
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.provider_limits import ProviderLimits
@@ -163,6 +165,7 @@ class Figures:
         self._silent: dict[str, float] = {}  # start of each turn without a first word yet, by session id
         self.tenants: dict[str, TenantFigures] = {}
         """By name, in the order in which they came; the empty name is that of all that came later, or have none."""
+        self._listeners: tuple[SessionListener, ...] = ()
 
     def of(self, tenant: str) -> TenantFigures:
         """Return the figures of *tenant*; shared ones if the tenant is not counted by name."""
@@ -205,15 +208,31 @@ class Figures:
         """How many requests to models wait for the limits of their providers."""
         return self._limits.waiting
 
+    @contextmanager
+    def telling(self, *listeners: SessionListener) -> Generator[None]:
+        """Tell *listeners* of each step, and of sessions that come, go or change, as long as this is open."""
+        self._listeners = (*self._listeners, *listeners)
+        try:
+            yield
+        finally:
+            self._listeners = tuple([listener for listener in self._listeners if listener not in listeners])
+
     # Called by sessions
+
+    def changed(self, session_id: str) -> None:
+        """Tell the listeners that a session has changed otherwise than by a step."""
+        for listener in self._listeners:
+            listener.changed(session_id)
 
     def came(self, state: State) -> None:
         """Add a session that this supervisor runs from now on."""
+        self.changed(state.session_id)
         if _counts(state):
             self.of(state.setup.tenant).add(state, 1, self._clock.now_ms())
 
     def forget(self, state: State) -> None:
         """Remove a session that is gone from the gauges."""
+        self.changed(state.session_id)
         self._aborting.pop(state.session_id, None)
         self._silent.pop(state.session_id, None)
         if _counts(state):
@@ -226,7 +245,7 @@ class Figures:
         elif _counts(before):
             self.of(before.setup.tenant).add(before, -1, 0)
         elif _counts(after):
-            self.came(after)
+            self.of(after.setup.tenant).add(after, 1, self._clock.now_ms())
 
     def stepped(self, before: State, input_: AnyInput, outcome: Step) -> None:
         """Count a step of a session: its new state, its events, and what it has used."""
@@ -239,6 +258,9 @@ class Figures:
             self._spoke(after)
         if outcome.events:
             self._count_ends(before, after, outcome.events)
+        for listener in self._listeners:
+            listener.changed(after.session_id)
+            listener.stepped(before, outcome)
 
     def _spoke(self, state: State) -> None:
         """Record the time to the first word or thought of a turn. No-op after the first."""

@@ -234,6 +234,7 @@ class Child:
 
     __slots__ = (
         "_ended",
+        "_state",
         "error",
         "facts",
         "first_ready",
@@ -246,7 +247,6 @@ class Child:
         "scope",
         "shutdown",
         "start_timeout",
-        "state",
         "stop_requested",
     )
 
@@ -268,6 +268,18 @@ class Child:
     @in_brackets
     def __repr__(self) -> str:
         return listed(f"{self.key!r} {self.runner.kind} {self.state.value}", some(self.restarts, "restart"))
+
+    @property
+    def state(self) -> ChildState:
+        """State of the child, as `tree()` shows it."""
+        return self._state
+
+    @state.setter
+    def state(self, state: ChildState) -> None:
+        self._state = state
+        session = session_of(self)
+        if session is not None and session.shared.figures is not None:
+            session.shared.figures.changed(self.key)
 
     def reset_for_run(self) -> None:
         """Reset what belongs to one run, so that the next one can start."""

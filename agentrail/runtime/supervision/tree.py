@@ -59,6 +59,8 @@ class Tree:
             self._past.add(session)
         self.shared.leases.release(session_id)
         self._aside.pop(session_id, None)
+        if self.shared.figures is not None:
+            self.shared.figures.changed(session_id)
         if self.shared.parkable is not None:
             self.shared.parkable[session_id].set()
 

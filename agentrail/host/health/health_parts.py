@@ -1,0 +1,39 @@
+"""`HealthParts`: what watches the sessions of a host."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Self
+
+from attrs import frozen
+
+from agentrail.api.limits import HostLimits
+from agentrail.app.supervisor import Supervisor, rows_of
+from agentrail.host.health.prometheus import MetricCalls
+from agentrail.host.health.tree_feed import TreeFeed
+from agentrail.host.health.troubles import Troubles
+from agentrail.runtime.diagnosis.metrics import Figures
+
+
+@frozen
+class HealthParts:
+    """What watches the sessions of a host."""
+
+    figures: Figures
+    """Counts what all sessions do."""
+    metrics: MetricCalls
+    """Shows the figures as they are now."""
+    troubles: Troubles
+    """Keeps what went wrong of late."""
+    tree: TreeFeed
+    """Tells which rows of the tree have changed."""
+
+    @classmethod
+    @contextmanager
+    def watching(cls, supervisor: Supervisor, limits: HostLimits) -> Generator[Self]:
+        """Watch the sessions of *supervisor* as long as this is open."""
+        figures, troubles = supervisor.figures(limits.metric_tenants), Troubles()
+        tree = TreeFeed(rows_of(supervisor), troubles, limits.changes_seconds)
+        with figures.telling(troubles, tree):
+            yield cls(figures, MetricCalls(figures), troubles, tree)
