@@ -8,10 +8,11 @@ from typing import Final
 import trio
 
 from agentrail import Continue, Intervene, Plugin, ReplaceMessages, SessionSpec, SetSection, open_supervisor, tool
-from agentrail.adapters.journals.auditing import model_requests, sent_request
+from agentrail.adapters.journals.auditing import model_requests
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.codec.json_text import from_text
 from agentrail.codec.values import decode, write
+from agentrail.core.machine.requests import sent_request
 from agentrail.core.vocabulary.changes import Change, fold
 from agentrail.core.vocabulary.effects import CancelRequest, StartRequest
 from agentrail.hooks.actions import SwitchModel

@@ -132,6 +132,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.UnknownTask: Row(404, _SEE),
     errors.UnknownChild: Row(404, "`GET /v1/tree` shows what there is"),
     errors.UnknownRecord: Row(404, "give the number of a record that the session has; they begin with 1"),
+    errors.UnknownRequest: Row(404, "its events `request_start` have the ids of those that there are"),
     errors.UnknownCursor: Row(409, "give a cursor of this session, or `since=0` for all its events"),
     # Conflicts with the state of a session
     errors.WrongDecision: Row(

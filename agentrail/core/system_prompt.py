@@ -59,6 +59,11 @@ def fixed_text(setup: Setup, tools: Mapping[str, AttachedTool]) -> str:
     """Return the text of the layers that never change in a session: base, user and identity."""
     if not setup.base and not setup.identity and setup.prompt_mode == "full":
         return setup.system
+    return "\n\n".join([text for _, text in fixed_layers(setup, tools)])
+
+
+def fixed_layers(setup: Setup, tools: Mapping[str, AttachedTool]) -> Pairs:
+    """Return the layers that never change in a session, each with its name; one without a text is left out."""
     layers = MODES[setup.prompt_mode]
     names = [name for name, attached in tools.items() if not attached.spec.deferred]
     base = {
@@ -68,7 +73,8 @@ def fixed_text(setup: Setup, tools: Mapping[str, AttachedTool]) -> str:
         "": "",
     }[layers.get("base", "")]
     identity = setup.identity if "identity" in layers else ""
-    return "\n\n".join(text for text in (base, setup.system, identity) if text.strip())
+    texts = (("base", base), ("user", setup.system), ("identity", identity))
+    return tuple([(layer, text) for layer, text in texts if text.strip()])
 
 
 def split(sections: Sequence[Section], mode: str) -> tuple[Pairs, Pairs]:

@@ -142,6 +142,7 @@ from agentrail.errors.stored import SessionUnfinished as SessionUnfinished
 from agentrail.errors.stored import SpecMissing as SpecMissing
 from agentrail.errors.stored import TooManyLabels as TooManyLabels
 from agentrail.errors.stored import UnknownRecord as UnknownRecord
+from agentrail.errors.stored import UnknownRequest as UnknownRequest
 from agentrail.errors.stored import UnknownTurn as UnknownTurn
 from agentrail.errors.usage import AlreadyLeft as AlreadyLeft
 from agentrail.errors.usage import AlreadyRead as AlreadyRead

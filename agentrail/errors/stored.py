@@ -148,6 +148,23 @@ class UnknownRecord(UsageError):
 
 
 @error
+class UnknownRequest(UsageError):
+    """The session has sent no such request to its model."""
+
+    wording = (
+        "session `{session}` has sent no request {request}; it has sent {count}, and its events `RequestStart` have "
+        "their ids"
+    )
+
+    session: str
+    """Id of the session."""
+    request: str
+    """Number of the round, or id of the request, that was asked for."""
+    count: int
+    """How many requests it has sent."""
+
+
+@error
 class SpecMissing(UsageError):
     """A session cannot be resumed, because no specification was given for its code."""
 

@@ -15,3 +15,9 @@ from agentrail.insight.lanes import SpanKind as SpanKind
 from agentrail.insight.lanes import Timeline as Timeline
 from agentrail.insight.lanes import TimelineRow as TimelineRow
 from agentrail.insight.lanes import timeline as timeline
+from agentrail.insight.seen_request import RequestDifference as RequestDifference
+from agentrail.insight.seen_request import Seen as Seen
+from agentrail.insight.seen_request import SeenPart as SeenPart
+from agentrail.insight.seen_request import SentRequest as SentRequest
+from agentrail.insight.seen_request import requests as requests
+from agentrail.insight.seen_request import seen as seen

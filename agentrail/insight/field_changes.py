@@ -69,11 +69,27 @@ def at(records: Iterable[Record], number: int) -> Moment:
     raise UnknownRecord(session_id, number)
 
 
+def differences(path: str, before: object, after: object) -> Iterator[FieldChange]:
+    """Yield the smallest named parts in which the two values differ."""
+    if _is_alike(before, after):
+        return
+    here = FieldChange(path, before, after)
+    if isinstance(before, Value) and type(before) is type(after):
+        for name in before.__struct_fields__:
+            yield from differences(f"{path}.{name}", getattr(before, name), getattr(after, name))
+    elif isinstance(before, Mapping) and isinstance(after, Mapping):
+        yield from _of_mappings(path, cast("Mapping[str, object]", before), cast("Mapping[str, object]", after))
+    elif isinstance(before, _SEQUENCES) and isinstance(after, _SEQUENCES):
+        yield from _of_sequences(path, cast("Sequence[object]", before), cast("Sequence[object]", after))
+    else:
+        yield here
+
+
 def _of_states(before: State, after: State) -> Iterator[FieldChange]:
     for name in State.__struct_fields__:
         was, now = _value(before, name), _value(after, name)
         if was is not now:
-            yield from _differences(name, was, now)
+            yield from differences(name, was, now)
 
 
 def _value(state: State, name: str) -> object:
@@ -84,28 +100,12 @@ def _value(state: State, name: str) -> object:
     return value
 
 
-def _differences(path: str, before: object, after: object) -> Iterator[FieldChange]:
-    """Yield the smallest named parts in which the two values differ."""
-    if _is_alike(before, after):
-        return
-    here = FieldChange(path, before, after)
-    if isinstance(before, Value) and type(before) is type(after):
-        for name in before.__struct_fields__:
-            yield from _differences(f"{path}.{name}", getattr(before, name), getattr(after, name))
-    elif isinstance(before, Mapping) and isinstance(after, Mapping):
-        yield from _of_mappings(path, cast("Mapping[str, object]", before), cast("Mapping[str, object]", after))
-    elif isinstance(before, _SEQUENCES) and isinstance(after, _SEQUENCES):
-        yield from _of_sequences(path, cast("Sequence[object]", before), cast("Sequence[object]", after))
-    else:
-        yield here
-
-
 _SEQUENCES: Final = (tuple, list, History, CallList)
 
 
 def _of_mappings(path: str, before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[FieldChange]:
     for key in {**before, **after}:
-        yield from _differences(f"{path}.{key}", before.get(key), after.get(key))
+        yield from differences(f"{path}.{key}", before.get(key), after.get(key))
 
 
 def _of_sequences(path: str, before: Sequence[object], after: Sequence[object]) -> Iterator[FieldChange]:
@@ -116,7 +116,7 @@ def _of_sequences(path: str, before: Sequence[object], after: Sequence[object]) 
     alike = next((place for place, (was, now) in enumerate(islice(pairs, most)) if not _is_alike(was, now)), most)
     was, now = tuple(before[first : len(before) - alike]), tuple(after[first : len(after) - alike])
     if len(was) == len(now) == 1:
-        yield from _differences(f"{path}[{first}]", was[0], now[0])
+        yield from differences(f"{path}[{first}]", was[0], now[0])
     elif was or now:
         yield FieldChange(f"{path}[{first}:{first + max(len(was), len(now))}]", was, now)
 

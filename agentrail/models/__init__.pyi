@@ -1,4 +1,6 @@
 from agentrail.adapters.models.demo import DemoModel as DemoModel
+from agentrail.adapters.models.provider_requests import ProviderRequest as ProviderRequest
+from agentrail.adapters.models.provider_requests import render as render
 from agentrail.adapters.models.providers import PROVIDERS as PROVIDERS
 from agentrail.adapters.models.providers import Provider as Provider
 from agentrail.app.model_registry import Factory as Factory

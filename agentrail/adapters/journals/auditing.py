@@ -8,7 +8,7 @@ from typing import Final
 import trio
 
 from agentrail.core.audit import Audit, Difference
-from agentrail.core.machine.requests import rendered
+from agentrail.core.machine.requests import sent_request
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadRecord, SessionNotStored
 from agentrail.ports.journal import Journal, Record, Redaction, folded, opening_of
@@ -61,19 +61,6 @@ async def audit(journal: Journal, session_id: str) -> tuple[Difference, ...]:
 
 def _redacted_difference(record: Record, note: Redaction) -> Difference:
     return Difference(record.number, REDACTED, "", f"at {note.at} (milliseconds since 1970), by {note.by}")
-
-
-def sent_request(before: State, after: State) -> ModelRequest | None:
-    """Return the request that the step from *before* to *after* sent to the model; `None` if it sent none.
-
-    A request that was cut in the same step was never sent.
-    """
-    request, turn = after.request, after.turn
-    if request is None or turn is None:
-        return None
-    if before.request is not None and before.request.request_id == request.request_id:
-        return None
-    return rendered(after, turn, request)
 
 
 def _requests_in(records: Iterable[Record], state: State | None) -> Iterator[tuple[State, ModelRequest | None]]:

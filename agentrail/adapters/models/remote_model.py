@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, final
 
 from agentrail.adapters.models.provider_errors import error_of_body
+from agentrail.adapters.models.provider_requests import address, ask_by_tool, merge_headers, with_demanded
 from agentrail.adapters.models.providers import Provider, format_of
 from agentrail.adapters.models.redaction import LookUp, Redactor, api_key, usable
 from agentrail.adapters.models.settings import Settings, read_settings, with_extra
 from agentrail.adapters.models.sse import EventReader
-from agentrail.core.answers import with_answer_tool, without_answer_tool
+from agentrail.core.answers import without_answer_tool
 from agentrail.errors import (
     KeyRefused,
     KeyWanted,
@@ -32,17 +33,6 @@ if TYPE_CHECKING:
     from agentrail.adapters.models.http import Http
     from agentrail.adapters.models.wire_format import Decoder
 
-AGENT: Final = {
-    "accept": "text/event-stream",
-    "accept-encoding": "identity",
-    "content-type": "application/json",
-    "user-agent": "agentrail",
-}
-"""Headers of every request."""
-
-LISTS: Final = frozenset({"anthropic-beta"})
-"""Headers that hold lists: one in the options is appended to that of the wire format. Any other one replaces it."""
-
 MAX_REFUSED: Final = 64
 """How many schemas that the provider has refused a model remembers."""
 
@@ -50,26 +40,6 @@ MAX_REFUSED: Final = 64
 def with_refused_schema(refused: tuple[str, ...], schema: str) -> tuple[str, ...]:
     """Return *refused*, schemas that the provider has refused, and *schema*; of too many, the oldest is dropped."""
     return (*refused, schema)[-MAX_REFUSED:]
-
-
-def with_demanded(request: ModelRequest, settings: Settings) -> ModelRequest:
-    """Return *request* with the tool that the option `tool_choice` demands declared, if it is a deferred one."""
-    tool_name = settings.tool if settings.tool_choice == "tool" else ""
-    tool = next((tool for tool in request.deferred if tool.name == tool_name), None)
-    if tool is None:
-        return request
-    others = tuple([other for other in request.deferred if other is not tool])
-    return request.but(tools=(*request.tools, tool), deferred=others)
-
-
-def demanding(request: ModelRequest, settings: Settings, *, able: bool) -> Settings:
-    """Return *settings* that demand the tool which *request* says must be called.
-
-    If the model is not *able* to heed that, it decides, and a section of the prompt says that it can call no other one.
-    """
-    if not request.must_call:
-        return settings
-    return settings.but(tool_choice="tool", tool=request.must_call) if able else settings.but(tool_choice="auto")
 
 
 @final
@@ -130,13 +100,8 @@ class RemoteModel:
                 return await self._answer(request, settings.but(response_format=form), emit)
             except RequestRefused:
                 pass  # the schema may be the reason: if it is not, the request without it is refused, too
-        if settings.tool_choice == "none":
-            request, settings = request.but(may_call=False), settings.but(tool_choice="auto")
-        tool_request, tool = with_answer_tool(request)
-        settings = demanding(
-            tool_request, settings, able=self._format.demands(self._provider_name, self._model, settings)
-        )
-        response = await self._answer(tool_request, settings.but(response_format=None), emit, tool)
+        request, settings, tool = ask_by_tool(self._format, self._provider_name, self._model, request, settings)
+        response = await self._answer(request, settings, emit, tool)
         if form is not None:  # the request without the schema was answered: the schema was the reason
             self._refused = with_refused_schema(self._refused, schema)
         return response
@@ -163,11 +128,9 @@ class RemoteModel:
     ) -> Response:
         from agentrail.adapters.models.http import OK, Patience, Post  # noqa: PLC0415 - it brings httpx
 
-        rendered = self._format.render(request, self._provider_name, self._model, settings)
-        base = settings.base_url or self._provider.base_url
         patience = Patience(settings.connect_timeout, settings.first_byte_timeout, settings.next_byte_timeout)
-        body = with_extra(rendered.body, settings.extra)
-        post = Post(base + rendered.path, _merge_headers({**AGENT, **rendered.headers}, headers), body, patience)
+        url, own_headers, body = address(self._format, self._provider, self.name, request, settings)
+        post = Post(url, merge_headers(own_headers, headers), body, patience)
         try:
             answer = await self._http.post(post, hearing.feed)
         except (StreamEndedEarly, NoNextByte):
@@ -255,9 +218,3 @@ class Hearing:
         for chunk in self._redactor.rest():
             self._emit(chunk)
         return response
-
-
-def _merge_headers(first: Mapping[str, str], then: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers of both; *then* replaces those of *first*, but the ones in `LISTS` are joined."""
-    joined = {name: f"{first[name]},{then[name]}" for name in LISTS if name in first and name in then}
-    return {**first, **then, **joined}

@@ -227,6 +227,25 @@ def rendered(state: State, turn: Turn, request: RunningRequest) -> ModelRequest:
     )
 
 
+def sent_id(before: State, after: State) -> str | None:
+    """Return the id of the request that the step from *before* to *after* sent to the model; `None` if it sent none.
+
+    A request that was cut in the same step was never sent.
+    """
+    request = after.request
+    if request is None or after.turn is None:
+        return None
+    is_new = before.request is None or before.request.request_id != request.request_id
+    return request.request_id if is_new else None
+
+
+def sent_request(before: State, after: State) -> ModelRequest | None:
+    """Return the request that the step from *before* to *after* sent to the model; `None` if it sent none."""
+    if sent_id(before, after) is None or after.request is None or after.turn is None:
+        return None
+    return rendered(after, after.turn, after.request)
+
+
 def _count_passing(messages: Rearranged) -> int:
     """Return how many *messages* at the end were added for this request alone."""
     lasting = [place for place, piece in enumerate(messages.pieces) if not isinstance(piece, Added)]

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Final, cast
 
+from agentrail.adapters.models.provider_requests import demanding, with_demanded
 from agentrail.adapters.models.providers import PROVIDERS, format_of
-from agentrail.adapters.models.remote_model import demanding, with_demanded
 from agentrail.adapters.models.settings import read_settings
 from agentrail.core.answers import with_answer_tool
 from agentrail.values.json import thaw
