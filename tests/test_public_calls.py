@@ -69,6 +69,7 @@ MADE_FOR_USERS: Final = frozenset(
         "OrderMatters",
         "Partial",
         "Prompt",
+        "ProviderRequest",
         "RemoteSession",
         "RemoteSubscription",
         "RemoteSupervisor",
