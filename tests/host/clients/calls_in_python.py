@@ -24,6 +24,7 @@ from agentrail_client.api.default import (
     chat,
     commands,
     compact,
+    console_file,
     delete_session,
     events,
     fork,
@@ -102,6 +103,7 @@ def about_the_host(client: AuthenticatedClient, anyone: Client) -> None:
     assert good(health.sync_detailed(client=anyone)).status == "ok"
     assert ready.sync_detailed(client=anyone).status_code == 200
     assert "<html" in str(page.sync_detailed(client=anyone).parsed)
+    assert console_file.sync_detailed("none.js", client=anyone).status_code == 404  # the console has no such file
     assert "/v1/chat" in str(openapi.sync_detailed(client=anyone).parsed)
     assert "agentrail_sessions" in str(metrics.sync_detailed(client=client).parsed)
     assert good(agents.sync_detailed(client=client)).items == ["desk"]

@@ -40,6 +40,8 @@ async function aboutTheHost(): Promise<void> {
   check(good(await anyone.GET("/healthz")).status === "ok", "another status");
   check(good(await anyone.GET("/readyz")).ready, "a host that is not ready");
   check(good(await anyone.GET("/", { parseAs: "text" })).includes("<html"), "no page");
+  const file = await anyone.GET("/console/{file}", { params: { path: { file: "none.js" } }, parseAs: "text" });
+  check(file.response.status === 404, "the console has no such file");
   check("paths" in good(await anyone.GET("/openapi.json")), "no document");
   check(good(await client.GET("/metrics", { parseAs: "text" })).includes("agentrail_sessions"), "no figures");
   const agents = good(await client.GET("/v1/agents")).items;

@@ -103,7 +103,8 @@ BODIES: Final[dict[str, Callable[[Making], Body | None]]] = {
     **dict.fromkeys(
         (
             "list_sessions", "show_session", "delete_session", "events", "messages", "approvals", "tree", "commands",
-            "ag_ui_follow", "health", "ready", "metrics", "page", "openapi", "upload", "queued", "offered", "tasks",
+            "ag_ui_follow", "health", "ready", "metrics", "page", "console_file", "openapi", "upload", "queued",
+            "offered", "tasks",
             "suspend", "resume", "cancel_task",
             "task_result", "wait_tasks", "agents", "socket",
             "records", "why", "rows", "trouble",
@@ -113,8 +114,11 @@ BODIES: Final[dict[str, Callable[[Making], Body | None]]] = {
 }  # fmt: skip
 """The body of a request, by call; there must be one for each route."""
 
-NOTHING_FOR: Final = frozenset({"cancel_task", "message_task", "socket", "task_result", "wait_tasks", "withdraw"})
-"""Calls that are refused to everybody: no session here has sub-agents, or knows a ref of what it has queued."""
+NOTHING_FOR: Final = frozenset(
+    {"cancel_task", "console_file", "message_task", "socket", "task_result", "wait_tasks", "withdraw"}
+)
+"""Calls that are refused to everybody: no session here has sub-agents, or knows a ref of what it has queued; and the
+console has no such file."""
 
 QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "list_sessions": ("", "owner=*", "owner=ann", "limit=2", "owner=*&limit=1", "after=ann.s1", "label=red"),
@@ -151,5 +155,5 @@ def made(route: HostRoute, make: Making, key: str) -> Asked:
         headers.append(("authorization", f"Bearer {key}"))
     if call.command and make.draw.random() < 0.3:
         headers.append(("idempotency-key", f"k{make.draw.randrange(4)}"))
-    target = route.path.replace("{id}", quote(make.said or NAMES[0], safe=""))
+    target = route.path.replace("{id}", quote(make.said or NAMES[0], safe="")).replace("{file}", "none.js")
     return Asked(route.method, f"{target}?{query}" if query else target, tuple(headers), content)

@@ -1,0 +1,64 @@
+/** What a person does: it is told while it is done, when it went well, and when the host refuses it. */
+import { useSignal, type Signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { GivenUp, Refused } from "../host/socket";
+
+/** What is told about the last action, to be shown by `Told`. */
+export interface Telling {
+  readonly text: string;
+  readonly isBad: boolean;
+}
+
+export const SILENT: Telling = { text: "", isBad: false };
+
+/** Does something, and tells of it in *telling*; returns whether it went well. */
+export async function act(telling: Signal<Telling>, done: string, action: () => Promise<unknown>): Promise<boolean> {
+  telling.value = { text: "…", isBad: false };
+  try {
+    await action();
+  } catch (error) {
+    if (error instanceof GivenUp) return false;
+    const text = error instanceof Refused || error instanceof SyntaxError ? error.message : String(error);
+    telling.value = { text, isBad: true };
+    return false;
+  }
+  telling.value = { text: done, isBad: false };
+  return true;
+}
+
+/** Shows what was told, also to those who cannot see it. */
+export function Told({ telling }: { telling: Signal<Telling> }) {
+  const { text, isBad } = telling.value;
+  return (
+    <div class={isBad ? "told bad" : "told"}>
+      <p role="status">{isBad ? "" : text}</p>
+      <p role="alert">{isBad ? text : ""}</p>
+    </div>
+  );
+}
+
+/** A button that cannot be pressed twice at once. */
+export function ActionButton(props: {
+  readonly act: () => Promise<unknown>;
+  readonly children: ComponentChildren;
+  readonly kind?: "main-action" | "danger";
+  readonly disabled?: boolean;
+  readonly shortcut?: string;
+}) {
+  const isBusy = useSignal(false);
+  const press = () => {
+    isBusy.value = true;
+    void props.act().finally(() => (isBusy.value = false));
+  };
+  return (
+    <button
+      type="button"
+      class={props.kind}
+      disabled={props.disabled || isBusy.value}
+      aria-keyshortcuts={props.shortcut}
+      onClick={press}
+    >
+      {props.children}
+    </button>
+  );
+}

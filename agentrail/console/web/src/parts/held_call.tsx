@@ -1,0 +1,242 @@
+/** One call or question that waits for a person: what is asked, by whom, with what exactly, and the decision. */
+import { useSignal, type Signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { indented } from "../host/exact_json";
+import { useHost } from "../host/host_context";
+import type { View } from "../host/interface";
+import { address } from "../route";
+import { act, ActionButton, type Telling } from "./action";
+import { Diff } from "./diff";
+import { Folded } from "./folded";
+import { JsonText } from "./json_text";
+import { Moment, Until } from "./moment";
+import { escaped, Plain } from "./plain";
+
+type Held = View<"HeldView">;
+
+interface HeldProps {
+  readonly held: Held;
+  readonly telling: Signal<Telling>;
+  /** Called after a decision that the host has taken. */
+  readonly decided: () => void;
+}
+
+export function HeldCall(props: HeldProps) {
+  const { held } = props;
+  const isQuestion = held.kind === "question";
+  return (
+    <section class="held" aria-label={isQuestion ? "The question" : `The call of ${held.tool}`}>
+      <h2>{isQuestion ? "A question" : <Plain text={held.tool} />}</h2>
+      <Facts held={held} />
+      {isQuestion ? <Question {...props} /> : <Approval {...props} />}
+    </section>
+  );
+}
+
+function Facts({ held }: { held: Held }) {
+  return (
+    <dl class="facts">
+      <dt>Session</dt>
+      <dd>
+        <a href={address(held.session)}>
+          <Plain text={held.session} />
+        </a>
+      </dd>
+      {held.path.length > 0 && (
+        <>
+          <dt>Of a sub-agent</dt>
+          <dd>
+            <Plain text={held.path.join(" / ")} />
+          </dd>
+        </>
+      )}
+      {held.asked_by.length > 0 && (
+        <>
+          <dt>Turn asked for by</dt>
+          <dd>
+            <Plain text={held.asked_by.join(", ")} />
+          </dd>
+        </>
+      )}
+      {held.since > 0 && (
+        <>
+          <dt>Waits since</dt>
+          <dd>
+            <Moment at={held.since} />
+          </dd>
+        </>
+      )}
+      <dt>Expires</dt>
+      <dd>{held.expires_at === null ? "never" : <Until at={held.expires_at} />}</dd>
+      {held.family !== null && (
+        <>
+          <dt>“Always” lets pass</dt>
+          <dd>
+            <Plain text={held.family} />
+          </dd>
+        </>
+      )}
+    </dl>
+  );
+}
+
+/** Returns the texts before and after an edit that the arguments propose; null if they propose none. */
+function proposedEdit(json: string): readonly [string, string] | null {
+  const args = JSON.parse(json) as Record<string, unknown>;
+  const { old_text: before, new_text: after } = args;
+  return typeof before === "string" && typeof after === "string" ? [before, after] : null;
+}
+
+function Approval({ held, telling, decided }: HeldProps) {
+  const host = useHost();
+  const isEdited = useSignal(false);
+  const edit = proposedEdit(held.args.json);
+  const decide = async (done: string, more: { always?: boolean; args?: { json: string } }) => {
+    const body = { approval: held.id, ...more };
+    const send = () => host.call("approve", { session: held.session, body });
+    if (await act(telling, `${done}: ${held.tool}`, send)) decided();
+  };
+  return (
+    <>
+      {held.hint && <Folded text={held.hint} what="hint" />}
+      {edit && (
+        <>
+          <h3>What it changes</h3>
+          <Diff before={edit[0]} after={edit[1]} />
+        </>
+      )}
+      {isEdited.value ? (
+        <Edit held={held} approve={(json) => decide("Approved as edited", { args: { json } })} leave={() => (isEdited.value = false)} />
+      ) : (
+        <>
+          <h3>Its arguments, exactly</h3>
+          <JsonText value={held.args} what="arguments" />
+          <div class="actions">
+            <ActionButton kind="main-action" shortcut="a" act={() => decide("Approved", {})}>
+              Approve once
+            </ActionButton>
+            {held.family !== null && (
+              <ActionButton shortcut="l" act={() => decide("Approved for always", { always: true })}>
+                Approve always
+              </ActionButton>
+            )}
+            <button type="button" aria-keyshortcuts="e" onClick={() => (isEdited.value = true)}>
+              Edit
+            </button>
+          </div>
+          <Reject held={held} telling={telling} decided={decided} />
+        </>
+      )}
+    </>
+  );
+}
+
+function Edit({ held, approve, leave }: { held: Held; approve: (json: string) => Promise<void>; leave: () => void }) {
+  const text = useSignal(escaped(indented(held.args.json)));
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => field.current?.focus(), []);
+  const problem = argumentsProblem(text.value);
+  return (
+    <div class="edit">
+      <label for="edited">Its arguments, as they are to run</label>
+      <textarea
+        id="edited"
+        ref={field}
+        class="code"
+        rows={10}
+        spellcheck={false}
+        value={text.value}
+        aria-invalid={problem !== ""}
+        aria-describedby="edit-problem"
+        onInput={(event) => (text.value = event.currentTarget.value)}
+      />
+      <p id="edit-problem" role="status">
+        {problem}
+      </p>
+      <div class="actions">
+        <ActionButton kind="main-action" disabled={problem !== ""} act={() => approve(text.value)}>
+          Approve as edited
+        </ActionButton>
+        <button type="button" onClick={leave}>
+          Leave them as they are
+        </button>
+      </div>
+    </div>
+  );
+}
+
+function argumentsProblem(text: string): string {
+  try {
+    const found = JSON.parse(text) as unknown;
+    return found !== null && typeof found === "object" && !Array.isArray(found) ? "" : "Arguments are a JSON object.";
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+function Reject({ held, telling, decided }: HeldProps) {
+  const host = useHost();
+  const reason = useSignal("");
+  const reject = async () => {
+    const body = { approval: held.id, reason: reason.value || null, auto_resume: true };
+    if (await act(telling, `Rejected: ${held.tool}`, () => host.call("reject", { session: held.session, body }))) decided();
+  };
+  return (
+    <form
+      class="reject"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void reject();
+      }}
+    >
+      <label>
+        Why not (the model reads it)
+        <input
+          value={reason.value}
+          aria-keyshortcuts="r"
+          onInput={(event) => (reason.value = event.currentTarget.value)}
+        />
+      </label>
+      <button class="danger">Reject</button>
+    </form>
+  );
+}
+
+function Question({ held, telling, decided }: HeldProps) {
+  const host = useHost();
+  const answer = useSignal("");
+  const respond = async (text: string) => {
+    const body = { ref: held.id, answer: text };
+    if (await act(telling, "Answered", () => host.call("respond", { session: held.session, body }))) decided();
+  };
+  return (
+    <>
+      <Folded text={held.hint} what="question" />
+      <div class="actions">
+        {held.options.map((option) => (
+          <ActionButton act={() => respond(option)}>
+            <Plain text={option} />
+          </ActionButton>
+        ))}
+      </div>
+      <form
+        class="reject"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void respond(answer.value);
+        }}
+      >
+        <label>
+          {held.options.length ? "Another answer" : "Your answer"}
+          <input
+            required
+            value={answer.value}
+            aria-keyshortcuts="r"
+            onInput={(event) => (answer.value = event.currentTarget.value)}
+          />
+        </label>
+        <button class="main-action">Answer</button>
+      </form>
+    </>
+  );
+}

@@ -1,0 +1,237 @@
+/** Beside the conversation: what the session does and has used, its plugins in order, and how it can be changed. */
+import { useSignal, type Signal } from "@preact/signals";
+import { useHost } from "../host/host_context";
+import type { View } from "../host/interface";
+import { address, go } from "../route";
+import type { Detail } from "../store/detail";
+import type { LiveConversation } from "../store/live_conversation";
+import { act, ActionButton, type Telling } from "./action";
+import { count, dollars } from "./amounts";
+import { Plain } from "./plain";
+
+interface SideProps {
+  readonly session: string;
+  readonly live: LiveConversation;
+  readonly detail: Detail;
+  readonly telling: Signal<Telling>;
+}
+
+export function SessionSide(props: SideProps) {
+  const { live, detail } = props;
+  void live.version.value;
+  const view = detail.view.value;
+  return (
+    <aside class="side" aria-label="About the session">
+      {view && <StatusFacts view={view} live={live} />}
+      <Todos todos={live.conversation.status.todos} />
+      {view && <Changes {...props} view={view} />}
+    </aside>
+  );
+}
+
+function StatusFacts({ view, live }: { view: View<"DetailView">; live: LiveConversation }) {
+  const { status } = view;
+  const shown = live.conversation.status;
+  const usage = status?.usage;
+  return (
+    <section>
+      <h2>Status</h2>
+      <dl class="facts">
+        <dt>Agent</dt>
+        <dd>
+          <Plain text={view.agent} />
+        </dd>
+        <dt>Owner</dt>
+        <dd>
+          <Plain text={view.owner} />
+        </dd>
+        <dt>Phase</dt>
+        <dd>{view.ended ? "ended" : status ? shown.phase : "does not run now"}</dd>
+        <dt>Model</dt>
+        <dd>
+          <Plain text={status?.model ?? shown.model} />
+        </dd>
+        <dt>Turn, round</dt>
+        <dd>
+          {status?.turn ?? shown.turn}, {status?.round ?? shown.round}
+        </dd>
+        {status && status.held.length > 0 && (
+          <>
+            <dt>Waits for a person</dt>
+            <dd>
+              <a href={address(null, "inbox")}>{status.held.length}</a>
+            </dd>
+          </>
+        )}
+        {status && status.quarantined.length > 0 && (
+          <>
+            <dt>Quarantined calls</dt>
+            <dd>{status.quarantined.length}</dd>
+          </>
+        )}
+        {usage && (
+          <>
+            <dt>Tokens read</dt>
+            <dd>
+              {count(usage.input_tokens)}, of these cached {count(usage.cached_tokens)}
+            </dd>
+            <dt>Tokens written</dt>
+            <dd>{count(usage.output_tokens)}</dd>
+            <dt>Cost</dt>
+            <dd>{dollars(usage.cost_usd)}</dd>
+          </>
+        )}
+      </dl>
+      {view.problem && (
+        <p role="alert" class="problem">
+          <Plain text={view.problem} />
+        </p>
+      )}
+      {view.labels.length > 0 && (
+        <p>
+          Labels: <Plain text={view.labels.join(", ")} />
+        </p>
+      )}
+    </section>
+  );
+}
+
+function Todos({ todos }: { todos: readonly View<"Todo">[] }) {
+  if (todos.length === 0) return null;
+  return (
+    <section>
+      <h2>To do</h2>
+      <ul>
+        {todos.map((todo) => (
+          <li>
+            <Plain text={todo.text} /> ({todo.status ?? "pending"})
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** What can be changed: it is folded, so that the conversation has the room. */
+function Changes({ session, view, detail, telling }: SideProps & { view: View<"DetailView"> }) {
+  const host = useHost();
+  const offered = useSignal<View<"OfferedView"> | null>(null);
+  const isOpen = useSignal(false);
+  const load = async () => {
+    if (offered.value === null) offered.value = await host.call("offered", { session }).catch(() => null);
+  };
+  const doing = async (done: string, action: () => Promise<unknown>) => {
+    if (await act(telling, done, action)) detail.refresh();
+  };
+  const about = { session };
+  const fork = () =>
+    doing("Forked", async () => go(address((await host.call("fork", { ...about, body: {} })).session)));
+  return (
+    <>
+      <section>
+        <h2>Do</h2>
+        <div class="actions">
+          <ActionButton act={() => doing("Compacts", () => host.call("compact", { ...about, body: {} }))}>Compact</ActionButton>
+          <ActionButton act={fork}>Fork</ActionButton>
+          <ActionButton act={() => doing("Suspended", () => host.call("suspend", about))}>Suspend</ActionButton>
+          <ActionButton act={() => doing("Resumed", () => host.call("resume", about))}>Resume</ActionButton>
+        </div>
+      </section>
+      <details
+        open={isOpen.value}
+        onToggle={(event) => {
+          isOpen.value = event.currentTarget.open;
+          if (isOpen.value) void load();
+        }}
+      >
+        <summary>Model, tools, plugins</summary>
+        {isOpen.value && (
+          <>
+            <Chooser
+              label="Model"
+              names={offered.value?.models ?? []}
+              verb="Switch"
+              choose={(model) => doing("Switched, from the next turn on", () => host.call("switch_model", { ...about, body: { model } }))}
+            />
+            <Chooser
+              label="Tool to add"
+              names={(offered.value?.tools ?? []).filter((name) => !view.tools.includes(name))}
+              verb="Add"
+              choose={(name) => doing("Added", () => host.call("change_tools", { ...about, body: { do: "attach", tools: [name] } }))}
+            />
+            <Chooser
+              label="Tool to remove"
+              names={view.tools}
+              verb="Remove"
+              choose={(name) => doing("Removed", () => host.call("change_tools", { ...about, body: { do: "detach", tools: [name] } }))}
+            />
+            <Plugins session={session} plugins={view.plugins} doing={doing} />
+          </>
+        )}
+      </details>
+    </>
+  );
+}
+
+function Chooser(props: {
+  label: string;
+  names: readonly string[];
+  verb: string;
+  choose: (name: string) => Promise<unknown>;
+}) {
+  const { label, names, verb, choose } = props;
+  const chosen = useSignal("");
+  if (names.length === 0) return null;
+  const name = names.includes(chosen.value) ? chosen.value : (names[0] ?? "");
+  return (
+    <p class="chooser">
+      <label>
+        {label}{" "}
+        <select value={name} onChange={(event) => (chosen.value = event.currentTarget.value)}>
+          {names.map((each) => (
+            <option value={each}>{each}</option>
+          ))}
+        </select>
+      </label>{" "}
+      <ActionButton act={() => choose(name)}>{verb}</ActionButton>
+    </p>
+  );
+}
+
+function Plugins(props: {
+  session: string;
+  plugins: readonly string[];
+  doing: (done: string, action: () => Promise<unknown>) => Promise<void>;
+}) {
+  const { session, plugins, doing } = props;
+  const host = useHost();
+  const options = useSignal("{}");
+  const update = (plugin: string) =>
+    doing("Changed, as soon as no turn is open", async () => {
+      const given = JSON.parse(options.value) as Record<string, unknown>;
+      await host.call("change_plugins", { session, body: { do: "update", plugin, options: given } });
+    });
+  if (plugins.length === 0) return <p>It has no plugins.</p>;
+  return (
+    <section>
+      <h3>Plugins, in the order in which they are asked</h3>
+      <ol>
+        {plugins.map((plugin) => (
+          <li>
+            <Plain text={plugin} /> <ActionButton act={() => update(plugin)}>Give it the options</ActionButton>
+          </li>
+        ))}
+      </ol>
+      <label>
+        Options, as JSON: those that change
+        <textarea
+          class="code"
+          rows={3}
+          spellcheck={false}
+          value={options.value}
+          onInput={(event) => (options.value = event.currentTarget.value)}
+        />
+      </label>
+    </section>
+  );
+}

@@ -1,0 +1,155 @@
+"""What the console shows in its tests: a host with agents that do as the last message says."""
+
+from __future__ import annotations
+
+import base64
+import os
+import struct
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from agentrail import SessionSpec, tool
+from agentrail.host import Host, HostLimits, Profile
+from agentrail.journals import SqliteJournal
+from agentrail.models import ModelRequest
+from agentrail.plugins import HumanApproval
+from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.testing.scripted import Element
+from agentrail.tools import Ok, ToolContext
+from agentrail.tools.builtin import ask_user, write_todos
+from agentrail.values.content import Image
+from agentrail.values.json import Json
+from agentrail.values.messages import ToolMessage
+from tests.host.console.hostile import MARKED_NAME, TEXTS
+
+TRANSFER: Final[Mapping[str, Json]] = {
+    "to": "Bob\u202eecilA\u200b",
+    "amount": 9007199254740993,
+    "rate": 1.0,
+    "notes": {"b": "2", "10": "<b>ten</b>", "9": [], "args": {"z": 1, "1": 2}, "__proto__": "\u00e9\U000e0041"},
+}
+"""Arguments that a careless reader changes."""
+
+LONG_LINE: Final = 10 * 1024 * 1024
+
+
+@tool
+async def transfer(to: str, amount: int, rate: float, notes: Json) -> str:
+    """Send money (this one only says so)."""
+    return f"sent {amount} to {to}, {rate}, {len(str(notes))}"
+
+
+@tool
+async def count_slowly(ctx: ToolContext) -> str:
+    """Count, and say so, until it is cancelled."""
+    ctx.report("one of many")
+    await trio.sleep_forever()
+    return "never"
+
+
+@tool
+async def draw() -> Ok:
+    """Draw a picture."""
+    return Ok((Image("image/png", base64.b64encode(_picture()).decode()),))
+
+
+@tool
+async def read_page(number: int) -> str:
+    """Return what a page of the web might say."""
+    return TEXTS[number] if number < len(TEXTS) else "x" * LONG_LINE
+
+
+def _picture() -> bytes:
+    """Return a PNG of one red pixel."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    head = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0\xff\0\0")) + chunk(b"IEND", b"")
+    )
+
+
+MARKDOWN: Final = """# Heading
+
+Some **bold** words, `code` and [a link](https://example.org/path).
+
+| a | b |
+| --- | --- |
+| 1 | 2 |
+
+```python
+print("hello")
+```
+
+[not a link](javascript:alert(1)) ![picture](https://example.org/x.png)
+"""
+
+
+def answer(request: ModelRequest) -> Element:
+    """Do what the last message says."""
+    last = request.messages[-1]
+    if isinstance(last, ToolMessage):
+        return "Done."
+    word, _, rest = last.text.partition(" ")
+    match word:
+        case "wait":
+            return stall(text="one two three", after=3)
+        case "pay":
+            return say("I pay.", thinking="They mean Bob.", calls=[call("transfer", TRANSFER)])
+        case "ask":
+            question = {"question": "Which colour?", "options": ["red", "blue"] if rest else []}
+            return say(calls=[call("ask_user", question)])
+        case "count":
+            return say(calls=[call("count_slowly")])
+        case "draw":
+            return say(calls=[call("draw")])
+        case "read":
+            return say(
+                TEXTS[int(rest)] if int(rest) < len(TEXTS) else "Long.",
+                calls=[call("read_page", {"number": int(rest)})],
+            )
+        case "marked":
+            return say(calls=[call(MARKED_NAME)])
+        case "delegate":
+            task = {"agent": "helper", "description": "help <b>me</b>", "prompt": rest or "hello"}
+            return say(calls=[call("task", task)])
+        case "todo":
+            items = [{"text": "buy paper", "status": "in_progress"}]
+            return say(calls=[call("write_todos", {"todos": items})])
+        case "markdown":
+            return MARKDOWN
+        case _:
+            return f"You said: {last.text}"
+
+
+def _helper(request: ModelRequest) -> Element:
+    last = request.messages[-1]
+    if isinstance(last, ToolMessage):
+        return "The helper is done."
+    return say(calls=[call("transfer", TRANSFER)]) if last.text == "pay" else f"The helper heard: {last.text}"
+
+
+HELD: Final = HumanApproval(tools=("transfer",), timeout=None)
+
+SPEC: Final = SessionSpec(
+    model=ScriptedModel([answer], repeat_last=True, name="scripted"),
+    tools=[transfer, count_slowly, draw, read_page, ask_user, write_todos],
+    agents={
+        "helper": SessionSpec(description="Helps.", model=ScriptedModel([_helper], repeat_last=True), tools=[transfer])
+    },
+    plugins=[HELD],
+)
+
+LIMITS: Final = HostLimits(sessions=20_000, requests_per_second=500.0, burst=2_000, streams=1_000, drain_seconds=1.0)
+
+scenes = Host(
+    [Profile("scenes", SPEC)],
+    journal=SqliteJournal(Path(os.environ["SCENES_JOURNAL"])) if "SCENES_JOURNAL" in os.environ else None,
+    limits=LIMITS,
+)

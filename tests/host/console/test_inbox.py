@@ -1,0 +1,157 @@
+"""The inbox: what waits for a person, over all sessions, and each decision, with the keyboard alone too."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.host.console.scenes import TRANSFER
+from tests.host.console.visiting import Visitor, needs_browser, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [needs_browser, pytest.mark.long]
+
+
+def results(visitor: Visitor, session: str) -> list[str]:
+    """Return the results of the calls in a session, as the model gets them."""
+    messages = visitor.calls.get(f"/v1/sessions/{session}/messages").json()["items"]
+    return ["".join(part["text"] for part in message["parts"]) for message in messages if message["$"] == "ToolMessage"]
+
+
+def shown_arguments(page: Page) -> str:
+    return page.locator("pre[aria-label=arguments]").inner_text()
+
+
+def names(page: Page) -> list[str]:
+    """Return the sessions of the list."""
+    return page.locator("[role=rowgroup] [role=row] [role=gridcell]:nth-child(2)").all_inner_texts()
+
+
+def test_a_call_is_shown_with_its_exact_arguments_and_approved_once(visitor: Visitor) -> None:
+    visitor.open("once", "pay")
+    with visitor.page("/inbox") as page:
+        shown = shown_arguments(page)
+        assert "\\u202e" in shown
+        assert "\\u200b" in shown
+        assert "9007199254740993" in shown
+        assert '"rate": 1.0' in shown
+        assert list(json.loads(shown)) == list(TRANSFER)
+        assert json.loads(shown) == json.loads(json.dumps(TRANSFER))
+        assert page.locator(".held b").count() == 0
+        page.click("text=Approve once")
+        page.wait_for_selector("text=Nothing waits for a person.")
+        assert page.inner_text(".told") == "Approved: transfer"
+    assert results(visitor, "once")[0].startswith("sent 9007199254740993 to Bob\u202eecilA\u200b, 1.0")
+
+
+def test_an_approval_for_always_lets_the_next_call_pass(visitor: Visitor) -> None:
+    visitor.open("always", "pay")
+    with visitor.page("/inbox") as page:
+        page.click("text=Approve always")
+        page.wait_for_selector("text=Nothing waits for a person.")
+        visitor.post("/v1/sessions/always/prompt", {"message": "pay"})
+        until(page, lambda: len(results(visitor, "always")) == 2)
+        assert page.locator("text=Nothing waits for a person.").count() == 1
+
+
+def test_a_call_is_approved_with_other_arguments(visitor: Visitor) -> None:
+    visitor.open("edited", "pay")
+    with visitor.page("/inbox") as page:
+        page.click("button:text-is('Edit')")
+        edited = page.locator("#edited").input_value()
+        assert "9007199254740993" in edited
+        page.fill("#edited", "{")
+        assert page.locator("text=Approve as edited").is_disabled()
+        page.fill("#edited", edited.replace("9007199254740993", "18014398509481987").replace("\\u202e", "+"))
+        page.click("text=Approve as edited")
+        page.wait_for_selector("text=Nothing waits for a person.")
+    assert results(visitor, "edited")[0].startswith("sent 18014398509481987 to Bob+ecilA\u200b, 1.0")
+
+
+def test_a_call_is_rejected_with_a_reason(visitor: Visitor) -> None:
+    visitor.open("rejected", "pay")
+    with visitor.page("/inbox") as page:
+        page.fill("text=Why not", "Not to Bob.")
+        page.click("button:text-is('Reject')")
+        page.wait_for_selector("text=Nothing waits for a person.")
+    (result,) = results(visitor, "rejected")
+    assert "Not to Bob." in result
+
+
+def test_questions_are_answered_by_a_choice_or_in_words(visitor: Visitor) -> None:
+    visitor.open("choice", "ask options")
+    visitor.open("words", "ask")
+    with visitor.page("/inbox") as page:
+        page.click("text=blue")
+        until(page, lambda: names(page) == ["you.words"])
+        page.fill("text=Your answer", "green")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=Nothing waits for a person.")
+    assert results(visitor, "choice") == ["blue"]
+    assert results(visitor, "words") == ["green"]
+
+
+def test_what_waits_longest_is_first_and_what_a_sub_agent_asks_is_there(visitor: Visitor) -> None:
+    for name in ("first", "second", "third"):
+        visitor.open(name, "delegate pay" if name == "second" else "pay")
+        until_held = f"/v1/sessions/{name}"
+        while not visitor.calls.get(until_held).json()["status"]["held"]:
+            pass
+    with visitor.page("/inbox") as page:
+        until(page, lambda: len(names(page)) == 3)
+        assert [name.split(".")[1] for name in names(page)] == ["first", "second", "third"]
+        page.locator("[role=row]", has_text="you.second").click()
+        assert "you.second" in page.locator("dd").nth(1).inner_text()
+        assert page.url.partition("#")[2].startswith("/inbox/you.second")
+        page.reload()
+        page.wait_for_selector("dt:text('Of a sub-agent')")
+        page.click("text=Approve once")
+        until(page, lambda: len(names(page)) == 2)
+    visitor.end("first", "second", "third")
+
+
+def test_it_is_done_with_the_keyboard_alone(visitor: Visitor) -> None:
+    for name in ("k1", "k2", "k3", "k4"):
+        visitor.open(name, "pay")
+    with visitor.page("/inbox") as page:
+        until(page, lambda: len(names(page)) == 4)
+        for _ in range(12):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.role") == "grid":
+                break
+        page.keyboard.press("a")
+        until(page, lambda: len(names(page)) == 3)
+        assert page.evaluate("document.activeElement.role") == "grid"
+        page.keyboard.press("ArrowDown")
+        chosen = page.locator("[aria-selected=true] [role=gridcell]:nth-child(2)").inner_text()
+        page.keyboard.press("r")
+        page.keyboard.type("No a e l.")
+        page.keyboard.press("Enter")
+        until(page, lambda: chosen not in names(page))
+        page.keyboard.press("e")
+        assert page.evaluate("document.activeElement.id") == "edited"
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        until(page, lambda: len(names(page)) == 1)
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.textContent") == "Approve once"
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=Nothing waits for a person.")
+
+
+def test_what_another_person_has_decided_leaves_the_list_and_a_late_decision_is_told(visitor: Visitor) -> None:
+    visitor.open("both", "pay")
+    with visitor.page("/inbox") as page, visitor.page("/inbox") as other:
+        visitor.wire.cut()
+        page.wait_for_selector("[data-state=lost]")
+        page.click("text=Approve once")  # it is sent when there is a connection
+        held = visitor.calls.get("/v1/approvals").json()["items"][0]["id"]
+        visitor.post("/v1/sessions/both/reject", {"approval": held})
+        visitor.wire.mend()
+        other.wait_for_selector("text=Nothing waits for a person.")
+        until(page, lambda: "not" in page.inner_text(".told.bad"))
+    visitor.end("both")

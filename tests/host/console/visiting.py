@@ -1,0 +1,121 @@
+"""The console in Debian's chromium, with a host of scenes: what the tests of the rooms share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import httpx
+import pytest
+from attrs import frozen
+
+from agentrail.host.operations.console_calls import PAGE, STATIC
+from tests.host.browser.browsing import CHROMIUM, FLAGS, SECONDS, Wire, host_process
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+SCENES: Final = Path(__file__).with_name("scenes.py")
+
+needs_browser: Final = pytest.mark.skipif(
+    not CHROMIUM.exists() or find_spec("playwright") is None or not (STATIC / PAGE).exists(),
+    reason="NOT PROVED: the console is not tried in a browser: run `make browser-tools console` first",
+)
+"""Skips a test where there is no browser, or no console."""
+
+CANARY: Final = "window.owned === undefined"
+"""What holds while no text has become a script."""
+
+
+@frozen
+class Visitor:
+    """A browser, a host with the console, and the wire between them."""
+
+    browser: Browser
+    wire: Wire
+    token: str
+    calls: httpx.Client
+    """Calls the host beside the wire."""
+
+    @property
+    def url(self) -> str:
+        return self.wire.address
+
+    @contextmanager
+    def page(self, at: str = "/", *, width: int = 1200, height: int = 900, dark: bool = False) -> Generator[Page]:
+        """Open the console at an address behind its `#`, as somebody who has the token.
+
+        Whatever the page throws, logs as an error or is refused by its policy fails the test.
+        """
+        wrong: list[str] = []
+        scheme = "dark" if dark else "light"
+        with self.browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+        ) as context:
+            key = f"sessionStorage.setItem('agentrail.key', {self.token!r})"
+            context.add_init_script(f"if (origin === {self.url!r}) {key}")
+            context.add_init_script(
+                "addEventListener('securitypolicyviolation', e => console.error('refused: ' + e.violatedDirective))"
+            )
+            context.on("weberror", lambda found: wrong.append(str(found.error)))
+            context.on("console", lambda found: wrong.append(found.text) if found.type == "error" else None)
+            page = context.new_page()
+            page.set_default_timeout(SECONDS * 1000)
+            page.goto(f"{self.url}/#{at}")
+            page.wait_for_selector("[data-state=open]", state="attached")
+            yield page
+            assert page.evaluate(CANARY), "a text has become a script"
+            wrong = [text for text in wrong if "net::ERR" not in text and "WebSocket connection" not in text]
+            assert wrong == [], wrong
+
+    def open(self, session: str, *prompts: str) -> None:
+        """Open a session and prompt it; each prompt waits for the end of the turn before it, if that comes."""
+        self.post("/v1/sessions", {"session": session})
+        for prompt in prompts:
+            self.post(f"/v1/sessions/{session}/prompt", {"message": prompt})
+
+    def post(self, path: str, body: object) -> object:
+        answer = self.calls.post(path, json=body)
+        assert answer.is_success, answer.text
+        return answer.json() if answer.content else None
+
+    def end(self, *sessions: str) -> None:
+        """Stop sessions, so that they are in no later test."""
+        for session in sessions:
+            self.post(f"/v1/sessions/{session}/stop", {})
+
+
+@contextmanager
+def visiting(folder: Path, journal: Path | None = None) -> Generator[Visitor]:
+    """Start a host of scenes and a browser, and yield them."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - it need not be installed
+
+    if journal is not None:
+        os.environ["SCENES_JOURNAL"] = str(journal)
+    try:
+        with host_process(SCENES, folder) as (port, token):
+            wire = Wire(int(port))
+            headers = {"authorization": f"Bearer {token}"}
+            with (
+                httpx.Client(base_url=wire.beside, headers=headers, timeout=60, trust_env=False) as calls,
+                sync_playwright() as playwright,
+            ):
+                browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+                yield Visitor(browser, wire, token, calls)
+                browser.close()
+            wire.close()
+    finally:
+        os.environ.pop("SCENES_JOURNAL", None)
+
+
+def until(page: Page, condition: Callable[[], bool]) -> None:
+    """Wait until *condition* holds; fail if it does not within the time of a step."""
+    for _ in range(SECONDS * 20):
+        if condition():
+            return
+        page.wait_for_timeout(50)
+    assert condition(), page.inner_text("main")
