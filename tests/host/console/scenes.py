@@ -17,7 +17,7 @@ from agentrail.host import Host, HostLimits, Profile
 from agentrail.journals import SqliteJournal
 from agentrail.models import ModelRequest
 from agentrail.plugins import HumanApproval
-from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.testing import ScriptedModel, call, permanent, say, stall
 from agentrail.testing.scripted import Element
 from agentrail.tools import Ok, ToolContext
 from agentrail.tools.builtin import ask_user, write_todos
@@ -91,41 +91,34 @@ print("hello")
 """
 
 
+def _script(rest: str) -> Mapping[str, Element]:
+    """Return what the model does, by the first word of a message."""
+    number = int(rest) if rest.isdecimal() else 0
+    question: Mapping[str, Json] = {"question": "Which colour?", "options": ["red", "blue"] if rest else []}
+    task: Mapping[str, Json] = {"agent": "helper", "description": "help <b>me</b>", "prompt": rest or "hello"}
+    todos: Mapping[str, Json] = {"todos": [{"text": "buy paper", "status": "in_progress"}]}
+    return {
+        "wait": stall(text="one two three", after=3),
+        "pay": say("I pay.", thinking="They mean Bob.", calls=[call("transfer", TRANSFER)]),
+        "ask": say(calls=[call("ask_user", question)]),
+        "count": say(calls=[call("count_slowly")]),
+        "draw": say(calls=[call("draw")]),
+        "read": say(TEXTS[number] if number < len(TEXTS) else "Long.", calls=[call("read_page", {"number": number})]),
+        "marked": say(calls=[call(MARKED_NAME)]),
+        "delegate": say(calls=[call("task", task)]),
+        "todo": say(calls=[call("write_todos", todos)]),
+        "break": permanent("this will never work"),
+        "markdown": say(MARKDOWN),
+    }
+
+
 def answer(request: ModelRequest) -> Element:
     """Do what the last message says."""
     last = request.messages[-1]
     if isinstance(last, ToolMessage):
         return "Done."
     word, _, rest = last.text.partition(" ")
-    match word:
-        case "wait":
-            return stall(text="one two three", after=3)
-        case "pay":
-            return say("I pay.", thinking="They mean Bob.", calls=[call("transfer", TRANSFER)])
-        case "ask":
-            question = {"question": "Which colour?", "options": ["red", "blue"] if rest else []}
-            return say(calls=[call("ask_user", question)])
-        case "count":
-            return say(calls=[call("count_slowly")])
-        case "draw":
-            return say(calls=[call("draw")])
-        case "read":
-            return say(
-                TEXTS[int(rest)] if int(rest) < len(TEXTS) else "Long.",
-                calls=[call("read_page", {"number": int(rest)})],
-            )
-        case "marked":
-            return say(calls=[call(MARKED_NAME)])
-        case "delegate":
-            task = {"agent": "helper", "description": "help <b>me</b>", "prompt": rest or "hello"}
-            return say(calls=[call("task", task)])
-        case "todo":
-            items = [{"text": "buy paper", "status": "in_progress"}]
-            return say(calls=[call("write_todos", {"todos": items})])
-        case "markdown":
-            return MARKDOWN
-        case _:
-            return f"You said: {last.text}"
+    return _script(rest).get(word, f"You said: {last.text}")
 
 
 def _helper(request: ModelRequest) -> Element:

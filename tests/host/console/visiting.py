@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import httpx
 import pytest
@@ -52,7 +52,7 @@ class Visitor:
         Whatever the page throws, logs as an error or is refused by its policy fails the test.
         """
         wrong: list[str] = []
-        scheme = "dark" if dark else "light"
+        scheme: Literal["dark", "light"] = "dark" if dark else "light"
         with self.browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
         ) as context:

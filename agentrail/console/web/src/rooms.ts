@@ -30,7 +30,7 @@ export const ROOMS: readonly [Room, ...Room[]] = [
 
 /** Rooms about one session. */
 export const SESSION_ROOMS: readonly [SessionRoom, ...SessionRoom[]] = [
-  { title: "Conversation", words: ["conversation", "record"], load: () => import("./rooms/conversation") },
+  { title: "Conversation", words: ["conversation", "event"], load: () => import("./rooms/conversation") },
 ];
 
 /** Returns the room that *word* names; the first one if none has it. */

@@ -57,3 +57,9 @@ export function replaceQuery(query: Readonly<Record<string, string>>): void {
   const text = new URLSearchParams(kept).toString();
   history.replaceState(null, "", text ? `${path}?${text}` : path || "#/");
 }
+
+/** Makes *to* the address without an entry in the history: the same room shows another thing. */
+export function replaceAddress(to: string): void {
+  history.replaceState(null, "", to);
+  here.value = parse(to);
+}

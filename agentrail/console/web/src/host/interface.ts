@@ -9,7 +9,9 @@ type Content<T> = T extends { content: { "application/json": infer Found } } ? F
 export type CallName = keyof operations;
 
 /** What a call takes as its body. */
-export type BodyOf<N extends CallName> = operations[N] extends { requestBody: infer Body } ? Content<Body> : undefined;
+export type BodyOf<N extends CallName> = operations[N] extends { requestBody: infer Body }
+  ? Exact<Content<Body>>
+  : undefined;
 
 /** What a call takes as its query. */
 export type QueryOf<N extends CallName> = operations[N]["parameters"] extends { query?: infer Query }

@@ -1,7 +1,7 @@
 /** The one connection of the page to its host: calls and subscriptions, which survive that it is lost. */
 import { signal, type ReadonlySignal } from "@preact/signals";
 import { read, write } from "./exact_json";
-import type { AnswerOf, BodyOf, CallName, Envelope, Problem, QueryOf } from "./interface";
+import type { AnswerOf, BodyOf, CallName, Envelope, Problem, QueryOf, View } from "./interface";
 
 /** What the connection does at the moment. */
 export type Link =
@@ -40,7 +40,19 @@ export interface ViewListener<T> {
   end(problem: Problem | null): void;
 }
 
-interface Message {
+/** What has changed in the rows of the tree that fit a query. */
+export interface RowChanges {
+  /** Rows that are new or have changed, by their session; null for one that is gone, or fits no more. */
+  readonly changed: Readonly<Record<string, View<"RowView"> | null>>;
+  /** How many rows fit the query, those beyond its limit among them. */
+  readonly matching: number;
+  /** How many sessions run. */
+  readonly total: number;
+  /** Whether these are the first rows: those that came before are to be forgotten. */
+  readonly first?: boolean;
+}
+
+interface Message extends Partial<RowChanges> {
   readonly id?: string;
   readonly status?: number;
   readonly body?: unknown;
@@ -178,6 +190,19 @@ export class HostSocket {
       frame: () => ({ id, listen, ...fields }),
       take: (message) => {
         if (message.data !== undefined) listener.data(message.data as T);
+        else if (message.end || message.problem) this.#ended(id, message, listener);
+      },
+    });
+    return () => this.#finish(id);
+  }
+
+  /** Listens to the rows of the tree that fit *query*; returns what ends it. */
+  listenToRows(query: QueryOf<"rows">, listener: ViewListener<RowChanges>): () => void {
+    const id = this.#newId();
+    this.#begin(id, {
+      frame: () => ({ id, listen: "tree", changes: true, query }),
+      take: (message) => {
+        if (message.changed !== undefined) listener.data(message as RowChanges);
         else if (message.end || message.problem) this.#ended(id, message, listener);
       },
     });

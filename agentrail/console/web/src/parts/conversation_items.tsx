@@ -54,6 +54,11 @@ function Body({ item, session }: { item: Item; session: string }) {
       return (
         <div class={`note ${item.mood}`}>
           <Folded text={item.text} what="note" />
+          {item.about && (
+            <a href={address(item.about)}>
+              <Plain text={item.about} />
+            </a>
+          )}
         </div>
       );
   }
@@ -89,7 +94,7 @@ function AnswerBody({ answer }: { answer: Answer }) {
   );
 }
 
-function Parts({ parts, what }: { parts: readonly Part[]; what: string }) {
+export function Parts({ parts, what }: { parts: readonly Part[]; what: string }) {
   return (
     <>
       {parts.map((part) => (

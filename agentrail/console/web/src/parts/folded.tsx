@@ -1,12 +1,11 @@
 /** A text of any length: its beginning, and more of it when it is asked for, so that none makes the page slow. */
 import { useSignal } from "@preact/signals";
+import { count } from "./amounts";
 import { withHiddenShown } from "./plain";
 
 const FIRST = 1_200;
 const FIRST_LINES = 16;
 const MORE = 40_000;
-
-const count = new Intl.NumberFormat("en");
 
 function beginning(text: string, most: number, lines: number): number {
   let end = 0;
@@ -48,7 +47,7 @@ export function Folded({ text, what, isCode = false }: FoldedProps) {
         <p class="folded-actions">
           {rest > 0 && (
             <button type="button" onClick={() => (more.value += 1)}>
-              Show more of the {what} ({count.format(rest)} characters)
+              Show more of the {what} ({count(rest)} characters)
             </button>
           )}
           {more.value > 0 && (

@@ -7,6 +7,7 @@ import type { Detail } from "../store/detail";
 import type { LiveConversation } from "../store/live_conversation";
 import { act, ActionButton, type Telling } from "./action";
 import { count, dollars } from "./amounts";
+import { History } from "./history";
 import { Plain } from "./plain";
 
 interface SideProps {
@@ -25,6 +26,7 @@ export function SessionSide(props: SideProps) {
       {view && <StatusFacts view={view} live={live} />}
       <Todos todos={live.conversation.status.todos} />
       {view && <Changes {...props} view={view} />}
+      <History session={props.session} />
     </aside>
   );
 }

@@ -1,5 +1,105 @@
-import type { RoomProps } from "../rooms";
+/** Everything that waits for a person, oldest first: one looks, decides, and the next one is there. */
+import { useComputed, useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { View } from "../host/interface";
+import { Told, SILENT, type Telling } from "../parts/action";
+import { HeldCall } from "../parts/held_call";
+import { Since, Until } from "../parts/moment";
+import { Plain } from "../parts/plain";
+import { ProblemNote } from "../parts/problem_note";
+import { VirtualList } from "../parts/virtual_list";
+import { address, place, replaceAddress } from "../route";
+import { useView } from "../store/feed";
 
-export default function Room({ place }: RoomProps) {
-  return <p>{place.room}</p>;
+type Held = View<"HeldView">;
+
+const KEYS = "In the list: arrows choose, Enter goes to the decision; a approves once, l always, e edits, r rejects.";
+
+/** Where the decision begins. */
+const FIRST_CONTROL = ".held .actions button, .held input, .held textarea";
+
+function nameOf(held: Held): string {
+  return `${held.session}/${held.id}`;
 }
+
+function show(held: Held): void {
+  replaceAddress(address(null, "inbox", held.session, held.id));
+}
+
+export default function Inbox() {
+  const { view, problem } = useView<View<"ApprovalsView">>("approvals");
+  const telling = useSignal<Telling>(SILENT);
+  const items = useComputed(() => [...(view.value?.items ?? [])].sort((left, right) => left.since - right.since));
+  const box = useRef<HTMLDivElement>(null);
+  const chosenAt = useRef(0);
+  const [session, id] = place.value.rest;
+  const wanted = session !== undefined && id !== undefined ? `${session}/${id}` : null;
+  const found = items.value.findIndex((held) => nameOf(held) === wanted);
+  // What was decided leaves the list: what has taken its place is next
+  const at = found >= 0 ? found : Math.min(chosenAt.current, items.value.length - 1);
+  const chosen = items.value[at];
+  useEffect(() => {
+    chosenAt.current = Math.max(at, 0);
+  });
+
+  if (problem.value) return <ProblemNote problem={problem.value} />;
+  const isGone = wanted !== null && found < 0 && view.value !== null;
+  return (
+    <>
+      <h1>Inbox</h1>
+      <p id="inbox-keys" class="hint">
+        {KEYS}
+      </p>
+      <Told telling={telling} />
+      {isGone && chosenAt.current === 0 && <p role="status">What the address names does not wait any more.</p>}
+      {view.value === null && <p role="status">Loading …</p>}
+      {view.value !== null && chosen === undefined && <p>Nothing waits for a person.</p>}
+      {chosen !== undefined && (
+        <div class="inbox" ref={box} onKeyDown={(event) => press(event, box.current)}>
+          <HeldList items={items.value} chosen={nameOf(chosen)} box={box} />
+          <HeldCall key={nameOf(chosen)} held={chosen} telling={telling} decided={() => focusList(box.current)} />
+        </div>
+      )}
+      {view.value?.next != null && <p>There are more than are shown here.</p>}
+    </>
+  );
+}
+
+function HeldList({ items, chosen, box }: { items: readonly Held[]; chosen: string; box: { current: HTMLElement | null } }) {
+  return (
+    <VirtualList
+      rows={items}
+      label={`What waits for a person: ${items.length}, oldest first`}
+      columns={["What", "Session", "For", "Expires"]}
+      idOf={nameOf}
+      chosen={chosen}
+      choose={(name) => {
+        const held = items.find((item) => nameOf(item) === name);
+        if (held) show(held);
+      }}
+      open={() => box.current?.querySelector<HTMLElement>(FIRST_CONTROL)?.focus()}
+      cells={(held) => [
+        held.kind === "question" ? "a question" : <Plain text={held.tool} />,
+        <Plain text={held.session} />,
+        held.since ? <Since at={held.since} /> : "",
+        held.expires_at === null ? "never" : <Until at={held.expires_at} />,
+      ]}
+    />
+  );
+}
+
+function focusList(box: HTMLElement | null): void {
+  box?.querySelector<HTMLElement>("[role=grid]")?.focus();
+}
+
+/** Presses a button of the decision by its letter; only while the list has the focus, so that one can type elsewhere. */
+function press(event: KeyboardEvent, box: HTMLElement | null): void {
+  const inList = event.target instanceof HTMLElement && event.target.role === "grid";
+  if (!inList || event.altKey || event.ctrlKey || event.metaKey || event.key.length !== 1) return;
+  const button = box?.querySelector<HTMLElement>(`[aria-keyshortcuts="${CSS.escape(event.key)}"]`);
+  if (!button) return;
+  event.preventDefault();
+  if (button instanceof HTMLButtonElement) button.click();
+  else button.focus();
+}
+

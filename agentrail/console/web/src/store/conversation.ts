@@ -71,6 +71,8 @@ export interface Note extends Shown {
   readonly kind: "note";
   readonly text: string;
   readonly mood: "plain" | "bad" | "end";
+  /** Id of a session that it is about; empty if it is about this one. */
+  readonly about: string;
 }
 
 export type Item = Said | Answer | Call | Note;
@@ -140,8 +142,8 @@ export class Conversation {
     item.version += 1;
   }
 
-  #note(text: string, mood: Note["mood"] = "plain"): void {
-    this.#add<Note>({ kind: "note", text, mood });
+  #note(text: string, mood: Note["mood"] = "plain", about = ""): void {
+    this.#add<Note>({ kind: "note", text, mood, about });
   }
 
   #say(kind: Said["kind"], ref: string, text: string, status: string): void {
@@ -432,7 +434,7 @@ export class Conversation {
         this.#note(`Set aside, because it crashed too often: ${event.cause}`, BAD);
         break;
       case "SessionForked":
-        this.#note(`A fork of ${event.origin}, up to its record ${event.at}.`);
+        this.#note(`A fork, with the past up to record ${event.at} of the session`, "plain", event.origin);
         break;
       case "LabelsChanged":
       case "TitleGenerated":
