@@ -13,8 +13,8 @@ from typing import Generic, TypeVar, cast
 from agentrail.bridge.waiters import AnyWaiter
 from agentrail.errors import BridgeClosed
 from agentrail.reprs import in_brackets
-from agentrail.runtime.shared.own_turn import FROM_OUTSIDE
 from agentrail.runtime.shared.task_pool import TaskPool, Work
+from agentrail.runtime.shared.turn_waits import FROM_OUTSIDE
 from agentrail.runtime.shared.untrusted_calls import split
 
 T = TypeVar("T")

@@ -275,17 +275,19 @@ class NotOpened(UsageError, AttributeError):
 
 @error
 class AsksItself(UsageError):
-    """A tool or service asked the session whose turn waits for it, so neither would ever end."""
+    """A tool or service asked a session whose turn waits for it, so neither would ever end."""
 
     wording = (
-        "`{asker}` cannot `ask` session `{session}`, whose turn waits for it; return what its model is to know, send a "
-        "text for the next turn by `prompt`, or ask another session"
+        "`{asker}` cannot `ask` session `{session}`, whose turn waits for it{way}; return what its model is to know, "
+        "send a text for the next turn by `prompt`, or ask another session"
     )
 
     asker: str
     """Name of the tool or service."""
     session: str
     """Id of the session."""
+    way: str
+    """By way of which other sessions its turn waits, in words; empty if the tool or service is its own."""
 
 
 @error

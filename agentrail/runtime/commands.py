@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import cast
 
 import attrs
@@ -59,7 +59,6 @@ from agentrail.runtime.inbox.replies import AskedPrompt, ReplyOutcome, ReplyWait
 from agentrail.runtime.resources import ActorSubagents as ActorSubagents
 from agentrail.runtime.resources import decided as decided
 from agentrail.runtime.shared.ids import new_id as new_id
-from agentrail.runtime.shared.own_turn import refuse_own_turn as refuse_own_turn
 from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
 from agentrail.runtime.status import Monitor as Monitor
 from agentrail.runtime.status import status_of as status_of
@@ -195,6 +194,7 @@ async def send_prompt(
     mailbox: Mailbox,
     past: Callable[[str], Awaitable[ReplyOutcome | None]],
     parse_answer: ReadAnswer | None,
+    awaiting: Callable[[], AbstractContextManager[None]],
     letter: Letter,
     slot: Slot[Answer],
     *,
@@ -203,7 +203,7 @@ async def send_prompt(
     """Send *letter*, which holds a prompt, and return the accepted prompt; with *waits*, wait for room in the mailbox.
 
     *past* finds the outcome if the prompt was sent before and its turn is over. An answer that *parse_answer* refuses
-    goes back to the model.
+    goes back to the model. The caller waits for the turn within *awaiting*.
     """
     asker = ReplyWaiter(Slot(), parse_answer)
     letter.watch = waiters.watch(asker)
@@ -211,7 +211,7 @@ async def send_prompt(
         await mailbox.post_user(letter)
     else:
         mailbox.post_user_nowait(letter)
-    return AskedPrompt(accepted(await slot.wait()), asker, waiters, past, is_repeat=letter.is_repeat)
+    return AskedPrompt(accepted(await slot.wait()), asker, waiters, past, awaiting, is_repeat=letter.is_repeat)
 
 
 def object_of(reply: Reply, parse_answer: ReadAnswer) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast, overload
 
 from agentrail.api.session_calls import SessionCalls
@@ -108,11 +109,11 @@ class SessionHandle(SessionCalls):
     async def ask(self, text: PromptContent, *, returns: object = None, command: str | None = None) -> object:
         """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object.
 
-        Raise `AsksItself` if the caller is a tool or service of this session, whose turn would wait for itself.
+        Raise `AsksItself` if the caller is a tool or service of this session, or of one whose turn this one waits for.
         """
-        commands.refuse_own_turn(self.id)
         prompt_input, parse_answer = commands.prompt_of(text, returns)
-        reply = await (await self._ask(prompt_input, parse_answer, command, True)).reply()
+        with self._session.shared.turn_waits.on(self.id):  # before the prompt is sent, so that no turn begins in vain
+            reply = await (await self._ask(prompt_input, parse_answer, command, True)).reply()
         return reply if parse_answer is None else commands.object_of(reply, parse_answer)
 
     async def ask_nowait(
@@ -127,8 +128,9 @@ class SessionHandle(SessionCalls):
     ) -> AskedPrompt:
         """Send *prompt*; with *waits*, wait for room in the mailbox."""
         session, letter = self._session, self._letter(prompt, command)
+        awaiting = partial(session.shared.turn_waits.on, session.session_id)
         return await commands.send_prompt(
-            session.waiters, session.mailbox, session.past, parse_answer, *letter, waits=waits
+            session.waiters, session.mailbox, session.past, parse_answer, awaiting, *letter, waits=waits
         )
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:

@@ -41,6 +41,7 @@ from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.task_pool import TaskPool
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.tidying import PackingJournal, TidyingUp
+from agentrail.runtime.shared.turn_waits import TurnWaits
 from agentrail.runtime.work.limit_queue import FamilyUsage
 from agentrail.runtime.work.tool_call import Calls
 from agentrail.values.messages import Compactor
@@ -76,6 +77,7 @@ class SharedServices:
         "threads",
         "tidying",
         "timers",
+        "turn_waits",
         "watchdog",
     )
 
@@ -110,6 +112,7 @@ class SharedServices:
         self.timers = Timers(self.clock)
         self.tidying = TidyingUp(self.timers, crowded)
         self.watchdog = watchdog_of_run()
+        self.turn_waits = TurnWaits()
         self.limits = ProviderLimits(limits, self.timers)
         self.leases = Leases(self.journal, self.timers, "", 0)
         self.figures: Figures | None = None  # made when figures are first asked for

@@ -99,7 +99,7 @@ class SessionHandle:
     def ask(self, text: PromptContent, *, returns: object = None, command: str | None = None) -> object:
         """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object.
 
-        Raise `AsksItself` if the caller is a tool or service of this session, whose turn would wait for itself.
+        Raise `AsksItself` if the caller is a tool or service of this session, or of one whose turn this one waits for.
         """
         return self._thread.call_blocking(
             partial(cast("Callable[..., Awaitable[object]]", self._handle.ask), text, returns=returns, command=command)

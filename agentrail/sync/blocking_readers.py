@@ -169,5 +169,8 @@ class AskedPrompt:
         return self._prompt.accepted
 
     def reply(self) -> Reply:
-        """Return how the turn ended, or that it waits for a person, as `ask` does; may be called again later."""
+        """Return how the turn ended, or that it waits for a person, as `ask` does; may be called again later.
+
+        Raise `AsksItself` if the caller is a tool or service for which this turn would wait.
+        """
         return self._thread.call_blocking(self._prompt.reply)

@@ -6,6 +6,7 @@ Early answers: callers of `abort` and `stop` do not wait while the journal canno
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from agentrail.api.session_values import HeldCall, Reply
@@ -183,7 +184,7 @@ class Waiters:
 class AskedPrompt:
     """A prompt that was accepted: who sent it may wait for its reply."""
 
-    __slots__ = ("_is_repeat", "_past", "_read", "_slot", "_waiters", "accepted")
+    __slots__ = ("_awaiting", "_is_repeat", "_past", "_read", "_slot", "_waiters", "accepted")
 
     def __init__(
         self,
@@ -191,6 +192,7 @@ class AskedPrompt:
         asker: ReplyWaiter,
         waiters: Waiters,
         past: Callable[[str], Awaitable[ReplyOutcome | None]],
+        awaiting: Callable[[], AbstractContextManager[None]],
         *,
         is_repeat: bool,
     ) -> None:
@@ -198,13 +200,17 @@ class AskedPrompt:
         """What `prompt` returns."""
         self._slot, self._read = asker
         self._waiters, self._past, self._is_repeat = waiters, past, is_repeat
+        self._awaiting = awaiting  # raises `AsksItself` if this turn waits for the caller
 
     @in_brackets
     def __repr__(self) -> str:
         return f"{self.accepted.ref}, {self.accepted.status}"
 
     async def reply(self) -> Reply:
-        """Return how the turn ended, or that it waits for a person, as `ask` does; may be called again later."""
+        """Return how the turn ended, or that it waits for a person, as `ask` does; may be called again later.
+
+        Raise `AsksItself` if the caller is a tool or service for which this turn would wait.
+        """
         ref, may_be_over = self.accepted.ref, self._is_repeat
         turn: Slot[ReplyOutcome] | None = self._slot
         self._slot = None
@@ -213,12 +219,19 @@ class AskedPrompt:
             self._waiters.watch(ReplyWaiter(turn, self._read))(ref)
         try:
             over = await self._past(ref) if may_be_over and not turn.settled else None
-            outcome = await turn.wait() if over is None else over
+            outcome = over or await self._ended(turn)
         finally:
             self._waiters.leave(ref, ReplyWaiter(turn, self._read))
         if isinstance(outcome, AgentrailError):
             raise fresh(outcome)
         return outcome
+
+    async def _ended(self, turn: Slot[ReplyOutcome]) -> ReplyOutcome:
+        """Wait for the end of the turn."""
+        if turn.settled:
+            return await turn.wait()
+        with self._awaiting():
+            return await turn.wait()
 
 
 def resting(state: State, ref: str, below: Callable[[], tuple[HeldCall, ...]]) -> Reply | None:

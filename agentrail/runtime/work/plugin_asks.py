@@ -28,8 +28,8 @@ from agentrail.ports.model import PriceBook
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Tool, ToolContext, ToolResources
 from agentrail.reprs import in_brackets
-from agentrail.runtime.shared.own_turn import TurnWork
 from agentrail.runtime.shared.task_pool import Work
+from agentrail.runtime.shared.turn_waits import TurnWork
 from agentrail.runtime.shared.untrusted_calls import crash_text, traced
 from agentrail.runtime.work.model_stream import UsageMeter
 from agentrail.runtime.work.plugin_files import find_files, replace_file

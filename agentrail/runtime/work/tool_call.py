@@ -18,9 +18,9 @@ from agentrail.errors import ToolError
 from agentrail.ports.failpoints import reach
 from agentrail.ports.tool import Checkable, Tool, ToolContext
 from agentrail.reprs import in_brackets, listed
-from agentrail.runtime.shared.own_turn import TurnWork
 from agentrail.runtime.shared.task_pool import Work
 from agentrail.runtime.shared.threads import CallThreads, WorkerThreads
+from agentrail.runtime.shared.turn_waits import TurnWork
 from agentrail.runtime.shared.untrusted_calls import crash_text, traced
 from agentrail.runtime.work.screening import HeldReports, Screens
 from agentrail.values.events.envelope import Event

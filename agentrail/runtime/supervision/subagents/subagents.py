@@ -119,7 +119,8 @@ class Subagents:
         if isinstance(run, Err):
             return run
         try:
-            await run.wait_ended()
+            with self._shared.turn_waits.on(child):
+                await run.wait_ended()
         except trio.Cancelled:
             run.scope.cancel()
             # Shielded: a cancelled call waits for its sub-agent to stop, which must not go on working for no call:

@@ -1,5 +1,6 @@
 """Notes which tool or service a task runs, and for which session: a turn waits for it, so it must not wait for a turn.
 
+Nor may it wait for another session whose turn waits for it, by tools of its own: `TurnWaits` has who waits for whom.
 The note is a context variable. Tasks and threads that a tool starts inherit it, those that outlive the tool too. So a
 caller belongs to the tool only if its task is the tool's, or is below it in the tree of tasks, or if it calls from a
 thread, for which Trio starts a task without a parent, or from a loop of asyncio.
@@ -7,12 +8,15 @@ thread, for which Trio starts a task without a parent, or from a loop of asyncio
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
 import trio
 
 from agentrail.errors import AsksItself
+from agentrail.errors.agentrail_error import listed
 
 FROM_OUTSIDE: Final = "agentrail call"
 """Name of a task that carries out a call from another loop. Where in that loop its caller is, Trio does not know."""
@@ -45,11 +49,48 @@ class TurnWork:
 _WORK: Final[ContextVar[TurnWork | None]] = ContextVar("agentrail_turn_work", default=None)
 
 
-def refuse_own_turn(session_id: str) -> None:
-    """Raise `AsksItself` if the caller is a tool or service for which the open turn of this session waits."""
-    work = _WORK.get()
-    if work is not None and work.session_id == session_id and not work.is_over and _is_part_of(work.task):
-        raise AsksItself(work.name, session_id)
+class TurnWaits:
+    """Which sessions of a supervisor wait for turns of which others, because their tools or services ask them."""
+
+    __slots__ = ("_awaited",)
+
+    def __init__(self) -> None:
+        self._awaited: dict[str, list[str]] = {}
+        """By id of a session, the sessions for whose turns its open turn waits, each as often as it does."""
+
+    @contextmanager
+    def on(self, session_id: str) -> Generator[None]:
+        """Note that the caller waits for a turn of a session during the `with` block.
+
+        Raise `AsksItself` if the caller is a tool or service for which the open turn of this session waits, also by way
+        of other sessions.
+        """
+        work = _WORK.get()
+        if work is None or work.is_over or not _is_part_of(work.task):
+            yield
+            return
+        self._refuse_circle(work, session_id)
+        awaited = self._awaited.setdefault(work.session_id, [])
+        awaited.append(session_id)
+        try:
+            yield
+        finally:
+            awaited.remove(session_id)
+            if not awaited:
+                self._awaited.pop(work.session_id, None)
+
+    def _refuse_circle(self, work: TurnWork, session_id: str) -> None:
+        """Raise an error if the open turn of a session waits for that of *work*."""
+        paths: list[tuple[str, ...]] = [(session_id,)]
+        visited = {session_id}
+        while paths:
+            path = paths.pop()
+            if path[-1] == work.session_id:
+                way = "" if len(path) == 1 else f" (of {listed(path)}, each waits for the next)"
+                raise AsksItself(work.name, session_id, way)
+            further = [each for each in self._awaited.get(path[-1], ()) if each not in visited]
+            visited.update(further)
+            paths += [(*path, each) for each in further]
 
 
 def _is_part_of(owner: trio.lowlevel.Task) -> bool:
