@@ -5,7 +5,7 @@ Tools, plugins and models of one's own are code, so they are given by the names 
 
 from __future__ import annotations
 
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta
 
@@ -185,6 +185,19 @@ class TroubleQuery(Query):
     """What happened from then on, in milliseconds since 1970; in the last hour if not given."""
     limit: Positive | None = None
     """The most items; the host has a default and a most."""
+
+
+class FiguresQuery(Query):
+    """Which figures, and of which time."""
+
+    since_ms: Counted | None = None
+    """From when on, in milliseconds since 1970; an hour before `until_ms` if not given."""
+    until_ms: Counted | None = None
+    """Until when, in milliseconds since 1970; until now if not given."""
+    by: Literal["tenant", "session", "model", "tool"] = "tenant"
+    """What the figures are by."""
+    limit: Positive | None = None
+    """The most series; the host has a default and a most."""
 
 
 class AboutQuery(Query):

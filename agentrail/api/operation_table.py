@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, Union, cast
 
 from agentrail import errors
-from agentrail.api import ag_ui_bodies, bodies, insight_views, sse_frames, views
+from agentrail.api import ag_ui_bodies, bodies, figures_views, insight_views, sse_frames, views
 from agentrail.api import handle_commands as made
 from agentrail.api.command_bodies import As, Spelled, spelled
 from agentrail.api.handle_commands import AnyCommand
@@ -644,6 +644,14 @@ _CALLS: Final = (
         "observe",
         query=bodies.TroubleQuery,
         gives=views.TroublesView,
+    ),
+    HostCall(
+        "figures",
+        "GET /v1/figures",
+        "show the figures over time",
+        "observe",
+        query=bodies.FiguresQuery,
+        gives=figures_views.FiguresView,
     ),
     HostCall("commands", "GET /v1/commands", "list the commands", "talk", gives=views.CommandsView, methods=()),
     HostCall(

@@ -368,9 +368,10 @@ class Host:
                 specs.serve(own)
                 with HealthParts.watching(own, self.limits) as health:
                     nursery.start_soon(health.tree.run)
+                    nursery.start_soon(health.lag.measure)
                     frames, drain = EventFrames(self.limits, health.figures), HostDrain()
                     nursery.start_soon(frames.shed)
-                    readiness = Readiness(journal, health.figures, row, self._checks, self.limits, nursery)
+                    readiness = Readiness(journal, health, row, self._checks, self.limits, nursery)
                     who = guarded(authenticator)
                     application = self._application(
                         specs, turns, nursery, who, frames, health, readiness, drain, journal
@@ -416,7 +417,7 @@ class Host:
         stored = SessionFiles(limits)
         files = FileCalls(sessions, stored)
         talking = TalkCalls(sessions, files, row, turns, frames, streams, nursery)
-        lifecycle = SessionLifeCalls(sessions, supervisor, stored, (frames.erase, health.troubles.erase))
+        lifecycle = SessionLifeCalls(sessions, supervisor, stored, (frames.erase, *health.when_erased))
         looking = ViewCalls(sessions, frames, streams)
         listing = ListingCalls(row, sessions, supervisor, four_eyes=self._four_eyes)
         commands = CommandCalls(sessions, four_eyes=self._four_eyes)
@@ -437,7 +438,7 @@ class Host:
             "messages": looking.messages,
             **_record_functions(RecordCalls(sessions, journal, limits)),
             **_ag_ui_functions(AgUiCalls(talking, commands.carry_out, sessions, frames, streams)),
-            **_watch_functions(WatchCalls(health.tree, health.troubles, health.figures)),
+            **_watch_functions(WatchCalls(health)),
             **_host_functions(HostCalls(readiness.look, drain), health.metrics),
             **_console_functions(ConsoleCalls()),
         }
@@ -504,7 +505,7 @@ def _record_functions(calls: RecordCalls) -> Mapping[str, CallFunction]:
 
 def _watch_functions(calls: WatchCalls) -> Mapping[str, CallFunction]:
     """Return the functions for the calls that watch all sessions of a tenant, by the name of the call."""
-    return {"rows": calls.rows, "trouble": calls.trouble}
+    return {"rows": calls.rows, "trouble": calls.trouble, "figures": calls.figures}
 
 
 def _host_functions(calls: HostCalls, metrics: MetricCalls) -> Mapping[str, CallFunction]:

@@ -6,8 +6,9 @@ import ssl
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, Never, cast
+from typing import TYPE_CHECKING, Final, Literal, Never, cast
 
+from agentrail.api.figures_views import FiguresView
 from agentrail.api.session_values import ChildView, HeldCall
 from agentrail.api.views import (
     AgentsView,
@@ -197,6 +198,21 @@ class RemoteSupervisor:
         """Return what went wrong in the sessions of the tenant within the last hour, or since then, newest first."""
         query = without_none(since_ms=since_ms, limit=limit)
         return answer_of(TroublesView, await self._line.call("trouble", query=query))
+
+    async def figures(
+        self,
+        by: Literal["tenant", "session", "model", "tool"] = "tenant",
+        *,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+        limit: int | None = None,
+    ) -> FiguresView:
+        """Return what the sessions of the tenant did and used over time: the last hour, or another stretch.
+
+        Times are in milliseconds since 1970; *limit* is how many series come, those that have cost most.
+        """
+        query = without_none(by=by, since_ms=since_ms, until_ms=until_ms, limit=limit)
+        return answer_of(FiguresView, await self._line.call("figures", query=query))
 
     def watch_approvals(self) -> RemoteView[Mapping[str, tuple[HeldCall, ...]]]:
         """Return what `approvals` gives, at first and each time it has changed: the first 1,000 calls that wait."""

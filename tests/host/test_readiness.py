@@ -16,7 +16,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from agentrail.api.limits import HostLimits
 from agentrail.errors import PluginFailed, WrongType
 from agentrail.host.authentication.identity import Identity
-from agentrail.host.health.readiness import FRESH, HostCheck, LoopLag, Probe
+from agentrail.host.health.loop_lag import LoopLag
+from agentrail.host.health.readiness import FRESH, HostCheck, Probe
 from agentrail.host.host_server import Host
 from agentrail.host.plugins.host_plugin import HostPlugin, PluginHost
 from agentrail.host.plugins.plugin_runner import FAILING, HostPluginRow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Self
 
@@ -10,6 +10,8 @@ from attrs import frozen
 
 from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor import Supervisor, rows_of
+from agentrail.host.health.figures_history import FiguresHistory
+from agentrail.host.health.loop_lag import LoopLag
 from agentrail.host.health.prometheus import MetricCalls
 from agentrail.host.health.tree_feed import TreeFeed
 from agentrail.host.health.troubles import Troubles
@@ -28,6 +30,15 @@ class HealthParts:
     """Keeps what went wrong of late."""
     tree: TreeFeed
     """Tells which rows of the tree have changed."""
+    history: FiguresHistory
+    """Keeps the figures of the last hours."""
+    lag: LoopLag
+    """Measures how late the event loop is."""
+
+    @property
+    def when_erased(self) -> tuple[Callable[[str], None], ...]:
+        """What forgets a session whose records or texts are erased."""
+        return self.troubles.erase, self.history.erase
 
     @classmethod
     @contextmanager
@@ -35,5 +46,7 @@ class HealthParts:
         """Watch the sessions of *supervisor* as long as this is open."""
         figures, troubles = supervisor.figures(limits.metric_tenants), Troubles()
         tree = TreeFeed(rows_of(supervisor), troubles, limits.changes_seconds)
-        with figures.telling(troubles, tree):
-            yield cls(figures, MetricCalls(figures), troubles, tree)
+        history, lag = FiguresHistory(lambda: figures.now_ms), LoopLag()
+        lag.when_measured = history.lagged
+        with figures.telling(troubles, tree, history):
+            yield cls(figures, MetricCalls(figures), troubles, tree, history, lag)

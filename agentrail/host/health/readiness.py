@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import shutil
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -27,11 +26,11 @@ from agentrail.errors import (
     UnknownModel,
     WrongType,
 )
+from agentrail.host.health.health_parts import HealthParts
 from agentrail.host.host_drain import ACCEPTING
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.profiles import Profile
 from agentrail.ports.journal import Journal
-from agentrail.runtime.diagnosis.metrics import Figures
 from agentrail.runtime.shared.code_loops import place_function
 from agentrail.runtime.shared.untrusted_calls import Contained
 from agentrail.values.json import EMPTY, JsonObject
@@ -49,12 +48,6 @@ NO_CHECKS: Final[HostChecks] = MappingProxyType({})
 
 FRESH: Final = 1.0
 """Seconds for which the result of a check is used again: whoever asks more often costs nothing."""
-
-TICK: Final = 0.5
-"""Seconds between two measurements of how late the loop is."""
-
-TICKS: Final = 20
-"""Measurements that count: those of the last ten seconds."""
 
 PROBE: Final = "agentrail.readyz"
 """Session that the check of the journal claims, which writes; it never gets a record, so no list has it."""
@@ -134,46 +127,25 @@ class Probe:
         looking.over.set()
 
 
-class LoopLag:
-    """Measures how late the loop wakes a task that wants to be woken."""
-
-    def __init__(self) -> None:
-        self._late: deque[float] = deque([0.0], TICKS)
-
-    @property
-    def worst(self) -> float:
-        """The longest delay of a wake-up in the last ten seconds, in seconds."""
-        return max(self._late)
-
-    async def measure(self) -> None:
-        """Body of the task that measures, until it is cancelled."""
-        while True:
-            due = trio.current_time() + TICK
-            await trio.sleep_until(due)
-            self._late.append(trio.current_time() - due)
-
-
 class Readiness:
     """The checks of a host, its own and those of the program."""
 
     def __init__(
         self,
         journal: Journal,
-        figures: Figures,
+        health: HealthParts,
         row: HostPluginRow,
         checks: HostChecks,
         limits: HostLimits,
         nursery: trio.Nursery,
     ) -> None:
-        lag = LoopLag()
-        nursery.start_soon(lag.measure)
         # The disk is that of the journal's file; for a journal without a file, that of the working directory.
         place = Path(str(getattr(journal, "path", "."))).absolute().parent
 
         async def can_write() -> bool:
             await journal.claim(PROBE, PROBE)
             # a small write, such as a claim, may succeed on a disk that has no room for a record
-            return not figures.is_failing
+            return not health.figures.is_failing
 
         async def has_space() -> bool:
             usage = await trio.to_thread.run_sync(shutil.disk_usage, place, abandon_on_cancel=True)
@@ -182,7 +154,7 @@ class Readiness:
         own: HostChecks = {
             "journal": can_write,
             "disk": has_space,
-            "loop": lambda: lag.worst <= limits.loop_lag_seconds,
+            "loop": lambda: health.lag.worst <= limits.loop_lag_seconds,
             "plugins": lambda: row.is_well(trio.current_time()),
         }
         self._probes = [Probe(name, check, nursery, limits.check_seconds) for name, check in {**own, **checks}.items()]

@@ -18,10 +18,9 @@ from agentrail.api.bodies import RowsQuery
 from agentrail.api.limits import HostLimits
 from agentrail.api.public_ids import beginning, read_internal, visible
 from agentrail.api.views import RowsView, RowView, to_json, view
-from agentrail.core.machine.step import Step
-from agentrail.core.vocabulary.state import State
 from agentrail.host.health.troubles import Troubles
 from agentrail.host.operations.event_frames import AT_ONCE
+from agentrail.runtime.diagnosis.session_listener import SessionListener
 from agentrail.runtime.supervision.session_rows import SessionRows
 
 STEP: Final = 100
@@ -38,7 +37,7 @@ class KnownRow(NamedTuple):
     text: bytes
 
 
-class TreeFeed:
+class TreeFeed(SessionListener):
     """Gathers which sessions of a host have changed, and tells those who listen."""
 
     def __init__(self, rows: SessionRows, troubles: Troubles, seconds: float) -> None:
@@ -60,9 +59,6 @@ class TreeFeed:
         if self._listeners:
             self._dirty[session_id] = None
             self._has_changed.set()
-
-    def stepped(self, before: State, outcome: Step) -> None:
-        """No-op: `changed` is called, too."""
 
     # Listening
 

@@ -10,6 +10,7 @@ from agentrail.api.public_ids import read_internal, visible, without_tenant
 from agentrail.api.views import TroubleView
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.state import State
+from agentrail.runtime.diagnosis.session_listener import SessionListener
 from agentrail.values import events as e
 from agentrail.values.events.envelope import Envelope, Event
 
@@ -32,15 +33,12 @@ BUDGET: Final = "budget_"
 """How the names of events begin that a plugin emits about a budget."""
 
 
-class Troubles:
+class Troubles(SessionListener):
     """What went wrong of late; it listens to the steps of all sessions."""
 
     def __init__(self) -> None:
         self._of_tenant = OrderedDict[str, deque[tuple[str, TroubleView]]]()
         self._last = OrderedDict[str, TroubleView]()
-
-    def changed(self, session_id: str) -> None:
-        """No-op: troubles are told by events."""
 
     def stepped(self, before: State, outcome: Step) -> None:
         """Note what the events of a step tell."""

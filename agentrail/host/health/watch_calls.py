@@ -1,43 +1,60 @@
-"""Calls for those who watch all sessions of a tenant: the tree as rows, and what went wrong."""
+"""Calls for those who watch all sessions of a tenant: the tree as rows, and what went wrong, and figures over time."""
 
 from __future__ import annotations
 
 from itertools import islice, takewhile
+from typing import Final
 
 import trio
 
-from agentrail.api.bodies import RowsQuery, TroubleQuery
+from agentrail.api.bodies import FiguresQuery, RowsQuery, TroubleQuery
+from agentrail.api.operation_table import OPERATE
 from agentrail.api.views import TroublesView
-from agentrail.host.health.tree_feed import TreeFeed
-from agentrail.host.health.troubles import Troubles
+from agentrail.errors import BadQuery
+from agentrail.host.health.health_parts import HealthParts
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.requests.http_messages import HttpResponse
-from agentrail.runtime.diagnosis.metrics import Figures
 
-AN_HOUR = 60 * 60 * 1000
+SERIES: Final = 10
+"""How many series are shown, unless the caller says."""
+
+MOST_SERIES: Final = 100
+"""The most series that are shown."""
+
+AN_HOUR: Final = 60 * 60 * 1000
 """Milliseconds of an hour."""
 
 
 class WatchCalls:
-    """Carries out the calls that show the sessions of a tenant as rows, and what went wrong in them."""
+    """Carries out the calls that show the sessions of a tenant as rows, what went wrong in them, and their figures."""
 
-    def __init__(self, tree: TreeFeed, troubles: Troubles, figures: Figures) -> None:
-        self._tree = tree
-        self._troubles = troubles
-        self._figures = figures
+    def __init__(self, health: HealthParts) -> None:
+        self._health = health
 
     async def rows(self, request: CallRequest) -> HttpResponse:
         """Show the sessions of the tenant that run here, one row each."""
         query = request.query(RowsQuery)
-        async with self._tree.listening(request.who.tenant, query, request.limits) as listener:
+        async with self._health.tree.listening(request.who.tenant, query, request.limits) as listener:
             return request.view_answer(listener.rows)
 
     async def trouble(self, request: CallRequest) -> HttpResponse:
         """List what went wrong in the sessions of the tenant, the newest first."""
         query, limits = request.query(TroubleQuery), request.limits
         await trio.lowlevel.checkpoint()
-        since = self._figures.now_ms - AN_HOUR if query.since_ms is None else query.since_ms
+        since = self._health.figures.now_ms - AN_HOUR if query.since_ms is None else query.since_ms
         limit = min(query.limit or limits.page, limits.most_page)
-        newest = takewhile(lambda trouble: trouble.at_ms >= since, self._troubles.newest_first(request.who.tenant))
-        found = tuple(islice(newest, limit + 1))
+        kept = self._health.troubles.newest_first(request.who.tenant)
+        found = tuple(islice(takewhile(lambda trouble: trouble.at_ms >= since, kept), limit + 1))
         return request.view_answer(TroublesView(found[:limit], more=len(found) > limit))
+
+    async def figures(self, request: CallRequest) -> HttpResponse:
+        """Show figures over time: of the user's tenant, or of all and of the host if the user may operate it."""
+        query, who = request.query(FiguresQuery), request.who
+        since, until = query.since_ms, query.until_ms
+        if since is not None and until is not None and since > until:
+            raise BadQuery(request.call.name, "its `since_ms`", "is after its `until_ms`")
+        # ids of sessions are of one tenant alone: `operate` shows figures of others, and nothing else of them
+        everybody = OPERATE in who.scopes and query.by != "session"
+        tenant = None if everybody else who.tenant
+        limit = min(query.limit or SERIES, MOST_SERIES)
+        return request.view_answer(await self._health.history.view(query.by, tenant, since, until, limit))

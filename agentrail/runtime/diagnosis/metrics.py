@@ -16,7 +16,7 @@ from typing import Final
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.inputs import AnyInput, StreamBegan, SubagentReported
 from agentrail.core.vocabulary.state import ENDED, State
-from agentrail.runtime.diagnosis.session_listener import SessionListener
+from agentrail.runtime.diagnosis.session_listener import Duration, SessionListener
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.provider_limits import ProviderLimits
@@ -44,17 +44,34 @@ REST: Final = ""
 class Spread:
     """A histogram: how many times fell into each range."""
 
-    __slots__ = ("bounds", "counts", "total")
+    __slots__ = ("bounds", "counts", "longest", "total")
 
     def __init__(self, bounds: Sequence[float] = BOUNDS) -> None:
         self.bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
+        self.longest = 0.0
 
     def add(self, seconds: float) -> None:
         """Count a time."""
         self.counts[bisect_left(self.bounds, seconds)] += 1
         self.total += seconds
+        self.longest = max(self.longest, seconds)
+
+    def merge(self, other: Spread) -> None:
+        """Count the times of *other* too, which has the same ranges."""
+        self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
+        self.total += other.total
+        self.longest = max(self.longest, other.longest)
+
+    def quantile(self, share: float) -> float:
+        """Return a time below which at least this *share* of the times is: the upper bound of a range, in seconds."""
+        wanted, below = share * sum(self.counts), 0
+        for bound, count in zip(self.bounds, self.counts, strict=False):
+            below += count
+            if below >= wanted:
+                return min(bound, self.longest)
+        return self.longest
 
 
 class ModelFigures:
@@ -159,6 +176,7 @@ class Figures:
     def __init__(self, clock: Clock, journal: SteadyJournal, limits: ProviderLimits, tenants: int) -> None:
         self._clock = clock
         self._journal = journal
+        journal.when_committed = self._committed
         self._limits = limits
         self._most = tenants
         self._aborting: dict[str, float] = {}
@@ -253,7 +271,10 @@ class Figures:
         self.moved(before, after)
         # The usage of sub-agents is counted with their own steps.
         if before.usage is not after.usage and type(input_) is not SubagentReported:
-            self.of(after.setup.tenant).use(before.using[0], after.usage.minus(before.usage))
+            model, usage = before.using[0], after.usage.minus(before.usage)
+            self.of(after.setup.tenant).use(model, usage)
+            for listener in self._listeners:
+                listener.used(after, model, usage)
         if type(input_) is StreamBegan:
             self._spoke(after)
         if outcome.events:
@@ -266,7 +287,9 @@ class Figures:
         """Record the time to the first word or thought of a turn. No-op after the first."""
         began = self._silent.pop(state.session_id, None)
         if began is not None:
-            self.of(state.setup.tenant).first_words.add(max(0.0, self._clock.now() - began))
+            seconds = max(0.0, self._clock.now() - began)
+            self.of(state.setup.tenant).first_words.add(seconds)
+            self._took(state, "first_word", seconds)
 
     def _count_ends(self, before: State, state: State, events: Sequence[Envelope]) -> None:
         """Count the ends of turns, and aborts, among *events*."""
@@ -288,7 +311,9 @@ class Figures:
         """Count the time of a turn, from its start on, also if that was in an earlier process."""
         self._silent.pop(before.session_id, None)
         began = end.at if before.turn is None else before.turn.started_at
-        self.of(before.setup.tenant).turn_times.add(max(0, end.at - began) / MILLISECONDS)
+        seconds = max(0, end.at - began) / MILLISECONDS
+        self.of(before.setup.tenant).turn_times.add(seconds)
+        self._took(before, "turn", seconds)
 
     def abort_began(self, session_id: str) -> None:
         """Note that an abort was asked for; its time ends with its record."""
@@ -302,7 +327,17 @@ class Figures:
             figures.turns[ABORTED] += 1
         began = self._aborting.pop(state.session_id, None)
         if began is not None:
-            figures.abort_times.add(max(0.0, self._clock.now() - began))
+            seconds = max(0.0, self._clock.now() - began)
+            figures.abort_times.add(seconds)
+            self._took(state, "abort", seconds)
+
+    def _took(self, state: State, duration: Duration, seconds: float) -> None:
+        for listener in self._listeners:
+            listener.took(state, duration, seconds)
+
+    def _committed(self, seconds: float) -> None:
+        for listener in self._listeners:
+            listener.committed(seconds)
 
 
 def _counts(state: State) -> bool:

@@ -1,20 +1,34 @@
-"""`SessionListener`: interface of what is told of each step of each session of a supervisor."""
+"""`SessionListener`: what is told of each step of each session of a supervisor."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, TypeAlias
 
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.state import State
+from agentrail.values.usage import Usage
+
+Duration: TypeAlias = Literal["first_word", "turn", "abort"]
+"""What is measured: from the start of a turn to its first word, or to its end; from an abort to its record."""
 
 
-class SessionListener(Protocol):
-    """Interface: what is told of the sessions of a supervisor, in their loop. It does little, and never raises."""
+class SessionListener:
+    """Base class of what is told of the sessions of a supervisor, in their loop; each method does nothing.
+
+    A method does little, and never raises: that would break the session that it is told of.
+    """
 
     def changed(self, session_id: str) -> None:
-        """A session came or went, made a step, or is in another state as a child."""
-        ...
+        """Called when a session came or went, made a step, or is in another state as a child."""
 
     def stepped(self, before: State, outcome: Step) -> None:
-        """A session made a step, which is in its journal."""
-        ...
+        """Called when a session made a step, which is in its journal."""
+
+    def used(self, state: State, model: str, usage: Usage) -> None:
+        """Called when a session, which has come to *state*, got a response of *model*."""
+
+    def took(self, state: State, duration: Duration, seconds: float) -> None:
+        """Called when something in a session has come to its end."""
+
+    def committed(self, seconds: float) -> None:
+        """Called when the journal has written a record."""

@@ -124,7 +124,7 @@ async def patiently(
 class SteadyJournal:
     """Wraps a journal: translates its exceptions to the library's errors, and logs outages."""
 
-    __slots__ = ("_clock", "_failed_at", "_journal", "_logged_at", "_unlogged", "commits", "failures")
+    __slots__ = ("_clock", "_failed_at", "_journal", "_logged_at", "_unlogged", "commits", "failures", "when_committed")
 
     def __init__(self, journal: Journal, clock: Clock) -> None:
         self._clock = clock
@@ -132,6 +132,7 @@ class SteadyJournal:
         self._logged_at: float | None = None
         self._unlogged = 0
         self.commits = self.failures = 0
+        self.when_committed: Callable[[float], None] | None = None  # called with the seconds of each commit
         self._failed_at: float | None = None  # time of the last failure; `None` after a successful write
 
     @in_brackets
@@ -169,12 +170,15 @@ class SteadyJournal:
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* after record *expected* and return the new head."""
+        began = self._clock.now()
         try:
             head = await self._journal.append(claim, expected, records)
         except BaseException as error:
             self._pass_on(error, "write a record of session `{}`", claim.session_id)
             raise
         self.commits += 1
+        if self.when_committed is not None:
+            self.when_committed(max(0.0, self._clock.now() - began))
         self._failed_at = None
         return head
 

@@ -52,7 +52,7 @@ DRAWN: Final = tuple(
     route for route in ROUTES for _ in range(4 if route.call.name in OPENING | DECIDING | {"prompt"} else 1)
 )
 """All routes, those by which sessions come, talk and are decided about more often."""
-ANYWHERE: Final = frozenset({"approvals", "tree", "rows", "trouble", "metrics"})
+ANYWHERE: Final = frozenset({"approvals", "tree", "rows", "trouble", "figures", "metrics"})
 """Calls that show what is of the whole tenant."""
 INTERNAL: Final = re.compile(rb"(?<![\w.])h\.(?:acme|acm|acme_2eann|_c3_a9vil|h)\.[\w-]+\.")
 """An id of a session as it is in the journal, which no client sees."""

@@ -266,7 +266,7 @@ async def check_cost(count: int) -> None:
 
 
 async def test_only_what_has_changed_is_made_anew(autojump_clock: object) -> None:  # noqa: ARG001
-    await check_cost(200)
+    await check_cost(100)
 
 
 @pytest.mark.long
