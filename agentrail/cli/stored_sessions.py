@@ -9,7 +9,9 @@ from typing import Final
 
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.exit_status import tell
 from agentrail.cli.journal_file import open_journal
+from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.session_names import id_of_chat
 from agentrail.errors import SessionNotStored
 from agentrail.errors.agentrail_error import suggestion
@@ -51,6 +53,25 @@ async def stored_records(journal: Journal, session_id: str) -> list[Record]:
     if not records:
         raise SessionNotStored(session_id)
     return records
+
+
+def add_reading_options(parser: OptionParser, of_json: str) -> None:
+    """Add the options of commands that read one session to *parser*; *of_json* tells what each line of JSON is."""
+    parser.add_argument("--journal", metavar="FILE", help="the journal (default: the one of the user)")
+    parser.add_argument("--json", action="store_true", help=f"print lines of JSON, {of_json}")
+
+
+async def read_session(path: str | None, name: str) -> list[Record] | None:
+    """Return all records of the session *name* of the journal at *path*, by default the user's.
+
+    If there is no such session, say so on standard error, and return `None`.
+    """
+    async with existing_journal(None if path is None else Path(path)) as journal:
+        try:
+            return await stored_records(journal, await stored_id(journal, name))
+        except SessionNotStored as missing:
+            tell(f"agentrail: {await no_such_session(journal, missing)}")
+            return None
 
 
 async def no_such_session(journal: SqliteJournal, missing: SessionNotStored) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 import trio
@@ -11,9 +10,8 @@ import trio
 from agentrail.cli.exit_status import DONE, FAILED, exit_status, tell
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import clean, date_and_time, one_line
-from agentrail.cli.stored_sessions import existing_journal, no_such_session, stored_id, stored_records
+from agentrail.cli.stored_sessions import add_reading_options, read_session
 from agentrail.codec.json_text import to_text
-from agentrail.errors import SessionNotStored
 from agentrail.insight.account import END, Account, AccountEntry, why
 from agentrail.ports.journal import Record
 from agentrail.values.events import ResponseComplete
@@ -46,19 +44,15 @@ def options_parser() -> OptionParser:
     parser = OptionParser("agentrail why", usage, DESCRIPTION, EXAMPLES)
     parser.add_argument("session", metavar="SESSION", help="its id, or the name that chat shows")
     parser.add_argument("subject", metavar="CALL|TURN|end", nargs="?", default=END, help="what it is about")
-    parser.add_argument("--journal", metavar="FILE", help="the journal (default: the one of the user)")
-    parser.add_argument("--json", action="store_true", help="print lines of JSON, one for each thing that decided")
+    add_reading_options(parser, "one for each thing that decided")
     return parser
 
 
 async def _run(argv: Sequence[str]) -> int:
     args = options_parser().parse_args(argv)
-    async with existing_journal(None if args.journal is None else Path(args.journal)) as journal:
-        try:
-            records = await stored_records(journal, await stored_id(journal, args.session))
-        except SessionNotStored as missing:
-            tell(f"agentrail: {await no_such_session(journal, missing)}")
-            return FAILED
+    records = await read_session(args.journal, args.session)
+    if records is None:
+        return FAILED
     subject: str = args.subject
     account = why(records, int(subject) if subject.isascii() and subject.isdecimal() else subject)
     if not account.entries:

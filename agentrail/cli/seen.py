@@ -1,0 +1,209 @@
+"""`agentrail seen`: what the model of a stored session saw in a round; nothing is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import trio
+
+from agentrail.cli.exit_status import DONE, FAILED, exit_status, tell
+from agentrail.cli.option_parser import OptionParser
+from agentrail.cli.screen import clean, date_and_time, one_line
+from agentrail.cli.stored_sessions import add_reading_options, read_session
+from agentrail.cli.text_table import aligned
+from agentrail.codec.json_text import to_text
+from agentrail.errors import UnknownModel, UnknownRequest
+from agentrail.insight.seen_request import RequestDifference, Seen, SeenPart, SentRequest, requests, seen
+from agentrail.values.json import JsonObject
+
+DESCRIPTION: Final = """\
+Show what the model of a stored session saw in a round: each part of the
+request, where it comes from, how large it is, whether the provider had it in
+its cache, and what differs from the request before. Nothing is sent.
+
+  ROUND  the number of a round, counted over all turns from 1, or the id of
+         a request such as r7 (the default is the last request)"""
+
+EXAMPLES: Final = """\
+example: agentrail seen trip
+         agentrail seen trip 3 --body > request.json"""
+
+WIDTH: Final = 160
+"""Columns of a line."""
+
+MOST_NAMED: Final = 10
+"""The most requests that an error names, the last ones."""
+
+_CACHED: Final = {True: "cached", False: "read", None: ""}
+"""What is said of a part by whether the provider had it in its cache."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `agentrail seen` with the arguments *argv*, and return the exit status."""
+    return exit_status(lambda: trio.run(_run, argv))
+
+
+def options_parser() -> OptionParser:
+    """Return the parser of the command line."""
+    usage = "agentrail seen SESSION [ROUND] [OPTION ...]"
+    parser = OptionParser("agentrail seen", usage, DESCRIPTION, EXAMPLES)
+    parser.add_argument("session", metavar="SESSION", help="its id, or the name that chat shows")
+    parser.add_argument("round", metavar="ROUND", nargs="?", help="number of the round, or id of the request")
+    parser.add_argument("--body", action="store_true", help="print the request as its provider got it, byte for byte")
+    add_reading_options(parser, "the first for the request, then one for each part")
+    return parser
+
+
+async def _run(argv: Sequence[str]) -> int:
+    args = options_parser().parse_args(argv)
+    records = await read_session(args.journal, args.session)
+    if records is None:
+        return FAILED
+    wanted: str | None = args.round
+    try:
+        one = seen(records, int(wanted) if wanted and wanted.isascii() and wanted.isdecimal() else wanted)
+    except UnknownRequest as missing:
+        tell(f"agentrail: {missing}{_what_there_is(list(requests(records)))}")
+        return FAILED
+    if args.body:
+        return _print_body(one)
+    for line in map(to_text, _as_json(one)) if args.json else _lines(one):
+        print(line)
+    return DONE
+
+
+def _print_body(one: Seen) -> int:
+    from agentrail.adapters.models.provider_requests import render  # noqa: PLC0415 - it brings the wire formats
+
+    try:
+        rendered = render(one.request, by_tool=one.by_tool)
+    except UnknownModel:
+        tell(f"agentrail: `{one.sent.model}` is a model of a program: what it sends is not in the records")
+        return FAILED
+    print(rendered.body)
+    return DONE
+
+
+def _what_there_is(all_sent: Sequence[SentRequest]) -> str:
+    """Return which rounds could be named instead, for an error."""
+    last = ", ".join(f"`{sent.request_id}` in round {sent.number}" for sent in all_sent[-MOST_NAMED:])
+    return f"; its last ones are {last}" if last else ""
+
+
+# For a person
+
+
+def _lines(one: Seen) -> Iterator[str]:
+    """Yield the lines that are printed for a person."""
+    sent = one.sent
+    attempt = f", attempt {sent.attempt}" if sent.attempt > 1 else ""
+    yield clean(
+        f"{date_and_time(sent.at_ms)}  record {sent.record}: round {sent.number} (turn {sent.turn}, round {sent.round}"
+        f"{attempt}), request {sent.request_id} to {sent.model}"
+    )
+    yield ""
+    rows = [("part", "name", "by", "tokens", "", ""), *map(_cells, one.parts)]
+    yield from aligned(rows, WIDTH, right=(3,))
+    yield ""
+    yield _tokens(one)
+    if one.difference is not None:
+        yield from _differences(one.difference)
+    yield from (f"not known: {one_line(clean(what))}" for what in one.unknown)
+
+
+def _cells(part: SeenPart) -> tuple[str, ...]:
+    place = "" if part.place is None else f" {part.place}"
+    return (
+        f"{part.layer}{place}",
+        part.name if part.name != part.layer else "",
+        ", ".join(part.by),
+        f"{part.tokens:,}",
+        _CACHED[part.cached],
+        _text_of(part),
+    )
+
+
+def _text_of(part: SeenPart) -> str:
+    """Return what a person reads of *part*: its text, the description of a tool, or the calls of a response."""
+    if part.tool is not None:
+        return part.tool.description
+    if part.message is None:
+        return part.text
+    calls = [call.name for call in getattr(part.message, "calls", ())]
+    return " ".join(filter(None, (part.message.text, f"→ {', '.join(calls)}" if calls else "")))
+
+
+def _tokens(one: Seen) -> str:
+    """Return what is known of the size of the request."""
+    about = f"about {one.tokens:,} tokens"
+    if one.usage is None:
+        return f"{about}; no response has come"
+    how = "estimated" if one.usage.estimated else "counted"
+    read, cached = one.usage.input_tokens, one.usage.cached_tokens
+    return f"{about}; {how} with the response: {read:,}, of which {cached:,} from the cache"
+
+
+def _differences(difference: RequestDifference) -> Iterator[str]:
+    """Yield what differs from the request before."""
+    before = difference.before
+    yield (
+        f"since request {before.request_id} (round {before.number}): the first {difference.same} parts are the same "
+        f"(about {difference.same_tokens:,} tokens), {len(difference.gone)} gone, {len(difference.new)} new"
+    )
+    for change in difference.settings:
+        yield f"    {one_line(clean(f'{change.field}: {change.before!r} → {change.after!r}'))}"
+    changed = [*(("-", part) for part in difference.gone), *(("+", part) for part in difference.new)]
+    rows = [(mark, *_cells(part)[:4], _text_of(part)) for mark, part in changed]
+    yield from (f"    {line}" for line in (aligned(rows, WIDTH, right=(4,)) if rows else ()))
+    if difference.broke is not None:
+        broke = difference.broke
+        by = f", changed by {broke.by}" if broke.by else ""
+        yield one_line(
+            clean(f"the cache broke at {broke.part} `{broke.name}`{by}: about {broke.tokens:,} tokens again")
+        )
+
+
+# As JSON
+
+
+def _as_json(one: Seen) -> Iterator[JsonObject]:
+    """Yield the request and each of its parts as JSON."""
+    difference = one.difference
+    yield {
+        **_sent_as_json(one.sent),
+        "tokens": one.tokens,
+        "input_tokens": None if one.usage is None else one.usage.input_tokens,
+        "cached_tokens": None if one.usage is None else one.usage.cached_tokens,
+        "by_tool": one.by_tool,
+        "unknown": list(one.unknown),
+        "before": None
+        if difference is None
+        else {
+            **_sent_as_json(difference.before),
+            "same": difference.same,
+            "same_tokens": difference.same_tokens,
+            "gone": [[part.layer, part.name] for part in difference.gone],
+            "new": [[part.layer, part.name] for part in difference.new],
+            "settings": [change.field for change in difference.settings],
+            "broke": None
+            if difference.broke is None
+            else {"part": difference.broke.part, "name": difference.broke.name, "by": difference.broke.by},
+        },
+    }
+    for part in one.parts:
+        yield {
+            "layer": part.layer,
+            "name": part.name,
+            "by": list(part.by),
+            "tokens": part.tokens,
+            "cached": part.cached,
+            "record": part.record,
+            "place": part.place,
+            "is_passing": part.is_passing,
+            "text": _text_of(part),
+        }
+
+
+def _sent_as_json(sent: SentRequest) -> JsonObject:
+    return {name: getattr(sent, name) for name in sent.__struct_fields__}

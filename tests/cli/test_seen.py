@@ -1,0 +1,175 @@
+"""`agentrail seen` and `agentrail replay`: what a person is shown of a stored session."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import trio
+
+from agentrail import SessionSpec, open_supervisor, tool
+from agentrail.cli import record_rows, seen
+from agentrail.journals import SqliteJournal
+from agentrail.models import ModelRequest, Response, Text, Usage, render
+from agentrail.plugins import AfterTool, BeforeTool, BlockTool, Context, Continue, Plugin, SetSection
+from agentrail.ports.model import EmitChunk
+from agentrail.testing import ScriptedModel, call, say
+
+
+class Guard(Plugin[None]):
+    """Blocks each call about a secret."""
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> BlockTool[None] | Continue[None]:
+        return BlockTool("it is\x1b[2J a secret") if hook.args.get("name") == "secret" else Continue()
+
+
+class Mood(Plugin[None]):
+    """Sets a section that stands before the messages."""
+
+    def after_tool(self, hook: AfterTool, state: None, ctx: Context) -> SetSection[None]:
+        return SetSection("mood\x1b[2J", "calm", layer="memory")
+
+
+@tool
+def look(name: str) -> str:
+    """Look something up."""
+    return name
+
+
+async def _fill(path: Path) -> None:
+    calls = [call("look", {"name": "secret"}), call("look", {"name": "rest"})]
+    counted = Usage(400, 5, cached_tokens=300)
+    model = ScriptedModel([say(calls=calls, usage=counted), say("So.", usage=counted)])
+    spec = SessionSpec(model=model, system="Be short.", tools=[look], plugins=[Guard(), Mood()])
+    async with open_supervisor(journal=SqliteJournal(path)) as supervisor:
+        await (await supervisor.spawn(spec, "trip")).ask("Look")
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("seen") / "j.db"
+    trio.run(_fill, path)
+    return path
+
+
+Run = Callable[[Callable[[Sequence[str]], int], Path, str], tuple[int, list[str], str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return a function that runs a subcommand: exit status, lines on standard output, and standard error."""
+
+    def run_(main: Callable[[Sequence[str]], int], journal: Path, words: str) -> tuple[int, list[str], str]:
+        status = main([*words.split(), "--journal", str(journal)])
+        captured = capsys.readouterr()
+        return status, captured.out.splitlines(), captured.err
+
+    return run_
+
+
+def test_the_last_request_is_shown_part_by_part(journal: Path, run: Run) -> None:
+    status, lines, err = run(seen.main, journal, "trip")
+    assert (status, err) == (0, "")
+    assert "record 4: round 2 (turn 1, round 2), request r5 to scripted" in lines[0]
+    rows = [" ".join(line.split()) for line in lines]
+    assert "tools look 34 cached Look something up." in rows
+    assert "memory mood\ufffd[2J Mood 1 cached calm" in rows
+    assert "history 1 assistant 11 cached → look, look" in rows
+    assert "history 2 tool 9 read blocked by Guard: it is\ufffd[2J a secret" in rows
+    assert "about 60 tokens; counted with the response: 400, of which 300 from the cache" in rows
+    assert lines[-1].startswith("the cache broke at memory `mood\ufffd[2J`, changed by Mood: about ")
+    assert "+ memory mood\ufffd[2J Mood 1 calm" in rows
+
+
+def test_a_round_is_named_by_its_number_or_its_request(journal: Path, run: Run) -> None:
+    _, first, _ = run(seen.main, journal, "trip 1")
+    assert "record 2: round 1" in first[0]
+    assert run(seen.main, journal, "trip r2")[1] == first
+    status, lines, err = run(seen.main, journal, "trip 9")
+    assert (status, lines) == (1, [])
+    assert err.startswith("agentrail: session `trip` has sent no request `9`; it has sent 2")
+    assert err.endswith("its last ones are `r2` in round 1, `r5` in round 2\n")
+    assert run(seen.main, journal, "tripp")[0] == 1
+
+
+def test_the_request_and_its_parts_are_lines_of_json(journal: Path, run: Run) -> None:
+    _, lines, _ = run(seen.main, journal, "trip --json")
+    head, *parts = map(json.loads, lines)
+    assert (head["request_id"], head["cached_tokens"], head["before"]["request_id"]) == ("r5", 300, "r2")
+    assert head["before"]["broke"] == {"part": "memory", "name": "mood\x1b[2J", "by": "Mood"}
+    assert [(part["layer"], part["name"]) for part in parts][:3] == [
+        ("tools", "look"),
+        ("user", "user"),
+        ("memory", "mood\x1b[2J"),
+    ]
+
+
+class Echo:
+    """Answers as a model of a provider would, without one."""
+
+    name = "openai:gpt-5.4"
+
+    def __init__(self) -> None:
+        self.got: list[ModelRequest] = []
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        await trio.lowlevel.checkpoint()
+        self.got.append(request)
+        return Response((Text("done"),))
+
+
+def test_the_body_is_what_the_provider_got(tmp_path: Path, run: Run) -> None:
+    model, path = Echo(), tmp_path / "j.db"
+
+    async def talk() -> None:
+        async with open_supervisor(journal=SqliteJournal(path)) as supervisor:
+            await (await supervisor.spawn(SessionSpec(model=model, system="Be short."), "trip")).ask("Look")
+
+    trio.run(talk)
+    assert run(seen.main, path, "trip --body") == (0, [render(model.got[0]).body], "")
+
+
+def test_of_a_model_of_a_program_no_body_is_known(journal: Path, run: Run) -> None:
+    status, lines, err = run(seen.main, journal, "trip --body")
+    assert (status, lines) == (1, [])
+    assert err == "agentrail: `scripted` is a model of a program: what it sends is not in the records\n"
+
+
+def test_each_record_is_a_row(journal: Path, run: Run) -> None:
+    status, lines, err = run(record_rows.main, journal, "trip")
+    assert (status, err) == (0, "")
+    assert [line.partition("  ")[2] for line in lines if not line.startswith(" ")] == [
+        "record 1: SessionOpened: new → idle",
+        "record 2: PromptSent: idle → running, turn 1, round 1",
+        "record 3: StreamEnded: running → executing_tools, turn 1, round 1",
+        "record 4: ToolReturned: executing_tools → running, turn 1, round 2",
+        "record 5: StreamEnded: streaming → idle",
+    ]
+    blocked = "    before_tool: the call was blocked by `Guard`: it is\ufffd[2J a secret"
+    assert [line for line in lines if line.startswith(blocked)]
+    assert "    effects: SetTimer, StartCall" in lines
+
+
+def test_of_one_record_the_change_and_the_state_are_shown(journal: Path, run: Run) -> None:
+    _, lines, _ = run(record_rows.main, journal, "trip 3")
+    changed, state = lines.index("changed:"), lines.index("state:")
+    assert "    phase: running → executing_tools" in lines[changed:state]
+    assert "    last_seq: 4 → 8" in lines[changed:state]
+    assert "    history: 2 messages" in lines[state:]
+    assert "    tools: look" in lines[state:]
+    _, (line,), _ = run(record_rows.main, journal, "trip 3 --json")
+    shown = json.loads(line)
+    assert (shown["record"], shown["before"], shown["after"]) == (3, "running", "executing_tools")
+    assert shown["state"]["history"] == "2 messages"
+    assert {"field": "last_seq", "before": "4", "after": "8"} in shown["changes"]
+
+
+def test_a_record_that_is_not_there_is_told(journal: Path, run: Run) -> None:
+    status, lines, err = run(record_rows.main, journal, "trip 9")
+    assert (status, lines) == (1, [])
+    assert err == "agentrail: there is no record 9; the session has 5, and they begin with 1\n"
+    status, _, err = run(record_rows.main, journal, "trip two")
+    assert (status, err) == (2, "agentrail: 'two' is no number of a record; give one from 1 on\n")
+    assert run(record_rows.main, journal, "tripp")[0] == 1
