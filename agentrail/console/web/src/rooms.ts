@@ -31,6 +31,8 @@ export const ROOMS: readonly [Room, ...Room[]] = [
 /** Rooms about one session. */
 export const SESSION_ROOMS: readonly [SessionRoom, ...SessionRoom[]] = [
   { title: "Conversation", words: ["conversation", "event"], load: () => import("./rooms/conversation") },
+  { title: "Timeline", words: ["timeline", "record"], load: () => import("./rooms/timeline") },
+  { title: "Why", words: ["why"], load: () => import("./rooms/why") },
 ];
 
 /** Returns the room that *word* names; the first one if none has it. */

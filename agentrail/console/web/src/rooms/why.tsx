@@ -1,0 +1,93 @@
+/** Why a call, a turn or an end came about: each plugin that was asked, what it answered, and the rule that decided. */
+import { useSignal } from "@preact/signals";
+import type { View } from "../host/interface";
+import { Moment } from "../parts/moment";
+import { Plain } from "../parts/plain";
+import { ProblemNote } from "../parts/problem_note";
+import type { SessionRoomProps } from "../rooms";
+import { address, go } from "../route";
+import { useAnswer } from "../store/answer";
+
+const END = "end";
+
+export default function Why({ session, place }: SessionRoomProps) {
+  const about = place.rest[0] ?? END;
+  const { value: account, problem, isLate } = useAnswer("why", session, { about }).value;
+  return (
+    <>
+      <h1>Why</h1>
+      <Question key={about} session={session} about={about} />
+      {problem && <ProblemNote problem={problem} />}
+      {account ? (
+        <section aria-label="The account" aria-busy={isLate}>
+          <p class="answer" role="status">
+            <Plain text={account.sentence} />
+          </p>
+          <ol class="account">
+            {account.entries.map((entry) => (
+              <Entry session={session} entry={entry} />
+            ))}
+          </ol>
+          {account.more && <p>There is more, which is not shown.</p>}
+        </section>
+      ) : (
+        isLate && <p role="status">Loading …</p>
+      )}
+    </>
+  );
+}
+
+function Question({ session, about }: { session: string; about: string }) {
+  const asked = useSignal(about);
+  const ask = (event: Event) => {
+    event.preventDefault();
+    go(address(session, "why", asked.value.trim() || END));
+  };
+  const turn = /^\d+$/.test(about) ? Number(about) : null;
+  return (
+    <form class="filter" onSubmit={ask}>
+      <label>
+        What about{" "}
+        <input
+          value={asked.value}
+          spellcheck={false}
+          aria-describedby="about-why"
+          onInput={(event) => (asked.value = event.currentTarget.value)}
+        />
+      </label>
+      <button class="main-action">Ask</button>
+      {turn !== null && turn > 1 && <a href={address(session, "why", turn - 1)}>Turn {turn - 1}</a>}
+      {turn !== null && <a href={address(session, "why", turn + 1)}>Turn {turn + 1}</a>}
+      {about !== END && <a href={address(session, "why", END)}>The last end</a>}
+      <span id="about-why" class="hint">
+        The id of a call, the number of a turn, or <code>end</code>: how the last turn, or the session, came to its end.
+      </span>
+    </form>
+  );
+}
+
+function Entry({ session, entry }: { session: string; entry: View<"AccountEntryView"> }) {
+  const { record, at_ms: at, sentence, hook, rule, plugins } = entry;
+  return (
+    <li class={hook === null ? "fact" : "decision"}>
+      <p>
+        <Moment at={at} /> <a href={address(session, "record", record)}>record {record}</a> <Plain text={sentence} />
+        {rule && <Rule name={rule} />}
+      </p>
+      {plugins.length > 0 && (
+        <ol>
+          {plugins.map(({ sentence: said, rule: theirs, decided }) => (
+            <li class={decided ? "decided" : ""} aria-label={decided ? "This one decided" : undefined}>
+              <Plain text={said} />
+              {theirs && <Rule name={theirs} />}
+            </li>
+          ))}
+        </ol>
+      )}
+    </li>
+  );
+}
+
+function Rule({ name }: { name: string }) {
+  return <span class="rule">rule: {name.replaceAll("_", " ")}</span>;
+}
