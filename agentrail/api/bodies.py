@@ -194,8 +194,8 @@ class FiguresQuery(Query):
     """From when on, in milliseconds since 1970; an hour before `until_ms` if not given."""
     until_ms: Counted | None = None
     """Until when, in milliseconds since 1970; until now if not given."""
-    by: Literal["tenant", "session", "model", "tool"] = "tenant"
-    """What the figures are by."""
+    per: Literal["tenant", "session", "model", "tool"] = "tenant"
+    """What each series is of."""
     limit: Positive | None = None
     """The most series; the host has a default and a most."""
 

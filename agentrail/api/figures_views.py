@@ -86,8 +86,8 @@ class FiguresView(View):
     """Since when the host has figures, in milliseconds since 1970: of the last hours, and none of before its start."""
     bucket_ms: int
     """How long a stretch is, in milliseconds."""
-    by: str
-    """What they are by: `tenant`, `session`, `model` or `tool`."""
+    per: str
+    """What each series is of: `tenant`, `session`, `model` or `tool`."""
     series: tuple[SeriesView, ...]
     """The series, those first that have cost most, or else have done most."""
     more: int

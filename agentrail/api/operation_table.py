@@ -652,6 +652,7 @@ _CALLS: Final = (
         "observe",
         query=bodies.FiguresQuery,
         gives=figures_views.FiguresView,
+        methods=("figures_over_time",),
     ),
     HostCall("commands", "GET /v1/commands", "list the commands", "talk", gives=views.CommandsView, methods=()),
     HostCall(

@@ -199,9 +199,9 @@ class RemoteSupervisor:
         query = without_none(since_ms=since_ms, limit=limit)
         return answer_of(TroublesView, await self._line.call("trouble", query=query))
 
-    async def figures(
+    async def figures_over_time(
         self,
-        by: Literal["tenant", "session", "model", "tool"] = "tenant",
+        per: Literal["tenant", "session", "model", "tool"] = "tenant",
         *,
         since_ms: int | None = None,
         until_ms: int | None = None,
@@ -211,7 +211,7 @@ class RemoteSupervisor:
 
         Times are in milliseconds since 1970; *limit* is how many series come, those that have cost most.
         """
-        query = without_none(by=by, since_ms=since_ms, until_ms=until_ms, limit=limit)
+        query = without_none(per=per, since_ms=since_ms, until_ms=until_ms, limit=limit)
         return answer_of(FiguresView, await self._line.call("figures", query=query))
 
     def watch_approvals(self) -> RemoteView[Mapping[str, tuple[HeldCall, ...]]]:

@@ -35,7 +35,8 @@ async def figures(client: httpx.AsyncClient, **query: str | int) -> dict[str, An
 
 
 def total(series: dict[str, Any], name: str) -> float:
-    return sum(bucket[name] for bucket in series["buckets"])
+    found: list[float] = [bucket[name] for bucket in series["buckets"]]
+    return sum(found)
 
 
 def working() -> SessionSpec:
@@ -47,10 +48,10 @@ async def test_figures_are_by_tenant_session_model_and_tool() -> None:
     async with open_desk(working()) as desk:
         await chat(desk.ann, "go", session="trip")
         boss = desk.clients["boss"]
-        for by, name in (("tenant", "acme"), ("session", "ann.trip"), ("model", "small")):
-            found = await figures(boss, by=by)
+        for per, name in (("tenant", "acme"), ("session", "ann.trip"), ("model", "small")):
+            found = await figures(boss, per=per)
             (series,) = found["series"]
-            assert (found["by"], series["name"], found["bucket_ms"], found["host"]) == (by, name, MINUTE, [])
+            assert (found["per"], series["name"], found["bucket_ms"], found["host"]) == (per, name, MINUTE, [])
             assert (total(series, "responses"), total(series, "input_tokens"), total(series, "output_tokens")) == (
                 2,
                 200,
@@ -60,10 +61,10 @@ async def test_figures_are_by_tenant_session_model_and_tool() -> None:
             assert all(bucket["cached_share"] in {0.4, None} for bucket in series["buckets"])
             ends = [end for bucket in series["buckets"] for end in bucket["turns"].items()]
             assert ends == [("end", 1)]
-            measured = by != "session"
+            measured = per != "session"
             for what in ("turn", "first_word"):
                 assert any(bucket[what] is not None for bucket in series["buckets"]) == measured
-        (series,) = (await figures(boss, by="tool"))["series"]
+        (series,) = (await figures(boss, per="tool"))["series"]
         assert (series["name"], total(series, "tool_errors"), total(series, "responses")) == ("boom", 1, 0)
         (took,) = [bucket["tool"] for bucket in series["buckets"] if bucket["tool"] is not None]
         assert took["count"] == 1
@@ -84,24 +85,24 @@ async def test_each_tenant_sees_its_own_and_who_operates_sees_all_and_the_host()
     async with open_desk(working()) as desk:
         await chat(desk.ann, "go", session="trip")
         eve, root = desk.clients["eve"], desk.clients["root"]
-        for by in ("tenant", "session", "model", "tool"):
-            assert (await figures(eve, by=by))["series"] == []
+        for per in ("tenant", "session", "model", "tool"):
+            assert (await figures(eve, per=per))["series"] == []
         await chat(eve, "go", session="trip")
         found = await figures(root)
         assert sorted(series["name"] for series in found["series"]) == ["acme", "evil"]
         assert sum(bucket["commit"]["count"] for bucket in found["host"] if bucket["commit"]) > 0
         assert all(bucket["loop_lag_s"] >= 0 for bucket in found["host"])
-        (model,) = (await figures(root, by="model"))["series"]
+        (model,) = (await figures(root, per="model"))["series"]
         assert total(model, "responses") == 2  # the second script found its end: a request that failed used nothing
-        assert (await figures(root, by="session"))["series"] == []
+        assert (await figures(root, per="session"))["series"] == []
         assert (await desk.clients["bob"].get("/v1/figures")).status_code == 403
 
 
 @pytest.mark.parametrize(
     ("query", "status"),
     [
-        ("by=user", 400),
-        ("by=", 400),
+        ("per=user", 400),
+        ("per=", 400),
         ("since_ms=-1", 400),
         ("since_ms=5&until_ms=4", 400),
         ("limit=0", 400),
@@ -121,7 +122,7 @@ async def test_an_erased_session_has_no_figures_by_its_name() -> None:
     async with open_desk(working()) as desk:
         await chat(desk.ann, "go", session="trip")
         await desk.clients["boss"].delete("/v1/sessions/ann.trip")
-        assert (await figures(desk.clients["boss"], by="session"))["series"] == []
+        assert (await figures(desk.clients["boss"], per="session"))["series"] == []
         assert total((await figures(desk.clients["boss"]))["series"][0], "responses") == 2
 
 
@@ -129,7 +130,7 @@ async def test_a_remote_supervisor_reads_them() -> None:
     async with open_desk(working()) as desk, connect(desk.serving.url, KEYS["boss"]) as supervisor:
         session = await supervisor.spawn("desk", "trip")
         await session.ask("go")
-        (series,) = (await supervisor.figures("model", limit=1)).series
+        (series,) = (await supervisor.figures_over_time("model", limit=1)).series
         assert (series.name, series.buckets[-1].turns) == ("small", {"end": 1})
 
 

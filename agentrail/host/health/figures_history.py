@@ -276,7 +276,7 @@ class FiguresHistory(SessionListener):
     def _kept_since(self) -> int:
         return max(self._began_ms, self._now_ms() - KEPT * MINUTE)
 
-    async def view(self, by: Kind, tenant: str | None, since: int | None, until: int | None, most: int) -> FiguresView:
+    async def view(self, per: Kind, tenant: str | None, since: int | None, until: int | None, most: int) -> FiguresView:
         """Return the series of a kind, those that cost most; *tenant* is whose, `None`: everybody's and the host's."""
         until = self._now_ms() if until is None else until
         since = until - HOUR if since is None else since
@@ -287,7 +287,7 @@ class FiguresHistory(SessionListener):
         for place, bucket in enumerate(buckets, 1):
             at = bucket.start_ms // step * step
             for key, series in bucket.series.items():
-                if key.kind == by and tenant in {None, key.tenant}:
+                if key.kind == per and tenant in {None, key.tenant}:
                     totals.setdefault(key.name, Series()).merge(series)
                     points.setdefault(key.name, {}).setdefault(at, Series()).merge(series)
             if not place % AT_ONCE:
@@ -298,16 +298,16 @@ class FiguresHistory(SessionListener):
             until_ms=until,
             kept_since_ms=self._kept_since,
             bucket_ms=step,
-            by=by,
-            series=tuple([_series_view(by, name, points[name]) for name in names[:most]]),
+            per=per,
+            series=tuple([_series_view(per, name, points[name]) for name in names[:most]]),
             more=max(0, len(names) - most),
             host=_host_views(buckets, step) if tenant is None else (),
         )
 
 
-def _series_view(by: Kind, name: str, points: dict[int, Series]) -> SeriesView:
+def _series_view(per: Kind, name: str, points: dict[int, Series]) -> SeriesView:
     return SeriesView(
-        visible(name) if by == "session" else name, tuple([series.view(at) for at, series in sorted(points.items())])
+        visible(name) if per == "session" else name, tuple([series.view(at) for at, series in sorted(points.items())])
     )
 
 

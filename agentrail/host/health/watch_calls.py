@@ -54,7 +54,7 @@ class WatchCalls:
         if since is not None and until is not None and since > until:
             raise BadQuery(request.call.name, "its `since_ms`", "is after its `until_ms`")
         # ids of sessions are of one tenant alone: `operate` shows figures of others, and nothing else of them
-        everybody = OPERATE in who.scopes and query.by != "session"
+        everybody = OPERATE in who.scopes and query.per != "session"
         tenant = None if everybody else who.tenant
         limit = min(query.limit or SERIES, MOST_SERIES)
-        return request.view_answer(await self._health.history.view(query.by, tenant, since, until, limit))
+        return request.view_answer(await self._health.history.view(query.per, tenant, since, until, limit))

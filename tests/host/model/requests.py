@@ -131,7 +131,7 @@ QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "why": ("", "about=1", "about=c1"),
     "rows": ("", "limit=1", "search=ann", "held=true"),
     "trouble": ("", "limit=1", "since_ms=0"),
-    "figures": ("", "by=session", "by=model&limit=1", "since_ms=0"),
+    "figures": ("", "per=session", "per=model&limit=1", "since_ms=0"),
     "cancel_task": ("child=ann.s1.c1",),
     "task_result": ("child=ann.s1.c1",),
     "wait_tasks": ("children=ann.s1.c1&milliseconds=10",),
