@@ -33,7 +33,8 @@ app = FastAPI(lifespan=lifespan)
 
 @app.post("/chats/{chat}")
 async def say(chat: str, text: str) -> str:
-    return (await (await app.state.agents.open(chat, SPEC)).prompt(text)).ref
+    session: aio.SessionHandle = await app.state.agents.open(chat, SPEC)
+    return (await session.prompt(text)).ref
 
 
 @app.get("/chats/{chat}/events", response_class=EventSourceResponse)
