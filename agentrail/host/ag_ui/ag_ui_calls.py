@@ -14,11 +14,11 @@ from agentrail.api.ag_ui_bodies import FollowQuery, RunBody, RunMessage, RunQuer
 from agentrail.api.bodies import ChatBody
 from agentrail.api.operation_table import CALLS, JSON
 from agentrail.api.views import to_json
-from agentrail.errors import BadQuery, SessionAsleep, UnknownCursor
+from agentrail.errors import BadQuery, SessionAsleep, UnknownCursor, UnknownSession
 from agentrail.host.ag_ui.agent_frames import AgentFrames
 from agentrail.host.ag_ui.frame_ids import FrameId, read_frame_id
 from agentrail.host.ag_ui.run_frames import RunFrames
-from agentrail.host.ag_ui.run_input import InterruptAnswer, interrupt_answers, new_message, parts_of
+from agentrail.host.ag_ui.run_input import InterruptAnswer, interrupt_answers, new_message, parts_of, refuse_own_id
 from agentrail.host.ag_ui.run_stream import RunStream, start_at
 from agentrail.host.ag_ui.shown_messages import result_of
 from agentrail.host.hosted_sessions import HostedSessions, check_scope
@@ -97,7 +97,11 @@ class AgUiCalls:
     async def _decide_all(self, request: CallRequest, body: RunBody) -> HttpResponse:
         """Answer interrupts, if there are answers, and stream what the session does then."""
         name = self._sessions.name(request.call, request.who, body.thread_id)
-        session = await self._sessions.running(name, request.watch)
+        try:
+            session = await self._sessions.running(name, request.watch)
+        except UnknownSession:
+            refuse_own_id(request.call.name, body)
+            raise
         state = session.inspect()
         answers = interrupt_answers(request.call.name, body.resume, session.status().held)
         for answer in answers:

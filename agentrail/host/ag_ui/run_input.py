@@ -20,6 +20,7 @@ OURS: Final = re.compile(r"[hm][0-9]+(?:\.[0-9r]+)*|r\..*", re.ASCII)
 KINDS: Final[Mapping[str, type[Image | File]]] = {"image": Image, "document": File}
 
 NO_TOOLS: Final = "is the result of a tool: a host runs its tools itself; send a user's message, or answers in `resume`"
+OWN_ID: Final = "is an id that a host gives its own messages; give a new one another id, such as a UUID"
 NO_TEXT: Final = "has no content; send a text, or parts"
 NO_PART: Final = "is no part that agents take; send `text`, `image` and `document`, with a `source` of `data` or `url`"
 NOT_DECIDED: Final = (
@@ -57,6 +58,13 @@ def new_message(call: str, body: RunBody) -> RunMessage | None:
     if last.role == "tool" and not body.resume and not OURS.fullmatch(last.id):
         raise BadBody(call, f"$.messages[{len(body.messages) - 1}]", NO_TOOLS)
     return last if last.role == "user" and not OURS.fullmatch(last.id) else None
+
+
+def refuse_own_id(call: str, body: RunBody) -> None:
+    """Raise `BadBody` if the last message is a user's, and has an id as the host's own have it."""
+    place = len(body.messages) - 1
+    if body.messages and body.messages[place].role == "user" and OURS.fullmatch(body.messages[place].id):
+        raise BadBody(call, f"$.messages[{place}].id", OWN_ID)
 
 
 def parts_of(call: str, message: RunMessage, place: int) -> tuple[Part, ...]:

@@ -51,6 +51,16 @@ async def test_a_message_is_a_run() -> None:
         assert reloaded.said() == front.said()
 
 
+async def test_an_id_of_the_host_in_a_session_that_is_not_there_is_refused_by_name() -> None:
+    async with open_desk(scripted("Hello.")) as desk:
+        front = FrontEnd(desk.ann, "trip", [{"id": "m1", "role": "user", "content": "hello"}])
+        response = await desk.ann.post("/v1/ag-ui", json=front.input())
+        assert response.status_code == 422
+        assert "$.messages[0].id is an id that a host gives its own messages" in response.json()["detail"]
+        following = await desk.ann.post("/v1/ag-ui", json=front.input(messages=[]))
+        assert (following.status_code, following.json()["error"]) == (404, "UnknownSession")
+
+
 async def test_a_held_call_is_an_interrupt_and_its_answer_a_run() -> None:
     async with open_desk(payer()) as desk:
         front = FrontEnd(desk.ann, "trip")
