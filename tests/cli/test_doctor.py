@@ -14,6 +14,7 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.models.providers import PROVIDERS
+from agentrail.adapters.processes import SAFE_PATH
 from agentrail.adapters.sandboxes import bubblewrap
 from agentrail.cli.doctor import EXTRAS, main
 from agentrail.journals import SqliteJournal
@@ -122,7 +123,8 @@ def test_a_machine_without_a_sandbox(
     status, found = findings(capsys, "--dir", tmp_path)
     level, what, to_do = found["sandbox"]
     assert (status, level, what) == (0, "note", "no sandbox: commands of agents are not confined")
-    assert to_do == "commands of agents run unconfined, and each is asked about: not found; install bubblewrap"
+    missing = f"not found in {SAFE_PATH}; install bubblewrap"
+    assert to_do == f"commands of agents run unconfined, and each is asked about: {missing}"
 
 
 def test_a_disk_that_is_nearly_full(

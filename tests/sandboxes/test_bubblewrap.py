@@ -28,7 +28,9 @@ async def run(root: Path, line: str, limits: Limits | None = None, *, network: b
 async def test_without_the_program_nothing_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bubblewrap, "SAFE_PATH", str(tmp_path))
     sandbox = BubblewrapSandbox(tmp_path)
-    with pytest.raises(SandboxMissing, match="nothing was run"):
+    with pytest.raises(
+        SandboxMissing, match=f"nothing was run, because `bwrap` cannot confine it: not found in {tmp_path};"
+    ):
         await sandbox.execute(Command("touch canary"))
     assert not await sandbox.exists("canary")
 

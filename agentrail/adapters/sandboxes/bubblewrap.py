@@ -247,7 +247,7 @@ def find_bwrap() -> str:
     """Return the path of `bwrap`; raise `SandboxMissing` if it is not installed."""
     path = shutil.which("bwrap", path=SAFE_PATH)
     if path is None:
-        raise SandboxMissing("bwrap", "not found")
+        raise SandboxMissing("bwrap", f"not found in {SAFE_PATH}")
     return path
 
 
