@@ -200,7 +200,9 @@ REFUSED: Final[Mapping[type[AgentrailError], Row]] = {
     errors.OwnDecision: Row(403),
     errors.FourEyesWanted: Row(403),
     errors.OriginRefused: Row(
-        403, "have the operator of the host allow it: the origin of a page by `--origin`, a name by `--name`"
+        403,
+        "have the operator of the host allow it: the origin of a page by `--origin` or `origins=`, a name by `--name` "
+        "or `hosts=`",
     ),
     errors.PluginRefused: Row(403, "change what the plugin refuses"),
     errors.SessionRefused: Row(403, "ask for another agent", "{by} refuses the start of the session: {reason}"),

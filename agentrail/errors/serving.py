@@ -325,8 +325,8 @@ class OriginRefused(RefusedError):
     """A page of this origin, or a request to this host name, may not use the host."""
 
     wording = (
-        "requests of {origin!r} are refused; start the host with it: the origin of a page by `--origin`, a name by "
-        "`--name`"
+        "requests of {origin!r} are refused; start the host with it: the origin of a page by `--origin` or `origins=`, "
+        "a name by `--name` or `hosts=`"
     )
 
     origin: str = shortened()
