@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from agentrail.hooks.hook_run import COUNT_AT_LAST
@@ -323,7 +323,7 @@ def _deciding(question: HookQuestion, steps: tuple[PluginStep, ...]) -> FoldingR
     for rule in (FoldingRule.APPROVED, FoldingRule.APPROVED_ALWAYS, FoldingRule.LAST_REPLACEMENT):
         if rule in rules:
             return rule
-    is_changed = any(step.answer is not None and step.answer.kind not in ("emit", "continue") for step in steps)
+    is_changed = any(step.answer is not None and _is_change(step.answer) for step in steps)
     return FoldingRule.ADDED_UP if is_changed else FoldingRule.ALL_PASSED
 
 
@@ -343,5 +343,27 @@ def _outcome(question: HookQuestion, rule: FoldingRule) -> str:
         case Verdict.ASK:
             what = f"{who} asked for something, and the hook goes on there"
         case _:
-            what = "it went on"
+            what = f"it went on{_with_what(question, rule)}"
     return f"{what} ({rule.value})"
+
+
+def _with_what(question: HookQuestion, rule: FoldingRule) -> str:
+    """Return whose answers a run that passed went on with; empty if no answer changed anything."""
+    ruling = question.ruling
+    if rule is FoldingRule.LAST_REPLACEMENT and ruling.gathered.replaced_by:
+        return f" with what `{ruling.gathered.replaced_by[-1]}` put in place"
+    if rule in (FoldingRule.APPROVED, FoldingRule.APPROVED_ALWAYS):
+        held = [answer.plugin for answer in ruling.answers if answer.kind == "hold_tool"]
+        return f", although {_listed(held)} would have held it"
+    if rule is FoldingRule.ADDED_UP:
+        return f" with what {_listed([answer.plugin for answer in ruling.answers if _is_change(answer)])} did"
+    return ""
+
+
+def _listed(keys: Sequence[str]) -> str:
+    return " and ".join(f"`{key}`" for key in dict.fromkeys(keys))
+
+
+def _is_change(answer: PluginAnswer) -> bool:
+    """Whether *answer* changes more than the plugin's own state, and tells more than an event."""
+    return answer.kind not in ("emit", "continue", "log")
