@@ -219,6 +219,7 @@ class _Spans:
         self._spans: list[Span] = []
         self._open: dict[_Key, None] = {}
         self._places: dict[_Key, int] = {}  # in `_spans`
+        self._calls: dict[_Key, str] = {}  # what calls of the open batch are under way, and wait for people
         self._outcomes: dict[str, str] = {}  # by id: what the last event said of it
         self._is_new = True
 
@@ -231,10 +232,12 @@ class _Spans:
         record, state = moment.record, moment.state
         if self._is_new:
             self._is_new = False
-            for key, label in _under_way(moment.before):
+            self._calls = dict(_under_way_of_calls(moment.before))
+            for key, label in (*self._calls.items(), *_under_way(moment.before)):
                 self._begin(key, label, record)
         self._outcomes |= _outcomes(record)
-        running = dict(_under_way(state))
+        self._follow_calls(moment)
+        running = {**self._calls, **dict(_under_way(state))}
         opened = [key for key in running if key not in self._open]
         closed = [key for key in self._open if key not in running]
         for key in closed:
@@ -252,6 +255,18 @@ class _Spans:
             command = _Key(SpanKind.COMMAND, kind.__name__)
             self._begin(command, record.arrival.by, record)
             self._end(command, record)
+
+    def _follow_calls(self, moment: Moment) -> None:
+        """Bring `_calls` up to date: a batch may have thousands of calls, and a record changes a few."""
+        before, batch = moment.before.batch, moment.state.batch
+        pairs = None if before is None or batch is None else batch.calls.changed_since(before.calls)
+        if pairs is None:
+            self._calls = dict(_under_way_of_calls(moment.state))
+            return
+        for was, call in pairs:
+            for key, _ in _under_way_of_call(was):
+                del self._calls[key]
+            self._calls.update(_under_way_of_call(call))
 
     def _run(self, record: Record) -> None:
         """Note when the calls that *record* starts began to run, if they had not run before."""
@@ -310,13 +325,11 @@ _ENDED_SILENTLY: Final[Mapping[SpanKind, str]] = {
 
 
 def _under_way(state: State) -> Iterator[tuple[_Key, str]]:
-    """Yield all that runs or waits in *state*: key and label."""
+    """Yield all that runs or waits in *state*, beside calls of the open batch: key and label."""
     if state.request is not None:
         yield _Key(SpanKind.REQUEST, state.request.request_id), state.using[0]
     if state.compaction is not None and state.compaction.running:
         yield _Key(SpanKind.COMPACTION, state.compaction.compaction_id), state.compaction.by
-    for call in () if state.batch is None else state.batch.calls:
-        yield from _under_way_of_call(call)
     for stray in (*state.quarantined_calls, *state.lingering_calls):
         yield _Key(SpanKind.CALL, stray.call_id), stray.name
     for prompt in (*state.queue, *(() if state.next_prompt is None else (state.next_prompt,))):
@@ -329,6 +342,11 @@ def _under_way(state: State) -> Iterator[tuple[_Key, str]]:
         yield _Key(SpanKind.SUBAGENT, agent.child), agent.agent
     for run in state.suspended_runs:
         yield _Key(SpanKind.ASK, run.ask_id), f"{run.plugin}: {run.hook.moment}"
+
+
+def _under_way_of_calls(state: State) -> Iterator[tuple[_Key, str]]:
+    for call in () if state.batch is None else state.batch.calls:
+        yield from _under_way_of_call(call)
 
 
 def _under_way_of_call(call: Call) -> Iterator[tuple[_Key, str]]:

@@ -56,7 +56,7 @@ def test_a_round_is_found_by_its_number_or_by_the_id_of_an_attempt() -> None:
 
 
 def test_each_message_names_the_record_that_brought_it() -> None:
-    bench = Bench(plug("Coach", before_finish=lambda _h, _s, _c: Intervene("be thorough")))
+    bench = Bench(plug("Coach", before_finish=Intervene("be thorough")))
     bench.prompt("go")
     bench.answers("", call("look", path="a"))
     bench.returns("c3")

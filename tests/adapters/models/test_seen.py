@@ -20,7 +20,7 @@ from agentrail.hooks.actions import (
     ReplaceToolResult,
     SetSection,
 )
-from agentrail.insight import Seen, requests, seen
+from agentrail.insight import Seen, at, requests, seen
 from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.models import Message, ModelRequest, Text, UserMessage, render
 from agentrail.plugins import AfterResponse, AfterTool, BeforePrompt, BeforeRequest, Context
@@ -89,6 +89,7 @@ async def test_what_is_seen_is_what_a_server_got(provider: str, tmp_path: Path) 
         await session.ask("and now?")
         records = await records_of(journal, "s")
         demand_same(told(records), server.asked, KEYS[provider])
+        assert at(records, len(records)).state == session.inspect()
     first, second, third = told(records)
     assert [(one.sent.number, one.sent.turn, one.sent.round) for one in (first, second, third)] == [
         (1, 1, 1),
