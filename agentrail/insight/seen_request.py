@@ -211,7 +211,7 @@ class _Past:
         self.responses: dict[str, tuple[Usage | None, bool | None]] = {}  # by id of the request
         self._sources: dict[int, tuple[int | None, tuple[str, ...]]] = {}  # by id of the message
         self._kept: list[Message] = []  # so that no other message gets the address of one
-        self._written: deque[tuple[str, tuple[str, ...]]] = deque(maxlen=TEXTS_KEPT)  # texts of plugins
+        self._written: deque[_Written] = deque(maxlen=TEXTS_KEPT)
         self._redacted: list[int] = []
 
     def follow(self, records: Iterable[Record]) -> Iterator[Moment]:
@@ -248,9 +248,7 @@ class _Past:
         if isinstance(message, AssistantMessage):
             events = [envelope.event for envelope in record.events]
             return next((event.replaced_by for event in events if isinstance(event, ResponseComplete)), ())
-        if isinstance(message, UserMessage) and message.origin is Origin.NOTICE:
-            return ()
-        keys = [plugins for text, plugins in self._written if text in message.text]
+        keys = [written.plugins for written in self._written if written.is_in(message)]
         return tuple(dict.fromkeys(chain.from_iterable(keys)))
 
     def shown(self, moment: Moment, sent: SentRequest) -> _Shown:
@@ -325,19 +323,35 @@ _SPEAKERS: Final[Mapping[type[Message], str]] = {
 }
 
 
-def _texts_in(record: Record) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the texts that plugins wrote in *record*, or put in place of others, each with the keys of the plugins."""
+class _Written(NamedTuple):
+    """A text that plugins wrote, or put in place of another."""
+
+    text: str
+    plugins: tuple[str, ...]
+    origins: tuple[Origin, ...] = ()  # of the messages that may have it; none: results of calls
+
+    def is_in(self, message: Message) -> bool:
+        """Whether *message* has the text: a prompt as a whole, a result at its beginning, since notes may follow."""
+        if isinstance(message, UserMessage):
+            if message.origin not in self.origins:
+                return False
+            return self.text == message.text if message.origin is Origin.PROMPT else self.text in message.text
+        return isinstance(message, ToolMessage) and not self.origins and message.text.startswith(self.text)
+
+
+def _texts_in(record: Record) -> Iterator[_Written]:
+    """Yield the texts that plugins wrote in *record*, or put in place of others."""
     for ruling in record.rulings:
         for answer in ruling.answers:
             if answer.kind == "intervene" and answer.text:
-                yield answer.text, (answer.plugin,)
+                yield _Written(answer.text, (answer.plugin,), (Origin.INTERVENTION,))
         result = ruling.gathered.result
         if ruling.hook == "after_tool" and result is not None and text_of(result.content):
-            yield text_of(result.content), ruling.gathered.replaced_by
+            yield _Written(text_of(result.content), ruling.gathered.replaced_by)
     for envelope in record.events:
         event = envelope.event
         if isinstance(event, PromptReceived | SteeringReceived) and event.replaced_by and event.text:
-            yield event.text, event.replaced_by
+            yield _Written(event.text, event.replaced_by, (Origin.PROMPT, Origin.STEERING))
 
 
 def _replaced_by(record: Record) -> tuple[str, ...]:

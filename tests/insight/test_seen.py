@@ -5,7 +5,7 @@ import random
 import pytest
 
 from agentrail.core.system_prompt import fixed_text
-from agentrail.core.vocabulary.commands import SwitchModelSent
+from agentrail.core.vocabulary.commands import SteerSent, SwitchModelSent
 from agentrail.core.vocabulary.effects import StartRequest
 from agentrail.core.vocabulary.inputs import StreamCut, StreamEnded
 from agentrail.errors import UnknownRequest
@@ -17,6 +17,7 @@ from agentrail.testing.world.random_setups import draw_scene
 from agentrail.values.events import PrefixChanged
 from agentrail.values.json import freeze_object
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
+from agentrail.values.tools import ok
 from agentrail.values.usage import Usage
 from tests.cells.bench import Bench, call, plug, response
 from tests.insight.stories import records_of, records_of_world
@@ -71,6 +72,17 @@ def test_each_message_names_the_record_that_brought_it() -> None:
         ("user", 5, 4),
     ]
     assert [part.by for part in parts] == [(), (), (), (), ("Coach",)]
+
+
+def test_a_text_of_a_plugin_in_the_words_of_somebody_else_makes_them_not_its_own() -> None:
+    bench = Bench(plug("Coach", before_finish=Intervene("done")))
+    bench.prompt("go")
+    bench.answers("well")
+    bench.send(SteerSent("get it done"))
+    bench.answers("", call("look", path="a"))
+    bench.returns("c4", ok("done"))
+    parts = [(part.name, part.by) for part in told(bench).parts if part.message is not None and part.by]
+    assert parts == [("user", ("Coach",))]
 
 
 def test_what_the_provider_had_cached_is_told_by_the_usage_that_it_reported() -> None:
