@@ -200,6 +200,35 @@ class FiguresQuery(Query):
     """The most series; the host has a default and a most."""
 
 
+class StateAtQuery(Query):
+    """Which state of a session."""
+
+    record: Positive
+    """Number of the record after which it is."""
+    whole: bool = False
+    """Whether long texts and lists are whole."""
+
+
+class TimelineQuery(Query):
+    """Which part of a timeline."""
+
+    since: Counted | None = None
+    """Number of a record: those after it; from the first one if not given."""
+    limit: Positive | None = None
+    """The most records; the host has a most, which is also the default."""
+
+
+class SeenQuery(Query):
+    """Which request to the model."""
+
+    round: Positive | None = None
+    """Number of a round, counted over all turns from 1; the last one if neither this nor `request` is given."""
+    request: Name | None = None
+    """Id of the request."""
+    whole: bool = False
+    """Whether long texts and lists are whole, and the request is also shown as its provider gets it."""
+
+
 class AboutQuery(Query):
     """What is to be explained."""
 

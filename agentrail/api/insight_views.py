@@ -1,9 +1,11 @@
-"""Results of the calls that explain a session: its records, and why something came about."""
+"""Results of the calls that explain a session: its records, their states and times, what the model saw, and why."""
 
 from __future__ import annotations
 
-from agentrail.api.views import View
-from agentrail.values.json import JsonObject
+from collections.abc import Mapping
+
+from agentrail.api.views import UsageView, View
+from agentrail.values.json import Json, JsonObject
 
 
 class InputView(View):
@@ -147,3 +149,228 @@ class AccountView(View):
     """What decided and what came of it, in order; empty if the session has no such call, turn or end."""
     more: bool
     """Whether there are more entries, which are not shown."""
+
+
+class FieldChangeView(View):
+    """A part of a value that has changed."""
+
+    field: str
+    """Where it is, such as `phase`, `turn.attempt`, `batch.calls[0].status` or `plugin_states.Guard`.
+
+    Of a list, only the stretch that differs is told, such as `history[2:3]`.
+    """
+    before: Json
+    """What was there before, a list of a stretch; null if there was nothing."""
+    after: Json
+    """What is there now, a list of a stretch; null if there is nothing."""
+
+
+class StateAtView(View):
+    """The state of a session after one of its records."""
+
+    record: int
+    """Number of the record."""
+    at_ms: int
+    """When its input was taken, in milliseconds since 1970."""
+    head: int
+    """Number of the last record of the session."""
+    state: JsonObject
+    """The state, by the names of its fields; states of plugins by their keys."""
+    changes: tuple[FieldChangeView, ...]
+    """What the record changed, in the order of the fields."""
+    folded: tuple[FoldedView, ...]
+    """What was cut because it is long."""
+
+
+class SpanView(View):
+    """Something that ran or waited from one record to another; a point if it begins and ends with the same record."""
+
+    lane: str
+    """Whose work it is: `model`, `tools`, `people`, `timers`, `subagents` or `plugins`."""
+    kind: str
+    """What it is: `request`, `compaction`, `call`, `prompt`, `steering`, `approval`, `question`, `command`, `timer`,
+    `subagent`, `hook` or `ask`.
+    """
+    id: str
+    """Its id: of the request, call, prompt, approval, …; the name of a timer, command or hook."""
+    label: str
+    """What people call it: the model, the tool, the plugin, …"""
+    start_ms: int
+    """When it began, in milliseconds since 1970."""
+    end_ms: int | None
+    """When it ended, in milliseconds since 1970; null if it still runs."""
+    first: int
+    """Number of the record with which it began."""
+    last: int | None
+    """Number of the record with which it ended; null if it still runs."""
+    outcome: str
+    """How it ended, in one or two words; empty if it still runs."""
+    ran_ms: int | None
+    """Of a call: when its first attempt started, in milliseconds since 1970; null if none has."""
+
+
+class HookRunView(View):
+    """A run of a hook, as a row of a timeline tells it."""
+
+    hook: str
+    """Name of the hook; `check` of arguments that do not fit, `answer` of an answer that does not."""
+    verdict: str
+    """How the run ended, or why it was paused."""
+    by: str | None
+    """Key of the plugin that ended or paused the run; null if none did."""
+    answered: tuple[str, ...]
+    """Keys of the plugins that did more than let it pass, in order."""
+    sentence: str
+    """What came of it, in one sentence."""
+
+
+class TimelineRowView(View):
+    """One record: what came in, and what came of it."""
+
+    record: int
+    """Number of the record."""
+    at_ms: int
+    """When its input came, in milliseconds since 1970."""
+    turn: int
+    """Number of the open turn after the record; 0 if none is open."""
+    round: int
+    """Number of the round of that turn."""
+    input: str
+    """Name of the class of its input."""
+    by: str
+    """Who gave a command; empty if nobody said so."""
+    before: str
+    """The phase before the record."""
+    after: str
+    """The phase after the record."""
+    hooks: tuple[HookRunView, ...]
+    """The runs of hooks, in order; those that no plugin of the session has are left out."""
+    effects: tuple[str, ...]
+    """Names of the effects that the record asked for, in order."""
+    events: tuple[str, ...]
+    """Names of the durable events of the record, in order; the record has them whole."""
+    is_redacted: bool
+    """Whether the texts of the record were replaced by a mark."""
+
+
+class TimelineView(View):
+    """What ran when in a session."""
+
+    rows: tuple[TimelineRowView, ...]
+    """One row for each record, in order."""
+    spans: tuple[SpanView, ...]
+    """What ran or waited during these records, in the order in which it began."""
+    head: int
+    """Number of the last record of the session."""
+    more: bool
+    """Whether the session has records after these: give the last number as `since`."""
+
+
+class SentRequestView(View):
+    """A request that a session sent to its model."""
+
+    record: int
+    """Number of the record with which it was sent."""
+    at_ms: int
+    """When it was sent, in milliseconds since 1970."""
+    request_id: str
+    """Id of the request; each attempt has its own."""
+    number: int
+    """Number of the round, counted over all turns of the session from 1."""
+    turn: int
+    """Number of the turn."""
+    round: int
+    """Number of the round in its turn."""
+    attempt: int
+    """Number of the attempt in its round."""
+    model: str
+    """Name of the model."""
+
+
+class SeenPartView(View):
+    """A part of a request, with its origin."""
+
+    layer: str
+    """Where it belongs: a layer of the system prompt (`base`, `user`, `identity`, `environment`, `skills`, `memory`,
+    `dynamic`), `tools`, `returns`, or, of messages, `history`, `added` or `replaced`.
+    """
+    name: str
+    """Key of a section (of a memory file, its path), name of a tool, or who speaks: `user`, `assistant` or `tool`."""
+    by: tuple[str, ...]
+    """Keys of the plugins, or the source of tools, that it comes from; empty if it comes from a caller or the session.
+    """
+    tokens: int
+    """Estimate of its tokens."""
+    record: int | None
+    """Of a message of the history: the record that brought it; null if it was there when the session began."""
+    place: int | None
+    """Of a message of the history: its index there."""
+    text: str
+    """The text; of a form of the answer, its JSON Schema. Empty for a tool or a message."""
+    tool: JsonObject | None
+    """The tool; null if it is something else."""
+    message: JsonObject | None
+    """The message; null if it is something else."""
+    is_passing: bool
+    """Whether it is of this request alone, so that the next one does not have it."""
+    cached: bool | None
+    """Whether the provider had it in its cache, by the usage that it reported; null if it reported none."""
+
+
+class RequestDifferenceView(View):
+    """How a request differs from the one that was sent before it."""
+
+    before: SentRequestView
+    """The request before."""
+    same: int
+    """How many parts at the beginning are the same."""
+    same_tokens: int
+    """Estimate of the tokens of these."""
+    gone: tuple[SeenPartView, ...]
+    """Parts of the request before that this one does not have, in order."""
+    new: tuple[SeenPartView, ...]
+    """Parts that the request before did not have, in order."""
+    settings: tuple[FieldChangeView, ...]
+    """What else differs: `model`, `options`, and `may_call`, whether tools may be called."""
+    broke: JsonObject | None
+    """The event `PrefixChanged`, which says what broke the provider's cache and who did it; null if nothing did."""
+
+
+class ProviderRequestView(View):
+    """A request as its provider gets it by HTTP `POST`, without the secrets in it."""
+
+    url: str
+    """The URL."""
+    headers: Mapping[str, str]
+    """The headers, their names in lower case; `$NAME` stands in place of the secret `NAME`."""
+    body: str
+    """The body: JSON, byte for byte."""
+
+
+class SeenView(View):
+    """What the model saw with one request."""
+
+    sent: SentRequestView
+    """Which request it is."""
+    requests: int
+    """How many rounds the session has sent."""
+    options: JsonObject
+    """Options for the model's provider."""
+    parts: tuple[SeenPartView, ...]
+    """The parts of the request, in the order in which a provider reads them."""
+    more_parts: int
+    """How many more parts there are, which are not shown: those after the first."""
+    tokens: int
+    """Estimate of the tokens of the whole request."""
+    usage: UsageView | None
+    """Usage as it was counted for the response; null if no response has come."""
+    by_tool: bool | None
+    """Whether the answer in a form was asked for by a tool, and not by its schema; null if that is not known."""
+    difference: RequestDifferenceView | None
+    """The difference to the request that was sent before; null for the first one."""
+    unknown: tuple[str, ...]
+    """What the records do not tell of the request, each in one sentence; empty if they tell all."""
+    provider: ProviderRequestView | None
+    """The request by HTTP; null unless `whole` is given, and for a model that is of no provider."""
+    folded: tuple[FoldedView, ...]
+    """What was cut because it is long."""

@@ -500,7 +500,13 @@ def _query_functions(queries: QueryCalls, subagents: SubagentCalls) -> Mapping[s
 
 def _record_functions(calls: RecordCalls) -> Mapping[str, CallFunction]:
     """Return the functions for the calls that explain a session from its records, by the name of the call."""
-    return {"records": calls.records, "why": calls.why}
+    return {
+        "records": calls.records,
+        "why": calls.why,
+        "state_at": calls.state_at,
+        "timeline": calls.timeline,
+        "seen": calls.seen,
+    }
 
 
 def _watch_functions(calls: WatchCalls) -> Mapping[str, CallFunction]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, Never, TypeVar, cast, overload
 from agentrail.api.command_bodies import OfferKind
 from agentrail.api.command_checks import check_fields, kept_parts
 from agentrail.api.handle_commands import AnyCommand
-from agentrail.api.insight_views import AccountView, RecordsView, RecordView
+from agentrail.api.insight_views import AccountView, RecordsView, RecordView, SeenView, StateAtView, TimelineView
 from agentrail.api.operation_table import COMMANDS
 from agentrail.api.session_calls import SessionCalls
 from agentrail.api.session_values import Reply, Status
@@ -215,6 +215,21 @@ class RemoteSession(SessionCalls):
     async def why(self, about: str | int = "end") -> AccountView:
         """Tell why a call, a turn or an end came about: *about* is the id of a call, the number of a turn, or `end`."""
         return await self._see("why", AccountView, about=str(about))
+
+    async def state_at(self, record: int, *, whole: bool = False) -> StateAtView:
+        """Return the state of the session after a record, and what the record changed; long texts are cut."""
+        return await self._see("state_at", StateAtView, record=record, whole=whole)
+
+    async def timeline(self, since: int = 0, limit: int | None = None) -> TimelineView:
+        """Return what ran when, and a row for each record after number *since*."""
+        return await self._see("timeline", TimelineView, **without_none(since=since, limit=limit))
+
+    async def seen(self, round: int | None = None, *, request: str | None = None, whole: bool = False) -> SeenView:  # noqa: A002 - what users call it
+        """Return what the model saw: in a round, counted over all turns, or with a request of this id; or at last.
+
+        Long texts are cut; with *whole*, none are, and the request is there as its provider gets it.
+        """
+        return await self._see("seen", SeenView, **without_none(round=round, request=request, whole=whole))
 
     def subscribe(
         self,

@@ -12,8 +12,9 @@ import trio
 
 from agentrail import SessionSpec, tool
 from agentrail.api.limits import HostLimits
+from agentrail.host.operations.cuts import BRIEF, BUDGET, ITEMS, KEY, TEXT
 from agentrail.host.operations.record_calls import BACK
-from agentrail.host.operations.record_views import BRIEF, BUDGET, ITEMS, KEY, TEXT, record_view
+from agentrail.host.operations.record_views import record_view
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import Record
@@ -62,7 +63,7 @@ async def test_records_tell_what_came_in_what_it_did_and_what_came_of_it() -> No
     assert (first["input"]["kind"], first["phase_before"], first["phase_after"]) == ("SessionOpened", "new", "idle")
     assert [event["event"]["$"] for event in first["events"]] == ["SessionStarted"]
     for before, after in pairwise(records):
-        assert before["phase_after"] == after["phase_before"]
+        assert after["phase_before"] in {before["phase_after"], "streaming"}
     (prompt,) = [record for record in records if record["input"]["kind"] == "PromptSent"]
     assert prompt["by"] == "ann"
     assert prompt["input"]["data"]["parts"] == [{"$": "Text", "text": "go"}]
@@ -144,7 +145,7 @@ async def test_queries_that_do_not_fit_are_refused(query: str, status: int) -> N
         assert answer.status_code == status, answer.text
 
 
-@pytest.mark.parametrize("path", ["records", "records?record=1", "why"])
+@pytest.mark.parametrize("path", ["records", "records?record=1", "why", "at?record=1", "timeline", "seen"])
 async def test_only_who_may_observe_reads_records_and_only_those_of_the_tenant(path: str) -> None:
     async with open_desk(scripted("one")) as desk:
         await chat(desk.ann, "go", session="trip")

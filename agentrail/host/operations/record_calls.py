@@ -1,4 +1,4 @@
-"""Calls that explain a session from its records: the records themselves, and why something came about."""
+"""Calls that explain a session by its records: the records, their states and times, what the model saw, and why."""
 
 from __future__ import annotations
 
@@ -8,18 +8,29 @@ from typing import Final, TypeVar
 
 import trio
 
-from agentrail.api.bodies import AboutQuery, RecordsQuery
-from agentrail.api.insight_views import AccountEntryView, AccountView, PluginStepView, RecordsView, RecordView
+from agentrail.api.bodies import AboutQuery, RecordsQuery, SeenQuery, StateAtQuery, TimelineQuery
+from agentrail.api.insight_views import AccountView, RecordsView, RecordView, SeenView, StateAtView, TimelineView
 from agentrail.api.limits import HostLimits
-from agentrail.api.public_ids import SessionName, without_tenant
+from agentrail.api.public_ids import SessionName
 from agentrail.api.views import to_json
 from agentrail.errors import BadQuery, HistoryTooLong, UnknownRecord
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.insight_replies import (
+    account_view,
+    rounds_in,
+    seen_view,
+    state_view,
+    timeline_view,
+)
 from agentrail.host.operations.record_views import phases_of, record_view
 from agentrail.host.requests.http_messages import HttpResponse
-from agentrail.insight.account import Account, AccountEntry, why
-from agentrail.ports.journal import Journal, Record
+from agentrail.insight.account import why
+from agentrail.insight.field_changes import Moment
+from agentrail.insight.lanes import timeline
+from agentrail.insight.seen_request import requests, seen
+from agentrail.ports.journal import Journal, Record, folded, opening_of
+from agentrail.runtime.actor.journal_log import rebuilt
 
 T = TypeVar("T")
 
@@ -34,9 +45,6 @@ BACK: Final = 512
 
 ALL_AT_ONCE: Final = 1_000
 """How many records are read at once if all are needed."""
-
-SENTENCE: Final = 1_000
-"""The most characters of a sentence of an account."""
 
 WORKERS: Final = 2
 """How many threads work on records at once, so that they leave time to the event loop."""
@@ -114,9 +122,55 @@ class RecordCalls:
         name = self._sessions.name(request.call, request.who, request.session)
 
         def explained(records: Sequence[Record]) -> AccountView:
-            return _account_view(why(records, subject), name.tenant, request.limits.most_page)
+            return account_view(why(records, subject), name.tenant, request.limits.most_page)
 
         return request.view_answer(await self._of_all(name, explained))
+
+    async def state_at(self, request: CallRequest) -> HttpResponse:
+        """Show the state of a session after a record, and what the record changed.
+
+        The records before it are folded as when the session comes back, from a snapshot if there is one before it.
+        """
+        query = request.query(StateAtQuery)
+        name = self._sessions.name(request.call, request.who, request.session)
+        head = (await self._sessions.stored(name)).head
+        number = query.record
+        records = await self._journal.read(name.internal, number - 1, 1)
+        if not records:
+            raise UnknownRecord(name.visible, number)
+        (record,) = records
+        before = opening_of(record) if number == 1 else (await rebuilt(self._journal, name.internal, number - 1)).state
+
+        def shown() -> StateAtView:
+            return state_view(Moment(record, before, folded(before, record)), head, name.tenant, whole=query.whole)
+
+        return request.view_answer(await self._worked_out(shown))
+
+    async def timeline(self, request: CallRequest) -> HttpResponse:
+        """Show what ran when in a session, and a row for each of some records."""
+        query = request.query(TimelineQuery)
+        name = self._sessions.name(request.call, request.who, request.session)
+        most = request.limits.most_page
+        limit = min(query.limit or most, most)
+
+        def shown(records: Sequence[Record]) -> TimelineView:
+            return timeline_view(timeline(records), query.since or 0, limit, name.tenant)
+
+        return request.view_answer(await self._of_all(name, shown))
+
+    async def seen(self, request: CallRequest) -> HttpResponse:
+        """Show what the model saw with one request."""
+        query = request.query(SeenQuery)
+        if query.round is not None and query.request is not None:
+            raise BadQuery(request.call.name, "its `round`", "does not go with `request`")
+        name = self._sessions.name(request.call, request.who, request.session)
+        which = query.request if query.round is None else query.round
+
+        def shown(records: Sequence[Record]) -> SeenView:
+            count = rounds_in(requests(records))
+            return seen_view(seen(records, which), count, name.tenant, whole=query.whole)
+
+        return request.view_answer(await self._of_all(name, shown))
 
     async def _of_all(self, name: SessionName, work: Callable[[Sequence[Record]], T]) -> T:
         """Return what *work*, in a worker thread, makes of all records of a session; raise if they are too many."""
@@ -137,41 +191,3 @@ class RecordCalls:
 def _views(records: Sequence[Record], before: str | None, tenant: str, *, whole: bool) -> list[RecordView]:
     phases = phases_of(records, before)
     return [record_view(record, *around, tenant, whole=whole) for record, around in zip(records, phases, strict=True)]
-
-
-def _account_view(account: Account, tenant: str, most: int) -> AccountView:
-    return AccountView(
-        subject=str(account.subject),
-        sentence=_sentence(account.sentence, tenant),
-        entries=tuple([_entry_view(entry, tenant) for entry in account.entries[:most]]),
-        more=len(account.entries) > most,
-    )
-
-
-def _entry_view(entry: AccountEntry, tenant: str) -> AccountEntryView:
-    explanation = entry.explanation
-    steps = () if explanation is None else explanation.steps
-    return AccountEntryView(
-        record=entry.record,
-        at_ms=entry.at_ms,
-        sentence=_sentence(entry.sentence, tenant),
-        event=None if entry.event is None else type(entry.event).__name__,
-        hook=None if explanation is None else explanation.hook,
-        rule=None if explanation is None else explanation.rule.name.lower(),
-        plugins=tuple(
-            [
-                PluginStepView(
-                    step.plugin,
-                    _sentence(step.sentence, tenant),
-                    None if step.rule is None else step.rule.name.lower(),
-                    step.decided,
-                )
-                for step in steps
-            ]
-        ),
-    )
-
-
-def _sentence(sentence: str, tenant: str) -> str:
-    """Return *sentence*, cut, with ids of sessions as clients of *tenant* see them."""
-    return without_tenant(sentence[:SENTENCE], tenant)

@@ -27,6 +27,7 @@ from agentrail_client.api.default import (
     console_file,
     delete_session,
     events,
+    figures,
     fork,
     health,
     label,
@@ -41,11 +42,15 @@ from agentrail_client.api.default import (
     prompt,
     queued,
     ready,
+    records,
     reject,
     respond,
     resume,
+    rows,
+    seen,
     show_session,
     socket,
+    state_at,
     steer,
     stop,
     stream,
@@ -53,9 +58,12 @@ from agentrail_client.api.default import (
     switch_model,
     task_result,
     tasks,
+    timeline,
     tree,
+    trouble,
     upload,
     wait_tasks,
+    why,
     withdraw,
 )
 from agentrail_client.models import (
@@ -109,6 +117,9 @@ def about_the_host(client: AuthenticatedClient, anyone: Client) -> None:
     assert good(agents.sync_detailed(client=client)).items == ["desk"]
     good(commands.sync_detailed(client=client))
     good(tree.sync_detailed(client=client))
+    assert good(rows.sync_detailed(client=client, limit=5)).matching == 0
+    assert good(trouble.sync_detailed(client=client)).items == []
+    assert good(figures.sync_detailed(client=client)).series == []
     assert socket.sync_detailed(client=client).status_code == 426  # a WebSocket needs a client of its own
 
 
@@ -129,6 +140,12 @@ def talking(client: AuthenticatedClient) -> None:
     good(offered.sync_detailed("trip", client=client))
     done(label.sync_detailed("trip", client=client, body=LabelBody(add=["red"])))
     assert [found.title for found in good(list_sessions.sync_detailed(client=client, label="red")).items] == ["A trip"]
+    found = good(records.sync_detailed("trip", client=client, limit=2))
+    assert ([record.number for record in found.records], found.more) == ([1, 2], True)
+    assert good(why.sync_detailed("trip", client=client, about="1")).entries
+    assert good(state_at.sync_detailed("trip", client=client, record=1)).record == 1
+    assert good(timeline.sync_detailed("trip", client=client)).spans
+    assert good(seen.sync_detailed("trip", client=client, round_=1)).sent.number == 1
 
 
 def steering(client: AuthenticatedClient) -> None:

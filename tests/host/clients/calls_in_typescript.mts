@@ -48,6 +48,10 @@ async function aboutTheHost(): Promise<void> {
   check(agents.join() === "desk", agents);
   good(await client.GET("/v1/commands"));
   good(await client.GET("/v1/tree"));
+  const rows = good(await client.GET("/v1/tree/rows", { params: { query: { limit: 5 } } }));
+  check(rows.matching === 0, rows);
+  check(good(await client.GET("/v1/trouble")).items.length === 0, "some trouble");
+  check(good(await client.GET("/v1/figures")).series.length === 0, "some figures");
   const { response } = await client.GET("/v1/ws"); // a WebSocket needs a client of its own
   check(response.status === 426, response.status);
 }
@@ -81,6 +85,15 @@ async function talking(): Promise<void> {
   done(await client.POST("/v1/sessions/{id}/label", { params: trip, body: { add: ["red"] } }));
   const sessions = good(await client.GET("/v1/sessions", { params: { query: { label: "red" } } })).items;
   check(sessions.map((session) => session.title).join() === "A trip", sessions);
+  const records = good(await client.GET("/v1/sessions/{id}/records", { params })).records;
+  check(records.map((record) => record.number).join() === "1,2", records);
+  const about = { ...trip, query: { about: "1" } };
+  check(good(await client.GET("/v1/sessions/{id}/why", { params: about })).entries.length > 0, "nothing told");
+  const first = { ...trip, query: { record: 1 } };
+  check(good(await client.GET("/v1/sessions/{id}/at", { params: first })).record === 1, "another record");
+  check(good(await client.GET("/v1/sessions/{id}/timeline", { params: trip })).spans.length > 0, "no spans");
+  const round = { ...trip, query: { round: 1 } };
+  check(good(await client.GET("/v1/sessions/{id}/seen", { params: round })).sent.number === 1, "another round");
 }
 
 async function steering(): Promise<void> {

@@ -1,0 +1,246 @@
+"""What the functions of `agentrail.insight` have found, as clients see it; pure, so that a worker thread can do it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from agentrail.api.insight_views import (
+    AccountEntryView,
+    AccountView,
+    FieldChangeView,
+    HookRunView,
+    PluginStepView,
+    ProviderRequestView,
+    RequestDifferenceView,
+    SeenPartView,
+    SeenView,
+    SentRequestView,
+    SpanView,
+    StateAtView,
+    TimelineRowView,
+    TimelineView,
+)
+from agentrail.api.public_ids import without_tenant
+from agentrail.api.views import UsageView, view
+from agentrail.core.vocabulary.state import State
+from agentrail.errors import AgentrailError
+from agentrail.host.operations.cuts import Cuts
+from agentrail.insight.account import Account, AccountEntry
+from agentrail.insight.field_changes import FieldChange, Moment
+from agentrail.insight.lanes import Span, Timeline, TimelineRow
+from agentrail.insight.seen_request import RequestDifference, Seen, SeenPart, SentRequest
+from agentrail.models import render
+
+SENTENCE: Final = 1_000
+"""The most characters of a sentence."""
+
+STATE_BUDGET: Final = 64 * 1024
+"""Characters of a state, or of a request to the model, from which on what follows is cut to little."""
+
+SPANS: Final = 2_000
+"""The most spans that are shown with one page of a timeline: the last ones."""
+
+PARTS: Final = 500
+"""The most parts of a request that are shown."""
+
+
+def sentence_of(sentence: str, tenant: str) -> str:
+    """Return *sentence*, cut, with ids of sessions as clients of *tenant* see them."""
+    return without_tenant(sentence[:SENTENCE], tenant)
+
+
+# Why
+
+
+def account_view(account: Account, tenant: str, most: int) -> AccountView:
+    """Return at most *most* entries of *account*."""
+    return AccountView(
+        subject=str(account.subject),
+        sentence=sentence_of(account.sentence, tenant),
+        entries=tuple([_entry_view(entry, tenant) for entry in account.entries[:most]]),
+        more=len(account.entries) > most,
+    )
+
+
+def _entry_view(entry: AccountEntry, tenant: str) -> AccountEntryView:
+    explanation = entry.explanation
+    steps = () if explanation is None else explanation.steps
+    return AccountEntryView(
+        record=entry.record,
+        at_ms=entry.at_ms,
+        sentence=sentence_of(entry.sentence, tenant),
+        event=None if entry.event is None else type(entry.event).__name__,
+        hook=None if explanation is None else explanation.hook,
+        rule=None if explanation is None else explanation.rule.name.lower(),
+        plugins=tuple(
+            [
+                PluginStepView(
+                    step.plugin,
+                    sentence_of(step.sentence, tenant),
+                    None if step.rule is None else step.rule.name.lower(),
+                    step.decided,
+                )
+                for step in steps
+            ]
+        ),
+    )
+
+
+# The state after a record
+
+
+def state_view(moment: Moment, head: int, tenant: str, *, whole: bool) -> StateAtView:
+    """Return the state of *moment*, and what its record changed; the changes come first, so that they are cut least."""
+    cuts = Cuts(tenant, whole=whole, budget=STATE_BUDGET)
+    changes = _changes_view(moment.changes, cuts, "changes")
+    state = {name: cuts.json(_field(moment.state, name), f"state.{name}") for name in State.__struct_fields__}
+    record = moment.record
+    return StateAtView(record.number, record.arrival.at, max(head, record.number), state, changes, tuple(cuts.made))
+
+
+def _field(state: State, name: str) -> object:
+    value: object = getattr(state, name)
+    if name == "plugin_states":
+        return {seat.key: own for seat, own in zip(state.plugins, state.plugin_states, strict=False)}
+    return value
+
+
+def _changes_view(changes: Iterable[FieldChange], cuts: Cuts, at: str) -> tuple[FieldChangeView, ...]:
+    return tuple(
+        [
+            FieldChangeView(
+                change.field,
+                cuts.json(change.before, f"{at}.{place}.before"),
+                cuts.json(change.after, f"{at}.{place}.after"),
+            )
+            for place, change in enumerate(changes)
+        ]
+    )
+
+
+# The timeline
+
+
+def timeline_view(timeline: Timeline, since: int, limit: int, tenant: str) -> TimelineView:
+    """Return at most *limit* rows after record *since*, and the spans that ran or waited meanwhile."""
+    rows = [row for row in timeline.rows if row.record > since][:limit]
+    last = rows[-1].record if rows else since
+    head = timeline.rows[-1].record if timeline.rows else 0
+    spans = [
+        span for span in timeline.spans if rows and span.first <= last and (span.last is None or span.last > since)
+    ]
+    return TimelineView(
+        tuple([_row_view(row, tenant) for row in rows]),
+        tuple([_span_view(span, tenant) for span in spans[-SPANS:]]),
+        head,
+        more=last < head,
+    )
+
+
+def _row_view(row: TimelineRow, tenant: str) -> TimelineRowView:
+    hooks = [
+        HookRunView(run.hook, run.verdict.value, run.by, run.answered, sentence_of(run.sentence, tenant))
+        for run in row.hooks
+    ]
+    return TimelineRowView(
+        row.record,
+        row.at_ms,
+        row.turn,
+        row.round,
+        row.input,
+        row.by,
+        row.before.value,
+        row.after.value,
+        tuple(hooks),
+        row.effects,
+        tuple([type(event).__name__ for event in row.events]),
+        row.is_redacted,
+    )
+
+
+def _span_view(span: Span, tenant: str) -> SpanView:
+    return SpanView(
+        span.lane.value,
+        span.kind.value,
+        sentence_of(span.id, tenant),
+        sentence_of(span.label, tenant),
+        span.start_ms,
+        span.end_ms,
+        span.first,
+        span.last,
+        sentence_of(span.outcome, tenant),
+        span.ran_ms,
+    )
+
+
+# What the model saw
+
+
+def seen_view(seen: Seen, count: int, tenant: str, *, whole: bool) -> SeenView:
+    """Return what the model saw; *count* is how many rounds there are."""
+    cuts = Cuts(tenant, whole=whole, budget=STATE_BUDGET)
+    shown = seen.parts if whole else seen.parts[:PARTS]
+    return SeenView(
+        sent=view(SentRequestView, seen.sent),
+        requests=count,
+        options=cuts.shown_object(seen.request.options, "options"),
+        parts=_parts_view(shown, cuts, "parts"),
+        more_parts=len(seen.parts) - len(shown),
+        tokens=seen.tokens,
+        usage=None if seen.usage is None else view(UsageView, seen.usage),
+        by_tool=seen.by_tool,
+        difference=None if seen.difference is None else _difference_view(seen.difference, cuts, whole=whole),
+        unknown=seen.unknown,
+        provider=_provider_view(seen, tenant) if whole else None,
+        folded=tuple(cuts.made),
+    )
+
+
+def _parts_view(parts: Iterable[SeenPart], cuts: Cuts, at: str) -> tuple[SeenPartView, ...]:
+    return tuple([_part_view(part, cuts, f"{at}.{place}") for place, part in enumerate(parts)])
+
+
+def _part_view(part: SeenPart, cuts: Cuts, at: str) -> SeenPartView:
+    return SeenPartView(
+        layer=part.layer,
+        name=part.name,
+        by=part.by,
+        tokens=part.tokens,
+        record=part.record,
+        place=part.place,
+        text=cuts.text(part.text, f"{at}.text"),
+        tool=None if part.tool is None else cuts.shown(part.tool, f"{at}.tool"),
+        message=None if part.message is None else cuts.shown(part.message, f"{at}.message"),
+        is_passing=part.is_passing,
+        cached=part.cached,
+    )
+
+
+def _difference_view(difference: RequestDifference, cuts: Cuts, *, whole: bool) -> RequestDifferenceView:
+    def some(parts: Sequence[SeenPart]) -> Sequence[SeenPart]:
+        return parts if whole else parts[:PARTS]
+
+    return RequestDifferenceView(
+        before=view(SentRequestView, difference.before),
+        same=difference.same,
+        same_tokens=difference.same_tokens,
+        gone=_parts_view(some(difference.gone), cuts, "difference.gone"),
+        new=_parts_view(some(difference.new), cuts, "difference.new"),
+        settings=_changes_view(difference.settings, cuts, "difference.settings"),
+        broke=None if difference.broke is None else cuts.shown(difference.broke, "difference.broke"),
+    )
+
+
+def _provider_view(seen: Seen, tenant: str) -> ProviderRequestView | None:
+    """Return the request as its provider gets it; `None` if the model is of no provider, or takes other options."""
+    try:
+        request = render(seen.request, by_tool=seen.by_tool)
+    except AgentrailError:
+        return None
+    return ProviderRequestView(request.url, dict(request.headers), without_tenant(request.body, tenant))
+
+
+def rounds_in(requests: Iterable[SentRequest]) -> int:
+    """Return the number of the last round among *requests*."""
+    return max((sent.number for sent in requests), default=0)
