@@ -15,6 +15,7 @@ import uvloop
 from agentrail.bridge.body import AsyncBody
 from agentrail.bridge.trio_thread import TrioThread
 from tests.patience import PATIENCE
+from tests.profiles import CAMPAIGN
 
 T = TypeVar("T")
 
@@ -23,8 +24,8 @@ Run: TypeAlias = Callable[[Main[None]], None]
 
 
 async def patiently(main: Main[T]) -> T:
-    """Await *main*, and fail if it hangs."""
-    return await asyncio.wait_for(main(), PATIENCE)
+    """Await *main*, and fail if it hangs; the campaign has ten times as much to do."""
+    return await asyncio.wait_for(main(), PATIENCE * (10 if CAMPAIGN else 1))
 
 
 def plain(main: Main[None]) -> None:

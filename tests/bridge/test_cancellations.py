@@ -124,8 +124,9 @@ class Work:
             self.ended += 1
 
     def release(self, *, fail: bool) -> None:
-        self.must_fail = fail
-        self.released.set()
+        if not self.released.is_set():  # the first time counts: the work may be over by the second
+            self.must_fail = fail
+            self.released.set()
 
 
 async def play(thread: TrioThread[None], moves: Sequence[Move]) -> None:
