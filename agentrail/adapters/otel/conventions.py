@@ -252,6 +252,12 @@ ROWS: Final = (
     ),
     _same("gen_ai.response.finish_reasons", _REQUEST, "why the model stopped", _of_request(_finish_reasons)),
     _new("gen_ai.request.stream", _REQUEST, "always true", lambda _: True),
+    _new(
+        "gen_ai.response.time_to_first_chunk",
+        _REQUEST,
+        "seconds from the sending of the request to the first chunk of its response",
+        _of_request(lambda span: None if span.first_chunk_ms is None else span.first_chunk_ms / 1000),
+    ),
     _same(
         "gen_ai.usage.input_tokens",
         _MODEL,

@@ -18,6 +18,7 @@ from agentrail.ports.instrumentation import MetricFamily, MetricSource
 from agentrail.version import __version__
 
 SECONDS_OF_REQUESTS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+SECONDS_TO_FIRST: Final = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 SECONDS_OF_TURNS: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6)
 TOKENS: Final = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 """Bounds of the ranges of histograms, as the conventions say them."""
@@ -59,6 +60,13 @@ class SpanMetrics:
         self._tokens = _histogram(
             meter, "gen_ai.client.token.usage", "{token}", "Tokens that requests have read and written.", TOKENS
         )
+        self._first_chunks = _histogram(
+            meter,
+            "gen_ai.client.operation.time_to_first_chunk",
+            "s",
+            "Time from the sending of requests to the first chunk of their responses.",
+            SECONDS_TO_FIRST,
+        )
         self._turns = _histogram(meter, "gen_ai.invoke_agent.duration", "s", "Duration of turns.", SECONDS_OF_TURNS)
         self._calls = _histogram(
             meter, "gen_ai.execute_tool.duration", "s", "Duration of tool calls, without holds.", SECONDS_OF_REQUESTS
@@ -75,9 +83,11 @@ class SpanMetrics:
                 self._turns.record(seconds, _chosen(attributes, OF_TURN))
             case CallSpan(held_ms=held_ms) if span.attempts:
                 self._calls.record(max(0.0, seconds - held_ms / MILLISECONDS), _chosen(attributes, OF_CALL))
-            case RequestSpan(message=message):
+            case RequestSpan(message=message, first_chunk_ms=first_chunk_ms):
                 chosen = _chosen(attributes, OF_REQUEST)
                 self._operations.record(seconds, chosen)
+                if first_chunk_ms is not None:
+                    self._first_chunks.record(first_chunk_ms / MILLISECONDS, chosen)
                 if message is not None:
                     self._tokens.record(message.usage.input_tokens, {**chosen, KIND_OF_TOKENS: "input"})
                     self._tokens.record(message.usage.output_tokens, {**chosen, KIND_OF_TOKENS: "output"})

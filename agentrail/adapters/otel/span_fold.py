@@ -26,7 +26,7 @@ from agentrail.adapters.otel.spans import (
 )
 from agentrail.core.vocabulary.changes import Appended
 from agentrail.core.vocabulary.history_prefix import Results, note_results
-from agentrail.core.vocabulary.inputs import ActorRestarted, SessionReturned, StreamCut
+from agentrail.core.vocabulary.inputs import ActorRestarted, SessionReturned, StreamCut, StreamEnded
 from agentrail.core.vocabulary.state import RunningRequest, Setup
 from agentrail.core.vocabulary.tool_calls import Stray
 from agentrail.ports.journal import Record
@@ -227,7 +227,9 @@ class _Folding:
             case RequestStart() as event:
                 self.begin_request(envelope, event)
             case ResponseComplete(message=message):
-                self.end_request(envelope.at, message=message)
+                input_ = self.record.arrival.input
+                first_chunk_ms = input_.first_chunk_ms if isinstance(input_, StreamEnded) else None
+                self.end_request(envelope.at, message=message, first_chunk_ms=first_chunk_ms)
             case Retry() | StreamError():
                 self.end_request(envelope.at, error=self.failure)
             case StreamStalled() if self.request is not None:

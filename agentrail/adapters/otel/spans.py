@@ -106,6 +106,8 @@ class RequestSpan(Span, kw_only=True):
     """Number of the attempt, from 1."""
     message: AssistantMessage | None = None
     """The response, with its usage; `None` if there is none."""
+    first_chunk_ms: int | None = None
+    """Milliseconds from the sending of the request to the first chunk of the response; `None` if it is not known."""
     is_cut: bool = False
     """Whether the response was not waited for any more, because of steering or an abort."""
 

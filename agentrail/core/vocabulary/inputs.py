@@ -108,6 +108,8 @@ class StreamEnded(Value, tag_field=TAG):
     """Id of the request that was answered."""
     response: Response
     """The complete response."""
+    first_chunk_ms: int | None = None
+    """Milliseconds from the sending of the request to its first chunk; `None` if the response came at once."""
 
 
 class StreamCut(Value, tag_field=TAG):

@@ -104,6 +104,7 @@ class Stream(Work):
         "_clock",
         "_closing",
         "_failure",
+        "_first_chunk_ms",
         "_held",
         "_held_back",
         "_meter",
@@ -113,6 +114,7 @@ class Stream(Work):
         "_post",
         "_prices",
         "_screens",
+        "_sent_at",
         "_tags",
         "_text",
         "_thinking",
@@ -150,7 +152,8 @@ class Stream(Work):
         self.ended = False
         self.waiting = False
         self._timed = False
-        self.last = self.reported = clock.now()
+        self.last = self.reported = self._sent_at = clock.now()
+        self._first_chunk_ms: int | None = None  # from the sending of the request
         self._began = self._open = False
         self._screens: Screens | None = None
         self._held: HeldText | None = None
@@ -232,6 +235,7 @@ class Stream(Work):
             self._say(_thought(chunk.text))
         elif isinstance(chunk, CallChunk):  # a ping alone does not mean that the response has begun
             self.waiting = False
+            self._note_first()
 
     def _write(self, pieces: Iterable[str | Tagged]) -> None:
         """Publish pieces of text and status; a title is reported by the machine instead."""
@@ -269,8 +273,14 @@ class Stream(Work):
         """Post that the response has begun. No-op after the first time."""
         if not self._began:
             self._began = True
+            self._note_first()
             reach("FIRST_CHUNK")
             self._post(StreamBegan(self.request.request_id))
+
+    def _note_first(self) -> None:
+        """Note how long the first chunk took, which has just come. No-op after the first time."""
+        if self._first_chunk_ms is None:
+            self._first_chunk_ms = round(max(0.0, self.last - self._sent_at) * 1000)
 
     def _say(self, event: Event | str) -> None:
         """Publish an event or a piece of text, or buffer it until `open`; the first one posts `StreamBegan`."""
@@ -294,7 +304,7 @@ class Stream(Work):
     def note_sent(self) -> None:
         """Note that the request is sent now; the wait for rate limits before does not count as a stall."""
         self.waiting = self._timed
-        self.last = self._clock.now()
+        self.last = self._sent_at = self._clock.now()
         reach("REQUEST_SENT")
 
     async def run(self, model: Model, session_id: str, limits: Sends) -> None:
@@ -310,7 +320,7 @@ class Stream(Work):
             self._let_go(*self._held.end())
         usage = self._priced(response.usage)
         ended = response if usage is response.usage else response.but(usage=usage)
-        self._closing = StreamEnded(self.request.request_id, ended)
+        self._closing = StreamEnded(self.request.request_id, ended, self._first_chunk_ms)
 
     def over(self) -> None:
         """Post the end of the request."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
+import trio.testing
 from opentelemetry.sdk.metrics.export import (
     HistogramDataPoint,
     InMemoryMetricReader,
@@ -16,6 +18,7 @@ from opentelemetry.sdk.metrics.export import (
 from trio import open_nursery
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail.adapters.otel.conventions import LATEST, OPT_IN
 from agentrail.adapters.otel.metric_export import instrument_name
 from agentrail.models import Usage
 from agentrail.ports.instrumentation import MetricFamily
@@ -25,7 +28,7 @@ from agentrail.testing import ScriptedModel, call, say, transient
 from agentrail.testing.scripted import Element
 from tests.adapters.otel.test_conventions import remove
 from tests.adapters.otel.test_spans import asking, held, idle, removing
-from tests.adapters.otel.watched import Spans, watched
+from tests.adapters.otel.watched import Spans, attributes, watched
 from tests.runtime.world import until
 
 
@@ -73,6 +76,24 @@ async def test_figures_are_those_of_prometheus_under_the_names_that_a_collector_
     assert now["agentrail.turns"] == [({"tenant": "acme", "end": "end"}, 1)]
 
 
+async def test_the_time_to_the_first_chunk_begins_when_the_request_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+    autojump_clock: trio.testing.MockClock,  # noqa: ARG001
+) -> None:
+    monkeypatch.setenv(OPT_IN, LATEST)
+    reader, spans = InMemoryMetricReader(), Spans()
+    async with watched(spans, reader=reader) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([say(chunks=["a", "b"], delay=0.25)])))
+        await session.ask("go")
+        data = reader.get_metrics_data()
+        assert data is not None
+        metrics = {metric.name: metric for metric in data.resource_metrics[0].scope_metrics[0].metrics}
+        (point,) = metrics["gen_ai.client.operation.time_to_first_chunk"].data.data_points
+        assert isinstance(point, HistogramDataPoint)
+        assert (point.count, point.sum) == (1, 0.25)
+    assert attributes(spans.only("chat"))["gen_ai.response.time_to_first_chunk"] == 0.25
+
+
 def prometheus_name(name: str, unit: str, kind: str) -> str:
     """Return the name that a collector shows to Prometheus, by the rules of OpenTelemetry's specification."""
     words = {"s": "_seconds", "By": "_bytes"}
@@ -111,6 +132,7 @@ async def test_durations_and_tokens_are_counted_by_the_names_of_the_conventions(
         ({**good, "gen_ai.token.type": "input"}, 2),
         ({**good, "gen_ai.token.type": "output"}, 2),
     ]
+    assert now["gen_ai.client.operation.time_to_first_chunk"] == [(good, 1)]  # a call alone comes at once
     turn = {"gen_ai.agent.name": "clerk", "gen_ai.request.model": "scripted"}
     assert now["gen_ai.invoke_agent.duration"] == [(turn, 1)]
     tool = {"gen_ai.tool.name": "remove", "gen_ai.tool.type": "function", "gen_ai.agent.name": "clerk"}
