@@ -35,13 +35,18 @@ class AsgiAnswer:
         self.sent = 0
         """Bytes of content that were sent."""
 
-    async def begin(self, response: HttpResponse, note: RequestNote, *, upgrades: bool) -> None:
-        """Send the head. With *upgrades*, the client speaks a version of HTTP that has the header `Upgrade`."""
+    async def begin(self, response: HttpResponse, note: RequestNote, *, upgrades: bool, closes: bool) -> None:
+        """Send the head. With *upgrades*, the client speaks a version of HTTP that has the header `Upgrade`.
+
+        With *closes*, the server is told to close the connection of such a client after the answer.
+        """
         pairs = [*response.headers, (REQUEST_ID, note.id)]
         if isinstance(response.content, bytes) and response.status not in WITHOUT_CONTENT:
             pairs.append(("content-length", str(len(response.content))))
         if response.status == HTTPStatus.UPGRADE_REQUIRED and upgrades:
             pairs += [("upgrade", "websocket"), ("connection", "upgrade")]
+        elif closes and upgrades:
+            pairs.append(("connection", "close"))
         self.status = int(response.status)
         headers = [(name.lower().encode(), value.encode()) for name, value in pairs]
         await self._send({"type": f"{self._kind}.start", "status": self.status, "headers": headers})

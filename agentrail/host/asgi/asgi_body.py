@@ -45,6 +45,11 @@ class AsgiBody(Body):
         """The most bytes that `read` takes, if it is given no limit."""
         return self._limits.body_bytes
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether the client may send more of it."""
+        return self._length != 0 and not (self._has_end or self._is_gone)
+
     async def chunk(self) -> bytes:
         """Return the next bytes, of any number; no bytes at the end."""
         while not self._unread and not self._has_end:

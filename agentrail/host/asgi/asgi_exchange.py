@@ -153,14 +153,19 @@ class AsgiExchange:
         if self._is_socket and not (isinstance(content, bytes) and DENIAL in self._extensions):
             await self._send({"type": "websocket.close"})  # the server answers with 403
             return
-        await self._answer.begin(response, self._note, upgrades=self._scope.get("http_version") == UPGRADES)
+        # what is left of the body is dropped for a while: a server would read all of it, however much it is
+        drops = body is not None and self._note.line[0] not in BODILESS and body.is_unread
+        upgrades = self._scope.get("http_version") == UPGRADES
+        await self._answer.begin(response, self._note, upgrades=upgrades, closes=drops)
         if is_bare:
             await self._answer.end()
         elif isinstance(content, bytes):
             await self._answer.whole(content)
-            if body is not None and self._note.line[0] not in BODILESS:
+            if body is not None and drops:
                 await body.drop()
             await self._answer.end()
+            if body is not None and drops:
+                await body.drop()  # hypercorn holds the connection for ever while it has a piece that nobody takes
         elif not isinstance(content, Upgrade):
             gone = trio.sleep_forever if body is None else body.disconnected
             last = await StreamedAnswer(self._answer.piece, gone, self._shared.late, self._note).run(content)
