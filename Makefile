@@ -34,6 +34,7 @@ NPM_MODELS := @copilotkit/aimock@1.43.0 openai-mock-api@0.4.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
 NPM_EDITORS := @agentclientprotocol/sdk@2.4.0 acpx@0.19.1
 NPM_AG_UI := @ag-ui/client@1.0.0 esbuild@0.28.2
+NPM_COPILOTKIT := @copilotkit/react-core@1.74.0 react@19.3.1 react-dom@19.3.1 zod@4.6.7 esbuild@0.28.2
 NPM_CLIENTS := openapi-fetch@0.17.0 openapi-typescript@7.13.0 typescript@5.9.3
 # The tests of the host: its edge on real sockets, its tables, and a browser that talks to it.
 HOST := tests/host tests/api
@@ -62,6 +63,7 @@ properties: .venv/test ## run the property tests, the same examples each time
 	$(PY) -m pytest property_tests --numprocesses 2 --dist worksteal
 
 campaign: .venv/test build/schemathesis/.installed ## run the property tests for long, with new examples each time, and every figure at full size
+	@$(MAKE) copilotkit || echo "The page of CopilotKit cannot be made here: the test that needs it is skipped" >&2
 	AGENTRAIL_PROFILE=campaign $(PY) -m pytest property_tests $(FULL_SIZE)
 
 # Each has a clone with an environment of its own, so that none takes what another has compiled or installed.
@@ -110,6 +112,8 @@ sdk-streams: build/sdks/.installed ## fetch the streams that the official SDKs a
 editor-clients: build/editors/.installed ## install clients of the Agent Client Protocol, and its schema, for tests
 
 ag-ui-client: build/ag_ui/.installed ## install the official client of AG-UI for tests
+
+copilotkit: build/copilotkit/.installed ## make the page of docs/examples/copilotkit, and install what serves it
 
 client-makers: python-client-maker typescript-client-maker ## install what makes clients of the OpenAPI document, for tests
 
@@ -214,6 +218,15 @@ build/ag_ui/.installed: Makefile
 	npm install --prefix build/ag_ui --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_AG_UI)
 	@touch $@
 
+build/copilotkit/.installed: .venv/core Makefile $(wildcard docs/examples/copilotkit/*)
+	@command -v npm >/dev/null || { echo "npm is not installed: the page of CopilotKit cannot be made" >&2; exit 1; }
+	npm install --prefix build/copilotkit --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_COPILOTKIT)
+	mkdir -p build/copilotkit/page && cp docs/examples/copilotkit/index.html docs/examples/copilotkit/page.jsx build/copilotkit/page
+	cd build/copilotkit && npx --no-install esbuild page/page.jsx --bundle --minify --format=esm --jsx=automatic \
+	  --loader:.woff=dataurl --loader:.woff2=dataurl --loader:.ttf=dataurl --log-level=error --outfile=page/page.js
+	$(PIP) install 'uvicorn>=0.54,<1' 'starlette>=1.1,<2'
+	@touch $@
+
 # In an environment of its own: it needs a linter of another version.
 python-client-maker: build/clients/python/.installed
 
@@ -274,5 +287,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run console asgi matrix wheel sandbox-tools counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
+.PHONY: run console asgi copilotkit matrix wheel sandbox-tools counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright python-client-maker typescript-client-maker
