@@ -146,6 +146,9 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.SessionExists: _TAKEN,
     errors.SessionStored: _TAKEN,
     errors.SessionNotAlive: Row(409, "open another session by `POST /v1/sessions`"),
+    errors.JournalReadOnly: Row(
+        409, "start its agents with `agentrail serve` for that", "the journal is only looked at"
+    ),
     errors.SessionBeingDeleted: Row(409, "wait until that is done", "the session is being deleted"),
     errors.SessionStillRuns: Row(
         409, "abort it, and try again", "the session, or a sub-agent of it, runs", facts=(0, 1)

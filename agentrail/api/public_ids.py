@@ -3,6 +3,9 @@
 The journal has the id `h.TENANT.USER.NAME`. A client sees `USER.NAME`, and its tenant comes from its key. To its own
 sessions it may say `NAME` alone. In tenant and user, each byte other than a letter, a digit or a dash is written as `_`
 and two hexadecimal digits, so a dot always separates. The id of a sub-agent is that of its parent, a dot and more.
+
+Who looks at a journal as a whole sees the sessions of all tenants, and those of programs without a host, by the ids
+that they have there: see `WHOLE_JOURNAL`.
 """
 
 from __future__ import annotations
@@ -31,6 +34,9 @@ KEPT: Final = 4_096
 MARK: Final = "h"
 """First part of the id of each session of a host."""
 
+WHOLE_JOURNAL: Final = ""
+"""In place of a tenant: a client sees every session of the journal, by its id there. No tenant has this name."""
+
 _NAME: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{MAX_NAME - 1}}}", re.ASCII)
 _BELOW: Final = re.compile(r"[A-Za-z0-9._-]*", re.ASCII)
 _PLAIN: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-")
@@ -51,16 +57,23 @@ class SessionName(NamedTuple):
     @property
     def internal(self) -> str:
         """The id in the journal."""
+        if self.tenant == WHOLE_JOURNAL:
+            return self.name
         return f"{MARK}.{escaped(self.tenant)}.{escaped(self.user)}.{self.name}"
 
     @property
     def root(self) -> SessionName:
-        """The session without parent at the top: this session itself, unless it is a sub-agent."""
-        return self._replace(name=self.name.partition(".")[0])
+        """The session without parent at the top: this session itself, unless it is a sub-agent.
+
+        In a whole journal, an id does not say that.
+        """
+        return self if self.tenant == WHOLE_JOURNAL else self._replace(name=self.name.partition(".")[0])
 
     @property
     def visible(self) -> str:
         """The id that clients of the tenant see."""
+        if self.tenant == WHOLE_JOURNAL:
+            return self.name
         return f"{escaped(self.user)}.{self.name}"
 
 
@@ -89,6 +102,10 @@ def named(tenant: str, user: str, visible: str) -> SessionName:
     """
     if len(visible) > MAX_INTERNAL:
         raise UnknownSession(visible)
+    if tenant == WHOLE_JOURNAL:
+        if not _BELOW.fullmatch(visible) or not visible:
+            raise UnknownSession(visible)
+        return SessionName(tenant, user, visible)
     owner, dot, name = visible.partition(".")
     session_name = SessionName(tenant, user, visible) if not dot else SessionName(tenant, _plain(owner) or "", name)
     own, _, below = session_name.name.partition(".")
@@ -116,6 +133,8 @@ def held_id(session: SessionName, user: str, visible: str) -> str | None:
 
 def beginning(tenant: str, user: str | None = None) -> str:
     """Return the prefix of the journal ids of all sessions of a tenant, or of one of its users."""
+    if tenant == WHOLE_JOURNAL:
+        return ""
     return f"{MARK}.{escaped(tenant)}." + ("" if user is None else f"{escaped(user)}.")
 
 

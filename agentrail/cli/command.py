@@ -56,6 +56,7 @@ SUBCOMMANDS: Final = (
     Subcommand("why", f"{_CLI}.why", "tell why a stored session did what it did", lasts=False),
     Subcommand("seen", f"{_CLI}.seen", "show what the model of a stored session saw", lasts=False),
     Subcommand("replay", f"{_CLI}.record_rows", "walk through the records of a stored session", lasts=False),
+    Subcommand("console", f"{_CLI}.console_page", "look at stored sessions in a browser", lasts=True),
     Subcommand("tools", f"{_CLI}.tool_list", "list the tools of an agent", lasts=False),
     Subcommand("plugins", f"{_CLI}.plugin_list", "list the plugins of an agent, and their order", lasts=False),
     Subcommand("models", f"{_CLI}.model_list", "list providers, keys, models, their prices", lasts=False),

@@ -130,6 +130,7 @@ from agentrail.errors.serving import WaitsForJournal as WaitsForJournal
 from agentrail.errors.serving import WaitsForSpace as WaitsForSpace
 from agentrail.errors.serving import WrongContent as WrongContent
 from agentrail.errors.serving import WrongMedia as WrongMedia
+from agentrail.errors.stored import JournalReadOnly as JournalReadOnly
 from agentrail.errors.stored import PluginMismatch as PluginMismatch
 from agentrail.errors.stored import SessionAsleep as SessionAsleep
 from agentrail.errors.stored import SessionBeingDeleted as SessionBeingDeleted

@@ -194,3 +194,15 @@ class PluginMismatch(UsageError):
     """Key of the plugin."""
     problem: str
     """Why it does not fit."""
+
+
+@error
+class JournalReadOnly(UsageError):
+    """A journal is only looked at: nothing is written, and no session of it is claimed."""
+
+    wording = (
+        "cannot {attempt}: the journal is only looked at here; open a supervisor or a host with the journal for that"
+    )
+
+    attempt: str
+    """What the journal was to do."""

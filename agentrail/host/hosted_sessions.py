@@ -12,7 +12,7 @@ import trio
 
 from agentrail.api.limits import HostLimits
 from agentrail.api.operation_table import HostCall
-from agentrail.api.public_ids import SessionName, beginning, named, read_internal
+from agentrail.api.public_ids import WHOLE_JOURNAL, SessionName, beginning, named, read_internal
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import (
@@ -77,6 +77,11 @@ def check_owner(call: HostCall, who: Identity, name: SessionName) -> None:
     """
     if name.user != who.user and not is_for_others(call, who):
         raise UnknownSession(name.visible)
+
+
+def of_tenant(tenant: str) -> SessionFilter:
+    """Return the filter of all sessions that a user of *tenant* may have to do with."""
+    return SessionFilter(tenant=None if tenant == WHOLE_JOURNAL else tenant)
 
 
 def is_for_others(call: HostCall, who: Identity) -> bool:
@@ -229,7 +234,7 @@ class HostedSessions:
         """Return at most *most* sessions that fit *session_filter*, those with ids above *after*, sorted by id.
 
         Sessions that no host has opened are left out, and so are sub-agents. All ids of a tenant begin with the
-        tenant's name, so the journal reads only the ids in that range.
+        tenant's name, so the journal reads only the ids in that range. Of a whole journal, all are listed.
         """
         first = beginning(session_filter.tenant or "", session_filter.owner)
         place = StoredSession(first if after is None else after.internal, 0)
@@ -237,7 +242,7 @@ class HostedSessions:
         sessions: list[StoredSession] = []
         while most is None or len(sessions) < most:
             page = await self._supervisor.stored(session_filter, place, size)
-            sessions += [session for session in page if _is_root(session.session_id)]
+            sessions += [session for session in page if not first or _is_root(session.session_id)]
             if len(page) < size or not page[-1].session_id.startswith(first):
                 break
             place = page[-1]
@@ -248,7 +253,7 @@ class HostedSessions:
         """Return the summary of a stored session; raise `UnknownSession` if there is none."""
         head, last = name.internal[:-1], name.internal[-1]
         before = StoredSession(f"{head}{chr(ord(last) - 1)}\x7f", 0)  # no id is between the cursor and the name
-        for session in await self._supervisor.stored(SessionFilter(tenant=name.tenant), before, 1):
+        for session in await self._supervisor.stored(of_tenant(name.tenant), before, 1):
             if session.session_id == name.internal:
                 return session
         raise UnknownSession(name.visible)

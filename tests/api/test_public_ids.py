@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.api import public_ids
-from agentrail.api.public_ids import escaped, named, new_name, read_internal, without_tenant
+from agentrail.api.public_ids import WHOLE_JOURNAL, beginning, escaped, named, new_name, read_internal, without_tenant
 from agentrail.errors import BadName, UnknownSession
 from agentrail.runtime.shared.ids import MAX_ID, follows_grammar, new_id
 
@@ -133,3 +133,25 @@ def test_an_id_below_a_session_is_as_long_as_an_id_may_be() -> None:
 def test_a_text_for_a_tenant_has_no_tenant_in_it() -> None:
     text = "`h.ac_2eme.bob.main` and oauth.ac_2eme.bob and h.other.bob.main"
     assert without_tenant(text, "ac.me") == "`bob.main` and oauth.ac_2eme.bob and h.other.bob.main"
+
+
+@given(st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z"))
+def test_in_a_whole_journal_a_session_has_its_id_there(session_id: str) -> None:
+    found = named(WHOLE_JOURNAL, "you", session_id)
+    assert found.internal == found.visible == found.root.internal == session_id
+    assert session_id.startswith(beginning(WHOLE_JOURNAL))
+
+
+@given(HOSTILE | st.text(max_size=200))
+def test_in_a_whole_journal_a_text_that_is_no_id_names_nothing(said: str) -> None:
+    try:
+        found = named(WHOLE_JOURNAL, "you", said)
+    except UnknownSession:
+        return
+    assert found.internal == said
+    assert len(said) <= MAX_ID
+
+
+def test_no_tenant_is_a_whole_journal() -> None:
+    with pytest.raises(BadName):
+        new_name(WHOLE_JOURNAL, "ann", "trip")

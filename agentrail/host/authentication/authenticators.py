@@ -24,9 +24,10 @@ LOCAL: Final = Identity("local", "you", frozenset(SCOPES))
 
 
 class LocalToken:
-    """Authenticator with one token, new at each start: a request that has the token may do everything."""
+    """Authenticator with one token, new at each start: a request that has it is of *user*, who may do everything."""
 
-    def __init__(self) -> None:
+    def __init__(self, user: Identity = LOCAL) -> None:
+        self._user = user
         self._token = secrets.token_urlsafe(32)
 
     def __repr__(self) -> str:
@@ -42,7 +43,7 @@ class LocalToken:
         token = bearer(headers)
         if not hmac.compare_digest(token.encode(errors="surrogatepass"), self._token.encode()):
             raise NotAuthenticated(WRONG)
-        return LOCAL
+        return self._user
 
 
 log = logging.getLogger("agentrail.host")

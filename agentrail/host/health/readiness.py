@@ -21,6 +21,7 @@ from agentrail.errors import (
     BadModelOptions,
     BadProfile,
     JournalError,
+    JournalReadOnly,
     JournalUnusable,
     KeyMissing,
     UnknownModel,
@@ -67,6 +68,8 @@ async def check_usable(journal: Journal, seconds: float) -> None:
             await journal.claim(PROBE, PROBE)
         except JournalUnusable:
             raise
+        except JournalReadOnly:
+            return
         except JournalError as passing:
             log.warning("the journal cannot be written now: %s", passing)
 

@@ -10,7 +10,7 @@ from typing import Final
 import trio
 
 from agentrail.api.bodies import DeleteQuery, ForkBody, OpenBody, PageQuery, SessionsQuery
-from agentrail.api.public_ids import SessionName, named, new_name, read_internal, visible
+from agentrail.api.public_ids import WHOLE_JOURNAL, SessionName, named, new_name, read_internal, visible
 from agentrail.api.session_values import ChildView, HeldCall
 from agentrail.api.views import (
     ApprovalsView,
@@ -39,7 +39,7 @@ from agentrail.errors import (
     UnknownSession,
 )
 from agentrail.host.authentication.identity import Identity
-from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others
+from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others, of_tenant
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.plugins.command_plugin import commands_for
 from agentrail.host.plugins.plugin_runner import HostPluginRow
@@ -121,12 +121,13 @@ class SessionLifeCalls:
         """List the sessions of the user, or of others of the tenant."""
         query, who, limits = request.query(SessionsQuery), request.who, request.limits
         owner = who.user if query.owner is None else query.owner
-        everybody = query.owner == EVERYBODY  # a user may be called `*`, too
+        is_whole = who.tenant == WHOLE_JOURNAL and query.owner is None
+        everybody = is_whole or query.owner == EVERYBODY  # a user may be called `*`, too
         if (everybody or owner != who.user) and not is_for_others(request.call, who):
             raise ScopeMissing(request.call.name, request.call.others or ADMIN)
         limit = min(query.limit or limits.page, limits.most_page)
-        session_filter = SessionFilter(
-            tenant=who.tenant, owner=None if everybody else owner, label=query.label, ended=query.ended
+        session_filter = of_tenant(who.tenant).but(
+            owner=None if everybody else owner, label=query.label, ended=query.ended
         )
         after = None
         if query.after is not None:
@@ -135,13 +136,13 @@ class SessionLifeCalls:
             except UnknownSession:
                 raise BadQuery(request.call.name, "its `after`", "is not the `next` of a page") from None
         sessions = await self._sessions.listed(session_filter, after, limit + 1)
-        items = tuple([_session_view(session) for session in sessions[:limit]])
+        items = tuple([_session_view(session, who.tenant) for session in sessions[:limit]])
         return request.view_answer(SessionsView(items, items[-1].session if len(sessions) > limit else None))
 
     async def show(self, request: CallRequest) -> HttpResponse:
         """Show a session with what it does; it is neither started nor woken for that."""
         name = self._sessions.name(request.call, request.who, request.session)
-        listed = _session_view(await self._sessions.stored(name))
+        listed = _session_view(await self._sessions.stored(name), name.tenant)
         handle = self._sessions.here(name)
         state = None if handle is None else await self._sessions.state(name)
         return request.view_answer(
@@ -198,10 +199,10 @@ def _opened_answer(request: CallRequest, name: SessionName) -> HttpResponse:
     return request.view_answer(OpenedView(name.visible), headers=headers)
 
 
-def _session_view(stored: StoredSession) -> SessionView:
+def _session_view(stored: StoredSession, tenant: str) -> SessionView:
     about = stored.about
     return SessionView(
-        session=visible(stored.session_id),
+        session=stored.session_id if tenant == WHOLE_JOURNAL else visible(stored.session_id),
         owner=about.owner,
         agent=about.spec,
         title=about.title,

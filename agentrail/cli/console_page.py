@@ -1,0 +1,101 @@
+"""`agentrail console`: the page of a host on a stored journal alone, without the code of its agents; it only reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from agentrail.adapters.journals.read_only import ReadOnlyJournal
+from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.api.limits import HostLimits
+from agentrail.api.public_ids import WHOLE_JOURNAL
+from agentrail.app import process
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.command import WRONG_USAGE
+from agentrail.cli.exit_status import DONE, exit_status, status_of_error, tell
+from agentrail.cli.journal_file import open_journal
+from agentrail.cli.option_parser import OptionParser
+from agentrail.errors import AgentrailError
+from agentrail.host.authentication.authenticators import LocalToken
+from agentrail.host.authentication.identity import Identity
+from agentrail.host.host_server import Host
+from agentrail.host.plugins.plugin_values import RequestContext
+from agentrail.ports.journal import Journal
+
+DESCRIPTION: Final = """\
+Open the console on a journal: a page that shows what its sessions did, and why.
+The code of their agents is not needed, nothing is run, and nothing is written:
+another process may use the journal meanwhile.
+
+  FILE   the journal (default: the one of the user)"""
+
+EXAMPLES: Final = "example: agentrail console ./sessions.db"
+
+PORT: Final = 8766
+"""The port, if none is given: that after the one of `agentrail serve`."""
+
+MOST_PORT: Final = 65_535
+
+STOP_WITHIN: Final = 3.0
+"""The most seconds that the program may take to end."""
+
+READER: Final = Identity(WHOLE_JOURNAL, "you", frozenset({"observe"}))
+"""Who has the key of the page."""
+
+LIMITS: Final = HostLimits(requests_per_second=10_000.0, burst=10_000, drain_seconds=1.0)
+"""One person at one machine has all of it."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `agentrail console` with the arguments *argv*, and return the exit status."""
+    return exit_status(lambda: _run(argv))
+
+
+def options_parser() -> OptionParser:
+    """Return the parser of the command line."""
+    parser = OptionParser("agentrail console", "agentrail console [FILE] [OPTION ...]", DESCRIPTION, EXAMPLES)
+    parser.add_argument("file", metavar="FILE", nargs="?", help="the journal (default: the one of the user)")
+    parser.add_argument("--port", metavar="N", type=int, default=PORT, help=f"the port; 0: any (default: {PORT})")
+    return parser
+
+
+def _run(argv: Sequence[str]) -> int:
+    args = options_parser().parse_args(argv)
+    file: str | None = args.file
+    port: int = args.port
+    if not 0 <= port <= MOST_PORT:
+        raise BadInputError(f"--port {port} is no port; give 0 to {MOST_PORT}, where 0 takes any that is free")
+    return process.run(partial(_show, None if file is None else Path(file), port), stop_within=STOP_WITHIN) or DONE
+
+
+async def _show(file: Path | None, port: int) -> int:
+    async with open_journal(file) as journal:
+        if not journal.path.exists():
+            tell(f"agentrail: there is no journal at {journal.path}; `agentrail console FILE` names another")
+            return WRONG_USAGE
+        try:
+            await journal.sessions(limit=1)  # raises if the file is no journal, or damaged as a whole
+            await _serve(journal, port)
+        except AgentrailError as error:  # no nursery here: it would wrap the error in a group
+            return status_of_error(error)
+    return DONE
+
+
+async def _serve(journal: SqliteJournal, port: int) -> None:
+    key = LocalToken(READER)
+    async with reading_host(journal, key).serving(port) as serving:
+        print(f"agentrail shows {journal.path} at {serving.url}/{key.fragment}\nCtrl-C ends it.", flush=True)
+        await trio.sleep_forever()
+
+
+def reading_host(journal: Journal, key: LocalToken) -> Host:
+    """Return a host that shows the sessions of *journal* to who has *key*, and runs none of them."""
+    return Host(_no_agent, authenticator=key, journal=ReadOnlyJournal(journal), limits=LIMITS)
+
+
+def _no_agent(_: RequestContext) -> None:
+    """Find no profile: no agent is run."""
