@@ -1,0 +1,58 @@
+"""A session of very many records: the page has those alone that are in sight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+import trio
+
+from agentrail import SessionSpec, open_supervisor
+from agentrail.core.vocabulary.inputs import Arrival, SessionWoke
+from agentrail.journals import SqliteJournal
+from agentrail.ports.journal import Record
+from agentrail.testing import ScriptedModel
+from tests.host.console.test_timeline import heading, rows
+from tests.host.console.visiting import needs_browser, until, visiting
+
+pytestmark = [needs_browser, pytest.mark.long]
+
+MANY: Final = 50_000
+MOST_NODES: Final = 2_500
+"""The most elements of a page that shows a session, of any length."""
+
+
+async def _fill(path: Path) -> None:
+    """Store a session of very many records, most of which change nothing."""
+    journal = SqliteJournal(path, sync="normal")
+    async with open_supervisor(journal=journal) as supervisor:
+        await supervisor.spawn(SessionSpec(model=ScriptedModel([])), "h.local.you.many", tenant="local", owner="you")
+    head = len(await journal.read("h.local.you.many"))
+    claim = await journal.claim("h.local.you.many", "test")
+    for first in range(head, MANY, 1_000):
+        last = min(first + 1_000, MANY)
+        records = [
+            Record("h.local.you.many", number, Arrival(SessionWoke(), at=1_800_000_000_000 + number, random=0))
+            for number in range(first + 1, last + 1)
+        ]
+        await journal.append(claim, first, records)
+    await journal.close()
+
+
+def test_fifty_thousand_records_cost_what_is_in_sight(tmp_path: Path) -> None:
+    trio.run(_fill, tmp_path / "j.db")
+    with visiting(tmp_path, tmp_path / "j.db") as visitor, visitor.page("/s/you.many/timeline") as page:
+        until(page, lambda: heading(page) == f"Record {MANY}")
+        until(page, lambda: any("SessionWoke" in row for row in rows(page)))
+        grid = page.locator("[role=grid]")
+        assert grid.get_attribute("aria-rowcount") == str(MANY + 1)
+        for part in range(20):
+            grid.evaluate("(list, part) => { list.scrollTop = list.scrollHeight * part / 20 }", part)
+            page.wait_for_timeout(20)
+            assert page.evaluate("document.querySelectorAll('*').length") < MOST_NODES
+        grid.evaluate("list => { list.scrollTop = list.scrollHeight / 2 }")
+        until(page, lambda: all("SessionWoke" in row for row in rows(page)))
+        grid.press("Home")
+        until(page, lambda: "SessionOpened" in rows(page)[0])
+        assert page.evaluate("document.querySelectorAll('*').length") < MOST_NODES

@@ -1,0 +1,131 @@
+"""The timeline: every record as a row, the chosen one whole, and what can be done from there."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.host.console.hostile import TEXTS
+from tests.host.console.visiting import Visitor, needs_browser, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [needs_browser, pytest.mark.long]
+
+
+def rows(page: Page) -> list[str]:
+    """Return the rows of the list that are in the page, as texts, without the one of the titles."""
+    return page.locator("[role=rowgroup] [role=row]").all_inner_texts()
+
+
+def heading(page: Page) -> str:
+    return page.locator(".record h2").inner_text()
+
+
+def rest(visitor: Visitor, session: str) -> int:
+    """Wait until a session waits for its next prompt, and return the number of its last record."""
+    while visitor.calls.get(f"/v1/sessions/{session}").json()["status"]["phase"] != "idle":
+        pass
+    head: int = visitor.calls.get(f"/v1/sessions/{session}/records").json()["head"]
+    return head
+
+
+def test_each_record_is_a_row_and_the_chosen_one_is_shown_whole(visitor: Visitor) -> None:
+    visitor.open("rows", "hello")
+    head = rest(visitor, "rows")
+    with visitor.page("/s/you.rows/timeline") as page:
+        until(page, lambda: len(rows(page)) == head)
+        until(page, lambda: "SessionOpened" in rows(page)[0])
+        assert "new → idle" in rows(page)[0]
+        assert "PromptSent by you" in rows(page)[1].replace("\n", " ")
+        assert heading(page) == f"Record {head}"
+        page.locator("[role=rowgroup] [role=row]").nth(1).click()
+        until(page, lambda: heading(page) == "Record 2")
+        assert page.url.endswith("#/s/you.rows/record/2")
+        page.wait_for_selector(".record >> text=Came in: PromptSent")
+        assert '"text": "hello"' in page.locator("pre[aria-label=input]").inner_text()
+        page.locator(".record summary", has_text="PromptReceived").click()
+        assert "hello" in page.locator("pre[aria-label=event] >> visible=true").inner_text()
+
+
+def test_an_address_leads_to_its_record(visitor: Visitor) -> None:
+    visitor.open("address", "hello")
+    rest(visitor, "address")
+    with visitor.page("/s/you.address/record/3") as page:
+        until(page, lambda: heading(page) == "Record 3")
+        assert page.locator("[aria-selected=true]").inner_text().startswith("3")
+        page.reload()
+        until(page, lambda: heading(page) == "Record 3")
+    for odd in ("999999", "0", "-1", "x", "%3Cb%3E"):
+        with visitor.page(f"/s/you.address/record/{odd}") as page:
+            until(page, lambda: re.fullmatch(r"Record \d+", heading(page)) is not None)
+
+
+def test_the_slider_and_the_keyboard_go_through_the_records(visitor: Visitor) -> None:
+    visitor.open("keys", "hello")
+    head = rest(visitor, "keys")
+    with visitor.page("/s/you.keys/timeline") as page:
+        page.locator("input[type=range]").press("Home")
+        until(page, lambda: heading(page) == "Record 1")
+        page.locator("input[type=range]").press("ArrowRight")
+        until(page, lambda: heading(page) == "Record 2")
+        page.locator("[role=grid]").press("End")
+        until(page, lambda: heading(page) == f"Record {head}")
+        page.locator("[role=grid]").press("ArrowUp")
+        until(page, lambda: heading(page) == f"Record {head - 1}")
+        page.click("text=Record after")
+        until(page, lambda: heading(page) == f"Record {head}")
+        assert page.locator("text=Record after").is_disabled()
+
+
+def test_new_records_come_by_themselves(visitor: Visitor) -> None:
+    visitor.open("grows", "hello")
+    head = rest(visitor, "grows")
+    with visitor.page("/s/you.grows/record/1") as page:
+        until(page, lambda: len(rows(page)) == head)
+        visitor.post("/v1/sessions/grows/prompt", {"message": "more"})
+        until(page, lambda: len(rows(page)) > head)
+        assert heading(page) == "Record 1"
+
+
+def test_a_session_is_forked_at_a_record(visitor: Visitor) -> None:
+    visitor.open("origin", "hello", "again")
+    rest(visitor, "origin")
+    with visitor.page("/s/you.origin/record/4") as page:
+        page.click("text=Fork here")
+        page.wait_for_url("**/#/s/you.s-*")
+        fork = page.url.rpartition("/")[2]
+    first = visitor.calls.get(f"/v1/sessions/{fork}/records").json()["records"][0]
+    assert first["input"]["data"]["at"] == 4
+    assert first["input"]["data"]["origin"] == "you.origin"
+
+
+def test_a_session_that_is_not_there_is_told(visitor: Visitor) -> None:
+    with visitor.page("/s/you.nobody/timeline") as page:
+        page.wait_for_selector("[role=alert] >> text=there is no such session")
+
+
+def test_texts_of_others_stay_texts(visitor: Visitor) -> None:
+    visitor.open("hostile", *TEXTS[::40])
+    head = rest(visitor, "hostile")
+    with visitor.page("/s/you.hostile/timeline") as page:
+        until(page, lambda: len(rows(page)) >= min(head, 10))
+        for number in range(1, min(head, 12)):
+            page.evaluate(f"location.hash = '#/s/you.hostile/record/{number}'")
+            until(page, lambda number=number: heading(page) == f"Record {number}")  # type: ignore[misc]
+            page.wait_for_selector(".record[aria-busy=false]")
+            page.evaluate("document.querySelectorAll('.record details').forEach(one => one.open = true)")
+        assert page.locator(".record :is(img, script, iframe, svg, style, form)").count() == 0
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_nothing_is_wider_than_the_page(visitor: Visitor, width: int) -> None:
+    visitor.open(f"wide-{width}", "hello", "pay")
+    with visitor.page(f"/s/you.wide-{width}/record/2", width=width) as page:
+        until(page, lambda: heading(page) == "Record 2")
+        page.wait_for_selector("pre[aria-label=input]")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    visitor.end(f"wide-{width}")

@@ -1,0 +1,69 @@
+"""Why: each plugin that was asked about a call, a turn or an end, what it answered, and the rule that decided."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.host.console.visiting import Visitor, needs_browser, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [needs_browser, pytest.mark.long]
+
+
+def held(visitor: Visitor, session: str) -> str:
+    """Prompt a session so that it has a call that waits for a person; return the id of that call."""
+    visitor.open(session, "pay")
+    while not visitor.calls.get(f"/v1/sessions/{session}").json()["status"]["held"]:
+        pass
+    records = visitor.calls.get(f"/v1/sessions/{session}/records").json()["records"]
+    events = [stored["event"] for record in records for stored in record["events"]]
+    return str([event["call_id"] for event in events if "call_id" in event][-1])
+
+
+def entries(page: Page) -> list[str]:
+    return page.locator(".account > li").all_inner_texts()
+
+
+def test_a_call_is_explained_plugin_by_plugin(visitor: Visitor) -> None:
+    call = held(visitor, "why-call")
+    with visitor.page(f"/s/you.why-call/why/{call}") as page:
+        until(page, lambda: "HumanApproval held it" in page.inner_text("main"))
+        decided = page.locator(".decided").first.inner_text()
+        assert "HumanApproval" in decided
+        assert page.locator(".rule", has_text="hold").count() >= 1
+        page.locator(".account a").first.click()
+        page.wait_for_url("**/record/*")
+        page.wait_for_selector(".record h2")
+        page.locator(f"a:has-text('the call {call}')").first.click()
+        page.wait_for_url(f"**/why/{call}")
+    visitor.end("why-call")
+
+
+def test_a_turn_and_an_end_are_asked_for_in_the_room(visitor: Visitor) -> None:
+    visitor.open("why-end", "hello", "again")
+    with visitor.page("/s/you.why-end/why") as page:
+        until(page, lambda: page.locator(".answer").count() == 1 and "turn ended" in page.inner_text(".answer"))
+        page.fill("input", "1")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/why/1")
+        until(page, lambda: len(entries(page)) >= 1)
+        page.click("text=Turn 2")
+        page.wait_for_url("**/why/2")
+        page.fill("input", "no-such-call")
+        page.click("text=Ask")
+        page.wait_for_selector("text=there is no call `no-such-call` in these records")
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_nothing_is_wider_than_the_page(visitor: Visitor, width: int) -> None:
+    name = f"why-{width}"
+    held(visitor, name)
+    with visitor.page(f"/s/you.{name}/why/1", width=width) as page:
+        until(page, lambda: len(entries(page)) >= 1)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert page.locator("main b").count() == 0
+    visitor.end(name)
