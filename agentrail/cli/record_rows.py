@@ -54,14 +54,14 @@ def options_parser() -> OptionParser:
 
 async def _run(argv: Sequence[str]) -> int:
     args = options_parser().parse_args(argv)
-    wanted = None if args.record is None else _number(args.record)
+    number = None if args.record is None else _number(args.record)
     records = await read_session(args.journal, args.session)
     if records is None:
         return FAILED
     try:
-        moment = None if wanted is None else at(records, wanted)
+        moment = None if number is None else at(records, number)
     except UnknownRecord:
-        tell(f"agentrail: there is no record {wanted}; the session has {len(records)}, and they begin with 1")
+        tell(f"agentrail: there is no record {number}; the session has {len(records)}, and they begin with 1")
         return FAILED
     rows = timeline(records if moment is None else records[: moment.record.number]).rows
     for row in rows if moment is None else rows[-1:]:
@@ -101,14 +101,14 @@ def _lines(row: TimelineRow, moment: Moment | None) -> Iterator[str]:
     for change in moment.changes:
         yield _line(change.field, f"{_brief(change.before)} → {_brief(change.after)}")
     yield "\nstate:"
-    yield from (_line(name, text) for name, text in _told(moment.state))
+    yield from (_line(name, text) for name, text in _fields_of(moment.state))
 
 
 def _line(name: str, text: str) -> str:
     return f"    {clipped(one_line(clean(f'{name}: {text}')), WIDTH)}"
 
 
-def _told(state: State) -> Iterator[tuple[str, str]]:
+def _fields_of(state: State) -> Iterator[tuple[str, str]]:
     """Yield the fields of *state* that are not empty, each with its value in brief."""
     for name in State.__struct_fields__:
         value: object = getattr(state, name)
@@ -162,5 +162,5 @@ def _moment_as_json(moment: Moment) -> JsonObject:
             {"field": change.field, "before": _brief(change.before), "after": _brief(change.after)}
             for change in moment.changes
         ],
-        "state": dict(_told(moment.state)),
+        "state": dict(_fields_of(moment.state)),
     }

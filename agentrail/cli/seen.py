@@ -60,26 +60,26 @@ async def _run(argv: Sequence[str]) -> int:
     records = await read_session(args.journal, args.session)
     if records is None:
         return FAILED
-    wanted: str | None = args.round
+    which: str | None = args.round
     try:
-        one = seen(records, int(wanted) if wanted and wanted.isascii() and wanted.isdecimal() else wanted)
+        whole = seen(records, int(which) if which and which.isascii() and which.isdecimal() else which)
     except UnknownRequest as missing:
         tell(f"agentrail: {missing}{_what_there_is(list(requests(records)))}")
         return FAILED
     if args.body:
-        return _print_body(one)
-    for line in map(to_text, _as_json(one)) if args.json else _lines(one):
+        return _print_body(whole)
+    for line in map(to_text, _as_json(whole)) if args.json else _lines(whole):
         print(line)
     return DONE
 
 
-def _print_body(one: Seen) -> int:
+def _print_body(whole: Seen) -> int:
     from agentrail.adapters.models.provider_requests import render  # noqa: PLC0415 - it brings the wire formats
 
     try:
-        rendered = render(one.request, by_tool=one.by_tool)
+        rendered = render(whole.request, by_tool=whole.by_tool)
     except UnknownModel:
-        tell(f"agentrail: `{one.sent.model}` is a model of a program: what it sends is not in the records")
+        tell(f"agentrail: `{whole.sent.model}` is a model of a program: what it sends is not in the records")
         return FAILED
     print(rendered.body)
     return DONE
@@ -87,29 +87,29 @@ def _print_body(one: Seen) -> int:
 
 def _what_there_is(all_sent: Sequence[SentRequest]) -> str:
     """Return which rounds could be named instead, for an error."""
-    last = ", ".join(f"`{sent.request_id}` in round {sent.number}" for sent in all_sent[-MOST_NAMED:])
+    last = ", ".join(f"`{row.request_id}` in round {row.number}" for row in all_sent[-MOST_NAMED:])
     return f"; its last ones are {last}" if last else ""
 
 
 # For a person
 
 
-def _lines(one: Seen) -> Iterator[str]:
+def _lines(whole: Seen) -> Iterator[str]:
     """Yield the lines that are printed for a person."""
-    sent = one.sent
-    attempt = f", attempt {sent.attempt}" if sent.attempt > 1 else ""
+    row = whole.sent
+    attempt = f", attempt {row.attempt}" if row.attempt > 1 else ""
     yield clean(
-        f"{date_and_time(sent.at_ms)}  record {sent.record}: round {sent.number} (turn {sent.turn}, round {sent.round}"
-        f"{attempt}), request {sent.request_id} to {sent.model}"
+        f"{date_and_time(row.at_ms)}  record {row.record}: round {row.number} (turn {row.turn}, round {row.round}"
+        f"{attempt}), request {row.request_id} to {row.model}"
     )
     yield ""
-    rows = [("part", "name", "by", "tokens", "", ""), *map(_cells, one.parts)]
+    rows = [("part", "name", "by", "tokens", "", ""), *map(_cells, whole.parts)]
     yield from aligned(rows, WIDTH, right=(3,))
     yield ""
-    yield _tokens(one)
-    if one.difference is not None:
-        yield from _differences(one.difference)
-    yield from (f"not known: {one_line(clean(what))}" for what in one.unknown)
+    yield _tokens(whole)
+    if whole.difference is not None:
+        yield from _differences(whole.difference)
+    yield from (f"not known: {one_line(clean(what))}" for what in whole.unknown)
 
 
 def _cells(part: SeenPart) -> tuple[str, ...]:
@@ -134,14 +134,14 @@ def _text_of(part: SeenPart) -> str:
     return " ".join(filter(None, (part.message.text, f"→ {', '.join(calls)}" if calls else "")))
 
 
-def _tokens(one: Seen) -> str:
+def _tokens(whole: Seen) -> str:
     """Return what is known of the size of the request."""
-    about = f"about {one.tokens:,} tokens"
-    if one.usage is None:
+    about = f"about {whole.tokens:,} tokens"
+    if whole.usage is None:
         return f"{about}; no response has come"
-    how = "estimated" if one.usage.estimated else "counted"
-    read, cached = one.usage.input_tokens, one.usage.cached_tokens
-    return f"{about}; {how} with the response: {read:,}, of which {cached:,} from the cache"
+    how = "estimated" if whole.usage.estimated else "counted"
+    input_tokens, cached = whole.usage.input_tokens, whole.usage.cached_tokens
+    return f"{about}; {how} with the response: {input_tokens:,}, of which {cached:,} from the cache"
 
 
 def _differences(difference: RequestDifference) -> Iterator[str]:
@@ -167,16 +167,16 @@ def _differences(difference: RequestDifference) -> Iterator[str]:
 # As JSON
 
 
-def _as_json(one: Seen) -> Iterator[JsonObject]:
+def _as_json(whole: Seen) -> Iterator[JsonObject]:
     """Yield the request and each of its parts as JSON."""
-    difference = one.difference
+    difference = whole.difference
     yield {
-        **_sent_as_json(one.sent),
-        "tokens": one.tokens,
-        "input_tokens": None if one.usage is None else one.usage.input_tokens,
-        "cached_tokens": None if one.usage is None else one.usage.cached_tokens,
-        "by_tool": one.by_tool,
-        "unknown": list(one.unknown),
+        **_sent_as_json(whole.sent),
+        "tokens": whole.tokens,
+        "input_tokens": None if whole.usage is None else whole.usage.input_tokens,
+        "cached_tokens": None if whole.usage is None else whole.usage.cached_tokens,
+        "by_tool": whole.by_tool,
+        "unknown": list(whole.unknown),
         "before": None
         if difference is None
         else {
@@ -191,7 +191,7 @@ def _as_json(one: Seen) -> Iterator[JsonObject]:
             else {"part": difference.broke.part, "name": difference.broke.name, "by": difference.broke.by},
         },
     }
-    for part in one.parts:
+    for part in whole.parts:
         yield {
             "layer": part.layer,
             "name": part.name,
@@ -205,5 +205,5 @@ def _as_json(one: Seen) -> Iterator[JsonObject]:
         }
 
 
-def _sent_as_json(sent: SentRequest) -> JsonObject:
-    return {name: getattr(sent, name) for name in sent.__struct_fields__}
+def _sent_as_json(row: SentRequest) -> JsonObject:
+    return {name: getattr(row, name) for name in row.__struct_fields__}

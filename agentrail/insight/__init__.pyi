@@ -9,11 +9,11 @@ from agentrail.insight.field_changes import at as at
 from agentrail.insight.field_changes import moments as moments
 from agentrail.insight.folding_rules import FoldingRule as FoldingRule
 from agentrail.insight.lanes import HookRun as HookRun
-from agentrail.insight.lanes import Lane as Lane
-from agentrail.insight.lanes import Span as Span
 from agentrail.insight.lanes import SpanKind as SpanKind
 from agentrail.insight.lanes import Timeline as Timeline
+from agentrail.insight.lanes import TimelineLane as TimelineLane
 from agentrail.insight.lanes import TimelineRow as TimelineRow
+from agentrail.insight.lanes import TimelineSpan as TimelineSpan
 from agentrail.insight.lanes import timeline as timeline
 from agentrail.insight.seen_request import RequestDifference as RequestDifference
 from agentrail.insight.seen_request import Seen as Seen

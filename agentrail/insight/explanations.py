@@ -353,8 +353,8 @@ def _with_what(question: HookQuestion, rule: FoldingRule) -> str:
     if rule is FoldingRule.LAST_REPLACEMENT and ruling.gathered.replaced_by:
         return f" with what `{ruling.gathered.replaced_by[-1]}` put in place"
     if rule in (FoldingRule.APPROVED, FoldingRule.APPROVED_ALWAYS):
-        held = [answer.plugin for answer in ruling.answers if answer.kind == "hold_tool"]
-        return f", although {_listed(held)} would have held it"
+        holders = [answer.plugin for answer in ruling.answers if answer.kind == "hold_tool"]
+        return f", although {_listed(holders)} would have held it"
     if rule is FoldingRule.ADDED_UP:
         return f" with what {_listed([answer.plugin for answer in ruling.answers if _is_change(answer)])} did"
     return ""

@@ -20,7 +20,7 @@ from agentrail.values import events as e
 from agentrail.values.value import Value
 
 
-class Lane(Enum):
+class TimelineLane(Enum):
     """A lane of a timeline: whose work its spans are."""
 
     MODEL = "model"
@@ -50,28 +50,28 @@ class SpanKind(Enum):
     __hash__ = object.__hash__
 
     @property
-    def lane(self) -> Lane:
+    def lane(self) -> TimelineLane:
         """The lane that it is in."""
         return _LANES[self]
 
 
-_LANES: Final[Mapping[SpanKind, Lane]] = {
-    SpanKind.REQUEST: Lane.MODEL,
-    SpanKind.COMPACTION: Lane.MODEL,
-    SpanKind.CALL: Lane.TOOLS,
-    SpanKind.PROMPT: Lane.PEOPLE,
-    SpanKind.STEERING: Lane.PEOPLE,
-    SpanKind.APPROVAL: Lane.PEOPLE,
-    SpanKind.QUESTION: Lane.PEOPLE,
-    SpanKind.COMMAND: Lane.PEOPLE,
-    SpanKind.TIMER: Lane.TIMERS,
-    SpanKind.SUBAGENT: Lane.SUBAGENTS,
-    SpanKind.HOOK: Lane.PLUGINS,
-    SpanKind.ASK: Lane.PLUGINS,
+_LANES: Final[Mapping[SpanKind, TimelineLane]] = {
+    SpanKind.REQUEST: TimelineLane.MODEL,
+    SpanKind.COMPACTION: TimelineLane.MODEL,
+    SpanKind.CALL: TimelineLane.TOOLS,
+    SpanKind.PROMPT: TimelineLane.PEOPLE,
+    SpanKind.STEERING: TimelineLane.PEOPLE,
+    SpanKind.APPROVAL: TimelineLane.PEOPLE,
+    SpanKind.QUESTION: TimelineLane.PEOPLE,
+    SpanKind.COMMAND: TimelineLane.PEOPLE,
+    SpanKind.TIMER: TimelineLane.TIMERS,
+    SpanKind.SUBAGENT: TimelineLane.SUBAGENTS,
+    SpanKind.HOOK: TimelineLane.PLUGINS,
+    SpanKind.ASK: TimelineLane.PLUGINS,
 }
 
 
-class Span(Value):
+class TimelineSpan(Value):
     """Something that ran or waited from one record to another; a point if it begins and ends with the same record."""
 
     kind: SpanKind
@@ -95,7 +95,7 @@ class Span(Value):
     """Of a call: when its first attempt started, in milliseconds since 1970; `None` if none has."""
 
     @property
-    def lane(self) -> Lane:
+    def lane(self) -> TimelineLane:
         """The lane that it is in."""
         return self.kind.lane
 
@@ -147,7 +147,7 @@ class TimelineRow(Value):
 class Timeline(Value):
     """What ran when in a session."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[TimelineSpan, ...]
     """What ran or waited, in the order in which it began."""
     rows: tuple[TimelineRow, ...]
     """One row for each record, in order."""
@@ -216,14 +216,14 @@ class _Spans:
     """Finds the spans: what a state says is under way, and the state before did not say, has begun in between."""
 
     def __init__(self) -> None:
-        self._spans: list[Span] = []
+        self._spans: list[TimelineSpan] = []
         self._open: dict[_Key, None] = {}
         self._places: dict[_Key, int] = {}  # in `_spans`
         self._calls: dict[_Key, str] = {}  # what calls of the open batch are under way, and wait for people
         self._outcomes: dict[str, str] = {}  # by id: what the last event said of it
         self._is_new = True
 
-    def in_order(self) -> tuple[Span, ...]:
+    def in_order(self) -> tuple[TimelineSpan, ...]:
         """Return all spans, in the order in which they began."""
         return tuple(self._spans)
 
@@ -251,7 +251,9 @@ class _Spans:
             self._begin(key, running[key], record)
         self._run(record)
         kind = type(record.arrival.input)
-        if kind in _COMMANDS and not any(key.kind.lane is Lane.PEOPLE for key in (*opened, *closed, *_keys(points))):
+        if kind in _COMMANDS and not any(
+            key.kind.lane is TimelineLane.PEOPLE for key in (*opened, *closed, *_keys(points))
+        ):
             command = _Key(SpanKind.COMMAND, kind.__name__)
             self._begin(command, record.arrival.by, record)
             self._end(command, record)
@@ -280,7 +282,7 @@ class _Spans:
     def _begin(self, key: _Key, label: str, record: Record) -> None:
         self._open[key] = None
         self._places[key] = len(self._spans)
-        self._spans.append(Span(key.kind, key.id, label, record.arrival.at, None, record.number, None))
+        self._spans.append(TimelineSpan(key.kind, key.id, label, record.arrival.at, None, record.number, None))
 
     def _end(self, key: _Key, record: Record) -> None:
         del self._open[key]

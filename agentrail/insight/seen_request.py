@@ -136,8 +136,8 @@ def requests(records: Iterable[Record]) -> Iterator[SentRequest]:
 
     A request that the step which sent it also cancelled has reached no model, and is left out.
     """
-    for sent, _ in _sends(moments(records)):
-        yield sent
+    for row, _ in _sends(moments(records)):
+        yield row
 
 
 def seen(records: Iterable[Record], which: RequestName | None = None) -> Seen:
@@ -152,20 +152,20 @@ def seen(records: Iterable[Record], which: RequestName | None = None) -> Seen:
     past = _Past()
     sends = list(_sends(past.follow(records)))
     place = _place_of(sends, which, past.session_id)
-    sent, moment = sends[place]
-    shown = past.shown(moment, sent)
-    before = past.shown(sends[place - 1][1], sends[place - 1][0]) if place else None
-    request = shown.request
-    usage, by_tool = past.responses.get(sent.request_id, (None, None))
+    row, moment = sends[place]
+    rendering = past.render(moment, row)
+    before = past.render(sends[place - 1][1], sends[place - 1][0]) if place else None
+    request = rendering.request
+    usage, by_tool = past.responses.get(row.request_id, (None, None))
     return Seen(
-        sent,
+        row,
         request,
-        tuple(_with_cached(shown.parts, usage)),
+        tuple(_with_cached(rendering.parts, usage)),
         read_tokens(request),
         usage,
         by_tool if request.returns else False,
-        None if before is None else _difference(before, shown, moment.record),
-        tuple(past.unknown(sent, request, by_tool)),
+        None if before is None else _difference(before, rendering, moment.record),
+        tuple(past.unknown(row, request, by_tool)),
     )
 
 
@@ -186,8 +186,8 @@ def _sends(all_moments: Iterable[Moment]) -> Iterator[tuple[SentRequest, Moment]
 def _place_of(sends: Sequence[tuple[SentRequest, Moment]], which: RequestName | None, session_id: str) -> int:
     """Return the index of the wanted request; raise `UnknownRequest` if there is none."""
     for place in reversed(range(len(sends))):
-        sent, _ = sends[place]
-        if which is None or which == (sent.request_id if isinstance(which, str) else sent.number):
+        row, _ = sends[place]
+        if which is None or which == (row.request_id if isinstance(which, str) else row.number):
             return place
     raise UnknownRequest(session_id, "yet" if which is None else f"`{which}`", len(sends))
 
@@ -198,7 +198,7 @@ def _place_of(sends: Sequence[tuple[SentRequest, Moment]], which: RequestName | 
 class _Shown(NamedTuple):
     """A request as it was rendered, with its parts."""
 
-    sent: SentRequest
+    row: SentRequest
     request: ModelRequest
     parts: tuple[SeenPart, ...]
 
@@ -248,16 +248,16 @@ class _Past:
         if isinstance(message, AssistantMessage):
             events = [envelope.event for envelope in record.events]
             return next((event.replaced_by for event in events if isinstance(event, ResponseComplete)), ())
-        keys = [written.plugins for written in self._written if written.is_in(message)]
+        keys = [text.plugins for text in self._written if text.is_in(message)]
         return tuple(dict.fromkeys(chain.from_iterable(keys)))
 
-    def shown(self, moment: Moment, sent: SentRequest) -> _Shown:
+    def render(self, moment: Moment, row: SentRequest) -> _Shown:
         """Return the request that was sent with the record of *moment*, with its parts."""
         request = sent_request(moment.before, moment.state)
         if request is None:
-            raise UnknownRequest(self.session_id, f"`{sent.request_id}`", 0)
-        _, by_tool = self.responses.get(sent.request_id, (None, None))
-        return _Shown(sent, request, tuple(self._parts(moment, request, by_tool=by_tool is True)))
+            raise UnknownRequest(self.session_id, f"`{row.request_id}`", 0)
+        _, by_tool = self.responses.get(row.request_id, (None, None))
+        return _Shown(row, request, tuple(self._parts(moment, request, by_tool=by_tool is True)))
 
     def _parts(self, moment: Moment, request: ModelRequest, *, by_tool: bool) -> Iterator[SeenPart]:
         """Yield the parts of *request* in the order in which a provider reads them."""
@@ -304,9 +304,9 @@ class _Past:
             else:
                 yield SeenPart(REPLACED, name, replaced_by, cost, message=message)
 
-    def unknown(self, sent: SentRequest, request: ModelRequest, by_tool: bool | None) -> Iterator[str]:
+    def unknown(self, row: SentRequest, request: ModelRequest, by_tool: bool | None) -> Iterator[str]:
         """Yield what the records do not tell of a request, each in one sentence."""
-        gone = [number for number in self._redacted if number <= sent.record]
+        gone = [number for number in self._redacted if number <= row.record]
         if gone:
             yield f"{len(gone)} records were redacted, the first is {gone[0]}: a mark stands in place of their texts"
         if request.returns and by_tool is None:
@@ -385,7 +385,7 @@ def _difference(before: _Shown, now: _Shown, record: Record) -> RequestDifferenc
     """Return how the request *now*, which *record* sent, differs from the one *before*."""
     was, is_now = [_key(part) for part in before.parts], [_key(part) for part in now.parts]
     pairs = zip(was, is_now, strict=False)
-    same = next((place for place, (left, right) in enumerate(pairs) if left != right), min(len(was), len(is_now)))
+    same = next((place for place, (old, new) in enumerate(pairs) if old != new), min(len(was), len(is_now)))
     gone, new = list[SeenPart](), list[SeenPart]()
     for what, start, stop, new_start, new_stop in SequenceMatcher(None, was, is_now, autojunk=False).get_opcodes():
         if what != "equal":
@@ -393,7 +393,7 @@ def _difference(before: _Shown, now: _Shown, record: Record) -> RequestDifferenc
             new.extend(now.parts[new_start:new_stop])
     events = [envelope.event for envelope in record.events]
     return RequestDifference(
-        before.sent,
+        before.row,
         same,
         sum(part.tokens for part in now.parts[:same]),
         tuple(gone),

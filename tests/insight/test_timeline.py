@@ -10,7 +10,7 @@ from agentrail.core.vocabulary.inputs import Arrival, StreamCut
 from agentrail.core.vocabulary.state import EXECUTING_TOOLS, IDLE, RUNNING, STREAMING
 from agentrail.hooks.actions import BlockTool, Continue, HoldTool
 from agentrail.hooks.ruling import Verdict
-from agentrail.insight import Lane, Span, SpanKind, Timeline, timeline
+from agentrail.insight import SpanKind, Timeline, TimelineLane, TimelineSpan, timeline
 from agentrail.ports.journal import Record
 from agentrail.testing.world.choose import Choose
 from agentrail.testing.world.random_sessions import World
@@ -22,7 +22,7 @@ from tests.insight.stories import records_of, records_of_world
 from tests.profiles import CAMPAIGN
 
 
-def spans(bench: Bench, kind: SpanKind) -> list[Span]:
+def spans(bench: Bench, kind: SpanKind) -> list[TimelineSpan]:
     return [span for span in timeline(records_of(bench)).spans if span.kind is kind]
 
 
@@ -34,12 +34,12 @@ def test_a_turn_is_told_in_lanes() -> None:
     bench.now += 20
     bench.returns("c3")
     first, second = spans(bench, SpanKind.REQUEST)
-    assert first == Span(SpanKind.REQUEST, "r2", "m", NOW, NOW + 50, 2, 3, "tool_calls")
+    assert first == TimelineSpan(SpanKind.REQUEST, "r2", "m", NOW, NOW + 50, 2, 3, "tool_calls")
     assert (second.start_ms, second.end_ms, second.last, second.outcome) == (NOW + 70, None, None, "")
     (ran,) = spans(bench, SpanKind.CALL)
-    assert ran == Span(SpanKind.CALL, "c3", "look", NOW + 50, NOW + 70, 3, 4, "ok", NOW + 50)
+    assert ran == TimelineSpan(SpanKind.CALL, "c3", "look", NOW + 50, NOW + 70, 3, 4, "ok", NOW + 50)
     (prompt,) = spans(bench, SpanKind.PROMPT)
-    assert (prompt.first, prompt.last, prompt.outcome, prompt.lane) == (2, 2, "begun", Lane.PEOPLE)
+    assert (prompt.first, prompt.last, prompt.outcome, prompt.lane) == (2, 2, "begun", TimelineLane.PEOPLE)
 
 
 def test_a_held_call_waits_for_a_person_before_it_runs() -> None:
@@ -96,7 +96,7 @@ def test_a_compaction_and_commands_are_told() -> None:
     bench.send(CompactSent("it is long"))
     bench.send(SteerSent("go on"))
     (compaction,) = spans(bench, SpanKind.COMPACTION)
-    assert (compaction.lane, compaction.label, compaction.end_ms) == (Lane.MODEL, "caller", None)
+    assert (compaction.lane, compaction.label, compaction.end_ms) == (TimelineLane.MODEL, "caller", None)
     assert [span.id for span in spans(bench, SpanKind.COMMAND)] == ["CompactSent"]
     (steering,) = spans(bench, SpanKind.STEERING)
     assert steering.end_ms is None

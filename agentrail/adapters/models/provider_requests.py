@@ -64,7 +64,7 @@ def render(request: ModelRequest, *, by_tool: bool | None = None) -> ProviderReq
         else:
             settings = settings.but(response_format=form)
     url, headers, body = address(wire, provider, request.model, request, settings)
-    own = {key.lower(): _shown(value) for key, value in settings.headers.items()}
+    own = {key.lower(): _header_value(value) for key, value in settings.headers.items()}
     key = settings.api_key or next(iter(provider.keys), "")
     return ProviderRequest(
         url,
@@ -73,7 +73,7 @@ def render(request: ModelRequest, *, by_tool: bool | None = None) -> ProviderReq
     )
 
 
-def _shown(value: Json) -> str:
+def _header_value(value: Json) -> str:
     """Return the value of a header; `$NAME` if it is the secret `NAME`."""
     name = secret_name(value)
     return str(value) if name is None else f"${name}"
