@@ -13,8 +13,8 @@ from attrs import frozen
 
 from agentrail import SessionSpec, tool
 from agentrail.api.limits import HostLimits
-from agentrail.api.operation_table import SESSION
-from agentrail.api.routes import ROUTES
+from agentrail.api.routes import match
+from agentrail.errors import MethodRefused, UnknownRoute
 from agentrail.host.profiles import Profile
 from agentrail.host.requests.access_log import FACTS
 from agentrail.models import ModelRequest
@@ -97,12 +97,11 @@ class _AnswerRecorder(logging.Handler):
 
 
 def call_name(method: str, path: str) -> str | None:
-    """Return the name of the call that a request is for, `None` if there is none; a session's id is third in a path."""
-    segments = path.split("/")
-    if segments[1:3] == ["v1", "sessions"] and len(segments) > 3:
-        segments[3] = SESSION
-    path = "/".join(segments)
-    return next((route.call.name for route in ROUTES if (route.method, route.path) == (method, path)), None)
+    """Return the name of the call that a request is for, `None` if there is none."""
+    try:
+        return match(method, path).route.call.name
+    except (MethodRefused, UnknownRoute):
+        return None
 
 
 @contextmanager
