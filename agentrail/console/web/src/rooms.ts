@@ -26,6 +26,8 @@ export type SessionRoom = Common<SessionRoomProps>;
 export const ROOMS: readonly [Room, ...Room[]] = [
   { title: "Now", words: ["now"], load: () => import("./rooms/now") },
   { title: "Inbox", words: ["inbox"], load: () => import("./rooms/inbox") },
+  { title: "Figures", words: ["figures"], load: () => import("./rooms/figures") },
+  { title: "What if", words: ["what-if"], load: () => import("./rooms/what_if") },
 ];
 
 /** Rooms about one session. */
@@ -33,6 +35,7 @@ export const SESSION_ROOMS: readonly [SessionRoom, ...SessionRoom[]] = [
   { title: "Conversation", words: ["conversation", "event"], load: () => import("./rooms/conversation") },
   { title: "Timeline", words: ["timeline", "record"], load: () => import("./rooms/timeline") },
   { title: "Why", words: ["why"], load: () => import("./rooms/why") },
+  { title: "What the model saw", words: ["seen"], load: () => import("./rooms/seen") },
 ];
 
 /** Returns the room that *word* names; the first one if none has it. */

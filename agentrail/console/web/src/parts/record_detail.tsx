@@ -13,6 +13,7 @@ import { JsonText } from "./json_text";
 import { Moment } from "./moment";
 import { Plain } from "./plain";
 import { ProblemNote } from "./problem_note";
+import { StateChanges } from "./state_changes";
 
 export function RecordDetail({ session, number }: { session: string; number: number }) {
   const answer = useAnswer("records", session, { record: number }).value;
@@ -24,6 +25,7 @@ export function RecordDetail({ session, number }: { session: string; number: num
       <RecordActions session={session} number={number} record={record} telling={telling} />
       {answer.problem && <ProblemNote problem={answer.problem} />}
       {record ? <Whole record={record} /> : answer.isLate && <p>Loading …</p>}
+      <StateChanges session={session} number={number} />
     </section>
   );
 }

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import { count } from "../parts/amounts";
+import { Lanes } from "../parts/lanes";
 import { Moment } from "../parts/moment";
 import { Plain } from "../parts/plain";
 import { ProblemNote } from "../parts/problem_note";
@@ -42,6 +43,7 @@ export default function Timeline({ session, place }: SessionRoomProps) {
       </p>
       {head !== null && head > 0 && (
         <>
+          <Lanes session={session} number={number} head={head} choose={choose} />
           <Slider number={number} head={head} choose={choose} />
           <div class="timeline">
             <RecordList records={records} head={head} number={number} choose={choose} />

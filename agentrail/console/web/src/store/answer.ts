@@ -16,7 +16,7 @@ export interface Answer<T> {
 const NONE = { value: null, problem: null, isLate: true } as const;
 const SETTLED_MS = 80;
 
-/** Asks for what *session* and *query* say; a null session asks for nothing. */
+/** Asks for what *session* and *query* say; a null session is for calls that are not about one. */
 export function useAnswer<N extends CallName>(
   name: N,
   session: string | null,
@@ -26,12 +26,11 @@ export function useAnswer<N extends CallName>(
   const answer = useSignal<Answer<AnswerOf<N>>>(NONE);
   const key = JSON.stringify([name, session, query]);
   useEffect(() => {
-    if (session === null) return;
     const ending = new AbortController();
     answer.value = { ...answer.value, isLate: true };
     const ask = async () => {
       try {
-        const value = await host.call(name, { session, query, signal: ending.signal });
+        const value = await host.call(name, { ...(session !== null && { session }), query, signal: ending.signal });
         answer.value = { value, problem: null, isLate: false };
       } catch (error) {
         if (error instanceof GivenUp) return;

@@ -1,0 +1,267 @@
+/** Plots over time, per tenant, session, model or tool; a stretch of time leads to its sessions. */
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import type { QueryOf, View } from "../host/interface";
+import { count, dollars } from "../parts/amounts";
+import { duration, Moment } from "../parts/moment";
+import { Plain } from "../parts/plain";
+import { Plot, type Line } from "../parts/plot";
+import { ProblemNote } from "../parts/problem_note";
+import type { RoomProps } from "../rooms";
+import { address, replaceQuery, type Place } from "../route";
+import { useAnswer } from "../store/answer";
+
+type Bucket = View<"FigureBucketView">;
+type Series = View<"SeriesView">;
+type Per = NonNullable<QueryOf<"figures">["per"]>;
+
+const PERS: readonly Per[] = ["tenant", "session", "model", "tool"];
+const SPANS = { "15 min": 900_000, "1 h": 3_600_000, "6 h": 21_600_000, "24 h": 86_400_000 } as const;
+const MOST = 8;
+
+interface Measure {
+  readonly title: string;
+  readonly of: (bucket: Bucket) => number | null;
+  readonly format: (value: number) => string;
+  /** Whether values of a series are added up for its total; otherwise the largest one is told. */
+  readonly isSum: boolean;
+}
+
+const seconds = (value: number) => duration(value * 1000);
+const percent = (value: number) => `${Math.round(value * 100)} %`;
+const ended = ({ turns }: Bucket) => Object.values(turns).reduce((sum, number) => sum + number, 0);
+const notEnded = ({ turns }: Bucket) => ended({ turns } as Bucket) - (turns["end"] ?? 0);
+
+const MEASURES: Readonly<Record<string, Measure>> = {
+  cost: { title: "Cost", of: ({ cost_usd: cost }) => cost, format: dollars, isSum: true },
+  input: { title: "Tokens read", of: ({ input_tokens: tokens }) => tokens, format: count, isSum: true },
+  output: { title: "Tokens written", of: ({ output_tokens: tokens }) => tokens, format: count, isSum: true },
+  cached: { title: "Cached share", of: ({ cached_share: share }) => share, format: percent, isSum: false },
+  responses: { title: "Responses", of: ({ responses }) => responses, format: count, isSum: true },
+  turns: { title: "Turns that ended", of: ended, format: count, isSum: true },
+  ends: { title: "Turns that ended otherwise than well", of: notEnded, format: count, isSum: true },
+  word: { title: "First word (95 %)", of: ({ first_word: time }) => time?.p95_s ?? null, format: seconds, isSum: false },
+  turn: { title: "Turn (95 %)", of: ({ turn }) => turn?.p95_s ?? null, format: seconds, isSum: false },
+  tool: { title: "Tool (95 %)", of: ({ tool }) => tool?.p95_s ?? null, format: seconds, isSum: false },
+  abort: { title: "Abort (95 %)", of: ({ abort }) => abort?.p95_s ?? null, format: seconds, isSum: false },
+  errors: { title: "Failed calls", of: ({ tool_errors: errors }) => errors, format: count, isSum: true },
+};
+const COST = MEASURES["cost"] as Measure;
+
+interface Choice {
+  readonly per: Per;
+  readonly what: string;
+  readonly span: keyof typeof SPANS;
+  /** The stretch of time that was chosen; null: none. */
+  readonly from: number | null;
+  readonly to: number | null;
+}
+
+function choiceOf({ query }: Place): Choice {
+  const numberOf = (name: string) => (query.has(name) && Number.isFinite(Number(query.get(name))) ? Number(query.get(name)) : null);
+  return {
+    per: PERS.find((per) => per === query.get("per")) ?? "session",
+    what: MEASURES[query.get("what") ?? ""] ? (query.get("what") ?? "cost") : "cost",
+    span: (query.get("span") ?? "") in SPANS ? (query.get("span") as keyof typeof SPANS) : "1 h",
+    from: numberOf("from"),
+    to: numberOf("to"),
+  };
+}
+
+export default function Figures({ place }: RoomProps) {
+  const choice = useSignal(choiceOf(place));
+  const until = useSignal(Date.now());
+  useEffect(() => {
+    const { per, what, span, from, to } = choice.value;
+    replaceQuery({ per, what, span, from: from === null ? "" : String(from), to: to === null ? "" : String(to) });
+  }, [choice.value]);
+  const { per, what, span } = choice.value;
+  const query = { per, limit: MOST, since_ms: until.value - SPANS[span], until_ms: until.value };
+  const answer = useAnswer("figures", null, query).value;
+  const change = (more: Partial<Choice>) => (choice.value = { ...choice.value, from: null, to: null, ...more });
+  return (
+    <>
+      <h1>Figures</h1>
+      <Form choice={choice.value} change={change} renew={() => (until.value = Date.now())} />
+      {answer.problem && <ProblemNote problem={answer.problem} />}
+      {answer.value ? (
+        <div aria-busy={answer.isLate}>
+          <Lines figures={answer.value} measure={MEASURES[what] ?? COST} change={change} />
+          <HostLines figures={answer.value} />
+          {choice.value.from !== null && choice.value.to !== null && (
+            <Chosen from={choice.value.from} to={choice.value.to} leave={() => change({})} />
+          )}
+        </div>
+      ) : (
+        answer.isLate && <p role="status">Loading …</p>
+      )}
+    </>
+  );
+}
+
+interface FormProps {
+  readonly choice: Choice;
+  readonly change: (more: Partial<Choice>) => void;
+  readonly renew: () => void;
+}
+
+function Form({ choice, change, renew }: FormProps) {
+  return (
+    <form class="filter" onSubmit={(event) => event.preventDefault()}>
+      <label>
+        What{" "}
+        <select value={choice.what} onChange={(event) => change({ what: event.currentTarget.value })}>
+          {Object.entries(MEASURES).map(([name, { title }]) => (
+            <option value={name}>{title}</option>
+          ))}
+        </select>
+      </label>
+      <label>
+        Per{" "}
+        <select value={choice.per} onChange={(event) => change({ per: event.currentTarget.value as Per })}>
+          {PERS.map((per) => (
+            <option value={per}>{per}</option>
+          ))}
+        </select>
+      </label>
+      <label>
+        The last{" "}
+        <select value={choice.span} onChange={(event) => change({ span: event.currentTarget.value as keyof typeof SPANS })}>
+          {Object.keys(SPANS).map((span) => (
+            <option value={span}>{span}</option>
+          ))}
+        </select>
+      </label>
+      <button type="button" onClick={renew}>
+        Up to now
+      </button>
+    </form>
+  );
+}
+
+interface LinesProps {
+  readonly figures: View<"FiguresView">;
+  readonly measure: Measure;
+  readonly change: (more: Partial<Choice>) => void;
+}
+
+function Lines({ figures, measure, change }: LinesProps) {
+  const { series, more } = figures;
+  const times = useMemo(() => {
+    const all = new Set(series.flatMap(({ buckets }) => buckets.map(({ at_ms: at }) => at)));
+    return [...all].sort((left, right) => left - right);
+  }, [series]);
+  const lines = useMemo(() => series.map((one) => lineOf(one, times, measure)), [series, times, measure]);
+  if (series.length === 0) return <p role="status">There are no figures of this time.</p>;
+  return (
+    <>
+      <Plot
+        label={`${measure.title} over time, ${series.length} lines; the table below has the numbers`}
+        times={times}
+        lines={lines}
+        format={measure.format}
+        choose={(from, to) => change({ from: Math.round(from), to: Math.round(to) })}
+      />
+      <p class="hint">Drag over a stretch of time to see its sessions.</p>
+      <Totals figures={figures} lines={lines} measure={measure} />
+      {more > 0 && <p>{count(more)} more are not shown.</p>}
+    </>
+  );
+}
+
+function lineOf({ name, buckets }: Series, times: readonly number[], { of }: Measure): Line {
+  const values = new Map(buckets.map((bucket) => [bucket.at_ms, of(bucket)]));
+  return { name, values: times.map((at) => values.get(at) ?? null) };
+}
+
+function total(line: Line, { isSum }: Measure): number | null {
+  const values = line.values.filter((value) => value !== null);
+  if (values.length === 0) return null;
+  return isSum ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values);
+}
+
+function Totals({ figures, lines, measure }: { figures: View<"FiguresView">; lines: readonly Line[]; measure: Measure }) {
+  return (
+    <div class="table" tabIndex={0} role="region" aria-label="The numbers">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{figures.per}</th>
+            <th scope="col">
+              {measure.title}, {measure.isSum ? "in all" : "at most"}
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {lines.map((line) => {
+            const amount = total(line, measure);
+            return (
+              <tr>
+                <td>
+                  {figures.per === "session" && line.name ? (
+                    <a href={address(line.name)}>
+                      <Plain text={line.name} />
+                    </a>
+                  ) : (
+                    <Plain text={line.name || "all others"} />
+                  )}
+                </td>
+                <td class="amount">{amount === null ? "–" : measure.format(amount)}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function HostLines({ figures: { host } }: { figures: View<"FiguresView"> }) {
+  const times = useMemo(() => host.map(({ at_ms: at }) => at), [host]);
+  const lines = useMemo(
+    () => [
+      { name: "event loop late", values: host.map(({ loop_lag_s: lag }) => lag) },
+      { name: "commit (95 %)", values: host.map(({ commit }) => commit?.p95_s ?? null) },
+    ],
+    [host],
+  );
+  if (host.length === 0) return null;
+  const worst = Math.max(...host.map(({ loop_lag_s: lag }) => lag));
+  return (
+    <>
+      <h2>The host</h2>
+      <Plot label={`How late the event loop was, at most ${seconds(worst)}, and commits`} times={times} lines={lines} format={seconds} />
+      <p>The event loop was late by {seconds(worst)} at most.</p>
+    </>
+  );
+}
+
+/** The sessions that did something in a stretch of time. */
+function Chosen({ from, to, leave }: { from: number; to: number; leave: () => void }) {
+  const answer = useAnswer("figures", null, { per: "session", since_ms: from, until_ms: to }).value;
+  return (
+    <section aria-label="The chosen time">
+      <h2>
+        From <Moment at={from} /> to <Moment at={to} />
+      </h2>
+      {answer.problem && <ProblemNote problem={answer.problem} />}
+      {answer.value && (
+        <ul class="chosen-sessions">
+          {answer.value.series
+            .filter(({ name }) => name)
+            .map(({ name, buckets }) => (
+              <li>
+                <a href={address(name)}>
+                  <Plain text={name} />
+                </a>{" "}
+                {dollars(buckets.reduce((sum, { cost_usd: cost }) => sum + cost, 0))}
+              </li>
+            ))}
+        </ul>
+      )}
+      <button type="button" onClick={leave}>
+        Choose no time
+      </button>
+    </section>
+  );
+}
