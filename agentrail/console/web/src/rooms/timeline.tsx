@@ -1,7 +1,9 @@
 /** Every record of a session as a row: what came in, and what came of it; and the record that is chosen, whole. */
+import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import { count } from "../parts/amounts";
+import { BesideForm, CommonPast } from "../parts/beside";
 import { Lanes } from "../parts/lanes";
 import { Moment } from "../parts/moment";
 import { Plain } from "../parts/plain";
@@ -14,10 +16,9 @@ import { useRecords, type Records, type RecordView } from "../store/records";
 
 const COLUMNS = ["Record", "Time", "What came in", "Phase", "Hooks", "Effects", "Events"] as const;
 
-/** Returns the address of a record, with the rest of the place as it is. */
-function recordAddress(session: string, number: number, place: Place): string {
-  const query = place.query.toString();
-  return `${address(session, "record", number)}${query && `?${query}`}`;
+/** Returns the address of a record, with *query*, which says what is beside. */
+function recordAddress(session: string, number: number, query: URLSearchParams): string {
+  return `${address(session, "record", number)}${query.size ? `?${query}` : ""}`;
 }
 
 /** Returns the number of the record that the address names, within those there are; 0: it names none. */
@@ -30,8 +31,9 @@ export default function Timeline({ session, place }: SessionRoomProps) {
   const records = useRecords(session);
   const head = records.head.value;
   const number = numberOf(place, head) || (head ?? 0);
-  const choose = (to: number) => replaceAddress(recordAddress(session, to, place));
+  const choose = (to: number) => replaceAddress(recordAddress(session, to, place.query));
   const problem = records.problem.value;
+  const other = place.query.get("with") ?? "";
   return (
     <>
       <h1>
@@ -47,8 +49,13 @@ export default function Timeline({ session, place }: SessionRoomProps) {
           <Slider number={number} head={head} choose={choose} />
           <div class="timeline">
             <RecordList records={records} head={head} number={number} choose={choose} />
-            <RecordDetail session={session} number={number} />
+            {other ? <Beside left={records} session={other} /> : <RecordDetail session={session} number={number} />}
           </div>
+          <BesideForm
+            key={other}
+            other={other}
+            show={(beside) => replaceAddress(recordAddress(session, number, new URLSearchParams(beside && { with: beside })))}
+          />
         </>
       )}
     </>
@@ -74,6 +81,28 @@ function Slider({ number, head, choose }: { number: number; head: number; choose
         Record after
       </button>
     </div>
+  );
+}
+
+/** The records of another session; the one that is chosen there is not in the address. */
+function Beside({ left, session }: { left: Records; session: string }) {
+  const right = useRecords(session);
+  const chosen = useSignal(1);
+  const head = right.head.value;
+  const problem = right.problem.value;
+  return (
+    <section class="beside" aria-label="The session beside">
+      <h2>
+        <a href={address(session, "record", chosen.value)}>
+          <Plain text={session} />
+        </a>
+      </h2>
+      {problem && <ProblemNote problem={problem} />}
+      <CommonPast left={left} right={right} />
+      {head !== null && head > 0 && (
+        <RecordList records={right} head={head} number={chosen.value} choose={(number) => (chosen.value = number)} />
+      )}
+    </section>
   );
 }
 

@@ -1,0 +1,126 @@
+"""Lanes and states in the timeline, two sessions side by side, what the model saw, figures, and the empty room."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.host.console.hostile import TEXTS
+from tests.host.console.test_timeline import heading, rest, rows
+from tests.host.console.visiting import Visitor, needs_browser, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [needs_browser, pytest.mark.long]
+
+
+def spans(page: Page) -> int:
+    return page.locator("rect.span").count()
+
+
+def test_lanes_show_what_ran_when_and_can_be_zoomed(visitor: Visitor) -> None:
+    visitor.open("lanes", "hello", "todo", "draw")
+    rest(visitor, "lanes")
+    with visitor.page("/s/you.lanes/record/2") as page:
+        until(page, lambda: spans(page) > 3)
+        label = page.locator(".lanes svg").get_attribute("aria-label") or ""
+        assert "model: " in label
+        assert "tools: " in label
+        assert page.locator("text=Zoom out").is_disabled()
+        page.click("text=Zoom in")
+        until(page, lambda: page.locator("text=Zoom out").is_enabled())
+        page.click("text=Later")
+        page.click("text=Zoom out")
+        until(page, lambda: page.locator("text=Zoom out").is_disabled())
+        page.locator("rect.span[data-lane=tools]").first.click()
+        until(page, lambda: heading(page) != "Record 2")
+
+
+def test_the_state_at_a_record_is_shown_with_what_changed(visitor: Visitor) -> None:
+    visitor.open("states", "hello")
+    rest(visitor, "states")
+    with visitor.page("/s/you.states/record/2") as page:
+        page.wait_for_selector(".changes dt >> text=phase")
+        change = page.locator("del[aria-label='phase before']").inner_text()
+        assert "idle" in change
+        page.click("text=The state after record 2")
+        assert '"phase"' in page.locator("pre[aria-label=state]").inner_text()
+
+
+def test_two_sessions_with_a_common_past_are_side_by_side(visitor: Visitor) -> None:
+    visitor.open("trunk", "hello", "again")
+    rest(visitor, "trunk")
+    visitor.post("/v1/sessions/trunk/fork", {"at": 3, "session": "branch"})
+    with visitor.page("/s/you.trunk/record/3") as page:
+        until(page, lambda: heading(page) == "Record 3")
+        page.fill("text=Beside it", "you.branch")
+        page.click("text=Show beside")
+        page.wait_for_selector("text=you.branch was forked from you.trunk after record 3")
+        until(page, lambda: any("SessionBranched" in row for row in rows(page)))
+        assert "with=you.branch" in page.url
+        page.reload()
+        page.wait_for_selector("text=you.branch was forked from you.trunk after record 3")
+        page.click("text=Show alone")
+        until(page, lambda: heading(page) == "Record 3")
+
+
+def test_the_request_of_a_round_is_shown_with_the_difference_to_the_one_before(visitor: Visitor) -> None:
+    visitor.open("seen", "hello", "again", TEXTS[0])
+    rest(visitor, "seen")
+    with visitor.page("/s/you.seen/seen/2") as page:
+        page.wait_for_selector("text=Round 2 of 3")
+        assert page.locator("td", has_text="transfer").count() >= 1
+        fresh = page.get_by_role("region", name="Parts that are new").inner_text()
+        assert "You said: hello" in fresh
+        assert "again" in fresh
+        page.click("text=Round before")
+        page.wait_for_selector("text=It is the first request.")
+        page.evaluate("location.hash = '#/s/you.seen/seen/3'")
+        page.wait_for_selector("text=Round 3 of 3")
+        page.evaluate("document.querySelectorAll('td details').forEach(one => one.open = true)")
+        assert page.locator("main :is(img, script, iframe)").count() == 0
+        page.click("text=Show it whole")
+        page.wait_for_selector("text=The model is of no provider.")
+        page.evaluate("location.hash = '#/s/you.seen/seen/99'")
+        page.wait_for_selector("[role=alert]")
+
+
+def test_figures_are_plotted_and_told_in_a_table(visitor: Visitor) -> None:
+    visitor.open("figures", "hello", "draw")
+    rest(visitor, "figures")
+    with visitor.page("/figures?per=session&what=responses") as page:
+        page.wait_for_selector(".plot canvas")
+        until(page, lambda: page.locator("td", has_text="you.figures").count() == 1)
+        page.select_option("text=Per", "tool")
+        until(page, lambda: "per=tool" in page.url)
+        until(page, lambda: page.locator("th").first.inner_text() == "tool")
+        page.select_option("text=Per", "session")
+        page.wait_for_selector(".plot canvas")
+        box = page.locator(".plot .u-over").first.bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + 2, box["y"] + 50)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 50, steps=4)
+        page.mouse.up()
+        page.wait_for_selector(".chosen-sessions >> text=you.figures")
+        assert "from=" in page.url
+        page.click("text=Choose no time")
+        until(page, lambda: "from=" not in page.url)
+
+
+def test_the_empty_room_says_that_it_comes(visitor: Visitor) -> None:
+    with visitor.page("/what-if") as page:
+        page.wait_for_selector("text=It is not there yet.")
+
+
+@pytest.mark.parametrize("at", ["/s/you.narrow/record/2", "/s/you.narrow/seen/1", "/figures", "/what-if"])
+def test_on_a_telephone_nothing_is_wider_than_the_page(visitor: Visitor, at: str) -> None:
+    if visitor.calls.get("/v1/sessions/narrow").status_code == 404:
+        visitor.open("narrow", "hello")
+        rest(visitor, "narrow")
+    with visitor.page(at, width=360) as page:
+        page.wait_for_selector("h1")
+        until(page, lambda: page.locator("text=Loading").count() == 0)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
