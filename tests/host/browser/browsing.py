@@ -108,6 +108,10 @@ class Wire:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
 
+    def lead_to(self, port: int) -> None:
+        """Lead to a host at another port, from the next connection on."""
+        self._to = "127.0.0.1", port
+
     def mend(self) -> None:
         self.is_cut = False
 
@@ -122,7 +126,11 @@ class Wire:
                 if self.is_cut:
                     near.close()
                     continue
-                far = socket.create_connection(self._to)
+                try:
+                    far = socket.create_connection(self._to)
+                except ConnectionRefusedError:  # the host is not there
+                    near.close()
+                    continue
                 self._open |= {near, far}
                 for pair in ((near, far), (far, near)):
                     threading.Thread(target=self._pass_on, args=pair, daemon=True).start()

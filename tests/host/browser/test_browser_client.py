@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 import pytest
 
-from agentrail.host.operations.console_calls import PAGE, STATIC
+from agentrail.host.operations.console_calls import PLAIN_PAGE
 from tests.host.browser.browsing import CHROMIUM, CLIENT, FLAGS, Desk, Wire, host_process, static_site
 from tests.host.browser.scenes import HOSTILE, TRANSFER
 
@@ -280,15 +280,17 @@ def test_a_host_that_is_not_reached_is_told(desk: Desk, port: str) -> None:
         wait_state(page, f"{address} does not answer, or not to this page: see `--origin`")
 
 
-@pytest.mark.skipif((STATIC / PAGE).exists(), reason="the console is built, which the host shows in its place")
 def test_the_plain_page_of_the_host_says_what_runs_there_and_loads_nothing(desk: Desk) -> None:
     with desk.browser.new_context() as context:
         loaded: list[str] = []
         wrong: list[str] = []
         page = context.new_page()
+        headers = dict([("content-type", PLAIN_PAGE.media_type), *PLAIN_PAGE.headers])
+        address = f"{desk.wire.address}/#token={desk.token}"  # where the console may be built, the plain page is given
+        page.route(f"{desk.wire.address}/", lambda route: route.fulfill(headers=headers, body=PLAIN_PAGE.content))
         page.on("request", lambda request: loaded.append(request.url))
         page.on("console", lambda found: wrong.append(found.text))
-        page.goto(f"{desk.wire.address}/#token={desk.token}")
+        page.goto(address)
         assert page.locator("h1 + p").inner_text().startswith("A host for LLM agents runs here.")
         width = page.evaluate("() => getComputedStyle(document.body).maxWidth")
         assert width == "832px", "its style is what its policy allows"

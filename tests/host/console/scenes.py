@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import base64
-import os
 import struct
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 import trio
 
 from agentrail import SessionSpec, tool
 from agentrail.host import Host, HostLimits, Profile
-from agentrail.journals import SqliteJournal
 from agentrail.models import ModelRequest
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, permanent, say, stall
@@ -34,7 +31,8 @@ TRANSFER: Final[Mapping[str, Json]] = {
 }
 """Arguments that a careless reader changes."""
 
-LONG_LINE: Final = 10 * 1024 * 1024
+LONG: Final = 2 * 1024 * 1024
+"""The most characters that a text may have."""
 
 
 @tool
@@ -54,16 +52,16 @@ async def count_slowly(ctx: ToolContext) -> str:
 @tool
 async def draw() -> Ok:
     """Draw a picture."""
-    return Ok((Image("image/png", base64.b64encode(_picture()).decode()),))
+    return Ok((Image("image/png", base64.b64encode(picture()).decode()),))
 
 
 @tool
 async def read_page(number: int) -> str:
     """Return what a page of the web might say."""
-    return TEXTS[number] if number < len(TEXTS) else "x" * LONG_LINE
+    return TEXTS[number] if number < len(TEXTS) else "x" * LONG
 
 
-def _picture() -> bytes:
+def picture() -> bytes:
     """Return a PNG of one red pixel."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
@@ -139,10 +137,14 @@ SPEC: Final = SessionSpec(
     plugins=[HELD],
 )
 
-LIMITS: Final = HostLimits(sessions=20_000, requests_per_second=500.0, burst=2_000, streams=1_000, drain_seconds=1.0)
-
-scenes = Host(
-    [Profile("scenes", SPEC)],
-    journal=SqliteJournal(Path(os.environ["SCENES_JOURNAL"])) if "SCENES_JOURNAL" in os.environ else None,
-    limits=LIMITS,
+LIMITS: Final = HostLimits(
+    sessions=20_000,
+    requests_per_second=500.0,
+    burst=2_000,
+    streams=1_000,
+    drain_seconds=1.0,
+    connections_per_address=500,
 )
+
+profile = Profile("scenes", SPEC)
+scenes = Host([profile], limits=LIMITS)

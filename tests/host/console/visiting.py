@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -44,6 +43,12 @@ class Visitor:
     @property
     def url(self) -> str:
         return self.wire.address
+
+    @staticmethod
+    def calls_to(address: str, key: str) -> httpx.Client:
+        """Return a client of the host at *address*."""
+        headers = {"authorization": f"Bearer {key}"}
+        return httpx.Client(base_url=address, headers=headers, timeout=60, trust_env=False)
 
     @contextmanager
     def page(self, at: str = "/", *, width: int = 1200, height: int = 900, dark: bool = False) -> Generator[Page]:
@@ -90,26 +95,17 @@ class Visitor:
 
 
 @contextmanager
-def visiting(folder: Path, journal: Path | None = None) -> Generator[Visitor]:
+def visiting(folder: Path) -> Generator[Visitor]:
     """Start a host of scenes and a browser, and yield them."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - it need not be installed
 
-    if journal is not None:
-        os.environ["SCENES_JOURNAL"] = str(journal)
-    try:
-        with host_process(SCENES, folder) as (port, token):
-            wire = Wire(int(port))
-            headers = {"authorization": f"Bearer {token}"}
-            with (
-                httpx.Client(base_url=wire.beside, headers=headers, timeout=60, trust_env=False) as calls,
-                sync_playwright() as playwright,
-            ):
-                browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-                yield Visitor(browser, wire, token, calls)
-                browser.close()
-            wire.close()
-    finally:
-        os.environ.pop("SCENES_JOURNAL", None)
+    with host_process(SCENES, folder) as (port, token):
+        wire = Wire(int(port))
+        with Visitor.calls_to(wire.beside, token) as calls, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+            yield Visitor(browser, wire, token, calls)
+            browser.close()
+        wire.close()
 
 
 def until(page: Page, condition: Callable[[], bool]) -> None:

@@ -28,28 +28,33 @@ export class ConversationItem extends Component<ItemProps> {
     return next.item !== item || next.version !== version || next.isMeant !== isMeant;
   }
 
-  override render({ item, session, isMeant, promptActions }: ItemProps) {
+  override render({ item, version, session, isMeant, promptActions }: ItemProps) {
     return (
       <li class={`item item-${item.kind}`} data-seq={item.seq} data-meant={isMeant || undefined}>
-        <a class="item-at" href={address(session, "event", item.seq)} aria-label={`Address of event ${item.seq}`}>
+        <a class="item-at" href={address(session, "event", item.seq)}>
           <Moment at={item.at} />
         </a>
-        <Body item={item} session={session} />
+        <Body item={item} version={version} session={session} />
         {item.kind === "prompt" && promptActions?.(item)}
       </li>
     );
   }
 }
 
-function Body({ item, session }: { item: Item; session: string }) {
+/** Items change in place: a component whose props are the same is not drawn again, so each gets the version too. */
+interface Versioned {
+  readonly version: number;
+}
+
+function Body({ item, version, session }: Versioned & { item: Item; session: string }) {
   switch (item.kind) {
     case "prompt":
     case "steering":
-      return <SaidBody said={item} />;
+      return <SaidBody said={item} version={version} />;
     case "answer":
-      return <AnswerBody answer={item} />;
+      return <AnswerBody answer={item} version={version} />;
     case "call":
-      return <CallBody call={item} session={session} />;
+      return <CallBody call={item} version={version} session={session} />;
     case "note":
       return (
         <div class={`note ${item.mood}`}>
@@ -64,21 +69,21 @@ function Body({ item, session }: { item: Item; session: string }) {
   }
 }
 
-function SaidBody({ said }: { said: Said }) {
+function SaidBody({ said }: Versioned & { said: Said }) {
   const who = said.by || "somebody";
   return (
     <div class="said">
-      <h3>
+      <h2>
         <Plain text={who} />
         {said.kind === "steering" && ` steers (${said.status})`}
-      </h3>
+      </h2>
       <Folded text={said.text} what={said.kind} />
       <Parts parts={said.attachments} what={said.kind} />
     </div>
   );
 }
 
-function AnswerBody({ answer }: { answer: Answer }) {
+function AnswerBody({ answer }: Versioned & { answer: Answer }) {
   const { text, thinking, isLive, hasGap } = answer;
   return (
     <div class="answer" aria-busy={isLive}>
@@ -137,7 +142,7 @@ function PartView({ part, what }: { part: Part; what: string }) {
   }
 }
 
-function CallBody({ call, session }: { call: Call; session: string }) {
+function CallBody({ call, session }: Versioned & { call: Call; session: string }) {
   const isOpen = useSignal(false);
   const pictures = call.content.filter((part) => part.$ === "Image");
   const words = call.content.filter((part) => part.$ !== "Image");
@@ -161,11 +166,11 @@ function CallBody({ call, session }: { call: Call; session: string }) {
         {isOpen.value && (
           <>
             {call.args && <JsonText value={call.args} what="arguments" />}
-            {words.length > 0 && <h4>Result</h4>}
+            {words.length > 0 && <h3>Result</h3>}
             <Parts parts={words} what="result" />
             {call.details && (
               <>
-                <h4>Details, which the model does not see</h4>
+                <h3>Details, which the model does not see</h3>
                 <JsonText value={call.details} what="details" />
               </>
             )}
@@ -182,7 +187,9 @@ function CallBody({ call, session }: { call: Call; session: string }) {
         </p>
       )}
       {call.question && <CallQuestion question={call.question} />}
-      {call.branch && <Branch branch={call.branch} name={call.name} session={call.branchId || session} />}
+      {call.branch && (
+        <Branch branch={call.branch} version={call.branch.version} name={call.name} session={call.branchId || session} />
+      )}
     </div>
   );
 }
@@ -203,7 +210,7 @@ function CallQuestion({ question }: { question: NonNullable<Call["question"]> })
 }
 
 /** What a sub-agent does: a conversation in the conversation. */
-function Branch({ branch, name, session }: { branch: Conversation; name: string; session: string }) {
+function Branch({ branch, name, session }: Versioned & { branch: Conversation; name: string; session: string }) {
   const isOpen = useSignal(false);
   return (
     <details class="branch" open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>

@@ -32,6 +32,7 @@ export function SessionSide(props: SideProps) {
 }
 
 function StatusFacts({ view, live }: { view: View<"DetailView">; live: LiveConversation }) {
+  void live.version.value;
   const { status } = view;
   const shown = live.conversation.status;
   const usage = status?.usage;
@@ -133,10 +134,14 @@ function Changes({ session, view, detail, telling }: SideProps & { view: View<"D
       <section>
         <h2>Do</h2>
         <div class="actions">
-          <ActionButton act={() => doing("Compacts", () => host.call("compact", { ...about, body: {} }))}>Compact</ActionButton>
           <ActionButton act={fork}>Fork</ActionButton>
+          {!view.ended && (
+            <>
+          <ActionButton act={() => doing("Compacts", () => host.call("compact", { ...about, body: {} }))}>Compact</ActionButton>
           <ActionButton act={() => doing("Suspended", () => host.call("suspend", about))}>Suspend</ActionButton>
           <ActionButton act={() => doing("Resumed", () => host.call("resume", about))}>Resume</ActionButton>
+            </>
+          )}
         </div>
       </section>
       <details

@@ -3,9 +3,23 @@ import { useSignal, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { useHost } from "../host/host_context";
 import type { Envelope, Problem } from "../host/interface";
+import { Refused, type HostSocket } from "../host/socket";
 import { Conversation } from "./conversation";
 
 const HIDDEN_MS = 250;
+const HAS_ENDED = "session-not-alive";
+
+/** Gives the durable events of a session that has ended, from its records. */
+async function readStored(host: HostSocket, session: string, take: (envelope: Envelope) => void): Promise<void> {
+  for (let since = 0, isMore = true; isMore; ) {
+    const page = await host.call("records", { session, query: { since } });
+    for (const record of page.records) {
+      for (const envelope of record.events) take(envelope as unknown as Envelope);
+      since = record.number;
+    }
+    isMore = page.more && page.records.length > 0;
+  }
+}
 
 export interface LiveConversation {
   readonly conversation: Conversation;
@@ -36,19 +50,29 @@ export function useConversation(session: string, onEvent: (name: string) => void
       if (document.hidden) setTimeout(show, HIDDEN_MS);
       else requestAnimationFrame(show);
     };
+    const take = (envelope: Envelope) => {
+      conversation.apply(envelope.event, envelope);
+      onEvent(envelope.event.$);
+      soon();
+    };
+    const readEnded = async (found: Problem) => {
+      hasEnded.value = true;
+      try {
+        await readStored(host, session, take);
+      } catch (error) {
+        problem.value = error instanceof Refused ? error.problem : found;
+      }
+    };
     return host.listenToEvents(session, "0.0", {
-      event: (envelope: Envelope) => {
-        conversation.apply(envelope.event, envelope);
-        onEvent(envelope.event.$);
-        soon();
-      },
+      event: take,
       gap: () => {
         conversation.gap();
         soon();
       },
       end: (found) => {
-        problem.value = found;
-        hasEnded.value = found === null;
+        if (found?.type.endsWith(`:${HAS_ENDED}`) && conversation.items.length === 0) void readEnded(found);
+        else problem.value = found;
+        hasEnded.value ||= found === null;
       },
     });
   }, [host, session]);

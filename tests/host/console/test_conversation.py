@@ -1,0 +1,205 @@
+"""A session: its conversation as it streams, with all that belongs to it, and what one can do there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.host.console.scenes import picture
+from tests.host.console.visiting import Visitor, needs_browser, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [needs_browser, pytest.mark.long]
+
+
+def items(page: Page) -> list[str]:
+    """Return what the items of the conversation say, without their times."""
+    bodies = page.locator(".session-items > .conversation > .item > :nth-child(2)")
+    return [" ".join(text.split()) for text in bodies.all_inner_texts()]
+
+
+def say(page: Page, text: str, button: str = "Send") -> None:
+    page.fill("#say", text)
+    page.click(f"button:text-is('{button}')")
+
+
+def test_a_person_talks_and_the_answer_comes_as_markdown(visitor: Visitor) -> None:
+    visitor.open("talk")
+    with visitor.page("/s/talk") as page:
+        say(page, "hello")
+        until(page, lambda: items(page) == ["you hello", "You said: hello", "The turn is over."])
+        page.fill("#say", "markdown")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".markdown h3:text-is('Heading')")
+        assert page.inner_text(".markdown strong") == "bold"
+        assert page.inner_text(".markdown td >> nth=0") == "1"
+        assert page.inner_text(".markdown pre").strip() == 'print("hello")'
+        links = page.locator(".markdown a")
+        assert [link.get_attribute("href") for link in links.all()] == [
+            "https://example.org/path",
+            "https://example.org/x.png",
+        ]
+        assert "[example.org]" in page.locator(".markdown", has=page.locator("table")).inner_text()
+        assert page.locator(".markdown img").count() == 0
+    visitor.end("talk")
+
+
+def test_an_answer_is_shown_while_it_comes_is_steered_and_aborted(visitor: Visitor) -> None:
+    visitor.open("stream", "wait")
+    with visitor.page("/s/stream") as page:
+        until(page, lambda: items(page) == ["you wait", "one two three"])
+        assert page.inner_text(".live-line").strip() == "The model answers …"
+        say(page, "a thing for later", "Queue as a prompt")
+        page.wait_for_selector(".queue >> text=a thing for later")
+        page.click(".queue button")
+        until(page, lambda: page.locator(".queue").count() == 0)
+        say(page, "another thing", "Steer now")
+        until(page, lambda: any(item.startswith("you steers (applied)") for item in items(page)))
+        until(page, lambda: items(page)[-2:] == ["You said: another thing", "The turn is over."])
+        say(page, "wait")
+        until(page, lambda: items(page)[-1] == "one two three")
+        page.click("text=Abort the turn")
+        until(page, lambda: items(page)[-1] == "The turn was aborted (user): aborted in the console")
+        assert page.inner_text(".live-line").strip() == "It waits for a prompt."
+    visitor.end("stream")
+
+
+def test_steering_at_the_gap_waits_for_the_response(visitor: Visitor) -> None:
+    visitor.open("gap", "count")
+    with visitor.page("/s/gap") as page:
+        page.wait_for_selector("text=one of many")
+        say(page, "stop counting", "Steer at the gap")
+        until(page, lambda: any(item.startswith("you steers") for item in items(page)))
+    visitor.end("gap")
+
+
+def test_calls_show_their_progress_their_arguments_and_results_folded(visitor: Visitor) -> None:
+    visitor.open("calls", "count")
+    with visitor.page("/s/calls") as page:
+        page.wait_for_selector(".call >> text=one of many")
+        assert page.inner_text(".call-state") == "running"
+        page.click("text=Abort the turn")
+        until(page, lambda: page.inner_text(".call-state") in {"killed", "abandoned"})
+        visitor.post("/v1/sessions/calls/prompt", {"message": "pay"})
+        page.wait_for_selector("[data-state=held]")
+        assert page.locator("pre[aria-label=arguments]").count() == 0
+        page.click("text=Thinking")
+        assert "They mean Bob." in page.inner_text(".answer")
+        page.locator("summary", has_text="transfer").click()
+        assert "9007199254740993" in page.inner_text("pre[aria-label=arguments]")
+        held = visitor.calls.get("/v1/approvals").json()["items"][0]["id"]
+        visitor.post("/v1/sessions/calls/approve", {"approval": held})
+        page.wait_for_selector("[data-state=done]")
+        assert "sent 9007199254740993" in page.inner_text("pre[aria-label=result]")
+    visitor.end("calls")
+
+
+def test_sub_agents_are_branches_that_unfold(visitor: Visitor) -> None:
+    visitor.open("parent", "delegate hello")
+    with visitor.page("/s/parent") as page:
+        page.click(".branch summary")
+        page.wait_for_selector(".branch >> text=The helper heard: hello")
+        page.locator("summary", has_text="task done").click()
+        page.click("text=The sub-agent’s own page")
+        page.wait_for_selector("text=The helper heard: hello")
+        assert page.url.partition("#")[2].startswith("/s/you.parent.c")
+        assert page.locator("#say").count() == 0, "it has ended"
+    visitor.end("parent")
+
+
+def test_pictures_are_shown_and_sent(visitor: Visitor, tmp_path: Path) -> None:
+    visitor.open("pictures", "draw")
+    file = tmp_path / "red.png"
+    file.write_bytes(picture())
+    with visitor.page("/s/pictures") as page:
+        page.wait_for_selector("img.picture")
+        assert page.evaluate("document.querySelector('img.picture').naturalWidth") == 1
+        page.set_input_files("input[type=file]", file)
+        say(page, "look")
+        until(page, lambda: page.locator(".item-prompt img.picture").count() == 1)
+    visitor.end("pictures")
+
+
+def test_a_question_and_a_list_of_things_to_do_are_shown(visitor: Visitor) -> None:
+    visitor.open("asks", "todo", "ask options")
+    with visitor.page("/s/asks") as page:
+        page.wait_for_selector(".side >> text=buy paper")
+        page.wait_for_selector(".question >> text=Which colour?")
+        held = visitor.calls.get("/v1/approvals").json()["items"][0]["id"]
+        visitor.post("/v1/sessions/asks/respond", {"ref": held, "answer": "blue"})
+        page.wait_for_selector("pre[aria-label=reply]:text-is('blue')")
+    visitor.end("asks")
+
+
+def test_what_failed_is_told(visitor: Visitor) -> None:
+    visitor.open("fails", "break")
+    with visitor.page("/s/fails") as page:
+        page.wait_for_selector(".note.bad >> text=this will never work")
+    visitor.end("fails")
+
+
+def test_the_setup_of_a_session_is_changed(visitor: Visitor) -> None:
+    visitor.open("setup", "hello")
+    with visitor.page("/s/setup") as page:
+        page.click("text=Model, tools, plugins")
+        page.select_option("label:has-text('Tool to remove') select", "draw")
+        page.click("button:text-is('Remove')")
+        page.wait_for_selector("text=removed tools: draw")
+        page.select_option("label:has-text('Tool to add') select", "draw")
+        page.click("button:text-is('Add')")
+        page.wait_for_selector("text=new tools: draw")
+        assert page.locator("section >> text=HumanApproval").count() == 1
+        page.fill("text=Options, as JSON", '{"timeout": 5')
+        page.click("text=Give it the options")
+        page.wait_for_selector(".told.bad >> text=JSON")
+        page.fill("text=Options, as JSON", '{"timeout": 5}')
+        page.click("text=Give it the options")
+        page.wait_for_selector(".told.bad >> text=clients may not change")
+        page.click("button:text-is('Compact')")
+        page.wait_for_selector("text=Nothing to compact")
+        page.click("button:text-is('Suspend')")
+        page.wait_for_selector(".told >> text=Suspended")
+        page.click("button:text-is('Resume')")
+        page.wait_for_selector(".told >> text=Resumed")
+    visitor.end("setup")
+
+
+def test_a_session_is_forked_before_a_prompt(visitor: Visitor) -> None:
+    visitor.open("origin", "one", "two")
+    with visitor.page("/s/origin") as page:
+        until(page, lambda: items(page)[-2:] == ["You said: two", "The turn is over."])
+        page.locator(".item-prompt", has_text="two").locator("button").click()
+        page.wait_for_selector("text=A fork, with the past")
+        page.click("text=Messages, as the model has them")
+        page.wait_for_selector(".history >> text=You said: one")
+        assert page.locator(".history >> text=two").count() == 0
+    visitor.end("origin")
+
+
+def test_what_is_shown_has_an_address(visitor: Visitor) -> None:
+    visitor.open("addressed", *[f"word {number}" for number in range(60)])
+    with visitor.page("/s/addressed") as page:
+        until(page, lambda: "You said: word 59" in items(page))
+        assert "you word 0" not in items(page)  # the last ones are shown at first
+        page.click("text=Show what was before")
+        until(page, lambda: "you word 0" in items(page))
+        page.locator(".item-prompt", has_text="word 3").first.locator(".item-at").click()
+        address = page.url
+        page.goto("about:blank")
+        page.goto(address)
+        page.wait_for_selector("[data-meant]")
+        assert "word 3" in page.locator("[data-meant]").first.inner_text()
+        assert page.locator("[data-meant]").first.evaluate(
+            "it => { const at = it.getBoundingClientRect(); return at.top >= 0 && at.bottom <= innerHeight }"
+        )
+    visitor.end("addressed")
+
+
+def test_a_session_that_there_is_not_is_told(visitor: Visitor) -> None:
+    with visitor.page("/s/nobody") as page:
+        page.wait_for_selector("main [role=alert]")
+        assert "nobody" in page.inner_text("main")

@@ -1,0 +1,91 @@
+"""What an agent, a tool or a user writes stays text: no script runs, nothing is loaded, no link leads to a script."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.host.console.hostile import MARKED_NAME, TEXTS
+from tests.host.console.visiting import Visitor, needs_browser, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [needs_browser, pytest.mark.long]
+
+FORBIDDEN: Final = (
+    "script, iframe, object, embed, style, link, meta, base, svg, math, video, audio, form:not(.say, .filter), img"
+)
+"""Elements that no text may become."""
+
+LINKS: Final = """() => [...document.querySelectorAll('main a[href]')].map(link => link.protocol)"""
+
+UNFOLD: Final = """() => {
+  for (const summary of document.querySelectorAll('.session-items details:not([open]) > summary')) summary.click()
+}"""
+
+
+def check(page: Page) -> None:
+    assert page.locator("main").locator(FORBIDDEN).count() == 0
+    assert set(page.evaluate(LINKS)) <= {"http:", "https:", "mailto:"}
+    assert page.evaluate("document.title").endswith("agentrail")
+
+
+def test_two_hundred_texts_of_models_tools_and_users_stay_texts(visitor: Visitor) -> None:
+    assert len(TEXTS) >= 200
+    visitor.open("hostile")
+    for number in range(len(TEXTS)):
+        visitor.post("/v1/chat", {"session": "hostile", "message": f"read {number}"})
+    asked: list[str] = []
+    with visitor.page("/s/hostile") as page:
+        page.on("request", lambda request: asked.append(request.url))
+        until(page, lambda: page.locator(".session-items .item").count() >= 100)
+        while page.locator("text=Show what was before").count():
+            page.click("text=Show what was before")
+        until(page, lambda: page.locator(".session-items .item-call").count() == len(TEXTS))
+        page.evaluate(UNFOLD)
+        until(page, lambda: page.locator("pre[aria-label=result]").count() == len(TEXTS))
+        check(page)
+        shown = page.locator("pre[aria-label=result]").all_text_contents()
+        assert shown[: len(TEXTS) - 16] == [text.replace("\x01", "U+0001") for text in TEXTS[: len(TEXTS) - 16]]
+        assert "U+001B[2J" in shown[-16]
+        assert "U+202E" in shown[-13]
+    assert [url for url in asked if not url.startswith(visitor.url)] == []
+    visitor.end("hostile")
+
+
+def test_what_people_write_and_names_of_tools_stay_text(visitor: Visitor) -> None:
+    visitor.post("/v1/sessions", {"session": "named", "title": MARKED_NAME})
+    for text in (MARKED_NAME, "\u202eneddih", "a\x1b[2Jb", "marked"):
+        visitor.post("/v1/chat", {"session": "named", "message": text})
+    visitor.post("/v1/sessions/named/label", {"add": [MARKED_NAME]})
+    with visitor.page("/s/named") as page:
+        page.wait_for_selector(".call >> text=unknown tool")
+        until(page, lambda: MARKED_NAME in page.inner_text("h1"))
+        assert MARKED_NAME in page.inner_text(".call-name")
+        assert MARKED_NAME in page.inner_text(".side")
+        assert "U+202Eneddih" in page.inner_text(".session-items")
+        check(page)
+        page.goto(f"{visitor.url}/#/now")
+        page.wait_for_selector("[role=gridcell] >> text=onerror")
+        check(page)
+        page.goto(f"{visitor.url}/#/s/{MARKED_NAME}")
+        page.wait_for_selector("main [role=alert]")
+        check(page)
+    visitor.end("named")
+
+
+def test_the_longest_line_does_not_hold_up_the_page(visitor: Visitor) -> None:
+    visitor.open("long", "read 9999")
+    with visitor.page("/s/long") as page:
+        page.locator("summary", has_text="read_page").click()
+        page.wait_for_selector("text=Show more of the result")
+        began = time.monotonic()
+        assert len(page.inner_text("main")) < 20_000
+        page.click("text=Show more of the result")
+        page.fill("#say", "still here")
+        assert time.monotonic() - began < 5
+        assert len(page.inner_text("main")) < 100_000
+    visitor.end("long")

@@ -1,0 +1,118 @@
+"""Every room is for everybody: axe finds nothing, from 360 px to 1,600 px, light and dark, at 200 % zoom."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from agentrail.host.operations.console_calls import STATIC
+from tests.host.console.visiting import Visitor, needs_browser
+
+AXE: Final = STATIC.parent / "web" / "node_modules" / "axe-core" / "axe.min.js"
+
+pytestmark = [
+    needs_browser,
+    pytest.mark.skipif(not AXE.exists(), reason="NOT PROVED: axe is not installed: run `make console` first"),
+    pytest.mark.long,
+]
+
+RUN: Final = """async () => {
+  const { violations } = await axe.run(document, { resultTypes: ['violations'] })
+  return violations.map(found => [found.id, found.nodes.map(node => node.html + ' ' + node.failureSummary)])
+}"""
+
+WIDE: Final = """() => [...document.querySelectorAll('body *')].filter(
+  it => it.getBoundingClientRect().right > innerWidth + 1 && !it.closest('.list, .table, pre, .skip, [hidden]')
+).map(it => it.outerHTML.slice(0, 100))"""
+
+ROOMS: Final = {
+    "now": ("/now", "[role=gridcell] >> text=you.calm"),
+    "inbox": ("/inbox", "text=Approve once"),
+    "question": ("/inbox/you.asking", "text=Which colour?"),
+    "conversation": ("/s/calm", "text=Heading"),
+    "held": ("/s/paying", "[data-state=held]"),
+    "nobody": ("/s/nobody", "main [role=alert]"),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _sessions(visitor: Visitor) -> Generator[None]:
+    visitor.open("paying", "pay")
+    visitor.open("asking", "ask options")
+    visitor.open("calm", "todo", "markdown", "draw", "delegate hello", "break")
+    yield
+    visitor.end("paying", "asking", "calm")
+
+
+@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (360, True), (1600, False), (1600, True)])
+def test_a_room_is_for_everybody(visitor: Visitor, room: str, width: int, *, dark: bool) -> None:
+    at, shown = ROOMS[room]
+    if room == "question":
+        held = visitor.calls.get("/v1/approvals").json()["items"]
+        at = f"{at}/{next(item['id'] for item in held if item['kind'] == 'question')}"
+    with visitor.page(at, width=width, dark=dark) as page:
+        page.wait_for_selector(shown)
+        for summary in page.locator("main summary").all():
+            summary.click()
+        page.evaluate(AXE.read_text("utf-8"))
+        assert page.evaluate(RUN) == [], json.dumps(page.evaluate(RUN), indent=1)
+        assert page.evaluate(WIDE) == []
+        assert page.evaluate("document.getAnimations().length") == 0
+
+
+def test_the_colours_are_chosen_and_kept(visitor: Visitor) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    with visitor.page("/now") as page:
+        light = page.evaluate(ground)
+        page.select_option("header select", "dark")
+        dark = page.evaluate(ground)
+        assert dark != light
+        page.reload()
+        page.wait_for_selector("header select")
+        assert page.evaluate(ground) == dark
+    with visitor.page("/now", dark=True) as page:
+        assert page.evaluate(ground) == dark
+        page.select_option("header select", "light")
+        assert page.evaluate(ground) == light
+
+
+def test_at_twice_the_size_all_is_there(visitor: Visitor) -> None:
+    for at, shown in ROOMS.values():
+        with visitor.page(at if at != "/inbox/you.asking" else "/inbox", width=1280, height=900) as page:
+            page.wait_for_selector(shown if at != "/inbox/you.asking" else "text=Approve once")
+            page.evaluate("document.documentElement.style.fontSize = '200%'")
+            assert page.evaluate(WIDE) == []
+
+
+def test_the_key_is_asked_for_and_a_wrong_one_is_told(visitor: Visitor) -> None:
+    with visitor.browser.new_context() as context:
+        page = context.new_page()
+        page.goto(visitor.url)
+        page.evaluate(AXE.read_text("utf-8"))
+        assert page.evaluate(RUN) == []
+        page.fill("#key", "wrong")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=The host does not take this key")
+        page.fill("#key", visitor.token)
+        page.keyboard.press("Enter")
+        page.wait_for_selector("h1:text-is('Now')")
+        assert visitor.token not in page.url
+        assert page.evaluate("Object.keys(localStorage)") == []
+        assert context.cookies() == []
+        page.click("text=Sign out")
+        page.wait_for_selector("#key")
+        assert page.evaluate("sessionStorage.length") == 0
+        page.goto(f"{visitor.url}/#token={visitor.token}")
+        page.wait_for_selector("h1:text-is('Now')")
+        assert visitor.token not in page.url
+
+
+def test_axe_is_of_the_version_that_the_lock_names() -> None:
+    lock = json.loads((AXE.parents[2] / "package-lock.json").read_text("utf-8"))
+    installed = json.loads(Path(AXE.with_name("package.json")).read_text("utf-8"))
+    assert installed["version"] == lock["packages"]["node_modules/axe-core"]["version"]
