@@ -28,7 +28,7 @@ from agentrail.errors import AgentrailError
 from agentrail.host.operations.cuts import Cuts
 from agentrail.insight.account import Account, AccountEntry
 from agentrail.insight.field_changes import FieldChange, Moment
-from agentrail.insight.lanes import Span, Timeline, TimelineRow
+from agentrail.insight.lanes import Timeline, TimelineRow, TimelineSpan
 from agentrail.insight.seen_request import RequestDifference, Seen, SeenPart, SentRequest
 from agentrail.models import render
 
@@ -159,7 +159,7 @@ def _row_view(row: TimelineRow, tenant: str) -> TimelineRowView:
     )
 
 
-def _span_view(span: Span, tenant: str) -> SpanView:
+def _span_view(span: TimelineSpan, tenant: str) -> SpanView:
     return SpanView(
         span.lane.value,
         span.kind.value,

@@ -6,12 +6,14 @@ import base64
 import struct
 import zlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 import trio
 
 from agentrail import SessionSpec, tool
 from agentrail.host import Host, HostLimits, Profile
+from agentrail.journals import SqliteJournal
 from agentrail.models import ModelRequest
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, permanent, say, stall
@@ -147,4 +149,7 @@ LIMITS: Final = HostLimits(
 )
 
 profile = Profile("scenes", SPEC)
-scenes = Host([profile], limits=LIMITS)
+KEPT: Final = Path("sessions.db")
+"""A journal that a test has filled lies where the host starts."""
+
+scenes = Host([profile], journal=SqliteJournal(KEPT) if KEPT.exists() else None, limits=LIMITS)

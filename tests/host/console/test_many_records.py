@@ -13,6 +13,7 @@ from agentrail.core.vocabulary.inputs import Arrival, SessionWoke
 from agentrail.journals import SqliteJournal
 from agentrail.ports.journal import Record
 from agentrail.testing import ScriptedModel
+from tests.host.console.scenes import KEPT
 from tests.host.console.test_timeline import heading, rows
 from tests.host.console.visiting import needs_browser, until, visiting
 
@@ -41,8 +42,8 @@ async def _fill(path: Path) -> None:
 
 
 def test_fifty_thousand_records_cost_what_is_in_sight(tmp_path: Path) -> None:
-    trio.run(_fill, tmp_path / "j.db")
-    with visiting(tmp_path, tmp_path / "j.db") as visitor, visitor.page("/s/you.many/timeline") as page:
+    trio.run(_fill, tmp_path / KEPT)
+    with visiting(tmp_path) as visitor, visitor.page("/s/you.many/timeline") as page:
         until(page, lambda: heading(page) == f"Record {MANY}")
         until(page, lambda: any("SessionWoke" in row for row in rows(page)))
         grid = page.locator("[role=grid]")
