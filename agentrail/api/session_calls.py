@@ -12,14 +12,14 @@ from agentrail.values.json import Json, freeze_object
 
 if TYPE_CHECKING:
     from agentrail.api import command_checks as checks
-    from agentrail.api import handle_commands as made
+    from agentrail.api import handle_commands
     from agentrail.api.handle_commands import AnyCommand
-    from agentrail.core.vocabulary import commands as sent
+    from agentrail.core.vocabulary import commands
     from agentrail.ports.model import ModelChain
 else:  # imported at the first use: programs that only read stored sessions do not need these modules
-    sent = LazyModule("agentrail.core.vocabulary.commands")
+    commands = LazyModule("agentrail.core.vocabulary.commands")
     checks = LazyModule("agentrail.api.command_checks")
-    made = LazyModule("agentrail.api.handle_commands")
+    handle_commands = LazyModule("agentrail.api.handle_commands")
 
 
 class SessionCalls(Protocol):
@@ -46,21 +46,21 @@ class SessionCalls(Protocol):
 
         With *turn*, the id of a prompt, only its turn is aborted: nothing happens if it is over, or has not begun.
         """
-        if kill_tools not in sent.KILLS:
-            raise BadChoice.among("kill_tools", kill_tools, sent.KILLS)
-        abort = sent.AbortSent(reason, kill_tools, clear_queue, turn="" if turn is None else turn)
+        if kill_tools not in commands.KILLS:
+            raise BadChoice.among("kill_tools", kill_tools, commands.KILLS)
+        abort = commands.AbortSent(reason, kill_tools, clear_queue, turn="" if turn is None else turn)
         await self.send(abort, command)
 
     async def stop(self, reason: str = "stopped", *, command: str | None = None) -> None:
         """End the session for good; return when it has ended, or raise `NotWrittenYet` if the journal cannot write."""
-        await self.send(sent.StopSent(reason), command)
+        await self.send(commands.StopSent(reason), command)
 
     async def compact(self, reason: str | None = None, *, command: str | None = None) -> None:
         """Shorten the context: at once if no turn is open, else before the next request.
 
         If the summary fails, no message goes, and `CompactEnd` says why.
         """
-        await self.send(sent.CompactSent(reason), command)
+        await self.send(commands.CompactSent(reason), command)
 
     # Deciding
 
@@ -78,49 +78,49 @@ class SessionCalls(Protocol):
         With `SESSION:CALL` of a stopped call, end the doubt about it: it does not run, and an equal one is not held.
         """
         edited = None if args is None else freeze_object(args)
-        await self.send(sent.ApproveSent(approval_id, edited, always, auto_resume), command)
+        await self.send(commands.ApproveSent(approval_id, edited, always, auto_resume), command)
 
     async def reject(
         self, approval_id: str, reason: str | None = None, *, auto_resume: bool = False, command: str | None = None
     ) -> None:
         """Reject a held call: it gets an error result with the *reason*."""
-        await self.send(sent.RejectSent(approval_id, reason, auto_resume), command)
+        await self.send(commands.RejectSent(approval_id, reason, auto_resume), command)
 
     async def respond(self, ref: str, answer: str, *, command: str | None = None) -> None:
         """Answer a question that a tool asked."""
-        await self.send(sent.RespondSent(ref, answer), command)
+        await self.send(commands.RespondSent(ref, answer), command)
 
     # Changing
 
     async def switch_model(self, model: ModelChain, *, command: str | None = None, **provider_options: Json) -> None:
         """Use another model, with fallback models if a chain is given, from the next turn on."""
-        await self.send(made.UseModel(model, freeze_object(provider_options)), command)
+        await self.send(handle_commands.UseModel(model, freeze_object(provider_options)), command)
 
     async def attach_tools(self, *tools: object, command: str | None = None) -> None:
         """Add tools, all or none; or a source of tools, such as an `McpServer`, and wait for its tools."""
-        await self.send(made.EditTools("attach", tools), command)
+        await self.send(handle_commands.EditTools("attach", tools), command)
 
     async def detach_tools(self, *names: str, command: str | None = None) -> None:
         """Remove tools, all or none; the name of a source removes all its tools and ends it."""
-        await self.send(made.EditTools("detach", names), command)
+        await self.send(handle_commands.EditTools("detach", names), command)
 
     async def replace_tools(self, *tools: object, command: str | None = None) -> None:
         """Add tools, or a source of tools, in place of those with the same names."""
-        await self.send(made.EditTools("replace", tools), command)
+        await self.send(handle_commands.EditTools("replace", tools), command)
 
     async def update_plugin(
         self, plugin: str | type[AnyPlugin], /, *, command: str | None = None, pin: bool = False, **options: object
     ) -> None:
         """Change options of a plugin as soon as no turn is open; with *pin* they survive changes of the code."""
-        await self.send(made.UpdatePlugin(checks.key_of(plugin), options, pin), command)
+        await self.send(handle_commands.UpdatePlugin(checks.key_of(plugin), options, pin), command)
 
     async def attach_plugin(self, plugin: Attachable | str, *, command: str | None = None) -> None:
         """Add a plugin as soon as no turn is open."""
-        await self.send(made.AttachPlugin(plugin), command)
+        await self.send(handle_commands.AttachPlugin(plugin), command)
 
     async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
         """Remove a plugin as soon as no turn is open."""
-        await self.send(sent.DetachPluginSent(checks.key_of(plugin)), command)
+        await self.send(commands.DetachPluginSent(checks.key_of(plugin)), command)
 
     async def label(
         self,
@@ -133,29 +133,29 @@ class SessionCalls(Protocol):
         """Add and remove labels, by which stored sessions are found, and change the title if one is given."""
         added, removed = checks.labels_of("add", add), checks.labels_of("remove", remove)
         await self.send(
-            sent.LabelSent(added, removed, None if title is None else checks.name_of("title", title)), command
+            commands.LabelSent(added, removed, None if title is None else checks.name_of("title", title)), command
         )
 
     async def withdraw(self, ref: str, *, command: str | None = None) -> None:
         """Remove a prompt from the queue, given its ref."""
-        await self.send(sent.WithdrawSent(ref), command)
+        await self.send(commands.WithdrawSent(ref), command)
 
     # Sub-agents
 
     async def message_task(self, child: str, text: str, *, command: str | None = None) -> None:
         """Send a message to a running sub-agent, which gets it before its next request; its work goes on."""
-        await self.send(made.MessageTask(child, text), command)
+        await self.send(handle_commands.MessageTask(child, text), command)
 
     async def cancel_task(self, child: str) -> None:
         """Stop a sub-agent, and wait until all of it has ended; its records stay in the journal."""
-        await self.send(made.CancelTask(child))
+        await self.send(handle_commands.CancelTask(child))
 
     # Suspending
 
     async def suspend(self) -> None:
         """Let all but urgent commands (abort, stop) and timers wait until `resume`; running work goes on."""
-        await self.send(sent.SuspendSent())
+        await self.send(commands.SuspendSent())
 
     async def resume(self) -> None:
         """Handle the messages that have waited since `suspend`; continue a turn that recovery paused."""
-        await self.send(sent.ResumeSent())
+        await self.send(commands.ResumeSent())

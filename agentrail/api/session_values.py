@@ -172,7 +172,7 @@ class ChildView(Value):
     """Of a supervisor: its children; of a session: its sub-agents; in the order of their start."""
 
 
-class RunningCall(Value):
+class CallInProgress(Value):
     """A tool call that runs."""
 
     call_id: str
@@ -183,7 +183,7 @@ class RunningCall(Value):
     """When its first attempt started, in milliseconds since 1970."""
 
 
-class SessionRow(Value):
+class TreeRow(Value):
     """One session of the tree, flat: what it does now, what waits in it, and what it has used."""
 
     session: str
@@ -216,7 +216,7 @@ class SessionRow(Value):
     """When the open turn started, in milliseconds since 1970; `None` if none is open."""
     calls: int
     """Number of tool calls that run."""
-    running: tuple[RunningCall, ...]
+    running: tuple[CallInProgress, ...]
     """The first of these calls."""
     queued: int
     """Number of queued prompts."""

@@ -64,10 +64,10 @@ class Placement:
         """Return the model *value*, or what calls it in the loop if it belongs there: for one model always the same."""
         if not names_asyncio(value.stream) or isinstance(value, LoopModel):
             return value
-        made = self._models.get(id(value))
-        if made is None:
-            made = self._models[id(value)] = LoopModel(value)
-        return made
+        placed_model = self._models.get(id(value))
+        if placed_model is None:
+            placed_model = self._models[id(value)] = LoopModel(value)
+        return placed_model
 
 
 def names_asyncio(fn: object) -> bool:
@@ -130,6 +130,6 @@ def _plain_function(fn: object) -> tuple[FunctionType | None, object]:
 @lru_cache(maxsize=256)
 def _lookups(code: CodeType) -> tuple[tuple[str, str], ...]:
     """Return the instructions of *code*, and of the functions in it, that look up a name: operation and name."""
-    own = [(each.opname, str(each.argval)) for each in dis.get_instructions(code) if each.opname in LOOKS_UP]
+    own = [(line.opname, str(line.argval)) for line in dis.get_instructions(code) if line.opname in LOOKS_UP]
     inner = [_lookups(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
     return tuple(dict.fromkeys([*own, *chain.from_iterable(inner)]))

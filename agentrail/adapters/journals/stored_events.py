@@ -190,8 +190,10 @@ reason it is a plain `dict`.
 """
 
 
-def _is_same(left: object, right: object) -> bool:
-    return left is right or (type(left) is type(right) and isinstance(left, str | int) and left == right)
+def _is_same(one_value: object, other: object) -> bool:
+    return one_value is other or (
+        type(one_value) is type(other) and isinstance(one_value, str | int) and one_value == other
+    )
 
 
 def whole_event(form: AnyStoredEvent, around: RecordContext, earlier: MessagesOf, place: int) -> Event:

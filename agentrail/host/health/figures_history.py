@@ -50,7 +50,7 @@ AT_ONCE: Final = 20
 DIGITS: Final = 6
 
 
-class Key(NamedTuple):
+class SeriesKey(NamedTuple):
     """What a series is of."""
 
     kind: Kind
@@ -119,16 +119,16 @@ class Series:
 
     def view(self, at_ms: int) -> FigureBucketView:
         """Return the figures as a point of a plot."""
-        responses, read, written, cached = self.used
+        responses, input_tokens, output_tokens, cached_tokens = self.used
         return FigureBucketView(
             at_ms=at_ms,
             cost_usd=round(self.cost_usd, DIGITS),
             unpriced=self.unpriced,
             responses=responses,
-            input_tokens=read,
-            output_tokens=written,
-            cached_tokens=cached,
-            cached_share=round(cached / read, DIGITS) if read else None,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            cached_tokens=cached_tokens,
+            cached_share=round(cached_tokens / input_tokens, DIGITS) if input_tokens else None,
             turns=dict(self.turns or {}),
             tool_errors=self.errors,
             turn=_latency(self.turn_times),
@@ -171,14 +171,14 @@ class Bucket:
 
     def __init__(self, start_ms: int) -> None:
         self.start_ms = start_ms
-        self.series: dict[Key, Series] = {}
+        self.series: dict[SeriesKey, Series] = {}
         self.commits = Spread()
         self.lag = 0.0
         self._names = Counter[tuple[Kind, bool]]()  # by kind, and whether they are of the rest of a tenant
 
     def of(self, kind: Kind, tenant: str, name: str) -> Series:
         """Return the figures of *name*; if the bucket has too many of its kind, those of the rest of its tenant."""
-        for key in (Key(kind, tenant, name[:NAME]), Key(kind, tenant, REST)):
+        for key in (SeriesKey(kind, tenant, name[:NAME]), SeriesKey(kind, tenant, REST)):
             series = self.series.get(key)
             if series is not None:
                 return series
@@ -186,7 +186,7 @@ class Bucket:
                 self._names[kind, not key.name] += 1
                 series = self.series[key] = Series()
                 return series
-        return self.series.setdefault(Key(kind, REST, REST), Series())
+        return self.series.setdefault(SeriesKey(kind, REST, REST), Series())
 
 
 class FiguresHistory(SessionListener):

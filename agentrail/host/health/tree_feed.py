@@ -92,11 +92,11 @@ class TreeFeed(SessionListener):
         """Give *listener* the rows of *tenant* that are there; those that change meanwhile come as changes."""
         first = beginning(tenant)
         for place, session_id in enumerate([id_ for id_ in self._rows.ids() if id_.startswith(first)], 1):
-            known = self._known.get(session_id)
-            if known is None:
+            known_row = self._known.get(session_id)
+            if known_row is None:
                 self._look_at(session_id)
             else:
-                listener.take(session_id, known.row)
+                listener.take(session_id, known_row.row)
             if not place % STEP:
                 await trio.lowlevel.checkpoint()
 
@@ -115,10 +115,10 @@ class TreeFeed(SessionListener):
         listeners = None if name is None else self._listeners.get(name.tenant)
         if name is None or listeners is None:
             return
-        row, known = self._row(session_id), self._known.get(session_id)
-        if row == (None if known is None else known.row):
+        row, known_row = self._row(session_id), self._known.get(session_id)
+        if row == (None if known_row is None else known_row.row):
             return
-        self._totals[name.tenant] += (row is not None) - (known is not None)
+        self._totals[name.tenant] += (row is not None) - (known_row is not None)
         if row is None:
             del self._known[session_id]
         else:
@@ -141,12 +141,12 @@ class TreeListener:
     """
 
     def __init__(
-        self, query: RowsQuery, most: int, known: Mapping[str, KnownRow], count_all: Callable[[], int]
+        self, query: RowsQuery, most: int, known_rows: Mapping[str, KnownRow], count_all: Callable[[], int]
     ) -> None:
         self._query = query
         self._text = None if query.search is None else query.search.casefold()
         self._most = most
-        self._known = known
+        self._known = known_rows
         self._count_all = count_all
         self._shown: dict[str, None] = {}  # rows that the client has, or gets
         self._waiting: dict[str, None] = {}  # rows that fit, beyond the limit

@@ -43,9 +43,9 @@ class Troubles(SessionListener):
     def stepped(self, before: State, outcome: Step) -> None:
         """Note what the events of a step tell."""
         for envelope in outcome.events:
-            told = _trouble_in(envelope.event)
-            if told is not None:
-                self._add(before.session_id, envelope, *told)
+            kind_and_text = _trouble_in(envelope.event)
+            if kind_and_text is not None:
+                self._add(before.session_id, envelope, *kind_and_text)
 
     def _add(self, session_id: str, envelope: Envelope, kind: str, text: str) -> None:
         name = read_internal(session_id)
@@ -54,8 +54,8 @@ class Troubles(SessionListener):
         trouble = TroubleView(
             visible(session_id), envelope.at, kind, without_tenant(text[:TEXT], name.tenant), str(envelope.cursor)
         )
-        kept = self._of_tenant.setdefault(name.tenant, deque(maxlen=KEPT))
-        kept.append((session_id, trouble))
+        troubles = self._of_tenant.setdefault(name.tenant, deque(maxlen=KEPT))
+        troubles.append((session_id, trouble))
         self._of_tenant.move_to_end(name.tenant)
         self._last[session_id] = trouble
         self._last.move_to_end(session_id)
@@ -75,8 +75,8 @@ class Troubles(SessionListener):
     def erase(self, session_id: str) -> None:
         """Forget a session and its sub-agents, because the session or its texts are erased."""
         below = f"{session_id}."
-        for tenant, kept in self._of_tenant.items():
-            rest = [item for item in kept if item[0] != session_id and not item[0].startswith(below)]
+        for tenant, troubles in self._of_tenant.items():
+            rest = [item for item in troubles if item[0] != session_id and not item[0].startswith(below)]
             self._of_tenant[tenant] = deque(rest, KEPT)
         for other in [other for other in self._last if other == session_id or other.startswith(below)]:
             del self._last[other]

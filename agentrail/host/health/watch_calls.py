@@ -43,9 +43,9 @@ class WatchCalls:
         await trio.lowlevel.checkpoint()
         since = self._health.figures.now_ms - AN_HOUR if query.since_ms is None else query.since_ms
         limit = min(query.limit or limits.page, limits.most_page)
-        kept = self._health.troubles.newest_first(request.who.tenant)
-        found = tuple(islice(takewhile(lambda trouble: trouble.at_ms >= since, kept), limit + 1))
-        return request.view_answer(TroublesView(found[:limit], more=len(found) > limit))
+        newest = self._health.troubles.newest_first(request.who.tenant)
+        troubles = tuple(islice(takewhile(lambda trouble: trouble.at_ms >= since, newest), limit + 1))
+        return request.view_answer(TroublesView(troubles[:limit], more=len(troubles) > limit))
 
     async def figures(self, request: CallRequest) -> HttpResponse:
         """Show figures over time: of the user's tenant, or of all and of the host if the user may operate it."""

@@ -46,15 +46,15 @@ class Cuts:
         self._left = budget
         self.made: list[FoldedView] = []
 
-    def all_shown(self, values: Iterable[Value], at: str) -> tuple[JsonObject, ...]:
+    def values(self, values: Iterable[Value], at: str) -> tuple[JsonObject, ...]:
         """Return *values* as JSON, cut."""
-        return tuple([self.shown(value, f"{at}.{place}") for place, value in enumerate(values)])
+        return tuple([self.value(value, f"{at}.{place}") for place, value in enumerate(values)])
 
-    def shown(self, value: Value, at: str) -> JsonObject:
+    def value(self, value: Value, at: str) -> JsonObject:
         """Return *value* as JSON, cut."""
         return cast("JsonObject", self.json(value, at))
 
-    def shown_object(self, value: Mapping[str, object], at: str) -> JsonObject:
+    def mapping(self, value: Mapping[str, object], at: str) -> JsonObject:
         """Return a mapping as JSON, cut."""
         return cast("JsonObject", self.json(value, at))
 
@@ -79,22 +79,22 @@ class Cuts:
             return self._object(cast("Mapping[str, object]", value), at)
         if isinstance(value, list):
             items = cast("list[object]", value)
-            shown = items if self._whole else items[: ITEMS if self._left > 0 else 0]
-            if len(shown) < len(items):
+            shown_items = items if self._whole else items[: ITEMS if self._left > 0 else 0]
+            if len(shown_items) < len(items):
                 self.made.append(FoldedView(at, len(items)))
-            return [self._cut(item, f"{at}.{place}") for place, item in enumerate(shown)]
+            return [self._cut(item, f"{at}.{place}") for place, item in enumerate(shown_items)]
         return value
 
     def _object(self, value: Mapping[str, object], at: str) -> object:
         most = len(value) if self._whole else ITEMS
-        shown: dict[str, object] = {}
+        shown_items: dict[str, object] = {}
         for key, item in value.items():
-            if len(shown) == most or (len(key) > KEY and not self._whole):
+            if len(shown_items) == most or (len(key) > KEY and not self._whole):
                 self.made.append(FoldedView(at, len(value)))
                 break
             self._left -= len(key)
-            shown[key] = self._cut(item, f"{at}.{key}")
-        return shown
+            shown_items[key] = self._cut(item, f"{at}.{key}")
+        return shown_items
 
 
 def plain(value: object) -> object:

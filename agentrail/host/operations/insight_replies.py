@@ -177,22 +177,22 @@ def _span_view(span: TimelineSpan, tenant: str) -> SpanView:
 # What the model saw
 
 
-def seen_view(seen: Seen, count: int, tenant: str, *, whole: bool) -> SeenView:
+def seen_view(sight: Seen, count: int, tenant: str, *, whole: bool) -> SeenView:
     """Return what the model saw; *count* is how many rounds there are."""
     cuts = Cuts(tenant, whole=whole, budget=STATE_BUDGET)
-    shown = seen.parts if whole else seen.parts[:PARTS]
+    shown_parts = sight.parts if whole else sight.parts[:PARTS]
     return SeenView(
-        sent=view(SentRequestView, seen.sent),
+        sent=view(SentRequestView, sight.sent),
         requests=count,
-        options=cuts.shown_object(seen.request.options, "options"),
-        parts=_parts_view(shown, cuts, "parts"),
-        more_parts=len(seen.parts) - len(shown),
-        tokens=seen.tokens,
-        usage=None if seen.usage is None else view(UsageView, seen.usage),
-        by_tool=seen.by_tool,
-        difference=None if seen.difference is None else _difference_view(seen.difference, cuts, whole=whole),
-        unknown=seen.unknown,
-        provider=_provider_view(seen, tenant) if whole else None,
+        options=cuts.mapping(sight.request.options, "options"),
+        parts=_parts_view(shown_parts, cuts, "parts"),
+        more_parts=len(sight.parts) - len(shown_parts),
+        tokens=sight.tokens,
+        usage=None if sight.usage is None else view(UsageView, sight.usage),
+        by_tool=sight.by_tool,
+        difference=None if sight.difference is None else _difference_view(sight.difference, cuts, whole=whole),
+        unknown=sight.unknown,
+        provider=_provider_view(sight, tenant) if whole else None,
         folded=tuple(cuts.made),
     )
 
@@ -210,8 +210,8 @@ def _part_view(part: SeenPart, cuts: Cuts, at: str) -> SeenPartView:
         record=part.record,
         place=part.place,
         text=cuts.text(part.text, f"{at}.text"),
-        tool=None if part.tool is None else cuts.shown(part.tool, f"{at}.tool"),
-        message=None if part.message is None else cuts.shown(part.message, f"{at}.message"),
+        tool=None if part.tool is None else cuts.value(part.tool, f"{at}.tool"),
+        message=None if part.message is None else cuts.value(part.message, f"{at}.message"),
         is_passing=part.is_passing,
         cached=part.cached,
     )
@@ -228,14 +228,14 @@ def _difference_view(difference: RequestDifference, cuts: Cuts, *, whole: bool) 
         gone=_parts_view(some(difference.gone), cuts, "difference.gone"),
         new=_parts_view(some(difference.new), cuts, "difference.new"),
         settings=_changes_view(difference.settings, cuts, "difference.settings"),
-        broke=None if difference.broke is None else cuts.shown(difference.broke, "difference.broke"),
+        broke=None if difference.broke is None else cuts.value(difference.broke, "difference.broke"),
     )
 
 
-def _provider_view(seen: Seen, tenant: str) -> ProviderRequestView | None:
+def _provider_view(sight: Seen, tenant: str) -> ProviderRequestView | None:
     """Return the request as its provider gets it; `None` if the model is of no provider, or takes other options."""
     try:
-        request = render(seen.request, by_tool=seen.by_tool)
+        request = render(sight.request, by_tool=sight.by_tool)
     except AgentrailError:
         return None
     return ProviderRequestView(request.url, dict(request.headers), without_tenant(request.body, tenant))
@@ -243,4 +243,4 @@ def _provider_view(seen: Seen, tenant: str) -> ProviderRequestView | None:
 
 def rounds_in(requests: Iterable[SentRequest]) -> int:
     """Return the number of the last round among *requests*."""
-    return max((sent.number for sent in requests), default=0)
+    return max((request.number for request in requests), default=0)

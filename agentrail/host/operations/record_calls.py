@@ -71,13 +71,13 @@ class RecordCalls:
         if query.record is not None:
             if query.since is not None or query.limit is not None:
                 raise BadQuery(request.call.name, "its `record`", "does not go with `since` and `limit`")
-            return request.view_answer(await self._one(name, query.record, head))
+            return request.view_answer(await self._record(name, query.record, head))
         after, limit = query.since or 0, min(query.limit or request.limits.page, request.limits.most_page)
         views = await self._page(name, after, limit)
         last = views[-1].number if views else after
         return request.view_answer(RecordsView(tuple(views), max(head, last), more=last < head))
 
-    async def _one(self, name: SessionName, number: int, head: int) -> RecordsView:
+    async def _record(self, name: SessionName, number: int, head: int) -> RecordsView:
         records = await self._journal.read(name.internal, number - 1, 1)
         if not records:
             raise UnknownRecord(name.visible, number)
@@ -141,10 +141,10 @@ class RecordCalls:
         (record,) = records
         before = opening_of(record) if number == 1 else (await rebuilt(self._journal, name.internal, number - 1)).state
 
-        def shown() -> StateAtView:
+        def reply() -> StateAtView:
             return state_view(Moment(record, before, folded(before, record)), head, name.tenant, whole=query.whole)
 
-        return request.view_answer(await self._worked_out(shown))
+        return request.view_answer(await self._worked_out(reply))
 
     async def timeline(self, request: CallRequest) -> HttpResponse:
         """Show what ran when in a session, and a row for each of some records."""
@@ -153,10 +153,10 @@ class RecordCalls:
         most = request.limits.most_page
         limit = min(query.limit or most, most)
 
-        def shown(records: Sequence[Record]) -> TimelineView:
+        def reply(records: Sequence[Record]) -> TimelineView:
             return timeline_view(timeline(records), query.since or 0, limit, name.tenant)
 
-        return request.view_answer(await self._of_all(name, shown))
+        return request.view_answer(await self._of_all(name, reply))
 
     async def seen(self, request: CallRequest) -> HttpResponse:
         """Show what the model saw with one request."""
@@ -166,11 +166,11 @@ class RecordCalls:
         name = self._sessions.name(request.call, request.who, request.session)
         which = query.request if query.round is None else query.round
 
-        def shown(records: Sequence[Record]) -> SeenView:
+        def reply(records: Sequence[Record]) -> SeenView:
             count = rounds_in(requests(records))
             return seen_view(seen(records, which), count, name.tenant, whole=query.whole)
 
-        return request.view_answer(await self._of_all(name, shown))
+        return request.view_answer(await self._of_all(name, reply))
 
     async def _of_all(self, name: SessionName, work: Callable[[Sequence[Record]], T]) -> T:
         """Return what *work*, in a worker thread, makes of all records of a session; raise if they are too many."""

@@ -33,14 +33,14 @@ def record_view(record: Record, before: str | None, after: str | None, tenant: s
     return RecordView(
         number=record.number,
         at_ms=arrival.at,
-        input=InputView(type(arrival.input).__name__, cuts.shown(arrival.input, "input.data")),
+        input=InputView(type(arrival.input).__name__, cuts.value(arrival.input, "input.data")),
         by=arrival.by,
         request=arrival.request,
         phase_before=before,
         phase_after=after,
         rulings=tuple([_ruling_view(r, cuts, f"rulings.{place}") for place, r in enumerate(record.rulings)]),
         effects=record.effects,
-        events=cuts.all_shown(record.events, "events"),
+        events=cuts.values(record.events, "events"),
         changed=_changed(record.change),
         command=record.command,
         due=record.due,
@@ -57,10 +57,10 @@ def _ruling_view(ruling: Ruling, cuts: Cuts, at: str) -> RulingView:
         plugin=ruling.by,
         reason=cuts.text(ruling.reason, f"{at}.reason"),
         critical=ruling.critical,
-        answers=cuts.all_shown(ruling.answers, f"{at}.answers"),
-        decisions=cuts.shown(ruling.gathered, f"{at}.decisions"),
-        pause=None if ruling.pause is None else cuts.shown(ruling.pause, f"{at}.pause"),
-        errors=cuts.all_shown(ruling.errors, f"{at}.errors"),
+        answers=cuts.values(ruling.answers, f"{at}.answers"),
+        decisions=cuts.value(ruling.gathered, f"{at}.decisions"),
+        pause=None if ruling.pause is None else cuts.value(ruling.pause, f"{at}.pause"),
+        errors=cuts.values(ruling.errors, f"{at}.errors"),
     )
 
 

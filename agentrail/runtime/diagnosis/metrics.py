@@ -66,10 +66,10 @@ class Spread:
 
     def quantile(self, share: float) -> float:
         """Return a time below which at least this *share* of the times is: the upper bound of a range, in seconds."""
-        wanted, below = share * sum(self.counts), 0
+        wanted_count, below = share * sum(self.counts), 0
         for bound, count in zip(self.bounds, self.counts, strict=False):
             below += count
-            if below >= wanted:
+            if below >= wanted_count:
                 return min(bound, self.longest)
         return self.longest
 

@@ -88,9 +88,9 @@ class TurnWaits:
             if path[-1] == work.session_id:
                 way = "" if len(path) == 1 else f" (of {listed(path)}, each waits for the next)"
                 raise AsksItself(work.name, session_id, way)
-            further = [each for each in self._awaited.get(path[-1], ()) if each not in visited]
+            further = [id_ for id_ in self._awaited.get(path[-1], ()) if id_ not in visited]
             visited.update(further)
-            paths += [(*path, each) for each in further]
+            paths += [(*path, id_) for id_ in further]
 
 
 def _is_part_of(owner: trio.lowlevel.Task) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
-from agentrail.api.session_values import RunningCall, SessionRow
+from agentrail.api.session_values import CallInProgress, TreeRow
 from agentrail.core.context_window import budget_of
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import RUNNING
@@ -26,7 +26,7 @@ class SessionRows:
         """Return the ids of all sessions, in the order of their start."""
         return tuple(self._tree.sessions)
 
-    def row(self, session_id: str) -> SessionRow | None:
+    def row(self, session_id: str) -> TreeRow | None:
         """Return the row of a session; `None` if it is not in the tree, or has not started."""
         child = self._tree.sessions.get(session_id)
         session = session_of(child)
@@ -35,10 +35,10 @@ class SessionRows:
         return _row(child, session.state, suspended=session.mailbox.suspended)
 
 
-def _row(child: Child, state: State, *, suspended: bool) -> SessionRow:
+def _row(child: Child, state: State, *, suspended: bool) -> TreeRow:
     setup, turn = state.setup, state.turn
     running = () if state.batch is None else state.batch.calls.among(RUNNING)
-    return SessionRow(
+    return TreeRow(
         session=state.session_id,
         parent=setup.path[-2] if setup.path else "",
         tenant=setup.tenant,
@@ -54,7 +54,7 @@ def _row(child: Child, state: State, *, suspended: bool) -> SessionRow:
         round=state.round,
         turn_since=None if turn is None else turn.started_at,
         calls=0 if state.batch is None else state.batch.calls.count(RUNNING),
-        running=tuple([RunningCall(call.call_id, call.name, call.started_at) for call in islice(running, CALLS)]),
+        running=tuple([CallInProgress(call.call_id, call.name, call.started_at) for call in islice(running, CALLS)]),
         queued=len(state.queue),
         steering=len(state.steering),
         held=0 if state.batch is None else state.batch.calls.waiting,

@@ -81,15 +81,15 @@ PLUGINS_WANTED: Final = "a tuple of plugins, with a comma also after a single on
 
 def _specs(tools: Iterable[Tool | ToolSpec]) -> tuple[ToolSpec, ...]:
     """Return the specs of *tools*; raise `WrongType` if one of them is no tool."""
-    wanted = "tools, such as functions decorated by `@tool`, or their specs"
-    given: object = tools
-    if not isinstance(given, Iterable):
-        raise WrongType.of("tools", given, wanted)
+    expected = "tools, such as functions decorated by `@tool`, or their specs"
+    any_tools: object = tools
+    if not isinstance(any_tools, Iterable):
+        raise WrongType.of("tools", any_tools, expected)
     specs: list[ToolSpec] = []
     for tool in tools:
         spec: object = getattr(tool, "spec", tool)
         if not isinstance(spec, ToolSpec):
-            raise WrongType.of("tools", tool, wanted)
+            raise WrongType.of("tools", tool, expected)
         specs.append(spec)
     return tuple(specs)
 
