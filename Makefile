@@ -137,6 +137,9 @@ site: .venv/core build/mkdocs/.installed ## build the site of the docs into buil
 	NO_MKDOCS_2_WARNING=1 build/mkdocs/bin/mkdocs build --strict --clean
 	$(PY) -m docs.printing.whole_site build/site/html
 
+console-pictures: $(CONSOLE) .venv/test browser-tools ## make the pictures of the console's rooms anew
+	$(PY) -m docs.printing.console_pictures
+
 recording: .venv/test ## record the conversation that the README shows
 	$(PY) -m docs.printing.recording
 
@@ -287,5 +290,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run console asgi copilotkit matrix wheel sandbox-tools counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
+.PHONY: run console asgi copilotkit matrix wheel sandbox-tools counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright python-client-maker typescript-client-maker

@@ -15,6 +15,9 @@ interface PlotProps {
   /** Times in milliseconds since 1970. */
   readonly times: readonly number[];
   readonly lines: readonly Line[];
+  /** From when to when it goes, in milliseconds since 1970. */
+  readonly from: number;
+  readonly to: number;
   readonly format: (value: number) => string;
   /** Called with the stretch of time that was chosen, in milliseconds since 1970. */
   readonly choose?: (from: number, to: number) => void;
@@ -34,7 +37,7 @@ function colour(name: string): string {
   return value;
 }
 
-export function Plot({ label, times, lines, format, choose }: PlotProps) {
+export function Plot({ label, times, lines, from, to, format, choose }: PlotProps) {
   const box = useRef<HTMLDivElement>(null);
   const chosen = useRef(choose);
   chosen.current = choose;
@@ -49,6 +52,7 @@ export function Plot({ label, times, lines, format, choose }: PlotProps) {
         width: Math.max(200, element.clientWidth),
         height: HEIGHT,
         ms: 1,
+        scales: { x: { range: () => [from, to] } },
         legend: { show: false },
         cursor: { drag: { x: true, y: false, setScale: false } },
         axes: [
@@ -83,6 +87,6 @@ export function Plot({ label, times, lines, format, choose }: PlotProps) {
       watch.disconnect();
       plot.destroy();
     };
-  }, [times, lines, format, scheme]);
+  }, [times, lines, from, to, format, scheme]);
   return <div ref={box} class="plot" role="img" aria-label={label} />;
 }

@@ -159,6 +159,8 @@ function Lines({ figures, measure, change }: LinesProps) {
         label={`${measure.title} over time, ${series.length} lines; the table below has the numbers`}
         times={times}
         lines={lines}
+        from={figures.since_ms}
+        to={figures.until_ms}
         format={measure.format}
         choose={(from, to) => change({ from: Math.round(from), to: Math.round(to) })}
       />
@@ -216,7 +218,8 @@ function Totals({ figures, lines, measure }: { figures: View<"FiguresView">; lin
   );
 }
 
-function HostLines({ figures: { host } }: { figures: View<"FiguresView"> }) {
+function HostLines({ figures }: { figures: View<"FiguresView"> }) {
+  const { host, since_ms: from, until_ms: to } = figures;
   const times = useMemo(() => host.map(({ at_ms: at }) => at), [host]);
   const lines = useMemo(
     () => [
@@ -230,7 +233,14 @@ function HostLines({ figures: { host } }: { figures: View<"FiguresView"> }) {
   return (
     <>
       <h2>The host</h2>
-      <Plot label={`How late the event loop was, at most ${seconds(worst)}, and commits`} times={times} lines={lines} format={seconds} />
+      <Plot
+        label={`How late the event loop was, at most ${seconds(worst)}, and commits`}
+        times={times}
+        lines={lines}
+        from={from}
+        to={to}
+        format={seconds}
+      />
       <p>The event loop was late by {seconds(worst)} at most.</p>
     </>
   );
