@@ -35,6 +35,12 @@ ROOMS: Final = {
     "question": ("/inbox/you.asking", "text=Which colour?"),
     "conversation": ("/s/calm", "text=Heading"),
     "held": ("/s/paying", "[data-state=held]"),
+    "timeline": ("/s/calm/record/2", ".changes dt"),
+    "beside": ("/s/calm/record/2?with=you.paying", ".beside [role=row]"),
+    "why": ("/s/calm/why/1", ".account li"),
+    "seen": ("/s/calm/seen/2", "main td"),
+    "figures": ("/figures?per=session&what=responses", ".plot canvas"),
+    "what if": ("/what-if", "text=It is not there yet."),
     "nobody": ("/s/nobody", "main [role=alert]"),
 }
 
