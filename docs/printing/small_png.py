@@ -20,12 +20,17 @@ CHANNELS: Final = {2: 3, 6: 4}
 def small_png(content: bytes) -> bytes:
     """Return the picture *content*, an opaque PNG of 8 bits for each channel, with at most 256 colours."""
     width, height, rows = _decoded(content)
+    places: dict[bytes, int] = {}
+    lines: list[bytes] = []
     for step in STEPS:
         coarse = bytes(min(255, (value + step // 2) // step * step) for value in range(256))
-        places: dict[bytes, int] = {}
+        places.clear()
         lines = [_indices(row.translate(coarse), places) for row in rows]
         if len(places) <= MOST_COLOURS:
             break
+    if len(places) > MOST_COLOURS:
+        problem = f"the picture has {len(places)} colours that differ, and may have {MOST_COLOURS}"
+        raise ValueError(problem)
     head = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
     data = zlib.compress(b"".join(b"\0" + line for line in lines), 9)
     return (
@@ -40,7 +45,7 @@ def small_png(content: bytes) -> bytes:
 def _indices(row: bytes, places: dict[bytes, int]) -> bytes:
     """Return the pixels of a row as indices of colours, whose *places* are made as they come."""
     found = [places.setdefault(row[at : at + RGB], len(places)) for at in range(0, len(row), RGB)]
-    return bytes(min(place, MOST_COLOURS - 1) for place in found)
+    return bytes(min(place, MOST_COLOURS - 1) for place in found)  # if there are more, it is made again
 
 
 def _chunk(kind: bytes, content: bytes) -> bytes:

@@ -97,7 +97,7 @@ def test_figures_are_plotted_and_told_in_a_table(visitor: Visitor) -> None:
         until(page, lambda: "per=tool" in page.url)
         until(page, lambda: page.locator("th").first.inner_text() == "tool")
         page.select_option("text=Per", "session")
-        page.wait_for_selector(".plot canvas")
+        until(page, lambda: page.locator("td", has_text="you.figures").count() == 1)  # it is drawn anew before
         box = page.locator(".plot .u-over").first.bounding_box()
         assert box is not None
         page.mouse.move(box["x"] + 2, box["y"] + 50)
