@@ -5,6 +5,7 @@ An agent pays invoices: who let a payment through, and why did it cost that much
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from agentrail import SessionSpec, tool
@@ -13,6 +14,7 @@ from agentrail.models import ModelRequest
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
+from agentrail.values.json import Json
 from agentrail.values.messages import ToolMessage
 from agentrail.values.usage import Usage
 
@@ -43,7 +45,7 @@ def answer(request: ModelRequest) -> Element:
         done = {"pay": "It is paid.", "read_invoices": "There are 300 open invoices; 12 are due this week."}
         return say(done.get(last.name, "Done."), usage=usage)
     if "pay" in last.text.lower():
-        args = {"supplier": "Nordwind GmbH", "amount": 4200, "reference": "invoice 2026-118"}
+        args: Mapping[str, Json] = {"supplier": "Nordwind GmbH", "amount": 4200, "reference": "invoice 2026-118"}
         return say("I pay the invoice.", calls=[call("pay", args)], usage=usage)
     if "open" in last.text.lower():
         return say("I look.", calls=[call("read_invoices", {"month": "November"})], usage=usage)
