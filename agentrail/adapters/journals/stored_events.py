@@ -190,10 +190,8 @@ reason it is a plain `dict`.
 """
 
 
-def _is_same(one_value: object, other: object) -> bool:
-    return one_value is other or (
-        type(one_value) is type(other) and isinstance(one_value, str | int) and one_value == other
-    )
+def _is_same(value: object, other: object) -> bool:
+    return value is other or (type(value) is type(other) and isinstance(value, str | int) and value == other)
 
 
 def whole_event(form: AnyStoredEvent, around: RecordContext, earlier: MessagesOf, place: int) -> Event:
