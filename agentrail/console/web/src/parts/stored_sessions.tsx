@@ -7,7 +7,7 @@ import { SILENT, Told, act, type Telling } from "./action";
 import { Moment } from "./moment";
 import { Plain } from "./plain";
 
-export function StoredSessions() {
+export function StoredSessions({ isOpen }: { isOpen: boolean }) {
   const host = useHost();
   const items = useSignal<readonly View<"SessionView">[]>([]);
   const next = useSignal<string | null | undefined>(undefined);
@@ -26,7 +26,7 @@ export function StoredSessions() {
     void load(whose);
   };
   return (
-    <details onToggle={(event) => event.currentTarget.open && next.value === undefined && void load(owner.value)}>
+    <details open={isOpen} onToggle={(event) => event.currentTarget.open && next.value === undefined && void load(owner.value)}>
       <summary>Stored sessions</summary>
       <p>
         <label>

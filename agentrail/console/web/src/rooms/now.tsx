@@ -89,7 +89,7 @@ export default function Now({ place }: RoomProps) {
       {chosen.value !== null && !row && rows.value !== null && <p>The chosen session does not run any more.</p>}
       <div class="now-more">
         <OpenSession telling={telling} />
-        <StoredSessions />
+        <StoredSessions isOpen={rows.value?.total === 0} />
       </div>
     </>
   );

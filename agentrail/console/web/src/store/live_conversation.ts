@@ -7,9 +7,10 @@ import { Refused, type HostSocket } from "../host/socket";
 import { Conversation } from "./conversation";
 
 const HIDDEN_MS = 250;
-const HAS_ENDED = "session-not-alive";
+/** Problems of a session that has no stream of events: it has ended, or its journal is only looked at. */
+const ONLY_STORED = /:(session-not-alive|journal-read-only)$/;
 
-/** Gives the durable events of a session that has ended, from its records. */
+/** Gives the durable events of a session that has no stream of them, from its records. */
 async function readStored(host: HostSocket, session: string, take: (envelope: Envelope) => void): Promise<void> {
   for (let since = 0, isMore = true; isMore; ) {
     const page = await host.call("records", { session, query: { since } });
@@ -70,7 +71,7 @@ export function useConversation(session: string, onEvent: (name: string) => void
         soon();
       },
       end: (found) => {
-        if (found?.type.endsWith(`:${HAS_ENDED}`) && conversation.items.length === 0) void readEnded(found);
+        if (found && ONLY_STORED.test(found.type) && conversation.items.length === 0) void readEnded(found);
         else problem.value = found;
         hasEnded.value ||= found === null;
       },
