@@ -82,11 +82,12 @@ PLUGINS_WANTED: Final = "a tuple of plugins, with a comma also after a single on
 def _specs(tools: Iterable[Tool | ToolSpec]) -> tuple[ToolSpec, ...]:
     """Return the specs of *tools*; raise `WrongType` if one of them is no tool."""
     expected = "tools, such as functions decorated by `@tool`, or their specs"
-    any_tools: object = tools
-    if not isinstance(any_tools, Iterable):
-        raise WrongType.of("tools", any_tools, expected)
+    try:
+        items = iter(tools)
+    except TypeError:
+        raise WrongType.of("tools", tools, expected) from None
     specs: list[ToolSpec] = []
-    for tool in tools:
+    for tool in items:
         spec: object = getattr(tool, "spec", tool)
         if not isinstance(spec, ToolSpec):
             raise WrongType.of("tools", tool, expected)

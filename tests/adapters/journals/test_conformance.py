@@ -31,6 +31,11 @@ class TestEncodedMemory(JournalConformance, StrictConformance):
     def journal(self) -> Journal:
         return MemoryJournal(encode=True)
 
+    @pytest.mark.long
+    async def test_each_filter_finds_what_it_asks_for_page_by_page(self, journal: Journal) -> None:
+        """Each of its records is written and read, which takes long."""
+        await super().test_each_filter_finds_what_it_asks_for_page_by_page(journal)
+
 
 class TestSqlite(JournalConformance, StrictConformance):
     @pytest.fixture

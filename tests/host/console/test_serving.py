@@ -100,6 +100,7 @@ async def test_without_a_build_a_plain_page_says_how_to_make_one(tmp_path: Path)
     calls = ConsoleCalls(tmp_path)
     page = await calls.page(asked("/"))
     assert page.content == PLAIN_PAGE.content
+    assert isinstance(page.content, bytes)
     assert b"make console" in page.content
     with pytest.raises(UnknownRoute):
         await calls.file(asked("/console/a-1.js"))
