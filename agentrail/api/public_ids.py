@@ -127,8 +127,12 @@ def held_id(session: SessionName, user: str, visible: str) -> str | None:
         whose = named(session.tenant, user, head).internal
     except UnknownSession:
         return None
-    is_here = whose == session.internal or whose.startswith(f"{session.internal}.")
-    return f"{whose}:{own}" if is_here and own else None
+    return f"{whose}:{own}" if own and is_within(whose, session.internal) else None
+
+
+def is_within(session_id: str, root: str) -> bool:
+    """Whether a session is *root* or one of its sub-agents, of any depth; both by their ids in the journal."""
+    return session_id == root or session_id.startswith(f"{root}.")
 
 
 def beginning(tenant: str, user: str | None = None) -> str:

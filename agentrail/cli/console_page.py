@@ -23,6 +23,7 @@ from agentrail.errors import AgentrailError
 from agentrail.host.authentication.authenticators import LocalToken
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.host_server import Host
+from agentrail.host.http11.listening import LAST_PORT
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.ports.journal import Journal
 
@@ -37,8 +38,6 @@ EXAMPLES: Final = "example: agentrail console ./sessions.db"
 
 PORT: Final = 8766
 """The port, if none is given: that after the one of `agentrail serve`."""
-
-MOST_PORT: Final = 65_535
 
 STOP_WITHIN: Final = 3.0
 """The most seconds that the program may take to end."""
@@ -67,8 +66,8 @@ def _run(argv: Sequence[str]) -> int:
     args = options_parser().parse_args(argv)
     file: str | None = args.file
     port: int = args.port
-    if not 0 <= port <= MOST_PORT:
-        raise BadInputError(f"--port {port} is no port; give 0 to {MOST_PORT}, where 0 takes any that is free")
+    if not 0 <= port <= LAST_PORT:
+        raise BadInputError(f"--port {port} is no port; give 0 to {LAST_PORT}, where 0 takes any that is free")
     return process.run(partial(_show, None if file is None else Path(file), port), stop_within=STOP_WITHIN) or DONE
 
 

@@ -14,6 +14,7 @@ from agentrail.cli.stored_sessions import add_reading_options, read_session
 from agentrail.cli.text_table import aligned
 from agentrail.codec.json_text import to_text
 from agentrail.errors import UnknownModel, UnknownRequest
+from agentrail.insight.account import number_or_id
 from agentrail.insight.seen_request import RequestDifference, Seen, SeenPart, SentRequest, requests, seen
 from agentrail.values.json import JsonObject
 
@@ -62,7 +63,7 @@ async def _run(argv: Sequence[str]) -> int:
         return FAILED
     which: str | None = args.round
     try:
-        whole = seen(records, int(which) if which and which.isascii() and which.isdecimal() else which)
+        whole = seen(records, None if which is None else number_or_id(which))
     except UnknownRequest as missing:
         tell(f"agentrail: {missing}{_what_there_is(list(requests(records)))}")
         return FAILED

@@ -12,7 +12,7 @@ from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import clean, date_and_time, one_line
 from agentrail.cli.stored_sessions import add_reading_options, read_session
 from agentrail.codec.json_text import to_text
-from agentrail.insight.account import END, Account, AccountEntry, why
+from agentrail.insight.account import END, Account, AccountEntry, number_or_id, why
 from agentrail.ports.journal import Record
 from agentrail.values.events import ResponseComplete
 from agentrail.values.json import JsonObject
@@ -53,8 +53,7 @@ async def _run(argv: Sequence[str]) -> int:
     records = await read_session(args.journal, args.session)
     if records is None:
         return FAILED
-    subject: str = args.subject
-    account = why(records, int(subject) if subject.isascii() and subject.isdecimal() else subject)
+    account = why(records, number_or_id(args.subject))
     if not account.entries:
         tell(f"agentrail: {account.sentence}{_what_there_is(records)}")
         return FAILED

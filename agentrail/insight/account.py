@@ -32,6 +32,11 @@ Subject: TypeAlias = str | int
 """Id of a call, number of a turn, or `end`."""
 
 
+def number_or_id(text: str) -> str | int:
+    """Return the number that *text* is, as of a turn or a round, or *text* itself, as the id of a call or a request."""
+    return int(text) if text.isascii() and text.isdecimal() else text
+
+
 class AccountEntry(Value):
     """One thing that decided, or that came of it."""
 

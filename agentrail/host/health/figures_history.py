@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import trio
 
 from agentrail.api.figures_views import FigureBucketView, FiguresView, HostBucketView, LatencyView, SeriesView
-from agentrail.api.public_ids import visible
+from agentrail.api.public_ids import is_within, visible
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.state import State
 from agentrail.runtime.diagnosis.metrics import ABORTED, BOUNDS, MILLISECONDS, REST, TURN_BOUNDS, Spread
@@ -264,11 +264,9 @@ class FiguresHistory(SessionListener):
 
     def erase(self, session_id: str) -> None:
         """Forget the figures of a session and its sub-agents by name, because the session or its texts are erased."""
-        below = f"{session_id}."
         for bucket in self._buckets:
-            for key in [key for key in bucket.series if key.kind == "session"]:
-                if key.name == session_id or key.name.startswith(below):
-                    del bucket.series[key]
+            for key in [key for key in bucket.series if key.kind == "session" and is_within(key.name, session_id)]:
+                del bucket.series[key]
 
     # Looking
 

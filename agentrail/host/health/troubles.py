@@ -6,7 +6,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from typing import Final
 
-from agentrail.api.public_ids import read_internal, visible, without_tenant
+from agentrail.api.public_ids import is_within, read_internal, visible, without_tenant
 from agentrail.api.views import TroubleView
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.state import State
@@ -74,11 +74,10 @@ class Troubles(SessionListener):
 
     def erase(self, session_id: str) -> None:
         """Forget a session and its sub-agents, because the session or its texts are erased."""
-        below = f"{session_id}."
         for tenant, troubles in self._of_tenant.items():
-            rest = [item for item in troubles if item[0] != session_id and not item[0].startswith(below)]
+            rest = [item for item in troubles if not is_within(item[0], session_id)]
             self._of_tenant[tenant] = deque(rest, KEPT)
-        for other in [other for other in self._last if other == session_id or other.startswith(below)]:
+        for other in [other for other in self._last if is_within(other, session_id)]:
             del self._last[other]
 
 

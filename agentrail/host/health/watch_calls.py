@@ -11,6 +11,7 @@ from agentrail.api.bodies import FiguresQuery, RowsQuery, TroubleQuery
 from agentrail.api.operation_table import OPERATE
 from agentrail.api.views import TroublesView
 from agentrail.errors import BadQuery
+from agentrail.host.health.figures_history import HOUR
 from agentrail.host.health.health_parts import HealthParts
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.requests.http_messages import HttpResponse
@@ -20,9 +21,6 @@ SERIES: Final = 10
 
 MOST_SERIES: Final = 100
 """The most series that are shown."""
-
-AN_HOUR: Final = 60 * 60 * 1000
-"""Milliseconds of an hour."""
 
 
 class WatchCalls:
@@ -41,7 +39,7 @@ class WatchCalls:
         """List what went wrong in the sessions of the tenant, the newest first."""
         query, limits = request.query(TroubleQuery), request.limits
         await trio.lowlevel.checkpoint()
-        since = self._health.figures.now_ms - AN_HOUR if query.since_ms is None else query.since_ms
+        since = self._health.figures.now_ms - HOUR if query.since_ms is None else query.since_ms
         limit = min(query.limit or limits.page, limits.most_page)
         newest = self._health.troubles.newest_first(request.who.tenant)
         troubles = tuple(islice(takewhile(lambda trouble: trouble.at_ms >= since, newest), limit + 1))

@@ -10,7 +10,7 @@ from typing import Final
 import trio
 
 from agentrail.api.limits import HostLimits
-from agentrail.api.public_ids import read_internal
+from agentrail.api.public_ids import is_within, read_internal
 from agentrail.api.sse_frames import HEARTBEAT, event_frame
 from agentrail.runtime.diagnosis.metrics import Figures
 from agentrail.runtime.events.subscription import Subscription
@@ -65,8 +65,7 @@ class EventFrames:
 
     def erase(self, session_id: str) -> None:
         """Forget the frames of a session and its sub-agents, because the session or its texts are erased."""
-        below = f"{session_id}."
-        for key in [key for key in self._kept if key[0] == session_id or key[0].startswith(below)]:
+        for key in [key for key in self._kept if is_within(key[0], session_id)]:
             self._forget(key)
 
     def _forget(self, key: tuple[str, int, int]) -> None:

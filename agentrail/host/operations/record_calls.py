@@ -25,7 +25,7 @@ from agentrail.host.operations.insight_replies import (
 )
 from agentrail.host.operations.record_views import phases_of, record_view
 from agentrail.host.requests.http_messages import HttpResponse
-from agentrail.insight.account import why
+from agentrail.insight.account import number_or_id, why
 from agentrail.insight.field_changes import Moment
 from agentrail.insight.lanes import timeline
 from agentrail.insight.seen_request import requests, seen
@@ -117,8 +117,7 @@ class RecordCalls:
 
     async def why(self, request: CallRequest) -> HttpResponse:
         """Tell why a call, a turn or an end of a session came about."""
-        about = request.query(AboutQuery).about
-        subject = int(about) if about.isascii() and about.isdecimal() else about
+        subject = number_or_id(request.query(AboutQuery).about)
         name = self._sessions.name(request.call, request.who, request.session)
 
         def explained(records: Sequence[Record]) -> AccountView:
