@@ -33,7 +33,7 @@ ROOM = 1.05
 BYTES = {
     "spawned": (0, False, False, 6_170),
     "ten messages, outside of the journal": (5, False, False, 9_720),
-    "ten messages, with the default journal": (5, True, False, 12_000),
+    "ten messages, with the default journal": (5, True, False, 12_600),
     "asleep, outside of the journal": (0, False, True, 2_510),
     "asleep after ten messages, outside of the journal": (5, False, True, 2_640),
 }

@@ -170,7 +170,7 @@ class SteadyJournal:
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* after record *expected* and return the new head."""
-        began = self._clock.now()
+        began = 0.0 if self.when_committed is None else self._clock.now()
         try:
             head = await self._journal.append(claim, expected, records)
         except BaseException as error:

@@ -9,7 +9,7 @@ thread, for which Trio starts a task without a parent, or from a loop of asyncio
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Final
 
@@ -49,6 +49,9 @@ class TurnWork:
 _WORK: Final[ContextVar[TurnWork | None]] = ContextVar("agentrail_turn_work", default=None)
 
 
+_NOT_NOTED: Final[AbstractContextManager[None]] = nullcontext()
+
+
 class TurnWaits:
     """Which sessions of a supervisor wait for turns of which others, because their tools or services ask them."""
 
@@ -58,8 +61,7 @@ class TurnWaits:
         self._awaited: dict[str, list[str]] = {}
         """By id of a session, the sessions for whose turns its open turn waits, each as often as it does."""
 
-    @contextmanager
-    def on(self, session_id: str) -> Generator[None]:
+    def on(self, session_id: str) -> AbstractContextManager[None]:
         """Note that the caller waits for a turn of a session during the `with` block.
 
         Raise `AsksItself` if the caller is a tool or service for which the open turn of this session waits, also by way
@@ -67,17 +69,21 @@ class TurnWaits:
         """
         work = _WORK.get()
         if work is None or work.is_over or not _is_part_of(work.task):
-            yield
-            return
+            return _NOT_NOTED
         self._refuse_circle(work, session_id)
-        awaited = self._awaited.setdefault(work.session_id, [])
+        return self._noted(work.session_id, session_id)
+
+    @contextmanager
+    def _noted(self, waiting: str, session_id: str) -> Generator[None]:
+        """Note that the open turn of session *waiting* waits for a turn of the other during the `with` block."""
+        awaited = self._awaited.setdefault(waiting, [])
         awaited.append(session_id)
         try:
             yield
         finally:
             awaited.remove(session_id)
             if not awaited:
-                self._awaited.pop(work.session_id, None)
+                self._awaited.pop(waiting, None)
 
     def _refuse_circle(self, work: TurnWork, session_id: str) -> None:
         """Raise an error if the open turn of a session waits for that of *work*."""
