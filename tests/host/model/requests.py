@@ -115,11 +115,8 @@ BODIES: Final[dict[str, Callable[[Making], Body | None]]] = {
 }  # fmt: skip
 """The body of a request, by call; there must be one for each route."""
 
-NOTHING_FOR: Final = frozenset(
-    {"cancel_task", "console_file", "message_task", "socket", "task_result", "wait_tasks", "withdraw"}
-)
-"""Calls that are refused to everybody: no session here has sub-agents, or knows a ref of what it has queued; and the
-console has no such file."""
+NOTHING_FOR: Final = frozenset({"cancel_task", "message_task", "socket", "task_result", "wait_tasks", "withdraw"})
+"""Calls that are refused to everybody: no session here has sub-agents, or knows a ref of what it has queued."""
 
 QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "list_sessions": ("", "owner=*", "owner=ann", "limit=2", "owner=*&limit=1", "after=ann.s1", "label=red"),
