@@ -426,18 +426,9 @@ def match_code(
     tool_code = _tool_code(stored, tools, changed, revision)
     tool_code |= {(name, seat.revision): tool for seat, name, tool in brought}
     here = surroundings(spec, stored.setup.working_dir)
-    code = SessionCode(
-        judge,
-        tool_code,
-        own,
-        place_functions(spec.services),
-        here,
-        LateValidator,
-        prices,
-        sources,
-        recipes(spec, build),
-        compactor_here(spec),
-    )
+    services, makes = place_functions(spec.services), recipes(spec, build)
+    parts = (judge, tool_code, own, services, here, LateValidator, prices, sources, makes, compactor_here(spec))
+    code = SessionCode(*parts)
     code.section_files = files_of(spec, here)
     code.revision = revision
     for (name, number), tool in tool_code.items():

@@ -424,14 +424,9 @@ class Host:
         functions: Mapping[str, CallFunction] = {
             **{name: commands.carry_out for name, call in CALLS.items() if call.commands},
             **_talk_functions(talking),
-            "open_session": lifecycle.open,
-            "list_sessions": lifecycle.list,
-            "show_session": lifecycle.show,
-            "delete_session": lifecycle.delete,
-            "fork": lifecycle.fork,
+            **_session_functions(lifecycle),
             "upload": files.upload,
             **_query_functions(QueryCalls(sessions, self._profiles), SubagentCalls(sessions)),
-            "tree": lifecycle.tree,
             "approvals": listing.approvals,
             "commands": listing.commands,
             "events": looking.events,
@@ -444,25 +439,26 @@ class Host:
         }
         row.carry_out = PluginCalls(functions, limits).carry_out
         rates = Rates(limits)
-        parts = SocketParts(
-            functions,
-            authenticator,
-            keys,
-            rates,
-            drain,
-            limits,
-            looking,
-            frames,
-            streams,
-            health.metrics.requests,
-            health.tree,
-        )
+        shared = (keys, rates, drain, limits, looking, frames, streams, health.metrics.requests, health.tree)
+        parts = SocketParts(functions, authenticator, *shared)
         return Application({**functions, "socket": Sockets(parts).open}, authenticator, rates, limits, drain)
 
     def _log_address(self, url: str) -> None:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])
         profiles = ", ".join([profile.id for profile in self._profiles])
         log.info("serving at %s: %d routes; profiles: %s; plugins: %s", url, len(ROUTES), profiles, plugins or "none")
+
+
+def _session_functions(calls: SessionLifeCalls) -> Mapping[str, CallFunction]:
+    """Return the functions of the calls that make, list, show and delete sessions."""
+    return {
+        "open_session": calls.open,
+        "list_sessions": calls.list,
+        "show_session": calls.show,
+        "delete_session": calls.delete,
+        "fork": calls.fork,
+        "tree": calls.tree,
+    }
 
 
 def _in_url(name: str) -> str:
