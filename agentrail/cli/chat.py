@@ -31,9 +31,9 @@ from agentrail.cli.printed_lines import PrintedLines, own_output
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.screen import line
 from agentrail.cli.session_names import name_in_chat, new_name
-from agentrail.cli.setting_order import chosen_journal
+from agentrail.cli.setting_order import chosen_journal, chosen_page
 from agentrail.cli.settings_code import supervisor_options
-from agentrail.cli.shared_host import STOP_WITHIN, open_shared
+from agentrail.cli.shared_host import STOP_WITHIN, find_page, open_shared
 from agentrail.cli.terminal import Terminal
 from agentrail.cli.trust_question import ask_about
 from agentrail.errors import AgentrailError, SessionParked, SupervisorStuck, UnknownSession, UsageError
@@ -101,7 +101,8 @@ async def conversation(options: ChatOptions, settings: ProjectSettings | None, t
     try:
         with _places(options, settings) as (folder, journal), PrintedLines(terminal.show).caught():
             source = source_with(options, folder, settings)
-            well = await Chat(source, terminal, options).run(journal, supervisor_options(settings))
+            has_page = chosen_page(settings, option=options.has_page)
+            well = await Chat(source, terminal, options).run(journal, supervisor_options(settings), has_page=has_page)
     except BadInputError as error:
         print(f"agentrail: {error}", file=sys.stderr, flush=True)
         tell_more(error)
@@ -137,20 +138,26 @@ class Chat:
         self._options = options
         self._history = None if options.has_samples else InputHistory(source.folder)
 
-    async def run(self, journal: Path | None, supervisor_options: SupervisorOptions) -> bool:
+    async def run(self, journal: Path | None, supervisor_options: SupervisorOptions, *, has_page: bool) -> bool:
         """Converse until the person leaves; return false if input from a pipe was refused or stopped."""
         await trio.to_thread.run_sync(self._source.check)
-        async with open_shared(journal, profile_of, supervisor_options) as supervisor:
+        async with open_shared(journal, profile_of, supervisor_options, has_page=has_page) as supervisor:
             session = await self._first(supervisor)
             source = self._source if session is None else await self._as_stored(session)
-            self._terminal.show(greeting(agentrail.__version__, source, has_samples=self._options.has_samples))
+            page = _page_for(self._terminal, journal)
+            self._terminal.show(greeting(agentrail.__version__, source, page, has_samples=self._options.has_samples))
             is_well, offered = True, ""
             while True:
                 is_new = session is None
                 if session is None:
                     session = await supervisor.spawn(self._source.id, new_name(), labels=[self._source.label])
                 commands = ConsoleCommands(
-                    session, self._terminal, supervisor, self._source.label, Path(self._source.folder)
+                    session,
+                    self._terminal,
+                    supervisor,
+                    self._source.label,
+                    Path(self._source.folder),
+                    partial(find_page, journal),
                 )
                 past = None if is_new else await _end_of(session)
                 console = Console(session, self._terminal, commands, past, self._history)
@@ -194,6 +201,14 @@ class Chat:
         if self._options.mode is not None:
             await set_mode(session, self._options.mode)
         return session
+
+
+def _page_for(terminal: Terminal, journal: Path | None) -> str:
+    """Return where the page is: without its token unless a person reads *terminal*, as else it may be a log."""
+    page = find_page(journal)
+    if page is None:
+        return ""
+    return page.page if terminal.look.echoes else f"{page.address} (/page tells its key)"
 
 
 async def _end_of(session: RemoteSession) -> Cursor:

@@ -55,6 +55,8 @@ class ChatOptions(Value, gc=True):
     """Whether the settings of the folder count."""
     journal: Path | None = None
     """The file of the journal; `None` for that of the user."""
+    has_page: bool = True
+    """Whether browsers of this machine can open the page, if this process serves the sessions."""
 
 
 def parsed(argv: Sequence[str]) -> ChatOptions:
@@ -80,6 +82,7 @@ def parsed(argv: Sequence[str]) -> ChatOptions:
         session,
         args.has_config,
         None if args.journal is None else Path(args.journal),
+        args.has_page,
     )
 
 
@@ -93,6 +96,7 @@ def options_parser() -> OptionParser:
     which.add_argument("--continue", dest="last", action="store_true", help="go on with the last session of the folder")
     which.add_argument("--resume", metavar="SESSION", help="go on with this session; /sessions lists them")
     add("--samples", action="store_true", help="work in a fresh folder with samples; keep nothing")
+    add("--no-page", dest="has_page", action="store_false", help="open no port for the page in a browser")
     return parser
 
 

@@ -11,7 +11,7 @@ from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.app.supervisor import open_supervisor
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.default_agent import MODES, OPTIONS, usual_model
-from agentrail.cli.project_settings import OF_SPEC, ProjectSettings, read_settings
+from agentrail.cli.project_settings import OF_SPEC, PAGE, ProjectSettings, read_settings
 from agentrail.cli.screen import escaped
 from agentrail.cli.setting_order import VARIABLES, Setting, setting
 from agentrail.cli.trust_store import open_surfaces
@@ -36,6 +36,8 @@ def config_report(folder: Path) -> Iterator[tuple[str, Setting]]:
     for key in OF_SPEC:
         if key not in in_file and key not in VARIABLES:
             yield key, Setting("", "default")
+    if PAGE not in in_file:
+        yield PAGE, Setting(str(True), "default")
     yield from _of_supervisor(in_file)
 
 

@@ -13,6 +13,7 @@ import trio
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.views import DetailView
 from agentrail.cli.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode, mode_named
+from agentrail.cli.holder_file import HolderFile
 from agentrail.cli.named_files import AT, parts_of, paths_behind, without_files
 from agentrail.cli.rendering import SHORT, described
 from agentrail.cli.screen import Tone, aside, clipped, date_and_time, one_line
@@ -101,8 +102,12 @@ class ConsoleCommands:
         supervisor: RemoteSupervisor | None = None,
         label: str | None = None,
         folder: Path = Path(),
+        find_page: Callable[[], HolderFile | None] = lambda: None,
     ) -> None:
-        """Create it; list only sessions with *label* if it is given, and find files named in prompts in *folder*."""
+        """Create it; list only sessions with *label* if it is given, and find files named in prompts in *folder*.
+
+        *find_page* returns where the page of the supervisor is.
+        """
         self.has_refused = False
         """Whether something that the person wanted was not done."""
         self.is_leaving = False
@@ -116,6 +121,7 @@ class ConsoleCommands:
         self._supervisor = supervisor
         self._label = label
         self._folder = folder
+        self._find_page = find_page
         self._decisions: deque[str] = deque(maxlen=MOST_FOLDED)
         self._folded: deque[tuple[str, str]] = deque(maxlen=MOST_FOLDED)
 
@@ -291,6 +297,11 @@ class ConsoleCommands:
         """List the session's plugins."""
         detail = await self._detail()
         self._list("plugin", () if detail is None else detail.plugins)
+
+    async def page(self, _: str) -> None:
+        """Show the address of the page, with its key."""
+        page = self._find_page()
+        self._say("  the sessions have no page now" if page is None else f"  {page.page}")
 
     def _list(self, kind: str, names: Sequence[str]) -> None:
         none = f"  no {kind}, or the session does not run: prompt it first"
@@ -472,6 +483,7 @@ OTHERS: Final = (
     ConsoleCommand("/mcp", "", "list the MCP servers that have tools here", ConsoleCommands.mcp),
     ConsoleCommand("/skills", "", "list the skills that its agent finds now", ConsoleCommands.skills),
     ConsoleCommand("/plugins", "", "list its plugins, in the order in which they are asked", ConsoleCommands.plugins),
+    ConsoleCommand("/page", "", "where these sessions are in a browser, with the key", ConsoleCommands.page),
 )
 """Those about other sessions, and those for which a host is asked."""
 

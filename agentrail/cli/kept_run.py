@@ -13,7 +13,7 @@ from agentrail.cli.agent_source import NO_CONFIG, AgentSource, profile_of
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.run_options import RunOptions
 from agentrail.cli.session_names import name_in_chat, new_name
-from agentrail.cli.setting_order import chosen_journal, chosen_mode, chosen_model
+from agentrail.cli.setting_order import chosen_journal, chosen_mode, chosen_model, chosen_page
 from agentrail.cli.settings_code import supervisor_options
 from agentrail.cli.shared_host import open_shared
 from agentrail.cli.trust_store import settings_of
@@ -38,6 +38,7 @@ class KeptRun:
         """What the agent of a new session is made of."""
         self._journal = chosen_journal(options.journal, settings)
         self._supervisor_options = supervisor_options(settings)
+        self._has_page = chosen_page(settings, option=True)
         if options.session is None:
             try:
                 self.source.check()
@@ -47,7 +48,9 @@ class KeptRun:
     @asynccontextmanager
     async def session(self, title: str) -> AsyncGenerator[RemoteSession, None]:
         """Open the session that the options name, or a new one with *title*; it goes on when the block ends."""
-        async with open_shared(self._journal, profile_of, self._supervisor_options) as supervisor:
+        async with open_shared(
+            self._journal, profile_of, self._supervisor_options, has_page=self._has_page
+        ) as supervisor:
             yield await self._opened(supervisor, title)
 
     async def _opened(self, supervisor: RemoteSupervisor, title: str) -> RemoteSession:

@@ -13,26 +13,23 @@ import os
 import re
 import secrets
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 import h11
-import msgspec
 import trio
 
 from agentrail.adapters.journals.sqlite.writer_lock import home
 from agentrail.api.operation_table import CALLS
-from agentrail.cli.own_files import ANOTHER_PLACE, NOT_OURS, is_own_file, is_own_folder
+from agentrail.cli.holder_file import LOOPBACK, HolderFile, holding, read_holder
+from agentrail.cli.own_files import ANOTHER_PLACE, NOT_OURS, is_own_folder
 from agentrail.errors import CannotListen, NotAuthenticated
-from agentrail.host.authentication.authenticators import LOCAL
+from agentrail.host.authentication.authenticators import LOCAL, TOKEN_BYTES
 from agentrail.host.authentication.identity import Authenticator, Identity, bearer
 from agentrail.host.host_server import Host
 from agentrail.remote.transport.host_address import HostKey
-from agentrail.values.value import learned
-
-LOOPBACK: Final = "127.0.0.1"
 
 FOLDER: Final = "served"
 """Name of the folder, in that of the user, with a file for each journal that is served."""
@@ -48,22 +45,8 @@ MAX_RESPONSE: Final = 64 * 1024
 
 WRONG: Final = "the token is not the one in the file of this journal"
 STRANGER: Final = "another program listens at the port"
-NOTHING: Final = "the file does not say where the journal is served"
 
 _CHALLENGE: Final = re.compile(r"[0-9a-f]{64}")
-
-
-class HolderFile(msgspec.Struct, frozen=True):
-    """The content of the file that says where a journal is served."""
-
-    port: int
-    """The port at the loopback address."""
-    token: str
-    """The token of the process that serves there."""
-
-
-_encode: Final = msgspec.json.Encoder().encode
-_decode: Final = cast("msgspec.json.Decoder[HolderFile]", msgspec.json.Decoder(learned(HolderFile))).decode
 
 
 def proof_of(token: str, challenge: str) -> str:
@@ -108,7 +91,7 @@ class LoopbackEndpoint:
         Raise `OSError` if none does, also if another program has its port; `CannotListen` if the file is another
         user's.
         """
-        holder = self._holder()
+        holder = read_holder(self.file)
         stream = await trio.open_tcp_stream(LOOPBACK, holder.port)
         try:
             with trio.fail_after(PROVE_SECONDS):
@@ -122,36 +105,14 @@ class LoopbackEndpoint:
         self.key.replace(holder.token)
         return stream
 
-    def _holder(self) -> HolderFile:
-        if not is_own_file(self.file.lstat()):
-            raise CannotListen(str(self.file), NOT_OURS, ANOTHER_PLACE)
-        try:
-            holder = _decode(self.file.read_bytes())
-        except msgspec.MsgspecError as error:  # it is just being written
-            raise ConnectionRefusedError(NOTHING) from error
-        if not 0 < holder.port < 1 << 16:
-            raise ConnectionRefusedError(NOTHING)
-        return holder
-
     @asynccontextmanager
-    async def serving(self, host_for: Callable[[Authenticator], Host]) -> AsyncGenerator[None, None]:
-        """Serve the host of an authenticator at a free port until the `async with` is left."""
-        token = secrets.token_urlsafe(32)
+    async def serving(self, host_for: Callable[[Authenticator], Host], *, has_page: bool) -> AsyncGenerator[None, None]:
+        """Serve the host of an authenticator at a free port, its page included, until the `async with` is left."""
+        del has_page  # the port is there anyway
+        token = secrets.token_urlsafe(TOKEN_BYTES)
         async with host_for(TokenOwner(token)).serving(host=LOOPBACK) as serving:
-            content = _encode(HolderFile(int(serving.url.rpartition(":")[2]), token))
-            self._put(content)
-            try:
+            with holding(self.file, HolderFile.at(serving.url, token)):
                 yield
-            finally:
-                # The next process can serve only when this one has closed the journal: the file is still ours
-                with suppress(OSError):
-                    self.file.unlink()
-
-    def _put(self, content: bytes) -> None:
-        """Write a new file: an older one, of a process that was killed, may be open to others."""
-        self.file.unlink(missing_ok=True)
-        with os.fdopen(os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(content)
 
 
 async def _check_proof(stream: trio.abc.Stream, token: str) -> None:

@@ -49,6 +49,9 @@ OF_SPEC: Final[Mapping[str, object]] = {
 }
 """The arguments of `SessionSpec` that are data, beside those of `Options`, with their types in a file."""
 
+PAGE: Final = "page"
+"""Key that says whether there is a page."""
+
 PATHS: Final = ("skills", "memory")
 """Those that are lists of paths."""
 
@@ -98,6 +101,11 @@ class ProjectSettings(Value, gc=True):
         """The file of the journal; `None` if it is not set."""
         file = table(self.values.get("journal", EMPTY)).get("file")
         return None if file is None else self.folder / Path(str(file)).expanduser()
+
+    @property
+    def has_page(self) -> bool:
+        """Whether browsers of this machine can open the page of who serves the sessions."""
+        return bool(self.values.get(PAGE, True))
 
     @property
     def spec_fields(self) -> Mapping[str, Json]:
@@ -203,7 +211,7 @@ def _kinds() -> Mapping[str, object]:
 
 def keys() -> Sequence[str]:
     """Return the keys that a settings file may have."""
-    return sorted({*_kinds(), "mode", "mcp", "plugins", "journal", "supervisor"})
+    return sorted({*_kinds(), "mode", "mcp", "plugins", "journal", "supervisor", PAGE})
 
 
 def _checked(path: Path, values: Mapping[str, object]) -> Mapping[str, Json]:
@@ -221,6 +229,8 @@ def _value_of(where: str, key: str, value: object) -> Json:
                 raise BadInputError(f"{where}: {value!r} is none of {', '.join(MODES)}")
         case "journal":
             _check_table(where, value, ("file",))
+        case "page":
+            _check_type(where, value, bool)
         case "supervisor":
             _check_table(where, value, tuple(get_type_hints(SupervisorOptions)))
             _check_type(where, value, SupervisorOptions)

@@ -61,6 +61,11 @@ def chosen_mode(option: Mode | None, settings: ProjectSettings | None) -> Mode |
     return mode
 
 
+def chosen_page(settings: ProjectSettings | None, *, option: bool) -> bool:
+    """Return whether browsers of this machine can open the page."""
+    return option and (settings is None or settings.has_page)
+
+
 def chosen_journal(option: Path | None, settings: ProjectSettings | None) -> Path | None:
     """Return the file of the journal; `None` for the user's default one."""
     path = setting("journal", None if option is None else str(option), settings).value

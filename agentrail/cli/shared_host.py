@@ -19,6 +19,7 @@ from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.adapters.system import HAS_UNIX_SOCKETS
 from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor_options import SupervisorOptions
+from agentrail.cli.holder_file import HolderFile, read_holder
 from agentrail.cli.own_files import ANOTHER_PLACE
 from agentrail.errors import AgentrailError, CannotListen, JournalInUse
 from agentrail.host.authentication.identity import Authenticator
@@ -53,6 +54,8 @@ STOP_WITHIN: Final = 6.0
 class Endpoint(Protocol):
     """Where the journal is served to other processes of this user."""
 
+    file: Path
+    """The file that says where the page is, while a process serves one."""
     url: str
     """The URL of the host there."""
     key: HostKey
@@ -62,8 +65,10 @@ class Endpoint(Protocol):
         """Connect to the process that serves; raise `OSError` if none does, `CannotListen` if it is another user's."""
         ...
 
-    def serving(self, host_for: Callable[[Authenticator], Host]) -> AbstractAsyncContextManager[None]:
-        """Serve the host of an authenticator until the `async with` is left."""
+    def serving(
+        self, host_for: Callable[[Authenticator], Host], *, has_page: bool
+    ) -> AbstractAsyncContextManager[None]:
+        """Serve the host of an authenticator, with its page or without, until the `async with` is left."""
         ...
 
 
@@ -82,7 +87,13 @@ class SharedHost:
     """The host of one journal as this process uses it: another process serves it, or this one does."""
 
     def __init__(
-        self, journal: Path, profiles: ProfileOf, nursery: trio.Nursery, options: SupervisorOptions | None
+        self,
+        journal: Path,
+        profiles: ProfileOf,
+        nursery: trio.Nursery,
+        options: SupervisorOptions | None,
+        *,
+        has_page: bool,
     ) -> None:
         self.endpoint = endpoint_of(journal)
         """Where the journal is served."""
@@ -92,6 +103,7 @@ class SharedHost:
         """The file of the journal."""
         self._profiles = profiles
         self._options = options
+        self._has_page = has_page
         self._nursery = nursery
 
     async def settle(self) -> None:
@@ -142,7 +154,7 @@ class SharedHost:
         try:
             # Opens the journal now: `Host` would start without it, and wait until it can be opened
             await journal.release(())
-            async with self.endpoint.serving(host_for):
+            async with self.endpoint.serving(host_for, has_page=self._has_page):
                 self.serves = True
                 task_status.started()
                 await trio.sleep_forever()
@@ -164,6 +176,17 @@ async def is_served(journal: Path) -> bool:
     return True
 
 
+def find_page(journal: Path | None) -> HolderFile | None:
+    """Return where the page of the process is that serves *journal* (by default the user's); `None` if there is none.
+
+    Whoever serves it has to have been reached: the file of a process that was killed says nothing.
+    """
+    try:
+        return read_holder(endpoint_of(SqliteJournal(journal).path).file)
+    except (OSError, CannotListen):
+        return None
+
+
 @asynccontextmanager
 async def open_served(journal: Path) -> AsyncGenerator[RemoteSupervisor, None]:
     """Open the supervisor of the process that serves *journal* now, and close it when the block ends."""
@@ -174,15 +197,16 @@ async def open_served(journal: Path) -> AsyncGenerator[RemoteSupervisor, None]:
 
 @asynccontextmanager
 async def open_shared(
-    journal: Path | None, profiles: ProfileOf, options: SupervisorOptions | None = None
+    journal: Path | None, profiles: ProfileOf, options: SupervisorOptions | None = None, *, has_page: bool = True
 ) -> AsyncGenerator[RemoteSupervisor, None]:
     """Open the supervisor of the sessions in *journal* (by default the user's), and close it when the block ends.
 
-    If this process is the one that serves, *profiles* finds the agents, and the supervisor has *options*.
+    If this process is the one that serves, *profiles* finds the agents, the supervisor has *options*, and with
+    *has_page* browsers of this machine can open the page.
     Raise `JournalInUse` if a program has the journal that does not serve it so.
     """
     async with open_shielded_nursery() as nursery:
-        shared = SharedHost(SqliteJournal(journal).path, profiles, nursery, options)
+        shared = SharedHost(SqliteJournal(journal).path, profiles, nursery, options, has_page=has_page)
         await shared.settle()
         async with open_line(shared.endpoint.url, shared.endpoint.key, dial=shared.dial) as line:
             yield RemoteSupervisor(line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -13,28 +13,19 @@ from urllib.parse import quote
 
 import trio
 
+from agentrail.cli.holder_file import HolderFile, holding
 from agentrail.cli.own_files import ANOTHER_PLACE, NOT_OURS, is_own, is_own_folder
 from agentrail.errors import CannotListen
-from agentrail.host.authentication.authenticators import LOCAL
-from agentrail.host.authentication.identity import Authenticator, Identity
+from agentrail.host.authentication.authenticators import SocketOwner
+from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.host_server import Host
 from agentrail.remote.transport.host_address import HostKey
 
 KEY: Final = "whoever-reaches-the-socket"
-"""No secret: the socket is that of the user alone."""
+"""No secret, and not looked at: the socket is that of the user alone."""
 
 MAX_PATH: Final = 100
 """The most bytes of the path of a socket; systems take 104 or 108."""
-
-
-class SocketOwner:
-    """Authenticates every caller of a Unix socket that only one user can open as that user."""
-
-    async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
-        """Return the one user."""
-        del headers
-        await trio.lowlevel.checkpoint()
-        return LOCAL
 
 
 class UnixEndpoint:
@@ -43,6 +34,8 @@ class UnixEndpoint:
     def __init__(self, journal: Path) -> None:
         self.socket = socket_of(journal)
         """The path of the socket."""
+        self.file = self.socket.with_name(f"{self.socket.name}.json")
+        """The path of the file with the port of the page and its token (mode 0600)."""
         self.url = f"unix:{quote(os.fsencode(self.socket))}"
         """The URL of the host there."""
         self.key = HostKey(KEY)
@@ -56,10 +49,15 @@ class UnixEndpoint:
         return await trio.open_unix_socket(self.socket)
 
     @asynccontextmanager
-    async def serving(self, host_for: Callable[[Authenticator], Host]) -> AsyncGenerator[None, None]:
-        """Serve the host of an authenticator at the socket until the `async with` is left."""
-        async with host_for(SocketOwner()).serving(unix=self.socket):
-            yield
+    async def serving(self, host_for: Callable[[Authenticator], Host], *, has_page: bool) -> AsyncGenerator[None, None]:
+        """Serve the host of an authenticator at the socket until the `async with` is left; with a page, at a port too.
+
+        The port needs the token that is in the file, as any user of this machine can open it.
+        """
+        owner = SocketOwner()
+        async with host_for(owner).serving(0 if has_page else None, unix=self.socket) as serving:
+            with holding(self.file, HolderFile.at(serving.url, owner.token) if has_page else None):
+                yield
 
 
 def socket_of(journal: Path) -> Path:

@@ -25,7 +25,7 @@ from agentrail.host.application import Application
 from agentrail.host.asgi.asgi_app import AsgiApp
 from agentrail.host.asgi.asgi_service import AsgiService
 from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.authentication.authenticators import LocalToken, guarded
+from agentrail.host.authentication.authenticators import LocalToken, SocketOwner, guarded
 from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.authentication.request_rates import Rates
@@ -181,7 +181,7 @@ class Host:
 
     def serving(
         self,
-        port: int = 0,
+        port: int | None = None,
         host: str = "127.0.0.1",
         *,
         unix: Path | None = None,
@@ -193,6 +193,8 @@ class Host:
     ) -> AbstractAsyncContextManager[Serving]:
         """Serve until the `async with` is left; then requests end, plugins stop, and sessions are parked.
 
+        Without a *port*, it is any that is free. At a *unix* socket, there is a port only if one is given (0: any that
+        is free), besides the socket, which browsers cannot open.
         *tls* are the files of a certificate with its chain and of its key, as PEM; a *unix* socket takes none. In a
         program of `agentrail.run`, they and the keys of `ApiKeys` are read anew at SIGHUP.
         *descriptor* is that of a listening socket which another process has opened, in place of an address.
@@ -210,7 +212,7 @@ class Host:
     @asynccontextmanager
     async def _serving(
         self,
-        port: int,
+        port: int | None,
         host: str,
         unix: Path | None,
         descriptor: int | None,
@@ -222,15 +224,15 @@ class Host:
         """Check the parts of the host, start them, and serve until the `async with` is left. See `serving`."""
         await self._check()
         certificate = None if tls is None else Certificate(*tls)
-        address: ListenAddress = Tcp(host, port, certificate) if unix is None else UnixSocket(unix)
+        addresses = _addresses(port, host, unix, certificate)
         if descriptor is not None:
-            address = inherited(descriptor, certificate)
-            host = address.host or LOOPBACK[0]
+            found = inherited(descriptor, certificate)
+            addresses, host = (found,), found.host or LOOPBACK[0]
         authenticator, fragment = self._authenticator, ""
         if authenticator is None:
-            if unix is None and host not in LOOPBACK:
-                if isinstance(address, Inherited):
-                    address.socket.close()
+            if host not in LOOPBACK and not isinstance(addresses[0], UnixSocket):
+                if isinstance(addresses[0], Inherited):
+                    addresses[0].socket.close()
                 raise BadChoice("host", host, NEEDS_KEYS)
             authenticator = token = LocalToken()
             fragment = f"/{token.fragment}"
@@ -243,12 +245,15 @@ class Host:
         async with anew.listening(), self.opened(authenticator) as opened, open_shielded_nursery() as nursery:
             nursery.start_soon(anew.run)
             application = opened.application
-            server = HttpServer(screened(policy, application.answer), Clock().now_ms, self.limits, proxies)
+            handler = screened(policy, application.answer)
+            if isinstance(authenticator, SocketOwner):
+                handler = authenticator.admitting(handler)
+            server = HttpServer(handler, Clock().now_ms, self.limits, proxies)
             opened.metrics.connections = server.__len__
             server.on_answer = opened.metrics.requests.add
             collector.count(server)
             try:
-                (listening,) = await nursery.start(server.serve, (address,))
+                listening, *_ = await nursery.start(server.serve, addresses)
                 self._log_address(listening.url)
                 try:
                     yield Serving(listening.url, listening.url + fragment, opened.supervisor)
@@ -459,6 +464,16 @@ def _session_functions(calls: SessionLifeCalls) -> Mapping[str, CallFunction]:
         "fork": calls.fork,
         "tree": calls.tree,
     }
+
+
+def _addresses(
+    port: int | None, host: str, unix: Path | None, certificate: Certificate | None
+) -> tuple[ListenAddress, ...]:
+    """Return where a host listens; the first address is the one that it tells."""
+    tcp = Tcp(host, port or 0, certificate)
+    if unix is None:
+        return (tcp,)
+    return (UnixSocket(unix),) if port is None else (tcp, UnixSocket(unix))
 
 
 def _in_url(name: str) -> str:

@@ -115,7 +115,7 @@ def main(argv: Sequence[str]) -> int:
 async def _serve(host: Host, description: str, options: ServeOptions) -> int:
     try:
         async with host.serving(
-            options.port,
+            None if options.unix else options.port,
             options.host,
             unix=options.unix,
             descriptor=options.descriptor,

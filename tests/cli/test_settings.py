@@ -121,6 +121,7 @@ def test_options_count_before_the_environment_and_that_before_the_file(
         ("mcp = 3", "`mcp`: it is no table"),
         ('[plugins]\nuse = "BudgetGuard"', "`plugins`: it is no list of tables, as [[plugins]] begins"),
         ("[[plugins]]\nmax_usd = 1.0", 'number 1: it needs `use`, such as use = "BudgetGuard"'),
+        ("page = 1", "`page`: Expected `bool`"),
         ('[journal]\npath = "x"', "`journal`: there is no key `path`"),
         ("[supervisor]\nmax_restart = 1", "`supervisor`: there is no key `max_restart`; did you mean `max_restarts`?"),
         ('[supervisor]\nmax_restarts = "many"', "`supervisor`: Expected `int`, got `str` - at `$.max_restarts`"),

@@ -249,6 +249,27 @@ async def test_without_keys_only_this_machine_is_served() -> None:
             assert (await client.get("/healthz", headers={"host": "evil.example"})).status_code == 403
 
 
+async def test_at_a_socket_there_is_a_port_only_if_one_is_given(tmp_path: Path) -> None:
+    host = Host([Profile("desk", scripted("one"))])
+    async with host.serving(unix=tmp_path / "s") as serving:
+        assert serving.url == f"unix:{tmp_path / 's'}"
+    with pytest.raises(BadChoice, match="`authenticator`"):
+        async with host.serving(0, "0.0.0.0", unix=tmp_path / "s"):  # noqa: S104 - it is refused
+            pass
+    async with host.serving(0, unix=tmp_path / "s") as serving:
+        key = {"authorization": f"Bearer {serving.entry.partition('#token=')[2]}"}
+        async with (
+            httpx.AsyncClient(base_url=serving.url, headers=key) as at_port,
+            httpx.AsyncClient(
+                base_url="http://localhost", headers=key, transport=httpx.AsyncHTTPTransport(uds=str(tmp_path / "s"))
+            ) as at_socket,
+        ):
+            assert (await chat(at_port, "hi", session="s")).json()["text"] == "one"
+            listed = (await at_socket.get("/v1/sessions")).json()["items"]
+            assert [session["session"] for session in listed] == ["you.s"]
+            assert (await at_socket.get("/v1/sessions", headers={"authorization": "Bearer x"})).status_code == 401
+
+
 # Plugins
 
 

@@ -9,16 +9,22 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 import trio
+from attrs import evolve
 
 from agentrail.api.operation_table import SCOPES
 from agentrail.errors import AuthenticatorFailed, NotAuthenticated, RefusedError
 from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.authentication.identity import Authenticator, Identity, bearer
+from agentrail.host.authentication.identity import AUTHORIZATION, Authenticator, Identity, bearer
+from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse
+from agentrail.host.requests.proxies import UNIX
 from agentrail.runtime.shared.code_loops import place_function
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.untrusted_values import type_name
 
 WRONG: Final = "the token is not the one that was printed at the start of this host"
+
+TOKEN_BYTES: Final = 24
+"""Random bytes of a token: an address with it fits a row of a terminal."""
 
 LOCAL: Final = Identity("local", "you", frozenset(SCOPES))
 
@@ -28,10 +34,15 @@ class LocalToken:
 
     def __init__(self, user: Identity = LOCAL) -> None:
         self._user = user
-        self._token = secrets.token_urlsafe(32)
+        self._token = secrets.token_urlsafe(TOKEN_BYTES)
 
     def __repr__(self) -> str:
-        return "<LocalToken>"
+        return f"<{type(self).__name__}>"
+
+    @property
+    def token(self) -> str:
+        """The token."""
+        return self._token
 
     @property
     def fragment(self) -> str:
@@ -44,6 +55,25 @@ class LocalToken:
         if not hmac.compare_digest(token.encode(errors="surrogatepass"), self._token.encode()):
             raise NotAuthenticated(WRONG)
         return self._user
+
+
+class SocketOwner(LocalToken):
+    """Authenticator of a host at a unix socket that one user can open: a request there needs no token, others do.
+
+    It is for hosts without proxies: the request of another user may reach the socket through one.
+    """
+
+    def admitting(self, handler: Handler) -> Handler:
+        """Return *handler* for requests of which those at the socket have the token, whatever key they came with."""
+
+        async def admit(request: HttpRequest) -> HttpResponse:
+            return await handler(self._with_token(request) if request.peer == UNIX else request)
+
+        return admit
+
+    def _with_token(self, request: HttpRequest) -> HttpRequest:
+        others = tuple([header for header in request.headers if header[0] != AUTHORIZATION])
+        return evolve(request, headers=(*others, (AUTHORIZATION, f"Bearer {self._token}")))
 
 
 log = logging.getLogger("agentrail.host")

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from agentrail.errors import NotAuthenticated
 from agentrail.values.value import Authored
 
+AUTHORIZATION: Final = "authorization"
 BEARER: Final = "bearer"
 NO_KEY: Final = "the request has no header `Authorization`"
 NO_BEARER: Final = "the header `Authorization` is not `Bearer` with one key"
@@ -46,7 +47,7 @@ class Authenticator(Protocol):
 
 def bearer(headers: Sequence[tuple[str, str]]) -> str:
     """Return the key in the header `Authorization`; raise `NotAuthenticated` if there is none, or more than one."""
-    values = [value for name, value in headers if name == "authorization"]
+    values = [value for name, value in headers if name == AUTHORIZATION]
     if not values:
         raise NotAuthenticated(NO_KEY)
     scheme, _, key = values[0].strip().partition(" ")

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from agentrail.api.limits import HostLimits
 from agentrail.errors import AgentrailError, NotAuthenticated
-from agentrail.host.authentication.identity import Authenticator, Identity
+from agentrail.host.authentication.identity import AUTHORIZATION, Authenticator, Identity
 from agentrail.host.authentication.key_watch import CHANGED, KeyWatch
 from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.health.request_figures import RequestFigures
@@ -20,8 +20,6 @@ from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.operations.view_calls import ViewCalls
 from agentrail.host.requests.http_messages import Headers
-
-AUTHORIZATION: Final = "authorization"
 
 OF_HANDSHAKE: Final = frozenset({"connection", "content-type", "idempotency-key", "last-event-id", "upgrade"})
 """Headers of a handshake that are not those of the calls on its WebSocket; nor are those that begin with `sec-`."""
