@@ -13,6 +13,7 @@ import trio
 import trio.lowlevel
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from agentrail.adapters.journals.read_only import ReadOnlyJournal
 from agentrail.api.limits import HostLimits
 from agentrail.errors import PluginFailed, WrongType
 from agentrail.host.authentication.identity import Identity
@@ -53,6 +54,18 @@ async def test_a_host_that_is_well_is_ready(tmp_path: Path) -> None:
         assert "a-name-to-keep" not in (await desk.ann.get("/readyz")).text
         assert (await desk.ann.get("/v1/sessions")).json()["items"] == []
         assert await journal.sessions() == ()  # the check leaves nothing that is listed
+
+
+async def test_a_journal_that_is_only_read_is_ready_as_long_as_it_can_be(tmp_path: Path) -> None:
+    journal = SqliteJournal(tmp_path / "agentrail.db")
+    await journal.sessions()
+    async with open_desk(scripted("one"), journal=ReadOnlyJournal(journal)) as desk:
+        assert await ready(desk) == (200, OK)
+    await journal.close()
+    journal.path.write_bytes(b"no journal" * 1000)
+    broken = ReadOnlyJournal(SqliteJournal(journal.path))
+    async with open_desk(scripted("one"), journal=broken) as desk:
+        assert await ready(desk) == (503, OK | {"journal": False})
 
 
 class Connections:
