@@ -7,16 +7,16 @@ from typing import Final
 
 import trio
 
+from agentrail.api.public_ids import WHOLE_JOURNAL
 from agentrail.cli.exit_status import DONE, FAILED, exit_status, tell
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import clean, date_and_time, one_line
 from agentrail.cli.stored_sessions import add_reading_options, read_session
 from agentrail.cli.text_table import aligned
-from agentrail.codec.json_text import to_text
 from agentrail.errors import UnknownModel, UnknownRequest
 from agentrail.insight.account import number_or_id
 from agentrail.insight.seen_request import RequestDifference, Seen, SeenPart, SentRequest, requests, seen
-from agentrail.values.json import JsonObject
+from agentrail.ports.journal import Record
 
 DESCRIPTION: Final = """\
 Show what the model of a stored session saw in a round: each part of the
@@ -52,7 +52,7 @@ def options_parser() -> OptionParser:
     parser.add_argument("session", metavar="SESSION", help="its id, or the name that chat shows")
     parser.add_argument("round", metavar="ROUND", nargs="?", help="number of the round, or id of the request")
     parser.add_argument("--body", action="store_true", help="print the request as its provider got it, byte for byte")
-    add_reading_options(parser, "the first for the request, then one for each part")
+    add_reading_options(parser, "one for the request, as a host shows it")
     return parser
 
 
@@ -69,7 +69,9 @@ async def _run(argv: Sequence[str]) -> int:
         return FAILED
     if args.body:
         return _print_body(whole)
-    for line in map(to_text, _as_json(whole)) if args.json else _lines(whole):
+    if args.json:
+        return _print_view(whole, records)
+    for line in _lines(whole):
         print(line)
     return DONE
 
@@ -83,6 +85,15 @@ def _print_body(whole: Seen) -> int:
         tell(f"agentrail: `{whole.sent.model}` is a model of a program: what it sends is not in the records")
         return FAILED
     print(rendered.body)
+    return DONE
+
+
+def _print_view(whole: Seen, records: Sequence[Record]) -> int:
+    """Print what `GET /v1/sessions/{id}/seen?whole=true` answers."""
+    from agentrail.api.views import to_json  # noqa: PLC0415 - it brings the interface of the host
+    from agentrail.host.operations.insight_replies import rounds_in, seen_view  # noqa: PLC0415 - as above
+
+    print(to_json(seen_view(whole, rounds_in(requests(records)), WHOLE_JOURNAL, whole=True)).decode())
     return DONE
 
 
@@ -163,48 +174,3 @@ def _differences(difference: RequestDifference) -> Iterator[str]:
         yield one_line(
             clean(f"the cache broke at {broke.part} `{broke.name}`{by}: about {broke.tokens:,} tokens again")
         )
-
-
-# As JSON
-
-
-def _as_json(whole: Seen) -> Iterator[JsonObject]:
-    """Yield the request and each of its parts as JSON."""
-    difference = whole.difference
-    yield {
-        **_sent_as_json(whole.sent),
-        "tokens": whole.tokens,
-        "input_tokens": None if whole.usage is None else whole.usage.input_tokens,
-        "cached_tokens": None if whole.usage is None else whole.usage.cached_tokens,
-        "by_tool": whole.by_tool,
-        "unknown": list(whole.unknown),
-        "before": None
-        if difference is None
-        else {
-            **_sent_as_json(difference.before),
-            "same": difference.same,
-            "same_tokens": difference.same_tokens,
-            "gone": [[part.layer, part.name] for part in difference.gone],
-            "new": [[part.layer, part.name] for part in difference.new],
-            "settings": [change.field for change in difference.settings],
-            "broke": None
-            if difference.broke is None
-            else {"part": difference.broke.part, "name": difference.broke.name, "by": difference.broke.by},
-        },
-    }
-    for part in whole.parts:
-        yield {
-            "layer": part.layer,
-            "name": part.name,
-            "by": list(part.by),
-            "tokens": part.tokens,
-            "cached": part.cached,
-            "record": part.record,
-            "place": part.place,
-            "is_passing": part.is_passing,
-            "text": _text_of(part),
-        }
-
-
-def _sent_as_json(row: SentRequest) -> JsonObject:
-    return {name: getattr(row, name) for name in row.__struct_fields__}

@@ -6,11 +6,14 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import httpx
 import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.cli import record_rows, seen
+from agentrail.cli.console_page import READER, reading_host
+from agentrail.host.authentication.authenticators import LocalToken
 from agentrail.journals import SqliteJournal
 from agentrail.models import ModelRequest, Response, Text, Usage, render
 from agentrail.plugins import AfterTool, BeforeTool, BlockTool, Context, Continue, Plugin, SetSection
@@ -94,16 +97,29 @@ def test_a_round_is_named_by_its_number_or_its_request(journal: Path, run: Run) 
     assert run(seen.main, journal, "tripp")[0] == 1
 
 
-def test_the_request_and_its_parts_are_lines_of_json(journal: Path, run: Run) -> None:
+def test_as_json_it_is_what_a_host_answers(journal: Path, run: Run) -> None:
     _, lines, _ = run(seen.main, journal, "trip --json")
-    head, *parts = map(json.loads, lines)
-    assert (head["request_id"], head["cached_tokens"], head["before"]["request_id"]) == ("r5", 300, "r2")
-    assert head["before"]["broke"] == {"part": "memory", "name": "mood\x1b[2J", "by": "Mood"}
-    assert [(part["layer"], part["name"]) for part in parts][:3] == [
+    (line,) = lines
+    view = json.loads(line)
+    assert view == trio.run(_of_host, journal)
+    assert (view["sent"]["request_id"], view["usage"]["cached_tokens"]) == ("r5", 300)
+    assert view["difference"]["broke"]["by"] == "Mood"
+    assert [(part["layer"], part["name"]) for part in view["parts"]][:3] == [
         ("tools", "look"),
         ("user", "user"),
         ("memory", "mood\x1b[2J"),
     ]
+
+
+async def _of_host(path: Path) -> object:
+    key = LocalToken(READER)
+    journal = SqliteJournal(path)
+    async with reading_host(journal, key).serving() as serving:
+        headers = {"authorization": f"Bearer {key.token}"}
+        async with httpx.AsyncClient(base_url=serving.url, headers=headers, trust_env=False) as client:
+            answer = (await client.get("/v1/sessions/trip/seen?whole=true")).json()
+    await journal.close()
+    return answer
 
 
 class Echo:
