@@ -164,6 +164,8 @@ class RecordsQuery(Query):
 class RowsQuery(Query):
     """Which rows of the tree."""
 
+    session: Name | None = None
+    """The row of this session alone."""
     search: Name | None = None
     """Rows of which id, title, agent, user, model or the name of a call that runs has this text, in small or capital
     letters.

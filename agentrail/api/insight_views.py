@@ -149,6 +149,8 @@ class AccountView(View):
     """What decided and what came of it, in order; empty if the session has no such call, turn or end."""
     more: bool
     """Whether there are more entries, which are not shown."""
+    rules: Mapping[str, str]
+    """Each rule that the entries name, in one sentence."""
 
 
 class FieldChangeView(View):

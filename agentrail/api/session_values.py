@@ -134,6 +134,8 @@ class Status(Value):
     """Running sub-agents, and those in the background that have ended."""
     compacting: Compacting | None = None
     """The compaction of the context that is under way, while the phase is `running`; `None` if there is none."""
+    waits: bool = False
+    """Whether the open turn, its sub-agents included, can do nothing until a person decides something."""
 
 
 class SessionDown(Value):
@@ -206,6 +208,8 @@ class TreeRow(Value):
     """Whether it was suspended."""
     phase: str
     """Phase of its machine."""
+    waits: bool
+    """Whether its open turn, sub-agents included, can do nothing until a person decides something."""
     model: str
     """Model of the open turn, or else for the next one."""
     turn: int
@@ -234,3 +238,5 @@ class TreeRow(Value):
     """Tokens read and written so far."""
     cost_usd: float | None
     """Cost so far in US dollars; `None` if a price is unknown."""
+    records: int
+    """Number of its last record."""

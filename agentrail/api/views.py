@@ -196,6 +196,8 @@ class StatusView(View):
     """Running sub-agents, and those in the background that have ended."""
     compacting: CompactingView | None
     """The compaction of the context that is under way; null if there is none."""
+    waits: bool = False
+    """Whether the open turn, its sub-agents included, can do nothing until a person decides something."""
 
 
 class SessionView(View):
@@ -227,6 +229,32 @@ class SessionView(View):
     """Why it cannot go on, such as that its profile is gone; empty if it can."""
 
 
+class ContextLayerView(View):
+    """A layer of a context."""
+
+    name: str
+    """`system`, `skills`, `memory`, `tools` (the form of the answer among them), `history`, or `dynamic`: what plugins
+    add to each request.
+    """
+    tokens: int
+    """Estimate of its tokens."""
+
+
+class ContextView(View):
+    """How much of what its model can read the context of a session takes."""
+
+    window: int
+    """Tokens that the model can read."""
+    is_assumed: bool
+    """Whether that is assumed, because it is not known of the model."""
+    compact_at: int
+    """A context with more tokens is compacted."""
+    tokens: int
+    """Estimate of the tokens of the context."""
+    layers: tuple[ContextLayerView, ...]
+    """Its layers, each with at least one token, in the order in which a provider reads them."""
+
+
 class DetailView(SessionView, kw_only=True):
     """A session with what it does."""
 
@@ -236,6 +264,8 @@ class DetailView(SessionView, kw_only=True):
     """Names of its tools; empty if it does not run now."""
     plugins: tuple[str, ...]
     """Keys of its plugins, in order; empty if it does not run now."""
+    context: ContextView | None = None
+    """Its context, as the next request would have it; null if it does not run now."""
 
 
 class SessionsView(View):
@@ -341,6 +371,8 @@ class RowView(View):
     """Whether it was suspended."""
     phase: str
     """Phase of its machine."""
+    waits: bool
+    """Whether its open turn, sub-agents included, can do nothing until a person decides something."""
     model: str
     """Model of the open turn, or else for the next one."""
     turn: int
@@ -369,6 +401,8 @@ class RowView(View):
     """Tokens read and written so far."""
     cost_usd: float | None
     """Cost so far in US dollars; null if a price is unknown."""
+    records: int
+    """Number of its last record."""
     trouble: TroubleView | None = None
     """The last thing that went wrong in it; null if nothing did of late."""
 

@@ -7,9 +7,10 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import Final, NamedTuple
 
-from agentrail.core.system_prompt import fixed_text, split
+from agentrail.core.system_prompt import fixed_text, lasting, split
 from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary.state import AttachedTool, Measured, State
+from agentrail.hooks.ruling import DYNAMIC, ENVIRONMENT, MEMORY, SKILLS
 from agentrail.values.json import weight
 from agentrail.values.stream import CHARS_PER_TOKEN
 from agentrail.values.usage import ContextUsage, Usage
@@ -247,6 +248,24 @@ def crowded_by(state: State) -> ContextUsage | None:
     messages = state.history.size
     share = tokens / max(1, whole + messages)
     return ContextUsage(tokens, target, int((whole - tools) * share), int(tools * share), int(messages * share))
+
+
+def layers_of(state: State) -> dict[str, int]:
+    """Estimate how many tokens each layer of the context has, by its name; all together have `tokens_of` them.
+
+    The layers are `system`, `skills`, `memory`, `tools`, `history`, and `dynamic`, which follows the messages.
+    """
+    sizes: dict[str, int] = dict.fromkeys(("tools", "system", SKILLS, MEMORY, "history", DYNAMIC), 0)
+    sizes["tools"] = tools_size(state.tools) + (weight(state.returns) if state.returns else 0)
+    sizes["system"] = len(fixed_text(state.setup, state.tools))
+    mode = state.setup.prompt_mode
+    for section in lasting(state.sections, mode):
+        sizes["system" if section.layer == ENVIRONMENT else section.layer] += len(section.text or "")
+    _, dynamic = split(state.sections, mode)
+    sizes[DYNAMIC] = sum(len(text) for _, text in dynamic)
+    sizes["history"] = state.history.size
+    share = tokens_of(state) / max(1, sum(sizes.values()))
+    return {layer: round(size * share) for layer, size in sizes.items()}
 
 
 def is_due(state: State) -> bool:

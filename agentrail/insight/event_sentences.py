@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from agentrail.values import events as e
+
+BY_PERSON: Final = frozenset({"approved", "rejected", "cleared"})
+"""What becomes of a held call only if a person decides so."""
 
 
 def decision_in(event: e.Event) -> str | None:
@@ -11,8 +16,7 @@ def decision_in(event: e.Event) -> str | None:
         case e.ApprovalRequired():
             return f"{event.tool} waited for a person: {event.plugin} held it: {event.hint}"
         case e.ApprovalResolved():
-            why = f": {event.reason}" if event.reason else ""
-            return f"{event.tool} was {event.status}{' with edited arguments' if event.edited else ''}{why}"
+            return _resolved(event, f" by {event.by}" if event.by else "")
         case e.ToolBlocked():
             return f"{event.name} was blocked by {event.plugin}: {event.reason}"
         case e.ToolExecutionStart(standing=(_, *_)):
@@ -30,6 +34,11 @@ def decision_in(event: e.Event) -> str | None:
             return None
 
 
+def _resolved(event: e.ApprovalResolved, by: str) -> str:
+    edited, why = " with edited arguments" if event.edited else "", f": {event.reason}" if event.reason else ""
+    return f"{event.tool} was {event.status}{by}{edited}{why}"
+
+
 def fact_in(event: e.Event) -> str | None:
     """Return a sentence about what *event* says became of a call or a session, also if nobody decided it."""
     match event:
@@ -40,6 +49,8 @@ def fact_in(event: e.Event) -> str | None:
             return f"{event.name} ended {how}{', too late for its turn' if event.late else ''}"
         case e.ToolCallUnknown():
             return f"there is no tool `{event.name}`"
+        case e.ApprovalResolved(by="", status=status) if status in BY_PERSON:
+            return _resolved(event, " by somebody whose name is not stored")
         case e.SessionEnded():
             return f"the session ended{f': {event.reason}' if event.reason else ''}"
         case _:

@@ -47,6 +47,11 @@ class Explanation(Value):
     ruling: Ruling
     """The ruling, as recorded."""
 
+    @property
+    def rules(self) -> tuple[FoldingRule, ...]:
+        """The rule that decided, and those of its steps."""
+        return (self.rule, *[step.rule for step in self.steps if step.rule is not None])
+
 
 _COUNTS_AT_LAST: Final = frozenset(action.kind for action in COUNT_AT_LAST)
 

@@ -35,6 +35,7 @@ def status_of(state: State, below: tuple[HeldCall, ...] = (), tasks: tuple[Task,
         tuple(Background(stray.call_id, stray.name, stray.since, stray.reported) for stray in state.quarantined_calls),
         tasks,
         None if state.compaction is None else Compacting(state.compaction.reason, state.compaction.tokens),
+        state.waits,
     )
 
 

@@ -213,10 +213,10 @@ class Bench:
             self.judge.tool(tool.spec.name, revision, fits)
         return seat_for(plugin.key, plugin, revision)
 
-    def send(self, given: AnyInput, *, after: int = 0, random: float = 0.5) -> Got:
-        """Apply the input *given*, *after* so many milliseconds."""
+    def send(self, given: AnyInput, *, after: int = 0, random: float = 0.5, by: str = "") -> Got:
+        """Apply the input *given*, which is sent *by* this user, *after* so many milliseconds."""
         self.now += after
-        arrival = Arrival(given, self.now, random)
+        arrival = Arrival(given, self.now, random, by=by)
         before = self.state
         got = Got(before, arrival, step(before, arrival, self.judge))
         self.got.append(got)

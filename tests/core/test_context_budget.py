@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentrail.core.context_window import budget_of, is_due, kept_chars, measured, overhead, room, tokens_of
+from agentrail.core.context_window import budget_of, is_due, kept_chars, layers_of, measured, overhead, room, tokens_of
 from agentrail.core.vocabulary.inputs import StreamEnded
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import AttachedTool, Measured, Setup, State
@@ -62,6 +62,25 @@ def test_system_prompt_sections_tools_and_the_form_of_answers_count() -> None:
 def test_a_count_that_cannot_be_that_of_the_context_is_not_believed(tokens: int, believed: bool) -> None:
     counted = measured(state(said("x" * 400)), Usage(tokens, 0))
     assert counted == (Measured(tokens, 400) if believed else None)
+
+
+def test_each_layer_has_its_share_of_the_whole_as_the_provider_counts_it() -> None:
+    tool = ToolSpec("look", "y" * 34)
+    full = state(said("x" * 4_000), system="s" * 400).but(
+        sections=(
+            Section("where", "e" * 200, "environment"),
+            Section("can", "k" * 80, "skills"),
+            Section("AGENTS.md", "m" * 120, "memory"),
+            Section("plan", "z" * 160),
+        ),
+        tools={"look": AttachedTool(tool, 0)},
+    )
+    assert layers_of(full) == {"tools": 10, "system": 150, "skills": 20, "memory": 30, "history": 1_000, "dynamic": 40}
+    assert sum(layers_of(full).values()) == tokens_of(full)
+    twice = full.but(token_count=Measured(2 * tokens_of(full), overhead(full) + full.history.size))
+    assert layers_of(twice) == {layer: 2 * tokens for layer, tokens in layers_of(full).items()}
+    without = full.but(setup=full.setup.but(prompt_mode="minimal"))
+    assert [layers_of(without)[layer] for layer in ("skills", "memory", "dynamic")] == [0, 0, 0]
 
 
 def test_the_count_of_the_last_response_is_the_base_and_what_came_since_is_estimated() -> None:

@@ -15,6 +15,7 @@ from agentrail.api.limits import HostLimits
 from agentrail.host.operations.cuts import BRIEF, BUDGET, ITEMS, KEY, TEXT
 from agentrail.host.operations.record_calls import BACK
 from agentrail.host.operations.record_views import record_view
+from agentrail.insight import FoldingRule
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import Record
@@ -82,6 +83,7 @@ async def test_rulings_of_plugins_are_there_with_their_answers() -> None:
         records = await everything(desk)
         (asks,) = [e["event"] for r in records for e in r["events"] if e["event"]["$"] == "ApprovalRequired"]
         why = await look(desk.clients["boss"], "why", about=asks["call_id"])
+    assert why["rules"]["hold"] == FoldingRule.HOLD.value
     rulings = [ruling for record in records for ruling in record["rulings"] if ruling["hook"] == "before_tool"]
     (held,) = [ruling for ruling in rulings if ruling["verdict"] == "hold"]
     assert (held["plugin"], held["pause"] is None) == ("HumanApproval", False)

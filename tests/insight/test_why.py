@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from agentrail.core.vocabulary.commands import AbortSent, ApproveSent
+from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, RejectSent
 from agentrail.hooks.actions import (
     ACTIONS,
     Abort,
@@ -20,6 +20,7 @@ from agentrail.hooks.plugin import MATRIX, AnyPlugin
 from agentrail.insight import Account, Explanation, FoldingRule, why
 from agentrail.insight.explanations import explain
 from agentrail.insight.hook_questions import questions
+from agentrail.values.events import ApprovalResolved
 from tests.cells.bench import Bench, call, plug
 from tests.cells.moments import MOMENTS, probe
 from tests.cells.test_matrix import ANSWERS
@@ -204,9 +205,18 @@ def test_a_person_who_approved_is_told() -> None:
     account = about(bench, call_id)
     assert [entry.sentence for entry in account.entries if entry.event is not None] == [
         "look waited for a person: Guard held it: may it?",
-        "look was approved",
+        "look was approved by somebody whose name is not stored",
         "look was started",
     ]
+
+
+def test_it_is_told_by_whom_a_call_was_rejected() -> None:
+    bench, call_id = called(plug("Guard", priority=1, before_tool=HoldTool("may it?")))
+    hold = bench.call(call_id).hold
+    assert hold is not None
+    bench.send(RejectSent(hold.approval_id, "too dear"), by="ann")
+    told = [entry.sentence for entry in about(bench, call_id).entries if isinstance(entry.event, ApprovalResolved)]
+    assert told == ["look was rejected by ann: too dear"]
 
 
 def test_a_family_that_was_approved_for_always_is_told() -> None:

@@ -16,9 +16,10 @@ import trio
 from agentrail.api import socket_frames
 from agentrail.api.bodies import RowsQuery
 from agentrail.api.limits import HostLimits
-from agentrail.api.public_ids import beginning, read_internal, visible
+from agentrail.api.public_ids import beginning, named, read_internal, visible
 from agentrail.api.views import RowsView, RowView, to_json, view
 from agentrail.host.health.troubles import Troubles
+from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.event_frames import AT_ONCE
 from agentrail.runtime.diagnosis.session_listener import SessionListener
 from agentrail.runtime.supervision.session_rows import SessionRows
@@ -35,6 +36,12 @@ class KnownRow(NamedTuple):
 
     row: RowView
     text: bytes
+
+
+def rows_query(request: CallRequest) -> RowsQuery:
+    """Return which rows *request* asks for, with the whole id of the session that it names."""
+    query, who = request.query(RowsQuery), request.who
+    return query if query.session is None else query.but(session=named(who.tenant, who.user, query.session).visible)
 
 
 class TreeFeed(SessionListener):
@@ -183,6 +190,8 @@ class TreeListener:
 
     def _fits(self, row: RowView) -> bool:
         query = self._query
+        if query.session is not None and query.session != row.session:
+            return False
         if query.phase is not None and query.phase != (ASLEEP if row.state == ASLEEP else row.phase):
             return False
         if query.held is not None and query.held != (row.held > 0):

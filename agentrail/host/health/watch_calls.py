@@ -7,12 +7,13 @@ from typing import Final
 
 import trio
 
-from agentrail.api.bodies import FiguresQuery, RowsQuery, TroubleQuery
+from agentrail.api.bodies import FiguresQuery, TroubleQuery
 from agentrail.api.operation_table import OPERATE
 from agentrail.api.views import TroublesView
 from agentrail.errors import BadQuery
 from agentrail.host.health.figures_history import HOUR
 from agentrail.host.health.health_parts import HealthParts
+from agentrail.host.health.tree_feed import rows_query
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.requests.http_messages import HttpResponse
 
@@ -31,8 +32,7 @@ class WatchCalls:
 
     async def rows(self, request: CallRequest) -> HttpResponse:
         """Show the sessions of the tenant that run here, one row each."""
-        query = request.query(RowsQuery)
-        async with self._health.tree.listening(request.who.tenant, query, request.limits) as listener:
+        async with self._health.tree.listening(request.who.tenant, rows_query(request), request.limits) as listener:
             return request.view_answer(listener.rows)
 
     async def trouble(self, request: CallRequest) -> HttpResponse:

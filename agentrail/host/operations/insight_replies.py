@@ -55,11 +55,15 @@ def sentence_of(sentence: str, tenant: str) -> str:
 
 def account_view(account: Account, tenant: str, most: int) -> AccountView:
     """Return at most *most* entries of *account*."""
+    entries = account.entries[:most]
+    explanations = [entry.explanation for entry in entries if entry.explanation is not None]
+    rules = [rule for explanation in explanations for rule in explanation.rules]
     return AccountView(
         subject=str(account.subject),
         sentence=sentence_of(account.sentence, tenant),
-        entries=tuple([_entry_view(entry, tenant) for entry in account.entries[:most]]),
+        entries=tuple([_entry_view(entry, tenant) for entry in entries]),
         more=len(account.entries) > most,
+        rules={rule.name.lower(): rule.value for rule in rules},
     )
 
 

@@ -17,6 +17,8 @@ from agentrail.api.views import (
     ChildShown,
     CommandsView,
     CommandView,
+    ContextLayerView,
+    ContextView,
     DetailView,
     ErasedView,
     HeldView,
@@ -27,7 +29,9 @@ from agentrail.api.views import (
     view,
 )
 from agentrail.app.supervisor import Supervisor
+from agentrail.core.context_window import budget_of, layers_of, tokens_of
 from agentrail.core.vocabulary.inputs import AnyInput, SessionBranched, SessionOpened
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import (
     BadQuery,
     BadRecord,
@@ -151,6 +155,7 @@ class SessionLifeCalls:
                 status=None if handle is None else view(StatusView, handle.status(), handle.id),
                 tools=() if state is None else tuple(sorted(state.tools)),
                 plugins=() if state is None else tuple([seat.key for seat in state.plugins]),
+                context=None if state is None else _context_view(state),
             )
         )
 
@@ -188,6 +193,12 @@ class SessionLifeCalls:
         outcome = "deleted" if records is None else f"redacted ({records} records)"
         audit_log.info("the session `%s` was %s by `%s`", name.internal, outcome, request.who.user)
         return request.view_answer(ErasedView(name.visible, records))
+
+
+def _context_view(state: State) -> ContextView:
+    budget = budget_of(state)
+    layers = [ContextLayerView(name, tokens) for name, tokens in layers_of(state).items() if tokens]
+    return ContextView(budget.window, budget.is_assumed, budget.trigger, tokens_of(state), tuple(layers))
 
 
 def _new(request: CallRequest, user: str, name: str | None) -> SessionName:

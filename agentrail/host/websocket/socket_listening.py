@@ -10,7 +10,7 @@ from hashlib import sha256
 import trio
 
 from agentrail.api import socket_frames
-from agentrail.api.bodies import EventsQuery, RowsQuery
+from agentrail.api.bodies import EventsQuery
 from agentrail.api.body_parsing import classes_of, start_of
 from agentrail.api.operation_table import CALLS
 from agentrail.api.problems import INTERNAL, Problem
@@ -19,6 +19,7 @@ from agentrail.api.sse_frames import data_of
 from agentrail.errors import AgentrailError, HostClosing
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.error_responses import told_problem
+from agentrail.host.health.tree_feed import rows_query
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.operations.call_request import CallRequest, LaterAnswer
 from agentrail.host.operations.event_frames import AT_ONCE
@@ -132,8 +133,7 @@ class SocketListening:
 
     async def _send_changes(self, name: str, request: CallRequest) -> None:
         """Send the rows of the tree, and then those that change; what changes faster than it is sent is merged."""
-        query = request.query(RowsQuery)
-        async with self._parts.tree.listening(request.who.tenant, query, request.limits) as listener:
+        async with self._parts.tree.listening(request.who.tenant, rows_query(request), request.limits) as listener:
             while True:
                 await self._outbox.put(partial(listener.message, name))
                 await listener.wait()

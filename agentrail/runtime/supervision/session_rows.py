@@ -32,10 +32,10 @@ class SessionRows:
         session = session_of(child)
         if child is None or session is None or session.state.is_starting:
             return None
-        return _row(child, session.state, suspended=session.mailbox.suspended)
+        return _row(child, session.state, session.records.head, suspended=session.mailbox.suspended)
 
 
-def _row(child: Child, state: State, *, suspended: bool) -> TreeRow:
+def _row(child: Child, state: State, head: int, *, suspended: bool) -> TreeRow:
     setup, turn = state.setup, state.turn
     running = () if state.batch is None else state.batch.calls.among(RUNNING)
     return TreeRow(
@@ -49,6 +49,7 @@ def _row(child: Child, state: State, *, suspended: bool) -> TreeRow:
         restarts=child.restarts,
         suspended=suspended,
         phase=state.phase.value,
+        waits=state.waits,
         model=state.using[0],
         turn=state.turn_count,
         round=state.round,
@@ -63,4 +64,5 @@ def _row(child: Child, state: State, *, suspended: bool) -> TreeRow:
         context_window=budget_of(state).window,
         tokens=state.usage.total_tokens,
         cost_usd=state.usage.cost_usd,
+        records=head,
     )

@@ -162,6 +162,32 @@ async def test_a_query_is_answered_by_the_host_also_while_rows_come_and_go() -> 
             assert (answer["matching"], answer["total"]) == (len(found), 3)
 
 
+async def test_the_row_of_one_session_tells_of_each_of_its_records() -> None:
+    spec = SessionSpec(
+        model=ScriptedModel([say(calls=[call("quick")]), "done"]),
+        tools=[quick],
+        plugins=[HumanApproval(tools=["quick"])],
+    )
+    async with open_desk(spec, limits=LIMITS) as desk, talking(desk, "boss") as boss:
+        for name in ("a", "ab"):
+            await desk.ann.post("/v1/sessions", json={"session": name})
+        rows, client = Rows(boss), desk.clients["boss"]
+        await rows.listen(session="ann.a")
+        assert (set(rows.rows), rows.counts) == ({"ann.a"}, (1, 2))
+        await desk.ann.post("/v1/chat", json={"message": "go", "session": "a"})
+        row = await rows.until(waits=True)
+        page = (await client.get("/v1/sessions/ann.a/records")).json()
+        detail = (await desk.ann.get("/v1/sessions/a")).json()
+        assert row["records"] == page["head"] == detail["records"]
+        assert detail["status"]["waits"]
+        (held,) = detail["status"]["held"]
+        await desk.ann.post("/v1/sessions/a/approve", json={"approval": held["id"]})
+        row = await rows.until(waits=False, phase="idle", turn_since=None)
+        assert row["records"] == (await client.get("/v1/sessions/ann.a/records")).json()["head"]
+        assert (await client.get("/v1/tree/rows", params={"session": "b"})).json()["items"] == []
+        assert (await client.get("/v1/tree/rows", params={"session": "../b"})).status_code == 404
+
+
 async def test_with_a_limit_another_row_takes_the_place_of_one_that_is_gone() -> None:
     async with open_desk(scripted("one"), limits=LIMITS) as desk, talking(desk, "boss") as boss:
         for name in ("a", "b", "c"):
