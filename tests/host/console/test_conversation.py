@@ -98,6 +98,34 @@ def test_calls_show_their_progress_their_arguments_and_results_folded(visitor: V
     visitor.end("calls")
 
 
+def test_the_context_window_is_a_bar_by_layer_that_grows_with_the_rounds(visitor: Visitor) -> None:
+    visitor.open("context", "hello")
+    with visitor.page("/s/context") as page:
+        page.wait_for_selector(".context-layers >> text=history")
+        rows = page.locator(".context-layers tr")
+        names = [row.split("\t")[0].strip() for row in rows.all_inner_texts()]
+        assert (names[0], names[-2:]) == ("tools", ["history", "free"])
+        assert "of 1,000,000 tokens; compacted above 800,000" in page.locator(".side").inner_text()
+        history = page.locator(".context-layers tr", has_text="history")
+        before = history.inner_text()
+        say(page, "word " * 4_000)
+        until(page, lambda: history.inner_text() != before)
+        assert int(history.inner_text().split()[1].replace(",", "")) > 5_000
+        assert page.locator(".context-bar [data-layer=history]").evaluate("it => it.getBoundingClientRect().width") > 1
+    visitor.end("context")
+
+
+def test_a_turn_that_only_a_person_makes_go_on_is_said_to_wait_for_one(visitor: Visitor) -> None:
+    visitor.open("waits", "pay")
+    with visitor.page("/s/waits") as page:
+        until(page, lambda: page.inner_text(".live-line").strip() == "It waits for a person.")
+        assert page.locator("dd:text-is('waits for a person')").count() == 1
+        held = visitor.calls.get("/v1/approvals").json()["items"][0]["id"]
+        visitor.post("/v1/sessions/waits/approve", {"approval": held})
+        until(page, lambda: page.inner_text(".live-line").strip() == "It waits for a prompt.")
+    visitor.end("waits")
+
+
 def test_sub_agents_are_branches_that_unfold(visitor: Visitor) -> None:
     visitor.open("parent", "delegate hello")
     with visitor.page("/s/parent") as page:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentrail.insight import FoldingRule
 from tests.host.console.visiting import Visitor, needs_browser, until
 
 if TYPE_CHECKING:
@@ -34,13 +35,23 @@ def test_a_call_is_explained_plugin_by_plugin(visitor: Visitor) -> None:
         until(page, lambda: "HumanApproval held it" in page.inner_text("main"))
         decided = page.locator(".decided").first.inner_text()
         assert "HumanApproval" in decided
-        assert page.locator(".rule", has_text="hold").count() >= 1
+        page.locator(".rule summary", has_text="hold").first.click()
+        page.wait_for_selector(f".rule >> text={FoldingRule.HOLD.value}")
         page.locator(".account a").first.click()
         page.wait_for_url("**/record/*")
         page.wait_for_selector(".record h2")
         page.locator(f"a:has-text('the call {call}')").first.click()
         page.wait_for_url(f"**/why/{call}")
     visitor.end("why-call")
+
+
+def test_it_says_who_approved(visitor: Visitor) -> None:
+    call = held(visitor, "why-who")
+    waiting = visitor.calls.get("/v1/sessions/why-who").json()["status"]["held"][0]["id"]
+    visitor.post("/v1/sessions/why-who/reject", {"approval": waiting, "reason": "too dear"})
+    with visitor.page(f"/s/you.why-who/why/{call}") as page:
+        page.wait_for_selector(".account >> text=transfer was rejected by you: too dear")
+    visitor.end("why-who")
 
 
 def test_a_turn_and_an_end_are_asked_for_in_the_room(visitor: Visitor) -> None:

@@ -3,10 +3,12 @@ import { useSignal, type Signal } from "@preact/signals";
 import { useHost } from "../host/host_context";
 import type { View } from "../host/interface";
 import { address, go } from "../route";
+import { activity } from "../store/activity";
 import type { Detail } from "../store/detail";
 import type { LiveConversation } from "../store/live_conversation";
 import { act, ActionButton, type Telling } from "./action";
 import { count, dollars } from "./amounts";
+import { ContextBar } from "./context_bar";
 import { History } from "./history";
 import { Plain } from "./plain";
 
@@ -24,6 +26,7 @@ export function SessionSide(props: SideProps) {
   return (
     <aside class="side" aria-label="About the session">
       {view && <StatusFacts view={view} live={live} />}
+      {view?.context && <ContextBar context={view.context} />}
       <Todos todos={live.conversation.status.todos} />
       {view && <Changes {...props} view={view} />}
       <History session={props.session} />
@@ -49,7 +52,7 @@ function StatusFacts({ view, live }: { view: View<"DetailView">; live: LiveConve
           <Plain text={view.owner} />
         </dd>
         <dt>Phase</dt>
-        <dd>{view.ended ? "ended" : status ? shown.phase : "does not run now"}</dd>
+        <dd>{view.ended ? "ended" : status ? activity({ phase: shown.phase, waits: status.waits }) : "does not run now"}</dd>
         <dt>Model</dt>
         <dd>
           <Plain text={status?.model ?? shown.model} />

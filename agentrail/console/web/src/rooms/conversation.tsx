@@ -10,6 +10,7 @@ import { SaySomething } from "../parts/say_something";
 import { SessionSide } from "../parts/session_side";
 import type { SessionRoomProps } from "../rooms";
 import { address, go } from "../route";
+import { activity, WAITS } from "../store/activity";
 import type { Said } from "../store/conversation";
 import { useDetail } from "../store/detail";
 import { useConversation, type LiveConversation } from "../store/live_conversation";
@@ -33,7 +34,7 @@ export default function ConversationRoom({ session, place }: SessionRoomProps) {
         </h1>
         {problem && <ProblemNote problem={problem} />}
         <Items session={session} live={live} meant={Number(place.room === "event" ? place.rest[0] : 0)} telling={telling} />
-        <LiveLine live={live} />
+        <LiveLine live={live} waits={detail.view.value?.status?.waits ?? false} />
         <Told telling={telling} />
         {!live.hasEnded.value && !live.problem.value && <SaySomething session={session} live={live} telling={telling} />}
       </div>
@@ -114,7 +115,7 @@ function Items(props: { session: string; live: LiveConversation; meant: number; 
 }
 
 /** Says in a live region what the session does, once for each phase, and not for each piece of a text. */
-function LiveLine({ live }: { live: LiveConversation }) {
+function LiveLine({ live, waits }: { live: LiveConversation; waits: boolean }) {
   void live.version.value;
   const { status } = live.conversation;
   const words: Readonly<Record<string, string>> = {
@@ -123,10 +124,12 @@ function LiveLine({ live }: { live: LiveConversation }) {
     streaming: "The model answers …",
     executing_tools: "Tools run …",
     ended: "The session has ended.",
+    [WAITS]: "It waits for a person.",
   };
+  const doing = activity({ phase: status.phase, waits });
   return (
     <p role="status" class="live-line">
-      {words[status.phase] ?? status.phase} {status.status && <Plain text={status.status} />}
+      {words[doing] ?? doing} {status.status && <Plain text={status.status} />}
     </p>
   );
 }

@@ -15,6 +15,7 @@ import { TroubleStrip } from "../parts/trouble_strip";
 import { VirtualList } from "../parts/virtual_list";
 import type { RoomProps } from "../rooms";
 import { address, go, replaceQuery } from "../route";
+import { activity } from "../store/activity";
 import { inTree, useRows, type Row, type TreeRow } from "../store/rows";
 
 const MOST = 10_000;
@@ -169,7 +170,7 @@ function Does({ row }: { row: Row }) {
   }
   return (
     <>
-      {row.state !== "running" ? row.state : row.held && row.phase === "idle" ? "waits for a person" : row.phase}
+      {row.state === "running" ? activity(row) : row.state}
       {row.turn_since !== null && (
         <>
           {" "}

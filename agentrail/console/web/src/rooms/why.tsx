@@ -25,7 +25,7 @@ export default function Why({ session, place }: SessionRoomProps) {
           </p>
           <ol class="account">
             {account.entries.map((entry) => (
-              <Entry session={session} entry={entry} />
+              <Entry session={session} entry={entry} rules={account.rules} />
             ))}
           </ol>
           {account.more && <p>There is more, which is not shown.</p>}
@@ -66,20 +66,24 @@ function Question({ session, about }: { session: string; about: string }) {
   );
 }
 
-function Entry({ session, entry }: { session: string; entry: View<"AccountEntryView"> }) {
+type Rules = View<"AccountView">["rules"];
+
+function Entry({ session, entry, rules }: { session: string; entry: View<"AccountEntryView">; rules: Rules }) {
   const { record, at_ms: at, sentence, hook, rule, plugins } = entry;
   return (
     <li class={hook === null ? "fact" : "decision"}>
-      <p>
-        <Moment at={at} /> <a href={address(session, "record", record)}>record {record}</a> <Plain text={sentence} />
-        {rule && <Rule name={rule} />}
-      </p>
+      <div class="entry">
+        <p>
+          <Moment at={at} /> <a href={address(session, "record", record)}>record {record}</a> <Plain text={sentence} />
+        </p>
+        {rule && <Rule name={rule} rules={rules} />}
+      </div>
       {plugins.length > 0 && (
         <ol>
           {plugins.map(({ sentence: said, rule: theirs, decided }) => (
             <li class={decided ? "decided" : ""} aria-label={decided ? "This one decided" : undefined}>
               <Plain text={said} />
-              {theirs && <Rule name={theirs} />}
+              {theirs && <Rule name={theirs} rules={rules} />}
             </li>
           ))}
         </ol>
@@ -88,6 +92,12 @@ function Entry({ session, entry }: { session: string; entry: View<"AccountEntryV
   );
 }
 
-function Rule({ name }: { name: string }) {
-  return <span class="rule">rule: {name.replaceAll("_", " ")}</span>;
+/** The name of a rule; it unfolds to the sentence that the docs have about it. */
+function Rule({ name, rules }: { name: string; rules: Rules }) {
+  return (
+    <details class="rule">
+      <summary>rule: {name.replaceAll("_", " ")}</summary>
+      {rules[name]}
+    </details>
+  );
 }
