@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 import trio
@@ -16,6 +17,9 @@ from agentrail.testing import ScriptedModel
 from tests.host.console.scenes import KEPT
 from tests.host.console.test_timeline import heading, rows
 from tests.host.console.visiting import needs_browser, until, visiting
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 pytestmark = [needs_browser, pytest.mark.long]
 
@@ -39,6 +43,47 @@ async def _fill(path: Path) -> None:
         ]
         await journal.append(claim, first, records)
     await journal.close()
+
+
+async def _talk(path: Path, turns: int) -> None:
+    """Store a session of so many turns."""
+    journal = SqliteJournal(path, sync="normal")
+    async with open_supervisor(journal=journal) as supervisor:
+        spec = SessionSpec(model=ScriptedModel(["Yes."], repeat_last=True))
+        session = await supervisor.spawn(spec, "h.local.you.talk", tenant="local", owner="you")
+        for turn in range(turns):
+            await session.ask(f"Is it {turn}?")
+    await journal.close()
+
+
+def _shown(page: Page) -> tuple[int, ...]:
+    """Return the numbers of the first and the last record that the lanes show, and of the last one that there is."""
+    page.wait_for_selector(".lanes[aria-busy=false]")
+    words = page.inner_text(".lanes [role=status]").replace(",", "")
+    return tuple([int(number) for number in re.findall(r"\d+", words)[:3]])
+
+
+def test_lanes_load_what_is_zoomed_and_panned_to_within_a_bound(tmp_path: Path) -> None:
+    trio.run(_talk, tmp_path / KEPT, 1_300)
+    with visiting(tmp_path) as visitor, visitor.page("/s/you.talk/record/2") as page:
+        until(page, lambda: _shown(page)[:2] == (1, 500))
+        head = _shown(page)[2]
+        assert head > 2_500
+        page.click("text=Zoom in")
+        until(page, lambda: "of these a part" in page.inner_text(".lanes [role=status]"))
+        page.click("text=Zoom out")
+        for last in (1_000, 1_500, 2_000):
+            page.click("text=Zoom out")
+            until(page, lambda last=last: _shown(page)[:2] == (1, last))  # type: ignore[misc]
+            assert page.evaluate("document.querySelectorAll('*').length") < MOST_NODES
+        assert page.locator("text=Zoom out").is_disabled()
+        assert page.locator("text=Earlier").is_disabled()
+        page.click("text=Later")
+        until(page, lambda: _shown(page)[:2] == (501, 2_500))
+        page.click("text=Earlier")
+        until(page, lambda: _shown(page)[:2] == (1, 2_000))
+        page.evaluate(f"location.hash = '#/s/you.talk/record/{head}'")
+        until(page, lambda: _shown(page)[1] == head)
 
 
 def test_fifty_thousand_records_cost_what_is_in_sight(tmp_path: Path) -> None:

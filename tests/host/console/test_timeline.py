@@ -91,6 +91,26 @@ def test_new_records_come_by_themselves(visitor: Visitor) -> None:
         assert heading(page) == "Record 1"
 
 
+def test_the_host_tells_of_new_records_and_is_not_asked_for_them(visitor: Visitor) -> None:
+    visitor.open("quiet", "hello")
+    head = rest(visitor, "quiet")
+    with visitor.page("/s/you.quiet/timeline") as page:
+        asked: list[str] = []
+        page.on("websocket", lambda socket: socket.on("framesent", lambda frame: asked.append(str(frame))))
+        page.clock.install()
+        page.reload()
+        until(page, lambda: len(rows(page)) == head)
+        page.wait_for_selector("rect.span")
+        before = len(asked)
+        page.clock.fast_forward(600_000)
+        page.wait_for_timeout(200)
+        assert asked[before:] == []
+        visitor.post("/v1/sessions/quiet/prompt", {"message": "more"})
+        until(page, lambda: len(rows(page)) > head)
+        assert any('"call":"records"' in frame for frame in asked[before:])
+    visitor.end("quiet")
+
+
 def test_a_session_is_forked_at_a_record(visitor: Visitor) -> None:
     visitor.open("origin", "hello", "again")
     rest(visitor, "origin")

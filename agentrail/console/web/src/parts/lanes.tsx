@@ -1,21 +1,19 @@
 /** What ran when, in lanes over real time; it can be zoomed. The list of records tells the same to those who cannot see it. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import type { View } from "../host/interface";
-import { useAnswer } from "../store/answer";
+import { grown, MOST_WINDOWS, useTimeline, windowOf, type Span, type Stretch } from "../store/timeline";
+import { count } from "./amounts";
 import { duration } from "./moment";
 import { ProblemNote } from "./problem_note";
 
-type Span = View<"SpanView">;
-
-/** Records whose spans are drawn together: those around the chosen one. */
-const WINDOW = 500;
 const LANES = ["people", "model", "tools", "subagents", "plugins", "timers"] as const;
 const ROW = 16;
 const MOST_ROWS = 4;
 const LABELS = 84;
 /** Spans that begin and end within so many pixels are drawn as one. */
 const GRAIN = 4;
+/** The most bars of a lane: beyond that, those that follow each other are drawn as one. */
+const MOST_BARS = 100;
 const BAD = /fail|error|block|abort|kill|reject|abandon|refus|broke|doubt/;
 
 interface Range {
@@ -40,50 +38,78 @@ interface LanesProps {
 }
 
 export function Lanes({ session, number, head, choose }: LanesProps) {
-  const since = Math.floor((number - 1) / WINDOW) * WINDOW;
-  const answer = useAnswer("timeline", session, { since, limit: Math.min(WINDOW, head - since) }).value;
-  const timeline = answer.value;
+  const timeline = useTimeline(session);
+  const here = windowOf(number);
+  const stretch = useSignal<Stretch>({ first: here, last: here });
   const range = useSignal<Range | null>(null);
+  /** Where to move once the windows are there: a share of what is shown. */
+  const move = useRef(0);
   useEffect(() => {
+    const { first, last } = stretch.value;
+    if (here >= first && here <= last) return;
+    stretch.value = { first: here, last: here };
     range.value = null;
-  }, [since]);
-  if (answer.problem) return <ProblemNote problem={answer.problem} />;
-  if (!timeline) return <p class="hint">Loading the lanes …</p>;
-  const whole = wholeRange(timeline.rows, timeline.spans);
+  }, [here]);
+  useEffect(() => timeline.want(stretch.value, head), [timeline, stretch.value, head]);
+  const version = timeline.version.value;
+  const [rows, spans] = useMemo(() => [timeline.rows, timeline.spans], [timeline, version]);
+  const whole = rows.length ? wholeRange(rows) : null;
+  useEffect(() => {
+    if (!move.current || !timeline.isWhole || !whole || !range.value) return;
+    range.value = moved(range.value, whole, move.current);
+    move.current = 0;
+  }, [version]);
+  if (timeline.problem.value) return <ProblemNote problem={timeline.problem.value} />;
+  if (!whole) return <p class="hint">Loading the lanes …</p>;
+
   const shown = range.value ?? whole;
-  const at = timeline.rows.find(({ record }) => record === number)?.at_ms ?? null;
-  const zoom = (factor: number) => (range.value = zoomed(shown, whole, at, factor));
-  const first = timeline.rows[0]?.record ?? 0;
-  const last = timeline.rows.at(-1)?.record ?? 0;
+  const at = rows.find(({ record }) => record === number)?.at_ms ?? null;
+  const grow = (side: -1 | 1) => (stretch.value = grown(stretch.value, side, head));
+  const canGrow = (side: -1 | 1) => (side < 0 ? stretch.value.first > 0 : stretch.value.last < windowOf(head));
+  const canWiden = stretch.value.last - stretch.value.first + 1 < MOST_WINDOWS && (canGrow(-1) || canGrow(1));
+  const zoom = (factor: number) => {
+    if (range.value === null && factor > 1) {
+      if (!canWiden) return;
+      grow(-1);
+      grow(1);
+    } else range.value = zoomed(shown, whole, at, factor);
+  };
+  const isAtEnd = (side: -1 | 1) => (side < 0 ? shown.from <= whole.from : shown.to >= whole.to);
+  const pan = (side: -1 | 1) => {
+    if (isAtEnd(side)) {
+      move.current = range.value ? side / 2 : 0;
+      grow(side);
+    } else range.value = moved(shown, whole, side / 2);
+  };
   return (
-    <section class="lanes" aria-label="Lanes over time" aria-busy={answer.isLate}>
+    <section class="lanes" aria-label="Lanes over time" aria-busy={!timeline.isWhole}>
       <div class="actions">
         <button type="button" onClick={() => zoom(0.5)}>
           Zoom in
         </button>
-        <button type="button" disabled={range.value === null} onClick={() => zoom(2)}>
+        <button type="button" disabled={range.value === null && !canWiden} onClick={() => zoom(2)}>
           Zoom out
         </button>
-        <button type="button" disabled={range.value === null} onClick={() => (range.value = moved(shown, whole, -0.5))}>
+        <button type="button" disabled={isAtEnd(-1) && !canGrow(-1)} onClick={() => pan(-1)}>
           Earlier
         </button>
-        <button type="button" disabled={range.value === null} onClick={() => (range.value = moved(shown, whole, 0.5))}>
+        <button type="button" disabled={isAtEnd(1) && !canGrow(1)} onClick={() => pan(1)}>
           Later
         </button>
-        <span class="hint">
-          Records {first} to {last}; {duration(shown.to - shown.from)} are shown.
+        <span class="hint" role="status">
+          Records {count(rows[0]?.record ?? 0)} to {count(rows.at(-1)?.record ?? 0)} of {count(head)}
+          {range.value && ", of these a part"}: {duration(shown.to - shown.from)}.
         </span>
       </div>
-      <Drawing spans={timeline.spans} range={shown} at={at} number={number} choose={choose} zoom={zoom} />
+      <Drawing spans={spans} range={shown} at={at} number={number} choose={choose} zoom={zoom} />
     </section>
   );
 }
 
-function wholeRange(rows: readonly { readonly at_ms: number }[], spans: readonly Span[]): Range {
+function wholeRange(rows: readonly { readonly at_ms: number }[]): Range {
   const times = rows.map(({ at_ms }) => at_ms);
   const from = Math.min(...times);
-  const last = Math.max(...times, ...spans.map(({ start_ms, end_ms }) => end_ms ?? start_ms).filter((end) => end < Infinity));
-  return { from, to: Math.max(from + 1, Math.min(last, Math.max(...times))) };
+  return { from, to: Math.max(from + 1, ...times) };
 }
 
 function zoomed(range: Range, whole: Range, at: number | null, factor: number): Range | null {
@@ -123,7 +149,19 @@ function barsOf(spans: readonly Span[], range: Range, width: number): Bar[] {
     ends[row] = Math.max(ends[row] ?? 0, x + Math.max(length, GRAIN));
     bars.push({ span, x, width: Math.max(length, GRAIN - 1), row, count: 1 });
   }
-  return bars;
+  return thinned(bars);
+}
+
+/** Draws bars that follow each other as one, so that no lane has more than `MOST_BARS`. */
+function thinned(bars: readonly Bar[]): Bar[] {
+  const together = Math.ceil(bars.length / MOST_BARS);
+  if (together <= 1) return [...bars];
+  return Array.from({ length: Math.ceil(bars.length / together) }, (_, index) => {
+    const some = bars.slice(index * together, (index + 1) * together) as [Bar, ...Bar[]];
+    const [{ x, row, span }] = some;
+    const end = Math.max(...some.map((bar) => bar.x + bar.width));
+    return { span, x, row, width: end - x, count: some.reduce((sum, bar) => sum + bar.count, 0) };
+  });
 }
 
 interface DrawingProps {

@@ -10,7 +10,8 @@ export type RecordView = View<"RecordView">;
 const PAGE = 100;
 const MOST_KEPT = 4_000;
 const SETTLED_MS = 60;
-const AGAIN_MS = 2_000;
+/** A session that does not run in this host may be written by another process, which does not tell of it. */
+const AGAIN_MS = 5_000;
 
 export class Records {
   readonly #head = signal<number | null>(null);
@@ -27,6 +28,8 @@ export class Records {
   readonly #ending = new AbortController();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isLoading = false;
+  /** Number of the last record, as the row of the session says; null: it does not run in this host. */
+  #told: number | null = null;
 
   constructor(
     private readonly host: HostSocket,
@@ -34,8 +37,19 @@ export class Records {
   ) {
     void this.#load(0, PAGE);
     // A subscription to its events would start a session that is only stored
-    const poll = setInterval(() => this.#lookForMore(), AGAIN_MS);
-    this.#ending.signal.addEventListener("abort", () => clearInterval(poll));
+    const endRows = host.listenToRows({ session }, {
+      data: ({ changed, first }) => {
+        if (first) this.#told = null;
+        for (const row of Object.values(changed)) this.#told = row?.records ?? null;
+        this.#lookForMore();
+      },
+      end: () => (this.#told = null), // whoever may not observe the tree is told nothing
+    });
+    const again = setInterval(() => this.#told === null && !document.hidden && this.#lookAgain(), AGAIN_MS);
+    this.#ending.signal.addEventListener("abort", () => {
+      clearInterval(again);
+      endRows();
+    });
   }
 
   end(): void {
@@ -60,8 +74,12 @@ export class Records {
   }
 
   #lookForMore(): void {
+    if (this.#told !== null && this.#told > (this.#head.value ?? Infinity)) this.#lookAgain();
+  }
+
+  #lookAgain(): void {
     const head = this.#head.value;
-    if (head !== null && !document.hidden && !this.#isLoading) void this.#load(head, PAGE);
+    if (head !== null && !this.#isLoading) void this.#load(head, PAGE);
   }
 
   async #loadWanted(): Promise<void> {
@@ -74,12 +92,14 @@ export class Records {
 
   async #load(since: number, limit: number): Promise<void> {
     this.#isLoading = true;
+    let isNew = false;
+    const told = this.#told;
     try {
       const query = { since, limit };
       const page = await this.host.call("records", { session: this.session, query, signal: this.#ending.signal });
       for (const record of page.records) this.#kept.set(record.number, record);
       this.#forget();
-      const isNew = page.records.length > 0 || this.#head.value !== page.head;
+      isNew = page.records.length > 0 || this.#head.value !== page.head;
       this.#head.value = page.head;
       this.#problem.value = null;
       if (isNew) this.#version.value += 1;
@@ -92,6 +112,7 @@ export class Records {
       this.#isLoading = false;
     }
     await this.#loadWanted();
+    if (isNew || this.#told !== told) this.#lookForMore();
   }
 
   /** Forgets the records that came first, as long as too many are kept. */
