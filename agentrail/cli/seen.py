@@ -28,7 +28,8 @@ its cache, and what differs from the request before. Nothing is sent.
 
 EXAMPLES: Final = """\
 example: agentrail seen trip
-         agentrail seen trip 3 --body > request.json"""
+         agentrail seen trip 3 --body > request.json
+         agentrail seen trip 3 --test > test_trip.py"""
 
 WIDTH: Final = 160
 """Columns of a line."""
@@ -52,6 +53,7 @@ def options_parser() -> OptionParser:
     parser.add_argument("session", metavar="SESSION", help="its id, or the name that chat shows")
     parser.add_argument("round", metavar="ROUND", nargs="?", help="number of the round, or id of the request")
     parser.add_argument("--body", action="store_true", help="print the request as its provider got it, byte for byte")
+    parser.add_argument("--test", action="store_true", help="print a test with the conversation so far and the answer")
     add_reading_options(parser, "one for the request, as a host shows it")
     return parser
 
@@ -69,6 +71,8 @@ async def _run(argv: Sequence[str]) -> int:
         return FAILED
     if args.body:
         return _print_body(whole)
+    if args.test:
+        return _print_test(whole)
     if args.json:
         return _print_view(whole, records)
     for line in _lines(whole):
@@ -94,6 +98,17 @@ def _print_view(whole: Seen, records: Sequence[Record]) -> int:
     from agentrail.host.operations.insight_replies import rounds_in, seen_view  # noqa: PLC0415 - as above
 
     print(to_json(seen_view(whole, rounds_in(requests(records)), WHOLE_JOURNAL, whole=True)).decode())
+    return DONE
+
+
+def _print_test(whole: Seen) -> int:
+    from agentrail.testing.as_test import as_test  # noqa: PLC0415 - few ask for it
+
+    text = as_test(whole)
+    if text is None:
+        tell(f"agentrail: no whole response has come to request `{whole.sent.request_id}`, so there is nothing to test")
+        return FAILED
+    print(text)
     return DONE
 
 

@@ -21,7 +21,7 @@ from agentrail.values.content import text_of
 from agentrail.values.events import PrefixChanged, PromptReceived, ResponseComplete, SteeringReceived
 from agentrail.values.json import canonical, weight
 from agentrail.values.messages import Added, AssistantMessage, Message, Origin, ToolMessage, UserMessage, size_of
-from agentrail.values.stream import ModelRequest, read_tokens, tokens
+from agentrail.values.stream import ModelRequest, Response, read_tokens, tokens
 from agentrail.values.tools import ToolSpec
 from agentrail.values.usage import Usage
 from agentrail.values.value import Value
@@ -120,6 +120,8 @@ class Seen(Value, gc=True):
     """Estimate of the tokens of the whole request."""
     usage: Usage | None
     """Usage as it was counted for the response; `None` if no response has come."""
+    response: Response | None
+    """What the model answered; `None` if no response has come, or if it was cut off."""
     by_tool: bool | None
     """Whether the answer in a form was asked for by a tool, and not by its schema; `None` if that is not known.
 
@@ -156,13 +158,15 @@ def seen(records: Iterable[Record], which: RequestName | None = None) -> Seen:
     rendering = past.render(moment, row)
     before = past.render(sends[place - 1][1], sends[place - 1][0]) if place else None
     request = rendering.request
-    usage, by_tool = past.responses.get(row.request_id, (None, None))
+    usage, response = past.responses.get(row.request_id, (None, None))
+    by_tool = None if response is None else response.by_tool
     return Seen(
         row,
         request,
         tuple(_with_cached(rendering.parts, usage)),
         read_tokens(request),
         usage,
+        response,
         by_tool if request.returns else False,
         None if before is None else _difference(before, rendering, moment.record),
         tuple(past.unknown(row, request, by_tool)),
@@ -208,7 +212,7 @@ class _Past:
 
     def __init__(self) -> None:
         self.session_id = ""
-        self.responses: dict[str, tuple[Usage | None, bool | None]] = {}  # by id of the request
+        self.responses: dict[str, tuple[Usage | None, Response | None]] = {}  # by id of the request
         self._sources: dict[int, tuple[int | None, tuple[str, ...]]] = {}  # by id of the message
         self._kept: list[Message] = []  # so that no other message gets the address of one
         self._written: deque[_Written] = deque(maxlen=TEXTS_KEPT)
@@ -228,7 +232,7 @@ class _Past:
             self._note(moment.state.history if added is None else added, record)
             match record.arrival.input:
                 case StreamEnded(request_id=id_, response=response):
-                    self.responses[id_] = response.usage, response.by_tool
+                    self.responses[id_] = response.usage, response
                 case StreamCut(request_id=id_, partial=partial):
                     self.responses[id_] = partial.usage, None
                 case _:
@@ -256,8 +260,9 @@ class _Past:
         request = sent_request(moment.before, moment.state)
         if request is None:
             raise UnknownRequest(self.session_id, f"`{row.request_id}`", 0)
-        _, by_tool = self.responses.get(row.request_id, (None, None))
-        return _Shown(row, request, tuple(self._parts(moment, request, by_tool=by_tool is True)))
+        _, response = self.responses.get(row.request_id, (None, None))
+        by_tool = response is not None and response.by_tool
+        return _Shown(row, request, tuple(self._parts(moment, request, by_tool=by_tool)))
 
     def _parts(self, moment: Moment, request: ModelRequest, *, by_tool: bool) -> Iterator[SeenPart]:
         """Yield the parts of *request* in the order in which a provider reads them."""

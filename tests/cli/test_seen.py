@@ -19,6 +19,7 @@ from agentrail.models import ModelRequest, Response, Text, Usage, render
 from agentrail.plugins import AfterTool, BeforeTool, BlockTool, Context, Continue, Plugin, SetSection
 from agentrail.ports.model import EmitChunk
 from agentrail.testing import ScriptedModel, call, say
+from tests.testing.test_as_test import ran
 
 
 class Guard(Plugin[None]):
@@ -145,6 +146,12 @@ def test_the_body_is_what_the_provider_got(tmp_path: Path, run: Run) -> None:
 
     trio.run(talk)
     assert run(seen.main, path, "trip --body") == (0, [render(model.got[0]).body], "")
+
+
+def test_a_round_is_printed_as_a_test_that_passes(journal: Path, run: Run) -> None:
+    status, lines, err = run(seen.main, journal, "trip 2 --test")
+    assert (status, err) == (0, "")
+    ran("\n".join(lines), 2)
 
 
 def test_of_a_model_of_a_program_no_body_is_known(journal: Path, run: Run) -> None:
