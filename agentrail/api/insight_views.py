@@ -374,5 +374,9 @@ class SeenView(View):
     """What the records do not tell of the request, each in one sentence; empty if they tell all."""
     provider: ProviderRequestView | None
     """The request by HTTP; null unless `whole` is given, and for a model that is of no provider."""
+    test: str | None
+    """A test for pytest in Python: the conversation up to the request, and what the model answered, for a
+    `ScriptedModel`; null unless `whole` is given, and if no whole response has come.
+    """
     folded: tuple[FoldedView, ...]
     """What was cut because it is long."""

@@ -197,6 +197,7 @@ def seen_view(sight: Seen, count: int, tenant: str, *, whole: bool) -> SeenView:
         difference=None if sight.difference is None else _difference_view(sight.difference, cuts, whole=whole),
         unknown=sight.unknown,
         provider=_provider_view(sight, tenant) if whole else None,
+        test=_test_of(sight, tenant) if whole else None,
         folded=tuple(cuts.made),
     )
 
@@ -243,6 +244,13 @@ def _provider_view(sight: Seen, tenant: str) -> ProviderRequestView | None:
     except AgentrailError:
         return None
     return ProviderRequestView(request.url, dict(request.headers), without_tenant(request.body, tenant))
+
+
+def _test_of(sight: Seen, tenant: str) -> str | None:
+    from agentrail.testing.as_test import as_test  # noqa: PLC0415 - few ask for it
+
+    text = as_test(sight)
+    return None if text is None else without_tenant(text, tenant)
 
 
 def rounds_in(requests: Iterable[SentRequest]) -> int:

@@ -9,6 +9,7 @@ import pytest
 from tests.host.console.hostile import TEXTS
 from tests.host.console.test_timeline import heading, rest, rows
 from tests.host.console.visiting import Visitor, needs_browser, until
+from tests.testing.test_as_test import ran
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -83,6 +84,13 @@ def test_the_request_of_a_round_is_shown_with_the_difference_to_the_one_before(v
         assert page.locator("main :is(img, script, iframe)").count() == 0
         page.click("text=Show it whole")
         page.wait_for_selector("text=The model is of no provider.")
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.click("text=Copy as a test")
+        page.wait_for_selector(".told >> text=Copied")
+        copied = page.evaluate("navigator.clipboard.readText()")
+        ran(copied, 3)
+        with pytest.raises(AssertionError):
+            ran(copied.replace('say("You said', 'say("They said'), 3)
         page.evaluate("location.hash = '#/s/you.seen/seen/99'")
         page.wait_for_selector("[role=alert]")
 

@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { write } from "../host/exact_json";
 import type { View } from "../host/interface";
+import { act, ActionButton, SILENT, Told } from "../parts/action";
 import { count } from "../parts/amounts";
 import { Folded } from "../parts/folded";
 import { JsonText } from "../parts/json_text";
@@ -39,11 +40,12 @@ export default function Seen({ session, place }: SessionRoomProps) {
           <Parts session={session} parts={seen.parts} what="The parts of the request" />
           {seen.more_parts > 0 && <p>{count(seen.more_parts)} more parts are not shown.</p>}
           <Difference session={session} seen={seen} />
-          <h2>As its provider gets it</h2>
-          {seen.provider ? (
-            <AsCurl provider={seen.provider} />
-          ) : isWhole.value ? (
-            <p>The model is of no provider.</p>
+          <h2>To be copied</h2>
+          {isWhole.value && !answer.isLate ? (
+            <>
+              <AsCurl provider={seen.provider} />
+              <AsTest test={seen.test} />
+            </>
           ) : (
             <button type="button" onClick={() => (isWhole.value = true)}>
               Show it whole
@@ -226,15 +228,46 @@ export function curlOf({ url, headers, body }: View<"ProviderRequestView">): str
   return [`curl -N ${word(url)} \\`, ...lines, `  --data-binary ${word(body)}`].join("\n");
 }
 
-function AsCurl({ provider }: { provider: View<"ProviderRequestView"> }) {
-  const curl = curlOf(provider);
+function AsCurl({ provider }: { provider: View<"ProviderRequestView"> | null }) {
+  if (!provider) return <p>The model is of no provider.</p>;
+  return (
+    <section aria-label="As its provider gets it">
+      <h3>As its provider gets it</h3>
+      <p class="hint">Secrets are variables of your shell in it.</p>
+      <Copied text={curlOf(provider)} what="command" as="curl" />
+    </section>
+  );
+}
+
+function AsTest({ test }: { test: string | null }) {
+  if (test === null) return <p>No whole response has come to it, so there is nothing to test.</p>;
+  return (
+    <section aria-label="As a test">
+      <h3>As a test</h3>
+      <p class="hint">
+        For pytest: a <code>ScriptedModel</code> answers as the model did, and tools return what they returned. Give it the
+        plugins that you test.
+      </p>
+      <Copied text={test} what="test" as="a test" />
+    </section>
+  );
+}
+
+/** A text that is there to be copied. */
+function Copied({ text, what, as: form }: { text: string; what: string; as: string }) {
+  const telling = useSignal(SILENT);
+  const copy = () => act(telling, "Copied", () => navigator.clipboard.writeText(text));
   return (
     <>
-      <p class="hint">Secrets are variables of your shell in it.</p>
-      <Folded text={curl} what="command" isCode />
-      <button type="button" onClick={() => void navigator.clipboard.writeText(curl)}>
-        Copy as curl
-      </button>
+      <Folded text={text} what={what} isCode />
+      {isSecureContext ? (
+        <div class="actions">
+          <ActionButton act={copy}>Copy as {form}</ActionButton>
+          <Told telling={telling} />
+        </div>
+      ) : (
+        <p class="hint">Select it to copy it: a browser copies nothing for a page without TLS.</p>
+      )}
     </>
   );
 }
