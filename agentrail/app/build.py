@@ -64,7 +64,8 @@ from agentrail.runtime.resources import (
 from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.code_loops import place_function, place_functions
-from agentrail.runtime.shared.leases import Leases
+from agentrail.runtime.shared.leases import RENEWALS, Leases
+from agentrail.runtime.shared.slots import Slots
 from agentrail.runtime.supervision.children import Child, ServiceFunction, ServiceRunner
 from agentrail.runtime.supervision.sessions import Sessions
 from agentrail.runtime.supervision.supervisor import SupervisorNode
@@ -77,6 +78,7 @@ JOURNAL_WANTED: Final = "an object with the methods of `agentrail.journals.Journ
 TELEMETRY_WANTED: Final = "an object that can watch a supervisor, such as `agentrail.telemetry.OpenTelemetry()`"
 MODELS_WANTED: Final = "a plain function, or a class, that takes the text after the colon and returns a `Model`"
 SECRETS_WANTED: Final = "a plain function of the name of a secret, which returns it or None"
+NEEDS_JOURNAL: Final = "False, or give the supervisor the `journal` that the others have too"
 SERVICE_WANTED: Final = "an `async def` without arguments, or with `*, task_status` alone"
 
 MAX_RESTARTS: Final = 2**31
@@ -217,9 +219,11 @@ class JournalChoice(NamedTuple):
     """Where others find the supervisor."""
     lease: int
     """For how many milliseconds a claim keeps others away, unless it is renewed."""
+    cluster: bool
+    """Whether other supervisors work on the journal at the same time, so that each looks after its slots."""
 
 
-def storage(journal: Journal | None, address: object, lease: object) -> JournalChoice | None:
+def storage(journal: Journal | None, address: object, lease: object, *, cluster: bool) -> JournalChoice | None:
     """Check the arguments of `open_supervisor` about its journal and return them; `None` if it has no journal.
 
     Without an *address*, one is made of host name, process id and a random text.
@@ -232,7 +236,11 @@ def storage(journal: Journal | None, address: object, lease: object) -> JournalC
     plain = as_seconds(lease)
     if plain is None or plain < MIN_LEASE:
         raise WrongType("lease", brief(lease), f"seconds, from {MIN_LEASE} on")
-    return None if journal is None else JournalChoice(journal, address, int(plain * 1000))
+    if journal is None:
+        if cluster:
+            raise BadChoice("cluster", True, NEEDS_JOURNAL)
+        return None
+    return JournalChoice(journal, address, int(plain * 1000), cluster)
 
 
 def supervisor(above: SupervisorNode, name: str, policy: Policy, restart: str) -> tuple[SupervisorNode, Child]:
@@ -269,6 +277,9 @@ def build_sessions(
     tree = Tree(shared)
     if storage is not None:
         shared.leases = Leases(shared.journal, shared.timers, storage.address, storage.lease)
+        if storage.cluster:
+            shared.slots = Slots(shared.leases, storage.lease / 1000 / RENEWALS)
+            nursery.start_soon(shared.slots.run)
     shared.watchdog.start(shared.threads.working)
     collector.count(tree.sessions)
     nursery.start_soon(shared.timers.run)

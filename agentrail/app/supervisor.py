@@ -346,6 +346,12 @@ def rows_of(supervisor: Supervisor) -> SessionRows:
     return session_rows.SessionRows(supervisor._sessions.tree)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
 
 
+def others_of(supervisor: Supervisor) -> frozenset[str]:
+    """Return the addresses of the other supervisors that work on the same journal now; none without `cluster`."""
+    slots = supervisor._sessions.shared.slots  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
+    return frozenset() if slots is None else slots.others
+
+
 OPENING: Final = Way("open a supervisor", "open_supervisor", "supervisor")
 
 
@@ -366,6 +372,7 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     stop_within: float | None = 10.0,
     address: str | None = None,
     lease: float = 30.0,
+    cluster: bool = False,
     telemetry: Telemetry | None = None,
 ) -> AbstractAsyncContextManager[Supervisor]:
     """Open a supervisor; leaving the `async with` stops all its children, the youngest first.
@@ -390,10 +397,12 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     Several supervisors may share a journal that allows it. Each holds its sessions by leases of *lease* seconds, which
     it renews; one that dies loses its sessions to others after that time, or at once to a supervisor that is opened
     with the same *address*. Errors tell the address to who looks for a session elsewhere; by default, it is made up.
+    With *cluster* they notice it when one has died, and what it leaves is shared out: each brings back a part of the
+    sessions that had work under way or wait for a timer, and deletes a part of the old ones. All of them need it.
 
     *telemetry* exports what the sessions do, such as `agentrail.telemetry.OpenTelemetry()`.
     """
-    storage = build.storage(journal, address, lease)
+    storage = build.storage(journal, address, lease, cluster=cluster)
     build.check_secrets(secrets)
     build.check_models(models)
     build.check_specs(specs)

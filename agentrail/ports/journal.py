@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol, cast
+from zlib import crc32
 
 from msgspec import UNSET
 
@@ -176,6 +177,23 @@ class StoredSession(Authored):
     """When its last record was made, in milliseconds since 1970."""
 
 
+SLOTS: Final = 32
+"""Into how many slots the sessions of a journal are divided. Each of several supervisors looks after some of them."""
+
+
+def slot_of(session_id: str) -> int:
+    """Return the slot of a session, from 0 on: the same in each process and version."""
+    return crc32(session_id.encode(errors="surrogatepass")) % SLOTS
+
+
+def slot_claim(slot: int) -> str:
+    """Return the id that is claimed, as if it were a session, by the supervisor that looks after *slot*.
+
+    No session can have it, and it gets no records: its lease alone says who that is.
+    """
+    return f"-slot-{slot}"
+
+
 class SessionFilter(Authored):
     """Selects the sessions that `Journal.sessions` lists; a field that is `None` selects all."""
 
@@ -191,6 +209,8 @@ class SessionFilter(Authored):
     """Whether work was under way after their last record."""
     ended: bool | None = None
     """Whether they have ended."""
+    slots: frozenset[int] | None = None
+    """Their slots: see `slot_of`."""
 
     def holds(self, stored: StoredSession) -> bool:
         """Whether the filter selects a session."""
@@ -205,6 +225,8 @@ class SessionFilter(Authored):
             return False
         waits = stored.due is not None and not stored.at_work
         if self.due_before is not None and not (waits and (stored.due or 0) < self.due_before):
+            return False
+        if self.slots is not None and slot_of(stored.session_id) not in self.slots:
             return False
         return self.label is None or self.label in about.labels
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
-from typing import cast
+from typing import Final, cast
 
 import attrs
 import trio
@@ -45,7 +45,7 @@ from agentrail.hooks.attachments import updated_seat as updated_seat
 from agentrail.hooks.hook_runner import ReadAnswer
 from agentrail.hooks.live_hook_runner import why_refused
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
+from agentrail.ports.journal import ALL_SESSIONS, SLOTS, SessionFilter, StoredSession
 from agentrail.ports.model import Model, why_untaken
 from agentrail.ports.tool import Task, ToolSource
 from agentrail.runtime.events import tracing
@@ -304,6 +304,8 @@ def named(state: State, tenant: object, owner: object, title: object, labels: ob
 
 
 FILTER_WANTED = "a `SessionFilter`, or nothing for all sessions"
+EVERY_SLOT: Final = frozenset(range(SLOTS))
+SLOTS_WANTED: Final = f"a `frozenset` of numbers from 0 to {SLOTS - 1}, or nothing for all slots"
 LISTED_WANTED = "the last of the sessions that were listed before, or nothing for the first page"
 
 
@@ -319,6 +321,9 @@ def filter_of(value: object) -> SessionFilter:
     for name in ("at_work", "ended"):
         if getattr(value, name) is not None:
             check_flag(name, getattr(value, name))
+    slots = value.slots
+    if slots is not None and not (type(cast("object", slots)) is frozenset and slots <= EVERY_SLOT):
+        raise WrongType("slots", brief(slots), SLOTS_WANTED)
     due = value.due_before
     if due is not None and not (type(cast("object", due)) is int and abs(due) <= INT_MAX):
         raise WrongType("due_before", brief(due), "milliseconds since 1970")

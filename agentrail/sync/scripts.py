@@ -123,6 +123,7 @@ def open_supervisor(
     stop_within: float | None = 10.0,
     address: str | None = None,
     lease: float = 30.0,
+    cluster: bool = False,
     telemetry: Telemetry | None = None,
 ) -> RootSupervisor:
     """Open a supervisor; leaving the `with` stops all its children, the youngest first.
@@ -147,6 +148,8 @@ def open_supervisor(
     Several supervisors may share a journal that allows it. Each holds its sessions by leases of *lease* seconds, which
     it renews; one that dies loses its sessions to others after that time, or at once to a supervisor that is opened
     with the same *address*. Errors tell the address to who looks for a session elsewhere; by default, it is made up.
+    With *cluster* they notice it when one has died, and what it leaves is shared out: each brings back a part of the
+    sessions that had work under way or wait for a timer, and deletes a part of the old ones. All of them need it.
 
     *telemetry* exports what the sessions do, such as `agentrail.telemetry.OpenTelemetry()`.
     """
@@ -166,6 +169,7 @@ def open_supervisor(
             stop_within=stop_within,
             address=address,
             lease=lease,
+            cluster=cluster,
             telemetry=telemetry,
         ),
         stop_within,

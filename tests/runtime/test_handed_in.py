@@ -13,7 +13,7 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import BadChoice, BadSpec, NotOpened, SessionNotStored, UsageError, WrongType
 from agentrail.journals import MemoryJournal
-from agentrail.ports.journal import NO_LEASE, Journal, Lease, SessionFilter
+from agentrail.ports.journal import NO_LEASE, SLOTS, Journal, Lease, SessionFilter, slot_of
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.protocol_checks import why_unfit
 from agentrail.sandboxes import MemorySandbox
@@ -259,6 +259,8 @@ async def test_an_id_or_name_that_is_no_text_is_refused(world: World) -> None:
         {"wanted": SessionFilter(label="x" * 201)},
         {"wanted": SessionFilter(due_before=1.5)},  # type: ignore[arg-type]
         {"wanted": SessionFilter(at_work=1)},  # type: ignore[arg-type]
+        {"wanted": SessionFilter(slots={1})},  # type: ignore[arg-type]
+        {"wanted": SessionFilter(slots=frozenset({SLOTS}))},
         {"after": "s"},
         {"limit": 0},
     ],
@@ -279,6 +281,8 @@ async def test_a_list_is_wanted_by_any_of_its_fields(world: World) -> None:
         (SessionFilter(ended=True), ()),
         (SessionFilter(at_work=False), ("s",)),
         (SessionFilter(due_before=0), ()),
+        (SessionFilter(slots=frozenset({slot_of("s")})), ("s",)),
+        (SessionFilter(slots=frozenset({slot_of("t")})), ()),
     ):
         assert tuple(one.session_id for one in await world.supervisor.stored(wanted)) == found
     await fine.stop()

@@ -67,6 +67,10 @@ class Leases:
                 raise
         return claim
 
+    def has(self, session_id: str) -> bool:
+        """Whether a session is claimed here, as far as the last renewal has told."""
+        return session_id in self._claims
+
     def release(self, session_id: str) -> None:
         """Stop renewing the lease of a session, and have it released soon. No-op if there is none."""
         claim = self._claims.pop(session_id, None)

@@ -32,6 +32,8 @@ async def park_all(sessions: Sessions, within: float) -> None:
     if not sessions.tree.parks:
         return
     until = trio.current_time() + within
+    if shared.slots is not None:
+        shared.slots.end()
     if shared.parkable is None:
         shared.parkable = defaultdict(trio.Event)
     parkable = shared.parkable

@@ -215,9 +215,24 @@ class Returning:
         self._shared = shared
         self._listed = listed
         self._resume = resume
+        self._slots = shared.slots
         self._room = trio.Semaphore(AT_ONCE)
 
     async def run(self) -> None:
+        """Bring back what had work under way and what is due, in all slots; then in those that are held here, for ever.
+
+        In all slots, because whoever ran at this address before may have left sessions in any.
+        """
+        if self._slots is None:
+            await self._bring_back_all(None)
+            return
+        round_ = await self._slots.after(0)
+        await self._bring_back_all(None)
+        while True:
+            round_ = await self._slots.after(round_)
+            await self._bring_back_all(self._slots.held)
+
+    async def _bring_back_all(self, slots: frozenset[int] | None) -> None:
         """Bring back the sessions that had work under way and those that are due; set timers for the next ones."""
 
         def log_failure(error: BaseException) -> None:
@@ -225,16 +240,16 @@ class Returning:
 
         with Contained(log_failure):  # a journal may be code of users
             last = None
-            while page := await self._page(AT_WORK, last):
+            while page := await self._page(_within(AT_WORK, slots), last):
                 last = page[-1]
                 for stored in page:
                     await self._begin(stored)
-        await self._bring_back_due(None)
+        await self._bring_back_due(_within(DUE, slots), None)
 
     async def _page(self, filter_: SessionFilter, after: StoredSession | None) -> tuple[StoredSession, ...]:
         return await patiently(partial(self._listed, filter_, after, DUE_PAGE))
 
-    async def _bring_back_due(self, after: StoredSession | None) -> None:
+    async def _bring_back_due(self, wanted: SessionFilter, after: StoredSession | None) -> None:
         """Bring back what is due after *after*; set timers for the rest of the last page and for the next page.
 
         So only the next ones of many sessions with timers are known here.
@@ -244,7 +259,7 @@ class Returning:
             log.error("the sessions that wait for a timer are not brought back: %s", _error_text(error))
 
         with Contained(log_failure):
-            while page := await self._page(DUE, after):
+            while page := await self._page(wanted, after):
                 after = page[-1]
                 now = self._shared.clock.now_ms()
                 for stored in page:
@@ -253,7 +268,7 @@ class Returning:
                     elif not stored.problem:
                         self._bring_back_at(stored.session_id, stored.due)
                 if len(page) == DUE_PAGE and after.due is not None and after.due > now:
-                    self._set_timer(NEXT_PAGE, after.due, partial(self._bring_back_due, after))
+                    self._set_timer(NEXT_PAGE, after.due, partial(self._bring_back_due, wanted, after))
                     return
 
     async def _begin(self, stored: StoredSession) -> None:
@@ -283,16 +298,17 @@ class Returning:
         """Resume one session; any error is logged, and does not keep others from being resumed.
 
         If the journal fails *attempts* times, continue in the background. If another supervisor holds the session, try
-        again when its lease has ended. If the program's code raises an exception of its own, try again after *pause*
-        seconds: what it builds the specification from may be away for a while, and nobody else may ask for the session.
+        again when its lease has ended, or when its slots show that it has died. If the program's code raises an
+        exception of its own, try again after *pause* seconds: what it builds the specification from may be away for a
+        while, and nobody else may ask for the session.
         """
 
         def log_failure(error: BaseException) -> None:
             if isinstance(error, JournalUnavailable):
                 self._shared.nursery.start_soon(self._bring_back, session_id)
             elif isinstance(error, SessionHeld):
-                _, _, until = error.args
-                self._bring_back_at(session_id, until)
+                if self._slots is None or error.holder not in self._slots.others:
+                    self._bring_back_at(session_id, error.until)
             elif isinstance(error, AgentrailError):
                 log.error("session %s cannot be brought back: %s", session_id, error)
             else:
@@ -307,6 +323,10 @@ class Returning:
     async def _bring_back_once(self, session_id: str) -> None:
         if not (await read_opening(self._shared, session_id)).setup.path:  # a sub-agent is resumed by its parent
             await self._resume(session_id)
+
+
+def _within(filter_: SessionFilter, slots: frozenset[int] | None) -> SessionFilter:
+    return filter_ if slots is None else filter_.but(slots=slots)
 
 
 def _error_text(error: BaseException) -> object:

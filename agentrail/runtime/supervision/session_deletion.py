@@ -159,6 +159,8 @@ PAGE: Final = 100
 
 async def retain(sessions: Sessions, policies: Sequence[Retention]) -> None:
     """Sweep for ever: at once, and an hour after each sweep."""
+    if sessions.shared.slots is not None:
+        await sessions.shared.slots.after(0)
     while True:
         for policy in policies:
             await _sweep(sessions, policy)
@@ -168,7 +170,8 @@ async def retain(sessions: Sessions, policies: Sequence[Retention]) -> None:
 async def _sweep(sessions: Sessions, policy: Retention) -> None:
     """Delete the sessions that *policy* names, at most ten a second, and log how many those were."""
     upto = policy.ended_before(sessions.shared.clock.now_ms())
-    session_filter = SessionFilter(ended=True, label=policy.label)
+    slots = sessions.shared.slots
+    session_filter = SessionFilter(ended=True, label=policy.label, slots=None if slots is None else slots.held)
     deleted = failed = 0
     last: StoredSession | None = None
     while page := await patiently(partial(_listed, sessions, session_filter, last)):

@@ -354,6 +354,8 @@ class Sessions:
     async def close(self) -> None:
         """Stop all sessions, the youngest first, each within its time limit, and close the journal."""
         self.tree.closing = True
+        if self.shared.slots is not None:
+            self.shared.slots.end()
         try:
             await self.root.wind_down()
             for child in tuple(self.tree.sessions.values()):  # sub-agents that outlived their parents

@@ -28,6 +28,7 @@ from agentrail.errors import AgentrailError, BadRecord, Fenced, SessionBeingDele
 from agentrail.ports.journal import (
     ALL_SESSIONS,
     NO_LEASE,
+    SLOTS,
     About,
     Claim,
     Journal,
@@ -321,6 +322,7 @@ class JournalConformance:
             "due_before": (INT_MIN, 0, 6, 100, INT_MAX),
             "at_work": (False, True),
             "ended": (False, True),
+            "slots": (frozenset(), frozenset({0, 7}), frozenset(range(SLOTS))),
         }
         single = [{name: value} for name, values in conditions.items() for value in values]
         for left, right in product(single, single):
@@ -332,7 +334,7 @@ class JournalConformance:
                 listed.extend(page)
             assert listed == sorted(filter(session_filter.holds, stored), key=session_filter.rank)
             assert await journal.sessions(session_filter, listed[2] if listed[2:] else None, 3) == tuple(
-                listed[3:6] or listed[:3]
+                listed[3:6] if listed[2:] else listed
             )
 
     # Deletions

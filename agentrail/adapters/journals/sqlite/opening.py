@@ -15,6 +15,7 @@ from agentrail.adapters.journals.sqlite.wal_file import check_log
 from agentrail.adapters.journals.sqlite.writer_lock import FileUse, Ownership, make_file, write_lock_holder
 from agentrail.errors import JournalError, JournalLocked, JournalUnusable
 from agentrail.ports.failpoints import reach
+from agentrail.ports.journal import slot_of
 
 WAIT: Final = 2.0
 """The most seconds that SQLite waits for the lock of another connection; then the statement fails."""
@@ -50,6 +51,7 @@ def _reading(path: Path, connect: Connect) -> sqlite3.Connection | None:
     connection = _connect(path, connect, "ro")
     try:
         _set(connection, SETTINGS)
+        connection.create_function("slot_of", 1, slot_of, deterministic=True)
         version = _look(connection, path, connect)
     except BaseException:
         connection.close()

@@ -284,6 +284,8 @@ def statement(
         rank = session_filter.rank(after)
         holds.append(f"({order}) > ({', '.join('?' * len(order.split(', ')))})")
         values += (_stored_time(rank[0]), rank[1]) if path is BY_DUE else rank[1:]
+    if session_filter.slots is not None:
+        holds.append(f"slot_of(session.id) IN ({', '.join(map(str, sorted(session_filter.slots)))})")
     where = " AND ".join((*holds, "session.head > 0"))
     text = f"SELECT {_COLUMNS} FROM {tables} WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
     return text, [*values, min(limit, LATEST)]

@@ -1,0 +1,105 @@
+"""`Slots`: which sessions of a journal one of several supervisors looks after while no supervisor runs them.
+
+Any of them may run any session: whoever claims it first. But what a dead one leaves has to be brought back, timers are
+due, and old sessions are deleted: for the sessions of each slot, that is up to the holder of the slot. Slots are held
+by leases, as sessions are, and are renewed with them: so they also tell which other supervisors are alive.
+
+Each supervisor claims what is free, and takes slots from those that have more than their share until it has its own.
+So it holds at least one, if there are not more supervisors than slots. Who loses a slot keeps the sessions that run.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+import trio
+
+from agentrail.errors import SessionHeld
+from agentrail.ports.journal import SLOTS, slot_claim
+from agentrail.reprs import in_brackets
+from agentrail.runtime.shared.journal_retry import patiently
+from agentrail.runtime.shared.leases import Leases
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
+
+log = logging.getLogger("agentrail.supervisor")
+
+
+class Slots:
+    """The slots that a supervisor holds by *leases*; it looks at those of others every *apart* seconds."""
+
+    def __init__(self, leases: Leases, apart: float) -> None:
+        self.held: frozenset[int] = frozenset()
+        """The slots that are held here."""
+        self.others: frozenset[str] = frozenset()
+        """Addresses of the living supervisors that hold the others."""
+        self._leases = leases
+        self._apart = apart
+        self._round = 0
+        self._bell = trio.Event()
+        self._running = trio.CancelScope()
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return f"{len(self.held)} of {SLOTS}, {len(self.others)} others"
+
+    async def run(self) -> None:
+        """Claim free slots, and notice which supervisors have died, until `end`."""
+
+        def log_failure(error: BaseException) -> None:
+            tell(log, error, "the slots of the journal were not looked at, and are looked at again")
+
+        with self._running:
+            while True:
+                with Contained(log_failure):  # a journal may be code of users
+                    await patiently(self.look)
+                await trio.sleep(self._apart)
+
+    def end(self) -> None:
+        """Let go of all slots: the supervisor takes no more sessions."""
+        self._running.cancel()
+        for slot in range(SLOTS):
+            self._leases.release(slot_claim(slot))
+        self.held = frozenset()
+
+    async def after(self, round_: int) -> int:
+        """Wait until more is to be looked after than in a round; return the number of the present one.
+
+        The first round begins when it is known for the first time which slots are held here.
+        """
+        while self._round <= round_:
+            await self._bell.wait()
+        return self._round
+
+    async def look(self) -> None:
+        """Claim what is free, and a share of the rest; begin a round if a slot has come, or another supervisor died."""
+        holders = {slot: holder for slot in range(SLOTS) if (holder := await self._holder(slot)) is not None}
+        await self._take_share(holders)
+        held, others = frozenset(range(SLOTS)).difference(holders), frozenset(holders.values())
+        has_more = not self._round or held - self.held or self.others - others
+        self.held, self.others = held, others
+        if has_more:
+            self._round += 1
+            bell, self._bell = self._bell, trio.Event()
+            bell.set()
+
+    async def _holder(self, slot: int) -> str | None:
+        """Claim a slot if it is free; return the address of its holder, `None` if it is held here."""
+        name = slot_claim(slot)
+        if not self._leases.has(name):
+            try:
+                await self._leases.claim(name)
+            except SessionHeld as held:
+                return held.holder
+        return None
+
+    async def _take_share(self, holders: dict[int, str]) -> None:
+        """Take slots from those who have the most of them until the share of this supervisor is held here."""
+        share = SLOTS // (len(set(holders.values())) + 1)
+        while SLOTS - len(holders) < share:
+            richest, most = Counter(holders.values()).most_common(1)[0]
+            if most <= share:
+                return
+            slot = next(slot for slot, holder in holders.items() if holder == richest)
+            await self._leases.claim(slot_claim(slot), take_over=True)
+            del holders[slot]
