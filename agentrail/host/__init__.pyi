@@ -10,6 +10,7 @@ from agentrail.host.builtin_plugins.slash_commands import Invocation as Invocati
 from agentrail.host.builtin_plugins.slash_commands import SlashCommand as SlashCommand
 from agentrail.host.builtin_plugins.slash_commands import SlashCommands as SlashCommands
 from agentrail.host.builtin_plugins.user_memory import UserMemory as UserMemory
+from agentrail.host.cluster.cluster_options import Cluster as Cluster
 from agentrail.host.health.readiness import HostCheck as HostCheck
 from agentrail.host.health.readiness import HostChecks as HostChecks
 from agentrail.host.host_server import Host as Host

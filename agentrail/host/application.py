@@ -8,7 +8,7 @@ from typing import Final
 from agentrail.api.limits import HostLimits
 from agentrail.api.routes import match
 from agentrail.errors import AgentrailError, HostClosing, UnknownRoute
-from agentrail.host.authentication.identity import NOBODY, Authenticator
+from agentrail.host.authentication.identity import NOBODY, Authenticator, ForwardedIdentity
 from agentrail.host.authentication.request_places import identified, take_place
 from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.error_responses import refusal
@@ -58,9 +58,10 @@ class Application:
                     raise HostClosing
                 who = await identified(self._authenticator, request)
                 request.note.tenant, request.note.user = who.tenant, who.user
-                self._rates.take(who.tenant)
+                if not isinstance(who, ForwardedIdentity):  # the host in front has counted it
+                    self._rates.take(who.tenant)
+                    take_place(request, who)
                 check_scope(call, who)
-                take_place(request, who)
             return await CallRequest(request, call, who, matched.session, self._limits).answered(function)
         except AgentrailError as error:
             return refusal(error, attempt, who.tenant, request.note.id)

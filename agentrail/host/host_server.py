@@ -17,7 +17,7 @@ from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.api.operation_table import CALLS
 from agentrail.api.routes import ROUTES
 from agentrail.app.build import check_journal, check_telemetry
-from agentrail.app.supervisor import Supervisor, open_supervisor, share
+from agentrail.app.supervisor import Supervisor, open_supervisor, others_of, share
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.errors import BadChoice, WrongType
 from agentrail.host.ag_ui.ag_ui_calls import AgUiCalls
@@ -29,6 +29,10 @@ from agentrail.host.authentication.authenticators import LocalToken, SocketOwner
 from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.authentication.request_rates import Rates
+from agentrail.host.cluster.cluster_identity import ClusterAuthenticator
+from agentrail.host.cluster.cluster_options import Cluster
+from agentrail.host.cluster.forwarding import Forwarding
+from agentrail.host.cluster.other_hosts import OtherHosts
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.health.health_parts import HealthParts
 from agentrail.host.health.prometheus import MetricCalls
@@ -88,6 +92,7 @@ LAST_ANSWERS: Final = 1.0
 
 NEEDS_KEYS_AS_APP: Final = "`ApiKeys(path)` or another one: an app does not know who can reach its server"
 ONE_JOURNAL: Final = "None, or one for a host without a `journal`: sessions are kept in the supervisor's"
+NEEDS_BOTH: Final = "None, or give the host the `journal` and the `authenticator` that the others have too"
 NEEDS_KEYS: Final = (
     "`127.0.0.1`, `::1` or `localhost`, or give the host an `authenticator`: for the command, `--keys PATH`"
 )
@@ -150,8 +155,11 @@ class Host:
         four_eyes: bool = False,
         telemetry: Telemetry | None = None,
         supervisor: SupervisorOptions | None = None,
+        cluster: Cluster | None = None,
     ) -> None:
         """Make a host; *supervisor* has options of `open_supervisor`, which runs its sessions.
+
+        With a *cluster*, other hosts work on the same *journal*, and each answers for the sessions of all.
 
         With *four_eyes*, nobody decides about a held call that they have asked for, nor about the later ones of its
         family, and nobody takes away or changes the plugins of a session, which may hold its calls.
@@ -160,6 +168,8 @@ class Host:
         """
         if four_eyes and authenticator is None:
             raise BadChoice("four_eyes", "True", NEEDS_PEOPLE)
+        if cluster is not None and (journal is None or authenticator is None):
+            raise BadChoice("cluster", cluster, NEEDS_BOTH)
         check_checks(checks)
         check_journal(journal)
         check_telemetry(telemetry)
@@ -178,6 +188,7 @@ class Host:
         self.telemetry = telemetry
         """What exports what the sessions do; `None` if nothing does."""
         self._supervisor_options = supervisor or SupervisorOptions()
+        self._cluster = cluster
 
     def serving(
         self,
@@ -237,7 +248,7 @@ class Host:
             authenticator = token = LocalToken()
             fragment = f"/{token.fragment}"
         policy = SitePolicy(
-            hosts=frozenset({_in_url(name) for name in (*LOOPBACK, host)}.union(hosts)),
+            hosts=frozenset({_in_url(name) for name in (*LOOPBACK, host, *self._cluster_name)}.union(hosts)),
             origins=frozenset(origins),
             https=tls is not None,
         )
@@ -288,7 +299,9 @@ class Host:
         if supervisor is not None and self._journal is not None:
             raise BadChoice("supervisor", supervisor, ONE_JOURNAL)
         row = self._rows.with_plugins(plugins) if plugins else self._rows
-        policy = SitePolicy(frozenset({*(_in_url(name) for name in LOOPBACK), *hosts}), frozenset(origins))
+        policy = SitePolicy(
+            frozenset({*(_in_url(name) for name in (*LOOPBACK, *self._cluster_name)), *hosts}), frozenset(origins)
+        )
         named = Proxies.named(proxies)
         open_service = partial(self._app_service, self._authenticator, policy, named, row, routes)
         return AsgiApp(open_service, self.limits, supervisor)
@@ -317,6 +330,11 @@ class Host:
                 yield service
             finally:
                 await self._end(service, opened)  # noqa: ASYNC102 - it is shielded, and bounds its own time
+
+    @property
+    def _cluster_name(self) -> tuple[str, ...]:
+        """The name under which other hosts reach this one, if there are others."""
+        return () if self._cluster is None else (self._cluster.place.host,)
 
     async def _check(self) -> None:
         """Raise an error if the models, the keys or the journal cannot be used."""
@@ -394,9 +412,10 @@ class Host:
             yield shared.supervisor, shared.journal
             return
         journal = self._journal or MemoryJournal()
-        async with open_supervisor(
-            journal=journal, specs=specs.returning, telemetry=self.telemetry, **self._supervisor_options
-        ) as own:
+        opened = partial(open_supervisor, journal=journal, specs=specs.returning, telemetry=self.telemetry)
+        if self._cluster is not None:
+            opened = partial(opened, address=self._cluster.address, lease=self._cluster.lease, cluster=True)
+        async with opened(**self._supervisor_options) as own:
             yield own, journal
 
     def _application(  # noqa: PLR0913, PLR0917 - each is a part of its own
@@ -442,10 +461,16 @@ class Host:
             **_host_functions(HostCalls(readiness.look, drain), health.metrics),
             **_console_functions(ConsoleCalls()),
         }
+        forwarding: Forwarding | None = None
+        if self._cluster is not None:
+            authenticator = ClusterAuthenticator(authenticator, self._cluster, Clock())
+            forwarding = Forwarding(self._cluster, sessions, streams, late, Clock())
+            others = OtherHosts(forwarding, partial(others_of, supervisor))
+            functions = forwarding.forwarded(others.adding(functions))
         row.carry_out = PluginCalls(functions, limits).carry_out
         rates = Rates(limits)
         shared = (keys, rates, drain, limits, looking, frames, streams, health.metrics.requests, health.tree)
-        parts = SocketParts(functions, authenticator, *shared)
+        parts = SocketParts(functions, authenticator, *shared, sessions, forwarding)
         return Application({**functions, "socket": Sockets(parts).open}, authenticator, rates, limits, drain)
 
     def _log_address(self, url: str) -> None:

@@ -20,6 +20,7 @@ from agentrail.errors import (
     BadModelOptions,
     BadOptions,
     FilesNotTaken,
+    HostClosing,
     ModelMissing,
     ScopeMissing,
     SessionAsleep,
@@ -257,6 +258,11 @@ class HostedSessions:
             if session.session_id == name.internal:
                 return session
         raise UnknownSession(name.visible)
+
+    async def check_over(self, call: HostCall, who: Identity, visible: str) -> None:
+        """Raise `HostClosing` unless a session whose events have ended has ended too: the client is to listen again."""
+        if not (await self.stored(self.name(call, who, visible))).ended:
+            raise HostClosing
 
     async def opened(
         self,

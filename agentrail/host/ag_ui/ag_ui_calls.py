@@ -60,7 +60,7 @@ class AgUiCalls:
         """Answer interrupts, prompt the session with a new message, and stream the run."""
         body = await request.body(RunBody)
         agent = request.query(RunQuery).agent
-        self._streams.check(request.who.tenant)
+        self._streams.check(request.who)
         since = _frame_id(request, "the header `Last-Event-ID`", request.http.header("last-event-id"))
         if since is not None:  # readers of event streams connect again with the request that they have made
             return await self._go_on(request, body.thread_id, body.run_id, since)
@@ -79,7 +79,7 @@ class AgUiCalls:
         query = request.query(FollowQuery)
         since = _frame_id(request, "the header `Last-Event-ID`", request.http.header("last-event-id"))
         since = since or _frame_id(request, "its `since`", query.since)
-        self._streams.check(request.who.tenant)
+        self._streams.check(request.who)
         return await self._go_on(request, request.session, query.run or "", since)
 
     async def _go_on(self, request: CallRequest, thread_id: str, run_id: str, since: FrameId | None) -> HttpResponse:

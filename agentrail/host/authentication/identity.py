@@ -27,6 +27,13 @@ class Identity(Authored):
     """Id of the key, if the user may have several: the connections of each are counted by themselves."""
 
 
+class ForwardedIdentity(Identity):
+    """Who made a request that another host has passed on. That host has counted it, and watches the user's key."""
+
+    hops: int = 0
+    """How often it was passed on."""
+
+
 NOBODY: Final = Identity("", "")
 """Who makes a request that needs no key, or of which it is not known yet."""
 

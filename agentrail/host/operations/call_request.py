@@ -52,7 +52,7 @@ class CallRequest:
     limits: HostLimits
     on_socket: bool = False
     """Whether it came on a WebSocket, and not as a request of its own."""
-    watch: JournalWatch = field(factory=JournalWatch, init=False)
+    watch: JournalWatch = field(factory=JournalWatch)
     """Ends the wait for the answer if the journal cannot write for the session of the request."""
 
     async def answered(self, carry_out: CallFunction) -> HttpResponse:
@@ -94,6 +94,10 @@ class CallRequest:
     def view_answer(self, view_: View, status: int | None = None, headers: Headers = ()) -> HttpResponse:
         """Return an answer with *view_* as its content, which no cache may keep."""
         return self._answer(self.call.status if status is None else status, OF_JSON + headers, partial(to_json, view_))
+
+    def json_answer(self, content: bytes) -> HttpResponse:
+        """Return an answer whose *content* is JSON already, which no cache may keep."""
+        return self._answer(self.call.status, OF_JSON, lambda: content)
 
     def handled(self, answer: HandledResponse) -> HttpResponse:
         """Return the response of a plugin as an answer; the plugin's headers replace the host's of the same name."""

@@ -14,6 +14,7 @@ from agentrail.api.limits import HostLimits
 from agentrail.api.problems import Problem
 from agentrail.api.sse_frames import HEARTBEAT, MEDIA_TYPE, PROBLEM, frame
 from agentrail.errors import AgentrailError, TooManyStreams
+from agentrail.host.authentication.identity import ForwardedIdentity, Identity
 from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.operations.call_request import CallRequest
@@ -72,9 +73,9 @@ class ClientStreams:
         self._endless: set[Endable] = set()
         self._over = False
 
-    def check(self, tenant: str) -> None:
-        """Raise `TooManyStreams` if *tenant* may not open one more stream."""
-        if self._of_tenant[tenant] >= self._most:
+    def check(self, who: Identity) -> None:
+        """Raise `TooManyStreams` if the tenant of *who* may not open one more stream."""
+        if self._of_tenant[who.tenant] >= self._most and not isinstance(who, ForwardedIdentity):
             raise TooManyStreams(self._most)
 
     def turn(self, request: CallRequest, write: Streaming, problem_frame: ProblemFrame = problem_frame) -> HttpResponse:
@@ -124,6 +125,8 @@ class ClientStreams:
             refused.append(request.problem(error))
 
         async def watch_key() -> None:
+            if isinstance(request.who, ForwardedIdentity):
+                return
             refuse(await self._keys.refusal(request.who, request.http.headers))
             stream.end()
 
@@ -133,7 +136,7 @@ class ClientStreams:
 
         waiting = request.http.place.waiting(Wait.EVENT, trio.current_time(), give_way)
         try:
-            with self.counted(request.who.tenant), waiting, stream.scope:
+            with self.counted(request.who), waiting, stream.scope:
                 async with self._late.beside(watch_key):
                     last = await write(partial(stream.send, send))
         except AgentrailError as error:
@@ -141,12 +144,16 @@ class ClientStreams:
         return (last or b"") + b"".join(problem_frame(problem) for problem in refused[:1])
 
     @contextmanager
-    def counted(self, tenant: str) -> Generator[None]:
-        """Count a stream of *tenant* as long as it is open.
+    def counted(self, who: Identity) -> Generator[None]:
+        """Count a stream of the tenant of *who* as long as it is open, unless another host counts it.
 
         Raise `TooManyStreams` if other streams were opened between `check` and this.
         """
-        self.check(tenant)
+        if isinstance(who, ForwardedIdentity):
+            yield
+            return
+        self.check(who)
+        tenant = who.tenant
         self._of_tenant[tenant] += 1
         try:
             yield

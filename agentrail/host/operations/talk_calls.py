@@ -139,7 +139,7 @@ class TalkCalls:
     async def stream(self, request: CallRequest) -> HttpResponse:
         """Prompt a session, and answer with its events up to the end of its turn."""
         body = await request.body(ChatBody)
-        self._streams.check(request.who.tenant)
+        self._streams.check(request.who)
         return await self.lived(request, "stream", body, self._stream).wait()
 
     async def prompt(self, request: CallRequest) -> HttpResponse:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 from agentrail.api.bodies import EventsQuery, MessagesQuery
 from agentrail.api.body_parsing import start_of, types_of
 from agentrail.api.views import MessagesView
+from agentrail.host.authentication.identity import ForwardedIdentity
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.client_streams import ClientStreams
@@ -15,6 +17,9 @@ from agentrail.host.requests.http_messages import HttpResponse, Send
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
+
+POLICY: Final = "agentrail-policy"
+"""Header with the policy of a subscription that another host passes on; others have none in their query."""
 
 
 class ViewCalls:
@@ -30,9 +35,12 @@ class ViewCalls:
         query = request.query(EventsQuery)
         since = start_of(request.call, query, request.http.header("last-event-id") or "")
         types = types_of(request.call, query)
-        self._streams.check(request.who.tenant)
-        subscription = await self.subscribed(request, since, types)
-        return self._streams.session(request, partial(self._send_events, subscription))
+        self._streams.check(request.who)
+        asked = request.http.header(POLICY) if isinstance(request.who, ForwardedIdentity) else None
+        policy = POLICIES[POLICIES.index(asked)] if asked in POLICIES else POLICIES[0]
+        subscription = await self.subscribed(request, since, types, policy)
+        send = self._send_events if asked is None else self._send_on
+        return self._streams.session(request, partial(send, subscription))
 
     async def subscribed(
         self,
@@ -45,6 +53,12 @@ class ViewCalls:
         name = self._sessions.name(request.call, request.who, request.session)
         session = await self._sessions.running(name, request.watch)
         return session.subscribe(since=since, types=types, policy=policy)
+
+    async def _send_on(self, subscription: Subscription, send: Send) -> None:
+        """Send the events to another host, for a subscription that has to know where it begins."""
+        position = subscription.position
+        await send(f"id: {position.seq}.{position.n}\n\n".encode())
+        await self._send_events(subscription, send)
 
     async def _send_events(self, subscription: Subscription, send: Send) -> None:
         async def give(frames: bytes) -> bool:

@@ -15,9 +15,10 @@ from agentrail.api.body_parsing import classes_of, start_of
 from agentrail.api.operation_table import CALLS
 from agentrail.api.problems import INTERNAL, Problem
 from agentrail.api.socket_frames import PATH, ListenFrame, is_view
-from agentrail.api.sse_frames import data_of
-from agentrail.errors import AgentrailError, HostClosing
+from agentrail.api.sse_frames import GAP, data_of
+from agentrail.errors import AgentrailError, HostClosing, SessionHeld
 from agentrail.host.authentication.identity import NOBODY
+from agentrail.host.cluster.forwarded_events import ForwardedEvents, SseFrame, cursor_of, open_events
 from agentrail.host.error_responses import told_problem
 from agentrail.host.health.tree_feed import rows_query
 from agentrail.host.hosted_sessions import check_scope
@@ -77,7 +78,7 @@ class SocketListening:
             note, peer = RequestNote(self._id_of(frame)), self._handshake.peer
             http_request = HttpRequest("GET", PATH, query, self._user.headers, peer, GivenBody(b""), note=note)
             request = CallRequest(http_request, call, who, frame.session or "", parts.limits, on_socket=True)
-            with parts.streams.counted(who.tenant):
+            with parts.streams.counted(who):
                 if frame.changes:
                     await self._send_changes(frame.id, request)
                 elif is_view(frame.listen):
@@ -93,7 +94,31 @@ class SocketListening:
         types = None if frame.types is None else classes_of(request.call, frame.types)
         policy = frame.policy or POLICIES[0]
         opening = partial(self._parts.looking.subscribed, request, since, types, policy)
-        subscription: Subscription = await request.watch.answered(opening)
+        try:
+            subscription: Subscription = await request.watch.answered(opening)
+        except SessionHeld as held:
+            forwarding = self._parts.forwarding
+            if forwarding is None or not forwarding.may(request, held):
+                raise
+            holder = held.holder
+        else:
+            await self._send_own(frame, subscription)
+            return
+        names = None if frame.types is None else tuple(frame.types)
+        events = await open_events(forwarding, holder, request, frame.since, names, policy)
+        try:
+            await self._send_forwarded(frame.id, events)
+        finally:
+            await events.close()  # noqa: ASYNC102 - it waits for nothing
+        await self._parts.sessions.check_over(request.call, request.who, request.session)
+
+    async def _send_forwarded(self, name: str, events: ForwardedEvents) -> None:
+        """Send the events of a session of another host."""
+        while frames := await events.frames():
+            for frame in frames:
+                await self._outbox.put(partial(_forwarded_message, name, frame))
+
+    async def _send_own(self, frame: ListenFrame, subscription: Subscription) -> None:
 
         async def give(envelope: Envelope) -> None:
             await self._outbox.put_all(partial(self._ready, frame.id, events, envelope))
@@ -137,6 +162,16 @@ class SocketListening:
             while True:
                 await self._outbox.put(partial(listener.message, name))
                 await listener.wait()
+
+
+def _forwarded_message(name: str, frame: SseFrame) -> bytes:
+    """Return the message with a frame of another host; the first frame has no event, but says where it begins."""
+    if not frame.event:
+        return socket_frames.begun(name, cursor_of(frame))
+    data = frame.data.encode()
+    if frame.event == GAP:
+        return socket_frames.gap(name, data)
+    return socket_frames.event(name, frame.event, data, cursor_of(frame))
 
 
 def _view(name: str, make: Callable[[], bytes]) -> bytes:

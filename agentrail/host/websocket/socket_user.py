@@ -12,9 +12,11 @@ from agentrail.errors import AgentrailError, NotAuthenticated
 from agentrail.host.authentication.identity import AUTHORIZATION, Authenticator, Identity
 from agentrail.host.authentication.key_watch import CHANGED, KeyWatch
 from agentrail.host.authentication.request_rates import Rates
+from agentrail.host.cluster.forwarding import Forwarding
 from agentrail.host.health.request_figures import RequestFigures
 from agentrail.host.health.tree_feed import TreeFeed
 from agentrail.host.host_drain import HostDrain
+from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.call_request import CallFunction
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.event_frames import EventFrames
@@ -81,3 +83,7 @@ class SocketParts:
     """Counts the calls."""
     tree: TreeFeed
     """Tells which rows of the tree have changed."""
+    sessions: HostedSessions
+    """Knows which sessions have ended."""
+    forwarding: Forwarding | None
+    """Passes subscriptions on to other hosts; `None` if this host is the only one."""

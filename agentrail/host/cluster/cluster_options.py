@@ -1,0 +1,50 @@
+"""`Cluster`: how other hosts on the same journal reach a host, and the key that all of them have."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from agentrail.errors import BadChoice
+from agentrail.remote.transport.host_address import HostAddress, read_address
+from agentrail.values.argument_checks import checked
+from agentrail.values.secrets import Secret, secret_name
+
+KEY_CHARS: Final = 32
+"""The fewest characters of the key of a cluster: who guesses it is everybody."""
+
+KEY_WANTED: Final = f"a random text of {KEY_CHARS} characters or more, or a `Secret` that names its variable"
+LEASE_WANTED: Final = "seconds, from 1 on"
+
+
+class Cluster:
+    """Makes a host one of several on the same journal: any of them answers for the sessions of all.
+
+    *address* is the URL at which the other hosts reach this one, such as `http://10.0.0.5:8765`. *key* is the same
+    for all: by it a host trusts another one that asks in the name of a user. A host that dies loses its sessions to
+    the others after *lease* seconds; one that is started again at the same address has them back at once.
+    """
+
+    @checked
+    def __init__(self, address: str, key: str | Secret, *, lease: float = 10.0) -> None:
+        read_address(address)
+        name = secret_name(key)
+        text = os.environ.get(name, "") if name is not None else key
+        if not isinstance(text, str) or len(text) < KEY_CHARS:
+            raise BadChoice("key", "a text that is missing or too short", KEY_WANTED)
+        if not lease >= 1.0:
+            raise BadChoice("lease", lease, LEASE_WANTED)
+        self.address = address
+        """The URL of this host for the others."""
+        self.lease = lease
+        """Seconds after which a host that dies loses its sessions."""
+        self.key = text.encode()
+        """The key, which is shown nowhere."""
+
+    def __repr__(self) -> str:
+        return f"<Cluster at {self.address!r}, lease {self.lease:g} s>"
+
+    @property
+    def place(self) -> HostAddress:
+        """The address, parsed."""
+        return read_address(self.address)

@@ -1,0 +1,107 @@
+"""`ForwardedEvents`: the events of a session of another host, for a subscription on a WebSocket of this one."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, cast
+from urllib.parse import urlencode
+
+from attrs import evolve
+
+from agentrail.api.body_parsing import strict_json
+from agentrail.api.limits import DEFAULTS
+from agentrail.api.problems import error_of
+from agentrail.api.sse_frames import PROBLEM, read_cursor
+from agentrail.errors import AgentrailError, HostClosing
+from agentrail.host.cluster.forwarding import END_OF_FRAME, Forwarding
+from agentrail.host.cluster.holder_connection import HolderConnection, HolderGoneError
+from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.view_calls import POLICY
+from agentrail.values.events.envelope import Cursor
+from agentrail.values.events.policies import SubscriptionPolicy
+from agentrail.values.json import JsonObject
+
+FIELDS: Final = ("id", "event", "data")
+
+
+class SseFrame(NamedTuple):
+    """A frame of a stream of events."""
+
+    id: str
+    """The cursor after it; empty if it has none."""
+    event: str
+    """Name of the event; empty if it has none."""
+    data: str
+    """Its data."""
+
+
+class ForwardedEvents:
+    """Reads the frames of a stream of another host."""
+
+    def __init__(self, connection: HolderConnection, session: str) -> None:
+        self._connection = connection
+        self._session = session
+        self._rest = b""
+
+    async def frames(self) -> list[SseFrame]:
+        """Return the next frames, none at the end of the stream.
+
+        Raise `HostClosing` if the host has gone, and the error with which the stream ends, if there is one.
+        """
+        while True:
+            try:
+                piece = await self._connection.piece()
+            except HolderGoneError:
+                raise HostClosing from None
+            whole, _, self._rest = (self._rest + piece).rpartition(END_OF_FRAME)
+            frames = [frame for text in whole.split(END_OF_FRAME) if (frame := _frame(text)) is not None]
+            for frame in frames:
+                if frame.event == PROBLEM:
+                    raise _error(frame.data.encode(), self._session)
+            if frames or not piece:
+                return frames
+
+    async def close(self) -> None:
+        """Close the connection to the other host."""
+        await self._connection.close()
+
+
+async def open_events(
+    forwarding: Forwarding,
+    holder: str,
+    request: CallRequest,
+    since: str | None,
+    types: tuple[str, ...] | None,
+    policy: SubscriptionPolicy,
+) -> ForwardedEvents:
+    """Subscribe at the host at *holder* to the events of the session of *request*.
+
+    Raise `HostClosing` if it cannot be reached: the client tries again. Raise the error with which it refuses.
+    """
+    query = {"since": since, "types": None if types is None else ",".join(types)}
+    text = urlencode({name: value for name, value in query.items() if value is not None})
+    request = evolve(request, http=evolve(request.http, query=text))
+    try:
+        connection = await forwarding.asked(holder, request, ((POLICY, policy),))
+        if connection.status == request.call.status:
+            return ForwardedEvents(connection, request.session)
+        document = await connection.content()
+    except HolderGoneError:
+        raise HostClosing from None
+    await connection.close()
+    raise _error(document, request.session)
+
+
+def _error(document: bytes, session: str) -> AgentrailError:
+    return error_of(cast("JsonObject", strict_json(document, DEFAULTS.json_depth)), session)
+
+
+def _frame(text: bytes) -> SseFrame | None:
+    """Return the frame that *text* is; `None` for a comment."""
+    lines = [line.partition(": ") for line in text.decode().split("\n") if not line.startswith(":")]
+    fields = {name: value for name, _, value in lines}
+    return SseFrame(*[fields.get(name, "") for name in FIELDS]) if any(fields.values()) else None
+
+
+def cursor_of(frame: SseFrame) -> Cursor:
+    """Return the cursor after *frame*."""
+    return read_cursor(frame.id) or Cursor(0)

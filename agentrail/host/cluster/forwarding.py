@@ -1,0 +1,272 @@
+"""`Forwarding`: passes a request for a session that another host runs on to that host, and its answer back.
+
+The journal says which host that is: `SessionHeld` has its address. If that host is dead, its lease is waited for, and
+the session comes back here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Final, cast
+from urllib.parse import quote
+
+import trio
+from attrs import evolve
+
+from agentrail.api.ag_ui_bodies import RunBody
+from agentrail.api.bodies import ChatBody
+from agentrail.api.operation_table import SESSION, HostCall
+from agentrail.api.problems import TYPES, slug
+from agentrail.api.sse_frames import MEDIA_TYPE
+from agentrail.errors import AgentrailError, HostClosing, SessionHeld
+from agentrail.host.authentication.identity import ForwardedIdentity
+from agentrail.host.cluster.cluster_identity import signature
+from agentrail.host.cluster.cluster_options import Cluster
+from agentrail.host.cluster.holder_connection import HolderConnection, HolderGoneError, connect, is_url
+from agentrail.host.delayed_tasks import DelayedTasks
+from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.operations.call_request import CallFunction, CallRequest
+from agentrail.host.operations.client_streams import ClientStreams
+from agentrail.host.operations.view_calls import POLICY
+from agentrail.host.requests.access_log import REQUEST_ID
+from agentrail.host.requests.http_messages import Body, Headers, HttpRequest, HttpResponse, PeerGone, Send
+from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.ids import new_id
+
+MAX_HOPS: Final = 3
+"""How often a request is passed on: a session may change hands while it is under way, but not again and again."""
+
+PAUSE: Final = 0.25
+"""Seconds until it is tried again who has a session, if the host that had it cannot be reached."""
+
+COMMAND: Final = "idempotency-key"
+
+NOT_PASSED: Final = frozenset(
+    {
+        "authorization",
+        "connection",
+        "content-length",
+        "cookie",
+        "expect",
+        "forwarded",
+        "host",
+        "keep-alive",
+        "origin",
+        "proxy-authorization",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        POLICY,
+        REQUEST_ID,
+    }
+)
+"""Headers that are about the client and its connection; nor are those passed on that begin with one of `OF_CLIENT`."""
+
+FORWARDED_FOR: Final = "x-forwarded-for"
+OF_CLIENT: Final = ("sec-", "x-forwarded-")
+
+TALKS: Final = frozenset({"ag_ui_run", "ask", "chat", "prompt", "steer", "stream"})
+"""Calls by which plugins of the host hear of a request."""
+
+STOPPING: Final = 503
+CLOSING: Final = f"{TYPES}{slug(HostClosing)}".encode()
+"""Status of a host that stops, and what its answer then contains: another will have its sessions in a moment."""
+
+END_OF_FRAME: Final = b"\n\n"
+
+
+class KeptBody(Body):
+    """A body that can be read again."""
+
+    __slots__ = ("_at", "_body", "_pieces")
+
+    def __init__(self, body: Body) -> None:
+        self._body = body
+        self._pieces: list[bytes] = []
+        self._at = 0
+
+    def rewind(self) -> None:
+        """Let the next reader begin with the first piece."""
+        self._at = 0
+
+    @property
+    def length(self) -> int | None:
+        """The number of bytes that the peer has announced."""
+        return self._body.length
+
+    @property
+    def limit(self) -> int:
+        """The most bytes that are read, if nobody says otherwise."""
+        return self._body.limit
+
+    async def chunk(self) -> bytes:
+        """Return the next piece; one that was read before comes from memory."""
+        if self._at == len(self._pieces):
+            self._pieces.append(await self._body.chunk())
+        piece = self._pieces[self._at]
+        if piece:
+            self._at += 1
+        return piece
+
+
+class Forwarding:
+    """Passes requests on to the hosts of *cluster* that run their sessions."""
+
+    def __init__(
+        self, cluster: Cluster, sessions: HostedSessions, streams: ClientStreams, late: DelayedTasks, clock: Clock
+    ) -> None:
+        self._cluster = cluster
+        self._sessions = sessions
+        self._streams = streams
+        self._late = late
+        self._clock = clock
+
+    def forwarded(self, functions: Mapping[str, CallFunction]) -> Mapping[str, CallFunction]:
+        """Return the functions of calls, each of which passes a request on if another host runs the session."""
+        return {name: partial(self._carry_out, function) for name, function in functions.items()}
+
+    async def _carry_out(self, function: CallFunction, request: CallRequest) -> HttpResponse:
+        body = KeptBody(request.http.body)
+        request = evolve(request, http=evolve(request.http, body=body))
+        until = trio.current_time() + 2 * self._cluster.lease
+        while True:
+            try:
+                await self._check_free(request)
+                return await function(request)
+            except SessionHeld as held:
+                if not self.may(request, held) or trio.current_time() > until:
+                    raise
+                holder = held.holder
+            body.rewind()
+            request = _with_command(request)
+            try:
+                return await self._answered(holder, request)
+            except HolderGoneError:
+                await trio.sleep(PAUSE)
+            body.rewind()
+
+    async def _check_free(self, request: CallRequest) -> None:
+        """Raise `SessionHeld` if another host runs the session that a request to talk is for.
+
+        So host plugins hear of the request on that host alone.
+        """
+        if request.call.name not in TALKS:
+            return
+        held: SessionHeld | None = None
+        with suppress(AgentrailError):  # the call itself meets any other error
+            visible = request.session or await _session_in(request)
+            if visible:
+                name = self._sessions.name(request.call, request.who, visible)
+                try:
+                    await self._sessions.running(name, request.watch)
+                except SessionHeld as error:
+                    held = error
+        cast("KeptBody", request.http.body).rewind()
+        if held is not None:
+            raise held
+
+    def may(self, request: CallRequest, held: SessionHeld) -> bool:
+        """Whether *request* may be passed on: not if it goes round and round, nor to a program that is no host."""
+        hops = request.who.hops if isinstance(request.who, ForwardedIdentity) else 0
+        return hops < MAX_HOPS and is_url(held.holder)
+
+    async def _answered(self, holder: str, request: CallRequest) -> HttpResponse:
+        """Return the answer of the host at *holder*; raise `HolderGoneError` if it has none."""
+        scope = trio.CancelScope()
+
+        async def watch() -> None:
+            await request.http.gone()
+            scope.cancel()
+
+        with scope:
+            async with self._late.beside(watch):
+                return await self._whole_answer(holder, request)
+        raise PeerGone
+
+    async def _whole_answer(self, holder: str, request: CallRequest) -> HttpResponse:
+        connection = await self.asked(holder, request)
+        is_stream = dict(connection.headers).get("content-type") == MEDIA_TYPE
+        try:
+            if is_stream:
+                opened = self._streams.session if request.call.name == "events" else self._streams.turn
+                return opened(request, partial(_stream, connection))
+            content = await connection.content()
+        finally:
+            if not is_stream:
+                await connection.close()  # noqa: ASYNC102 - it waits for nothing
+        return HttpResponse(connection.status, connection.headers, content)
+
+    async def asked(self, holder: str, request: CallRequest, more: Headers = ()) -> HolderConnection:
+        """Send *request* on to the host at *holder*; return the connection on which its answer begins.
+
+        Raise `HolderGoneError` if it cannot be reached or is stopping.
+        """
+        body = await request.http.body.read()
+        connection, authority = await connect(holder)
+        try:
+            key = signature(self._cluster, request.who, holder, self._clock.now_ms())
+            headers = (
+                ("authorization", f"Bearer {key}"),
+                *_of_client(request.http),
+                *_passed(request.http.headers),
+                *more,
+            )
+            method, target = _route(request.call, request.session, request.http.query)
+            await connection.ask(authority, method, target, headers, body)
+            if connection.status == STOPPING and CLOSING in await connection.peek():
+                raise HolderGoneError
+        except BaseException:
+            await connection.close()  # noqa: ASYNC102 - it waits for nothing
+            raise
+        return connection
+
+
+async def _session_in(request: CallRequest) -> str:
+    """Return the session in the body of a request to talk; empty if it names none."""
+    body = await request.body(object)
+    return body.thread_id if isinstance(body, RunBody) else cast("ChatBody", body).session or ""
+
+
+def _with_command(request: CallRequest) -> CallRequest:
+    """Return *request* with a command id if it has none: sent again to another host, it is carried out once."""
+    if not request.call.command or request.http.header(COMMAND) is not None:
+        return request
+    headers = (*request.http.headers, (COMMAND, new_id()))
+    return evolve(request, http=evolve(request.http, headers=headers))
+
+
+def _of_client(http: HttpRequest) -> Headers:
+    """Return what another host is told of the client, and believes if this one is named there as a proxy."""
+    return (FORWARDED_FOR, http.peer), (REQUEST_ID, http.note.id)
+
+
+def _passed(headers: Headers) -> Headers:
+    """Return those of *headers* that another host is told."""
+    return tuple(
+        [(name, value) for name, value in headers if name not in NOT_PASSED and not name.startswith(OF_CLIENT)]
+    )
+
+
+def _route(call: HostCall, session: str, query: str) -> tuple[str, str]:
+    """Return method and target of a request for *call* about *session*."""
+    method, _, path = call.route.partition(" ")
+    target = path.replace(SESSION, quote(session, safe=""))
+    return method, f"{target}?{query}" if query else target
+
+
+async def _stream(connection: HolderConnection, send: Send) -> bytes | None:
+    """Send the frames of another host's stream on, each whole; raise `HostClosing` if that host has gone."""
+    rest = b""
+    try:
+        while piece := await connection.piece():
+            whole, end, rest = (rest + piece).rpartition(END_OF_FRAME)
+            if end:
+                await send(whole + end)
+    except HolderGoneError:
+        raise HostClosing from None
+    finally:
+        await connection.close()  # noqa: ASYNC102 - it waits for nothing
+    return rest or None

@@ -1,0 +1,112 @@
+"""`HolderConnection`: one HTTP exchange with another host of the cluster, whose answer is read piece by piece."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+import h11
+import trio
+
+from agentrail.errors import BadConnection
+from agentrail.host.requests.http_messages import OWNED, Headers
+from agentrail.remote.transport.client_socket import CutError, dial_address
+from agentrail.remote.transport.host_address import read_address
+
+CONNECT_SECONDS: Final = 2.0
+"""How long a connection to another host may take: it is near."""
+
+SILENT_SECONDS: Final = 120.0
+"""How long another host may send nothing of a stream, in which a sign of life comes much more often."""
+
+CHUNK: Final = 64 * 1024
+
+
+class HolderGoneError(Exception):
+    """The other host cannot be reached, or has gone before its answer was whole."""
+
+
+class HolderConnection:
+    """A connection for one request, and its answer."""
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self._stream = stream
+        self._http = h11.Connection(h11.CLIENT)
+        self._peeked: bytes | None = None
+        self.status = 0
+        """Status of the answer."""
+        self.headers: Headers = ()
+        """Headers of the answer, but for those of the connection."""
+
+    async def ask(self, authority: str, method: str, target: str, headers: Headers, body: bytes) -> None:
+        """Send a request, and read the head of its answer; raise `HolderGoneError` if there is none."""
+        own = [("host", authority), ("connection", "close"), ("content-length", str(len(body)))]
+        request = h11.Request(method=method, target=target, headers=[*own, *headers])
+        data = b"".join(self._http.send(event) or b"" for event in (request, h11.Data(data=body), h11.EndOfMessage()))
+        try:
+            await self._stream.send_all(data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            raise HolderGoneError from None
+        while not isinstance(event := await self._next(None), h11.Response):
+            pass
+        self.status = event.status_code
+        pairs = [(name.decode(), value.decode("latin-1")) for name, value in event.headers]
+        self.headers = tuple(pair for pair in pairs if pair[0] not in OWNED)
+
+    async def peek(self) -> bytes:
+        """Return the whole answer, which `content` will return too."""
+        self._peeked = await self.content()
+        return self._peeked
+
+    async def piece(self) -> bytes:
+        """Return the next bytes of the answer, none at its end; raise `HolderGoneError` if it is cut."""
+        while True:
+            match await self._next(SILENT_SECONDS):
+                case h11.Data(data=data):
+                    return bytes(data)
+                case h11.EndOfMessage():
+                    return b""
+                case _:
+                    pass
+
+    async def content(self) -> bytes:
+        """Return the whole answer."""
+        if self._peeked is not None:
+            return self._peeked
+        pieces = bytearray()
+        while piece := await self.piece():
+            pieces += piece
+        return bytes(pieces)
+
+    async def _next(self, seconds: float | None) -> h11.Event:
+        try:
+            while (event := self._http.next_event()) is h11.NEED_DATA:
+                with trio.fail_after(float("inf") if seconds is None else seconds):
+                    self._http.receive_data(bytes(await self._stream.receive_some(CHUNK)))
+        except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError, h11.RemoteProtocolError):
+            raise HolderGoneError from None
+        if not isinstance(event, h11.Event) or isinstance(event, h11.ConnectionClosed):
+            raise HolderGoneError
+        return event
+
+    async def close(self) -> None:
+        """Close the connection at once."""
+        await trio.aclose_forcefully(self._stream)
+
+
+def is_url(address: str) -> bool:
+    """Whether a holder's *address* is that of a host: other programs may have any text."""
+    with suppress(BadConnection):
+        read_address(address)
+        return True
+    return False
+
+
+async def connect(address: str) -> tuple[HolderConnection, str]:
+    """Connect to the host at *address*; return the connection, and what its header `Host` has to be."""
+    place = read_address(address)
+    try:
+        with trio.fail_after(CONNECT_SECONDS):
+            return HolderConnection(await dial_address(place, None)), place.authority
+    except (OSError, CutError, trio.TooSlowError):
+        raise HolderGoneError from None

@@ -1,0 +1,70 @@
+"""Several hosts on one journal, each on a port of its own, and clients with keys."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import httpx
+
+from agentrail import SessionSpec
+from agentrail.host import ApiKeys, Cluster, Host, HostLimits, HostPlugin, Profile
+from agentrail.ports.journal import Journal
+from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk
+
+KEY = "k" * 32
+LEASE = 1.0
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
+
+
+@asynccontextmanager
+async def open_place(
+    journal: Journal,
+    spec: SessionSpec,
+    plugins: Sequence[HostPlugin] = (),
+    limits: HostLimits | None = None,
+    port: int = 0,
+    key: str = KEY,
+) -> AsyncGenerator[Desk]:
+    """Serve a host of the cluster on *port*, or on any."""
+    port = port or free_port()
+    url = f"http://127.0.0.1:{port}"
+    host = Host(
+        [Profile("desk", spec)],
+        plugins,
+        authenticator=ApiKeys(lines=LINES),
+        journal=journal,
+        limits=limits or HostLimits(drain_seconds=0.3),
+        cluster=Cluster(url, key, lease=LEASE),
+    )
+    async with host.serving(port) as serving, AsyncExitStack() as stack:
+        clients = {
+            name: await stack.enter_async_context(
+                httpx.AsyncClient(
+                    base_url=url,
+                    headers={"authorization": f"Bearer {key}"},
+                    timeout=20,
+                    trust_env=False,
+                    verify=CERTIFICATES,
+                )
+            )
+            for name, key in KEYS.items()
+        }
+        yield Desk(serving, clients)
+
+
+@asynccontextmanager
+async def two_places(
+    journal: Journal, spec: SessionSpec, plugins: Sequence[HostPlugin] = (), limits: HostLimits | None = None
+) -> AsyncGenerator[tuple[Desk, Desk]]:
+    """Serve two hosts on *journal*."""
+    async with (
+        open_place(journal, spec, plugins, limits) as first,
+        open_place(journal, spec, plugins, limits) as second,
+    ):
+        yield first, second

@@ -1,0 +1,249 @@
+"""A request for a session of another host is passed on to it, and the client notices nothing."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+import trio
+
+from agentrail import SessionSpec, connect, tool
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.app.supervisor import others_of
+from agentrail.errors import BadChoice, BadConnection, NotAuthenticated
+from agentrail.events import AgentEnd
+from agentrail.host import ApiKeys, Cluster, Host, HostLimits, HostPlugin, Identity, Profile, RequestContext
+from agentrail.host.authentication.identity import ForwardedIdentity
+from agentrail.host.cluster.cluster_identity import FRESH, read_signature, signature
+from agentrail.host.cluster.forwarding import MAX_HOPS
+from agentrail.plugins import HumanApproval
+from agentrail.ports.journal import Lease
+from agentrail.runtime.shared.clock import Clock
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.values.events.envelope import Envelope
+from tests.host.cluster.several import KEY, LEASE, free_port, open_place, two_places
+from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, frames, listening
+
+
+def talks() -> SessionSpec:
+    return SessionSpec(model=ScriptedModel(["fine"], repeat_last=True))
+
+
+def running(*places: Desk) -> list[int]:
+    """Return how many sessions run on each of *places*."""
+    return [len(place.serving.supervisor.sessions()) for place in places]
+
+
+async def until_known(*places: Desk) -> None:
+    """Wait until each of *places* knows all others."""
+    with trio.fail_after(10):
+        while any(len(others_of(place.serving.supervisor)) < len(places) - 1 for place in places):  # noqa: ASYNC110
+            await trio.sleep(0.01)
+
+
+async def test_whoever_is_asked_answers() -> None:
+    async with two_places(MemoryJournal(), talks()) as (first, second):
+        opened = await first.ann.post("/v1/sessions", json={"session": "trip"})
+        assert opened.status_code == 201
+        for place in (second, first):
+            answer = await place.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+            assert (answer.status_code, answer.json()["text"]) == (200, "fine")
+        answer = await second.ann.post("/v1/sessions/trip/prompt", json={"message": "hi"})
+        assert answer.status_code == 202
+        missing = await second.ann.post("/v1/sessions/none/prompt", json={"message": "hi"})
+        assert missing.status_code == 404
+        assert running(first, second) == [1, 0]
+
+
+async def test_a_stream_of_another_host_is_passed_on_as_it_comes() -> None:
+    async with two_places(MemoryJournal(), talks()) as (first, second):
+        await first.ann.post("/v1/sessions", json={"session": "trip"})
+        answers = [
+            await place.ann.post("/v1/stream", json={"session": "trip", "message": "hi"}) for place in (first, second)
+        ]
+        assert [answer.headers["content-type"] for answer in answers] == ["text/event-stream"] * 2
+        names = [[frame["event"] for frame in frames(answer.text)] for answer in answers]
+        assert names[1][-1] == "reply"
+        assert set(names[0]) == set(names[1])
+        async with listening(second, "GET", "/v1/sessions/trip/events", since="0.0") as listener:
+            text = await listener.until(lambda text: text.count("event: AgentEnd") == 2)
+        async with listening(first, "GET", "/v1/sessions/trip/events", since="0.0") as listener:
+            own = await listener.until(lambda text: text.count("event: AgentEnd") == 2)
+        events = [frame for frame in frames(text) if "event" in frame]
+        assert events == frames(own)
+        assert running(first, second) == [1, 0]
+
+
+async def test_a_remote_handle_works_on_a_session_of_another_host() -> None:
+    async with two_places(MemoryJournal(), talks()) as (first, second):
+        await first.ann.post("/v1/sessions", json={"session": "trip"})
+        await until_known(first, second)
+        async with connect(second.serving.url, KEYS["ann"]) as supervisor:
+            session = supervisor.session("trip")
+            seen: list[Envelope] = []
+            async with session.subscribe(since=0) as events:
+                assert (await session.ask("hi")).text == "fine"
+                with trio.fail_after(5):
+                    async for envelope in events:
+                        seen.append(envelope)
+                        if isinstance(envelope.event, AgentEnd):
+                            break
+            durable = [envelope.seq for envelope in seen if not envelope.n]
+            assert durable == list(range(1, durable[-1] + 1))
+            assert (await session.status()).phase
+            assert running(first, second) == [1, 0]
+            async with session.subscribe() as events:
+                await session.stop()
+                with trio.fail_after(5):
+                    assert [envelope async for envelope in events]
+
+
+@tool
+async def pay(to: str) -> str:
+    """Pay."""
+    return f"paid {to}"
+
+
+async def test_the_tree_and_what_waits_are_those_of_all_hosts() -> None:
+    model = ScriptedModel([say(calls=[call("pay", {"to": "Bo"})]), "done"])
+    spec = SessionSpec(model=model, tools=[pay], plugins=[HumanApproval(["pay"])])
+    async with two_places(MemoryJournal(), spec) as (first, second):
+        await until_known(first, second)
+        held = await first.ann.post("/v1/chat", json={"session": "trip", "message": "pay"})
+        assert held.status_code == 202
+        listed = [(await place.ann.get("/v1/approvals")).json()["items"] for place in (first, second)]
+        assert listed[0] == listed[1]
+        (waiting,) = listed[1]
+        for place in (first, second):
+            tree = (await place.clients["boss"].get("/v1/tree")).json()
+            assert [child["name"] for child in tree["children"]] == ["ann.trip"]
+        assert (await second.clients["eve"].get("/v1/tree")).json()["children"] == []
+        decided = await second.ann.post("/v1/sessions/trip/approve", json={"approval": waiting["id"]})
+        assert decided.status_code < 300, decided.text
+        with trio.fail_after(5):
+            while (await second.ann.get("/v1/approvals")).json()["items"]:  # noqa: ASYNC110 - no event tells of it
+                await trio.sleep(0.01)
+        assert running(first, second) == [1, 0]
+
+
+class Counting(HostPlugin):
+    """Counts the requests that it hears of."""
+
+    name = "counting"
+    version = "1"
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    async def on_request_start(self, context: RequestContext) -> None:
+        self.heard.append(context.session_id)
+
+
+async def test_plugins_hear_of_a_request_once_and_limits_count_it_once() -> None:
+    plugin, limits = Counting(), HostLimits(drain_seconds=0.3, requests_per_second=0.001, burst=3)
+    async with two_places(MemoryJournal(), talks(), [plugin], limits) as (first, second):
+        await first.ann.post("/v1/sessions", json={"session": "trip"})
+        for _ in range(3):
+            answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+            assert answer.status_code == 200
+        assert plugin.heard == ["ann.trip"] * 3
+        assert (await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})).status_code == 429
+        assert (await first.ann.get("/v1/sessions")).status_code == 200
+
+
+async def test_another_tenant_sees_nothing_of_a_session_on_any_host() -> None:
+    async with two_places(MemoryJournal(), talks()) as (first, second):
+        await first.ann.post("/v1/sessions", json={"session": "trip"})
+        for place in (first, second):
+            for path in ("/v1/sessions/trip", "/v1/sessions/ann.trip/messages"):
+                assert (await place.clients["eve"].get(path)).status_code == 404
+        own = await second.clients["eve"].post("/v1/chat", json={"session": "trip", "message": "hi"})
+        assert own.status_code == 200
+        assert running(first, second) == [1, 1]
+
+
+ANN = Identity("acme", "ann", frozenset({"talk"}))
+
+
+async def asked_with(desk: Desk, key: str) -> httpx.Response:
+    headers = {"authorization": f"Bearer {key}"}
+    async with httpx.AsyncClient(base_url=desk.serving.url, trust_env=False, verify=CERTIFICATES) as client:
+        return await client.get("/v1/sessions", headers=headers)
+
+
+async def test_only_a_host_with_the_key_may_ask_for_a_user() -> None:
+    async with open_place(MemoryJournal(), talks()) as desk:
+        url, now = desk.serving.url, Clock().now_ms()
+        cluster = Cluster(url, KEY)
+        good = signature(cluster, ANN, url, now)
+        assert (await asked_with(desk, good)).status_code == 200
+        mark, body, seal = good.split(".")
+        for bad in (
+            signature(Cluster(url, "x" * 32), ANN, url, now),
+            signature(cluster, ANN, "http://127.0.0.1:1", now),
+            signature(cluster, ANN, url, now - FRESH - 10_000),
+            signature(cluster, ANN, url, now + FRESH + 10_000),
+            f"{mark}.{body}.{'0' * len(seal)}",
+            f"{mark}.{body[:-4]}.{seal}",
+            f"{mark}.{body}",
+            f"{mark}..",
+        ):
+            assert (await asked_with(desk, bad)).status_code == 401
+        with pytest.raises(NotAuthenticated):
+            read_signature(cluster, f"{mark}.é.{seal}", now)
+
+
+async def test_a_request_does_not_go_round_for_ever() -> None:
+    journal = MemoryJournal()
+    async with two_places(journal, talks()) as (first, second):
+        await first.ann.post("/v1/sessions", json={"session": "trip"})
+        url = second.serving.url
+        who = ForwardedIdentity("acme", "ann", frozenset({"talk"}), hops=MAX_HOPS - 1)
+        key = signature(Cluster(url, KEY), who, url, Clock().now_ms())
+        headers = {"authorization": f"Bearer {key}"}
+        async with httpx.AsyncClient(base_url=url, trust_env=False, verify=CERTIFICATES) as client:
+            answer = await client.post("/v1/sessions/ann.trip/prompt", headers=headers, json={"message": "hi"})
+        assert answer.status_code == 503
+        assert answer.json()["type"] == "urn:agentrail:problem:session-held"
+        assert running(first, second) == [1, 0]
+
+
+async def test_a_session_of_a_dead_host_comes_back_where_it_is_asked_for() -> None:
+    journal = MemoryJournal()
+    async with open_place(journal, talks()) as first:
+        await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+    dead = f"http://127.0.0.1:{free_port()}"
+    async with open_place(journal, talks()) as second:
+        await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), int(LEASE * 1000)))
+        began = trio.current_time()
+        answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+        assert (answer.status_code, answer.json()["text"]) == (200, "fine")
+        assert LEASE / 2 < trio.current_time() - began < LEASE + 1
+        assert running(second) == [1]
+
+
+async def test_a_session_of_a_program_that_is_no_host_is_refused_at_once() -> None:
+    journal = MemoryJournal()
+    async with open_place(journal, talks()) as first:
+        await first.ann.post("/v1/sessions", json={"session": "trip"})
+    async with open_place(journal, talks()) as second:
+        await journal.claim("h.acme.ann.trip", "worker-1", Lease(Clock().now_ms(), 60_000))
+        with trio.fail_after(LEASE):
+            answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+        assert answer.status_code == 503
+
+
+@pytest.mark.parametrize("lacks", ["journal", "authenticator"])
+def test_a_cluster_needs_what_its_hosts_share(lacks: str) -> None:
+    given = {"journal": MemoryJournal(), "authenticator": ApiKeys(lines=LINES)}
+    del given[lacks]
+    with pytest.raises(BadChoice, match="cluster="):
+        Host([Profile("desk", talks())], cluster=Cluster("http://127.0.0.1:1", KEY), **given)  # type: ignore[arg-type]
+
+
+def test_a_cluster_wants_an_address_a_long_key_and_a_lease() -> None:
+    with pytest.raises(BadConnection):
+        Cluster("nowhere", KEY)
+    for key, lease in (("short", 10.0), (KEY, 0.5)):
+        with pytest.raises(BadChoice):
+            Cluster("http://127.0.0.1:1", key, lease=lease)
+    assert KEY not in repr(Cluster("http://127.0.0.1:1", KEY))
