@@ -21,7 +21,7 @@ import trio
 from agentrail import Supervisor, open_supervisor
 from agentrail.errors import AgentrailError, SessionHeld
 from agentrail.ports.journal import Journal
-from agentrail.values.json import FrozenObject
+from agentrail.values.json import EMPTY, FrozenObject
 from agentrail.values.messages import ToolMessage, UserMessage
 from tests.recovery.victim import spec
 from tests.recovery.witness import Witness
@@ -29,8 +29,12 @@ from tests.recovery.witness import Witness
 LEASE: Final = 1.0
 
 
-def _frozen(found: FrozenObject) -> tuple[type[FrozenObject], tuple[dict[str, object]]]:
-    return FrozenObject, (dict(found),)
+def _frozen(found: FrozenObject) -> tuple[Callable[..., FrozenObject], tuple[dict[str, object], ...]]:
+    return (FrozenObject, (dict(found),)) if found else (_empty, ())
+
+
+def _empty() -> FrozenObject:
+    return cast("FrozenObject", EMPTY)  # the object itself: digests leave out fields that have their default
 
 
 copyreg.pickle(FrozenObject, _frozen)  # a dictionary would be filled item by item

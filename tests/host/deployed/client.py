@@ -53,8 +53,12 @@ class Client:
 
     async def use(self) -> None:
         """Open the session, and hear and prompt it until `over`; the turn that is under way then ends first."""
-        await self._command("POST", "/v1/sessions", {"session": self.session}, "open")
+        await self.open()
         await self.take_turns()
+
+    async def open(self) -> None:
+        """Open the session; the same command opens it once."""
+        await self._command("POST", "/v1/sessions", {"session": self.session}, "open")
 
     async def take_turns(self) -> None:
         """Hear and prompt the session until `over`."""

@@ -19,6 +19,7 @@ import trio
 from attrs import define
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.ports.journal import Journal
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentAbort, PromptReceived
 from agentrail.values.events.tools import ToolUnknown
@@ -105,9 +106,8 @@ async def deployment(folder: Path) -> AsyncGenerator[Deployment]:
         yield Deployment(folder, listener)
 
 
-async def stored(folder: Path) -> dict[str, list[Envelope]]:
+async def stored(journal: Journal) -> dict[str, list[Envelope]]:
     """Return the durable events of all sessions."""
-    journal = SqliteJournal(folder / "kept.db")
     try:
         return {
             each.session_id.rpartition(".")[2]: [
@@ -119,10 +119,10 @@ async def stored(folder: Path) -> dict[str, list[Envelope]]:
         await journal.close()
 
 
-async def checked(one: Deployment, clients: Sequence[Client]) -> Counter[str]:
+async def checked(one: Deployment, clients: Sequence[Client], journal: Journal | None = None) -> Counter[str]:
     """Check that nothing acknowledged is lost, and nothing doubled; return some figures."""
     figures = Counter[str]()
-    found = await stored(one.folder)
+    found = await stored(journal or SqliteJournal(one.folder / "kept.db"))
     began = Counter(key for key, _ in one.calls("began"))
     assert [key for key, count in began.items() if count > 1] == []
     for client in clients:

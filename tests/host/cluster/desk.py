@@ -1,0 +1,39 @@
+"""The program of one of several hosts: that of `tests.host.deployed`, on a journal that another process serves."""
+
+from __future__ import annotations
+
+import os
+from typing import cast
+
+import trio
+
+from agentrail.host import ApiKeys, Cluster, Host, Profile
+from agentrail.ports.journal import Journal
+from tests.host.cluster.several import KEY, LEASE
+from tests.host.deployed import desk
+from tests.recovery.shared import SharedJournal
+
+
+class LaterJournal(SharedJournal):
+    """Connects to the journal when that is used first."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._dialling = trio.Lock()
+        self._is_connected = False
+
+    async def _ask(self, name: str, *args: object, **more: object) -> object:
+        async with self._dialling:
+            if not self._is_connected:
+                super().__init__(await trio.open_unix_socket(self._path))
+                self._is_connected = True
+        return await super()._ask(name, *args, **more)
+
+
+host = Host(
+    [Profile("desk", desk.spec)],
+    authenticator=ApiKeys("keys.txt"),
+    journal=cast("Journal", LaterJournal(os.environ["JOURNAL"])),
+    limits=desk.host.limits,
+    cluster=Cluster(os.environ["ADDRESS"], KEY, lease=LEASE),
+)
