@@ -9,6 +9,7 @@ from agentrail.adapters.extras import need_extra
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.checking.check_options import parsed
 from agentrail.cli.command import WRONG_USAGE
+from agentrail.cli.progress_bar import ProgressBar
 from agentrail.errors import BadPlugin, ExtraMissing
 
 
@@ -23,7 +24,7 @@ def main(argv: Sequence[str]) -> int:
     from agentrail.cli.checking import checks  # noqa: PLC0415 - needs the extra
 
     try:
-        return checks.run(options, checks.ProgressBar(sys.stderr))
+        return checks.run(options, ProgressBar(sys.stderr))
     except (checks.NothingToCheckError, BadPlugin) as error:
         print(f"agentrail: {error}", file=sys.stderr)
         return WRONG_USAGE

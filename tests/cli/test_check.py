@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agentrail.cli.checking.check_options import parsed
-from agentrail.cli.checking.checks import TELL_EVERY, ProgressBar
 from agentrail.cli.command import main
+from agentrail.cli.progress_bar import TELL_EVERY, ProgressBar
 from agentrail.testing import find_conflict
 
 TRAPPED = """

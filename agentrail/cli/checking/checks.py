@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from inspect import signature
 from itertools import combinations
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Final, TextIO, cast
+from typing import cast
 
 from agentrail.adapters.python_file import load
 from agentrail.cli.checking.check_options import CheckOptions
+from agentrail.cli.progress_bar import ProgressBar
 from agentrail.hooks.attachments import seat_for, unkeyed
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed
 from agentrail.testing.laws.checking import check_plugin
@@ -20,12 +20,6 @@ from agentrail.testing.turns.conflicts import Conflict, Invariant, find_conflict
 from agentrail.testing.turns.invariants import INVARIANTS
 from agentrail.testing.turns.orders import OrderMatters, OrderSearch, share
 from agentrail.values.value import Value
-
-BAR: Final = 30
-"""Width of the progress bar, in characters."""
-
-TELL_EVERY: Final = 10.0
-"""Seconds between two lines of progress of one phase, where there is no bar."""
 
 
 class NothingToCheckError(Exception):
@@ -124,39 +118,6 @@ def _takes_trace(function: FunctionType) -> bool:
     """Whether *function* takes a trace as its only argument, so that it may be an invariant."""
     parameters = list(signature(function).parameters.values())
     return len(parameters) == 1 and str(parameters[0].annotation).rpartition(".")[2].strip("'>") == "Trace"
-
-
-class ProgressBar:
-    """Shows how far the checks are: by a bar at a terminal, else by a line for each phase and every `TELL_EVERY` s."""
-
-    def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-        self.clock = clock
-        self._out = out
-        self._bar = out.isatty()
-        self._phase = ""
-        self._told = 0.0
-
-    def begin(self, text: str) -> None:
-        """Print one line that says how much will be checked."""
-        self._write(f"{text}\n")
-
-    def show(self, share: float, phase: str, detail: str = "") -> None:
-        """Show the done *share* of all work, from 0 to 1, and its *phase*; without a bar, only now and then."""
-        if self._bar:
-            full = round(BAR * min(1.0, share))
-            self._write(f"\r\x1b[K[{'#' * full}{' ' * (BAR - full)}] {share:4.0%}  {f'{phase}{detail}':.40}")
-        elif phase != self._phase or self.clock() - self._told >= TELL_EVERY:
-            self._phase, self._told = phase, self.clock()
-            self._write(f"{share:4.0%}  {phase}{detail}\n")
-
-    def wipe(self) -> None:
-        """Erase the bar; no-op if none is shown."""
-        if self._bar:
-            self._write("\r\x1b[K")
-
-    def _write(self, text: str) -> None:
-        self._out.write(text)
-        self._out.flush()
 
 
 class Checks:
