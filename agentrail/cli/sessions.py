@@ -13,10 +13,11 @@ from typing import Final
 import trio
 
 from agentrail.adapters.journals.archive import export_session, import_session
+from agentrail.adapters.journals.session_copy import CopyReport, SessionCopier
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.exit_status import DONE, FAILED, exit_status, tell
-from agentrail.cli.journal_file import open_journal
+from agentrail.cli.journal_file import check_differ, open_journal, open_target
 from agentrail.cli.screen import clean, date_and_time, one_line
 from agentrail.cli.session_names import name_in_chat
 from agentrail.cli.session_options import SessionOptions, parsed
@@ -183,15 +184,19 @@ async def _import(journal: Journal, options: SessionOptions) -> int:
     return DONE
 
 
-async def _copy(journal: Journal, options: SessionOptions) -> int:
+async def _copy(journal: SqliteJournal, options: SessionOptions) -> int:
     session_id, file = options.words
-    records = await stored_records(journal, session_id)
-    async with open_journal(Path(file)) as other:
-        claim = await other.claim(session_id, _holder())
-        if claim.head:
-            raise SessionExists(session_id)
-        await other.append(claim, 0, records)
-    tell(f"{session_id}: {len(records)} records are in {file}")
+    if not await journal.read(session_id, 0, 1):
+        raise SessionNotStored(session_id)
+    check_differ(journal.path, Path(file))
+    async with open_target(file) as other:
+        copied = await SessionCopier(journal, other, Clock().now_ms, CopyReport()).copy(session_id)
+    if copied.problem:
+        tell(f"agentrail: {session_id}: {copied.problem}")
+        return FAILED
+    if not copied.new:
+        raise SessionExists(session_id)
+    tell(f"{session_id}: {copied.records} records are in {file}")
     return DONE
 
 

@@ -25,7 +25,7 @@ SHOWN: Final = 24
 """The number of bytes that an error shows of a file that is no database."""
 
 EXPORTED: Final = b'"agentrail session"'
-"""A part of the first line of a file that `export_session` wrote."""
+"""A part of the first line of an export file."""
 
 NOT_OURS: Final = "it is a file of another program; give another path"
 
@@ -53,7 +53,7 @@ def _problem(path: Path, head: bytes, size: int) -> str | None:
         return None  # a process was killed while it created the file: SQLite will undo the creation
     if not head.startswith(MAGIC[: len(head)]):
         if EXPORTED in head:
-            return "it is one session as a file; read it into a journal by `import_session`, and give another path"
+            return "it is an export file; read it into a journal by `agentrail journal copy`, and give another path"
         return f"it is not a database, but begins with {head[:SHOWN]!r}; give another path"
     if size < SMALLEST:
         return f"its end is missing, of at least {SMALLEST} bytes {size} are there; bring it back from a copy"

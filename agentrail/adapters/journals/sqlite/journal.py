@@ -185,6 +185,11 @@ class SqliteJournal:
             await trio.sleep(PAUSE)
         raise still_read(session_id)
 
+    async def holders(self) -> tuple[str, ...]:
+        """Return the other process that has the journal open for writing, and so may run its sessions, if any."""
+        writer = await self._reading.do(JournalReader.other_writer)
+        return () if writer is None else (writer,)
+
     async def close(self) -> None:
         """Wait until running calls have ended, and close files and threads. The next call would open them again."""
         await self._reading.close()

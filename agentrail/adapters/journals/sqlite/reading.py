@@ -204,6 +204,11 @@ class JournalReader:
         """Return the snapshot of a session, and up to *limit* of the records that follow it, up to *upto*."""
         return self._within(lambda db: _latest(db, session_id, upto, limit)) or NOTHING_STORED
 
+    def other_writer(self) -> str | None:
+        """Return the process that has the file open for writing, if there is one."""
+        self._within(lambda _: None)
+        return self._file.other_writer()
+
     def _within(self, query: Callable[[sqlite3.Connection], T]) -> T | None:
         """Return the result of *query*, run in one read transaction; `None` if there is no journal yet."""
         if self._connection is None:

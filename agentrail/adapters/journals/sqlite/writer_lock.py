@@ -31,7 +31,7 @@ from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 from stat import S_ISREG
-from struct import pack
+from struct import pack, unpack_from
 from threading import Lock
 from typing import Final, NamedTuple, cast
 
@@ -156,6 +156,20 @@ class FileUse:
             self.has_lock = file.locked = _set(file.descriptor, is_locked=True)
             return self.has_lock
 
+    def other_writer(self) -> str | None:
+        """Return the process that has the file open for writing; `None` if there is none, or the system cannot say."""
+        with _FILES.guard:
+            file = None if self._identity is None else _FILES.by_identity.get(self._identity)
+            if file is None or not CAN_LOCK:
+                return None
+            if file.descriptor is None:
+                file.descriptor = register_lock(_open_for_lock(self._path))
+            if not _is_locked(file.descriptor):
+                return None
+        with suppress(OSError):
+            return self._path.with_name(f"{self._path.name}.lock").read_text(errors="replace")[:MAX_NAME] or NAMELESS
+        return NAMELESS
+
     @property
     def descriptor(self) -> int:
         """The descriptor of the lock, which stays open as long as the file is used: closing another releases locks."""
@@ -208,13 +222,42 @@ def _set(descriptor: int, *, is_locked: bool) -> bool:
 
     kind = fcntl.F_WRLCK if is_locked else fcntl.F_UNLCK
     try:
-        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, pack("hhqqi4x", kind, os.SEEK_SET, BYTE, 1, 0))
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _lock_of(kind))
     except OSError as error:
         if error.errno in HELD:
             return False
         if error.errno != errno.EINVAL:  # EINVAL: no OFD locks in this kernel; only the lock file protects then
             raise
     return True
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Whether another process has the lock; the file is not locked for the question."""
+    if sys.platform != "linux":
+        return False
+    import fcntl  # noqa: PLC0415 - not there on every system
+
+    try:
+        answer = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _lock_of(fcntl.F_WRLCK))
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return False
+    (kind,) = unpack_from("h", answer)
+    return bool(kind != fcntl.F_UNLCK)
+
+
+def _lock_of(kind: int) -> bytes:
+    """Return the kernel's description of a lock of the byte."""
+    return pack("hhqqi4x", kind, os.SEEK_SET, BYTE, 1, 0)
+
+
+def _open_for_lock(path: Path) -> int:
+    """Open the file to ask for its lock; one that cannot be written is not locked later."""
+    try:
+        return os.open(path, os.O_RDWR | O_BINARY)
+    except OSError:
+        return os.open(path, os.O_RDONLY | O_BINARY)
 
 
 def _other_name(path: Path, identity: FileIdentity) -> str:
