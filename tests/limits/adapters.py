@@ -24,7 +24,7 @@ from mcp.types import JSONRPCNotification
 from agentrail.adapters import html_to_markdown, web
 from agentrail.adapters.journals.message_index import PlacesBySession
 from agentrail.adapters.journals.sqlite import SqliteJournal, reading, writing
-from agentrail.adapters.journals.sqlite.writer_thread import ThreadJob
+from agentrail.adapters.journals.writer_thread import ThreadJob
 from agentrail.adapters.mcp.pipes import Pipes
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.mcp.server_tools import McpTool, adopt, result_of

@@ -226,7 +226,7 @@ JOBS: dict[str, Job] = {
     "adapters.journals.sqlite.journal.READ_AT_ONCE": records_of_a_session,
     "adapters.journals.sqlite.reading.PAGE": records_of_a_session,
     "adapters.journals.sqlite.tables.MAX_AT_ONCE": records_of_a_session,
-    "adapters.journals.sqlite.writer_thread.PASSES": records_of_a_session,
+    "adapters.journals.writer_thread.PASSES": records_of_a_session,
     "adapters.journals.sqlite.writing.CHECKPOINT_AFTER": records_of_a_session,
     "adapters.models.http.SLICE": an_unpacked_answer,
     "adapters.processes.CHUNK": an_output,

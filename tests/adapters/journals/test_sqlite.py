@@ -20,7 +20,7 @@ import trio
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, SCHEMA
 from agentrail.adapters.journals.sqlite.writer_lock import home
-from agentrail.adapters.journals.sqlite.writer_thread import Worker, WriterJob
+from agentrail.adapters.journals.writer_thread import Worker, WriterJob
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import Setup, State
@@ -630,7 +630,7 @@ async def test_those_who_were_answered_together_are_waited_for_until_all_have_co
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """However the first jobs fall; without that, the thread takes one alone while the loop is busy with the next."""
-    monkeypatch.setattr("agentrail.adapters.journals.sqlite.writer_thread.MAX_PATIENCE", 30.0)
+    monkeypatch.setattr("agentrail.adapters.journals.writer_thread.MAX_PATIENCE", 30.0)
     counting = Counting()
     worker = Worker("counting", counting, 100)
     never = threading.Event()
@@ -649,7 +649,7 @@ async def test_those_who_were_answered_together_are_waited_for_until_all_have_co
 
 
 async def test_whoever_is_held_up_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentrail.adapters.journals.sqlite.writer_thread.MAX_PATIENCE", 0.0)
+    monkeypatch.setattr("agentrail.adapters.journals.writer_thread.MAX_PATIENCE", 0.0)
     counting = Counting()
     worker = Worker("counting", counting, 100)
     async with trio.open_nursery() as nursery:

@@ -17,8 +17,8 @@ from agentrail.adapters.journals.sqlite.error_mapping import still_read
 from agentrail.adapters.journals.sqlite.opening import Connect
 from agentrail.adapters.journals.sqlite.reading import JournalReader
 from agentrail.adapters.journals.sqlite.writer_lock import place_of
-from agentrail.adapters.journals.sqlite.writer_thread import Worker
 from agentrail.adapters.journals.sqlite.writing import Writer
+from agentrail.adapters.journals.writer_thread import Worker
 from agentrail.errors import BadChoice, BadRecord
 from agentrail.ports.journal import (
     ALL_SESSIONS,

@@ -6,18 +6,19 @@ import logging
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Final, TypeVar
 
+from agentrail.adapters.journals.checksums import check_of_snapshot
 from agentrail.adapters.journals.packing import (
     NO_CHECK,
     PackedRecord,
     UnpackError,
-    unpack,
-    unpack_messages,
     unpack_snapshot,
 )
+from agentrail.adapters.journals.record_rows import load_rows
 from agentrail.adapters.journals.sqlite.deletion.erasing import refuse_deleting
 from agentrail.adapters.journals.sqlite.error_mapping import RAISED, in_reading, is_passing
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_reading
@@ -29,13 +30,11 @@ from agentrail.adapters.journals.sqlite.tables import (
     STRIDE,
     RecordRow,
     SessionRow,
-    check_of_snapshot,
 )
 from agentrail.adapters.journals.sqlite.writer_lock import FileUse
-from agentrail.adapters.journals.sqlite.writer_thread import WriterJob
+from agentrail.adapters.journals.writer_thread import WriterJob
 from agentrail.errors import AgentrailError, BadRecord
 from agentrail.ports.journal import Latest, Record, SessionFilter, Snapshot, StoredAnswer, StoredSession
-from agentrail.values.messages import Message
 
 log = logging.getLogger("agentrail.journal")
 
@@ -243,56 +242,18 @@ def first_record(db: sqlite3.Connection, row: SessionRow) -> Record:
 
 def load_records(db: sqlite3.Connection, row: SessionRow, rows: Sequence[RecordRow]) -> tuple[Record, ...]:
     """Return the records of consecutive rows of a session; raise `BadRecord` if one cannot be read."""
-    earlier = _EarlierMessages(db, row, rows)
-    records: list[Record] = []
-    for record_row in rows:
-        try:
-            records.append(unpack(_packed_record(db, record_row), record_row.session, record_row.number, earlier))
-        except UnpackError as error:
-            raise BadRecord(record_row.session, record_row.number, str(error)) from error
-    return tuple(records)
+
+    def find(first: int, last: int) -> Sequence[RecordRow]:
+        with suppress(*RAISED):
+            return checked_rows(db, row, first, last)
+        return ()
+
+    return load_rows(rows, partial(_packed_record, db), find)
 
 
 def _packed_record(db: sqlite3.Connection, row: RecordRow) -> PackedRecord:
     """Return the stored record of a row with its blobs; raise `UnpackError` if one is missing."""
     return PackedRecord(row.body, _blobs(db, row.blobs), row.format)
-
-
-class _EarlierMessages:
-    """Finds the messages of earlier records that records of a page refer to; each record is read at most once."""
-
-    __slots__ = ("_db", "_known", "_row", "_rows")
-
-    def __init__(self, db: sqlite3.Connection, row: SessionRow, rows: Sequence[RecordRow]) -> None:
-        self._db = db
-        self._row = row
-        self._rows = {record_row.number: record_row for record_row in rows}
-        self._known: dict[int, Sequence[Message] | None] = {}
-
-    def __call__(self, number: int) -> Sequence[Message] | None:
-        """Return the messages in the change of a record; `None` if it cannot be read."""
-        if number not in self._known:
-            if number not in self._rows:
-                self._find(number)
-            record_row = self._rows.get(number)
-            self._known[number] = None
-            with suppress(UnpackError):
-                self._known[number] = (
-                    None if record_row is None else unpack_messages(_packed_record(self._db, record_row))
-                )
-        return self._known[number]
-
-    def _find(self, number: int) -> None:
-        """Find a record and those after it up to the page: a turn refers to its records in their order.
-
-        If one of them is damaged, find the record alone.
-        """
-        for last in (min(self._rows, default=number + 1) - 1, number):
-            with suppress(BadRecord, *RAISED):
-                self._rows.update(
-                    {record_row.number: record_row for record_row in checked_rows(self._db, self._row, number, last)}
-                )
-                return
 
 
 def _place(db: sqlite3.Connection, session_id: str, seq: int) -> int:

@@ -22,9 +22,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple, TypeAlias
 
-import msgspec
-
-from agentrail.adapters.journals.packing import check_of, digest
+from agentrail.adapters.journals.checksums import as_bytes, is_next
+from agentrail.adapters.journals.packing import digest
 
 SCHEMA: Final = 4
 """The version of the tables, kept as `user_version` of the file; files of an older one are refused."""
@@ -170,10 +169,6 @@ def seal_of(facts: tuple[object, ...]) -> bytes:
     return digest(as_bytes(facts))
 
 
-as_bytes: Final = msgspec.msgpack.Encoder().encode
-"""Returns columns as bytes for a checksum: what differs in value or type has other bytes, and it takes least time."""
-
-
 COLUMNS: Final = 'id, epoch, owner, head, seq, "check", due, at_work, ended, active, seal, slot'
 
 NOTHING: Final = frozenset[str]()
@@ -216,17 +211,7 @@ class RecordRow(NamedTuple):
 
     def follows(self, before: bytes) -> bool:
         """Whether the record is unchanged, and follows the record with the checksum *before*."""
-        # the type is checked too: one changed bit can turn a blob into text
-        if type(self.body) is not bytes or type(before) is not bytes:
-            return False
-        if self.sealed is not None:
-            return check_of(before + self.check, self.outside, self.body) == self.sealed
-        return check_of(before, self.outside, self.body) == self.check
-
-
-def check_of_snapshot(behind: bytes, beside: tuple[str, int, int, str], body: bytes) -> bytes:
-    """Return the checksum of a snapshot: over its record's checksum *behind*, the columns *beside*, and *body*."""
-    return check_of(behind, as_bytes(beside), body)
+        return is_next(before, self.outside, self.body, self.check, self.sealed)
 
 
 NEW_COLUMNS: Final = 'rowid, back, session, number, epoch, seq, command, format, blobs, "check", body'

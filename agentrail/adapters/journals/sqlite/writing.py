@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from agentrail.adapters.journals.checksums import as_bytes, check_of_snapshot
 from agentrail.adapters.journals.message_index import PlacesBySession
 from agentrail.adapters.journals.packing import NO_CHECK, PackedRecord, check_of, pack
 from agentrail.adapters.journals.sqlite.deletion.deletions import DeletionJob, DeletionProgress, Deletions
@@ -31,8 +32,6 @@ from agentrail.adapters.journals.sqlite.tables import (
     NULL,
     Facts,
     SessionRow,
-    as_bytes,
-    check_of_snapshot,
     restated_columns,
     seal_row,
     write_records,
@@ -40,7 +39,7 @@ from agentrail.adapters.journals.sqlite.tables import (
 )
 from agentrail.adapters.journals.sqlite.wal_file import Checkpoints
 from agentrail.adapters.journals.sqlite.writer_lock import Ownership
-from agentrail.adapters.journals.sqlite.writer_thread import WriterJob
+from agentrail.adapters.journals.writer_thread import WriterJob
 from agentrail.errors import AgentrailError, BadRecord, Fenced, JournalError, NothingWritten, SessionBeingDeleted
 from agentrail.errors.agentrail_error import fresh
 from agentrail.ports.failpoints import reach
