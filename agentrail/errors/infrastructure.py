@@ -79,10 +79,10 @@ class NotWrittenYet(JournalError):
 
 @error
 class SessionHeld(JournalError):
-    """Another supervisor runs the session: it has a lease of it, which ends at *until* (milliseconds since 1970)."""
+    """Another supervisor runs the session: it has a lease of it, which lasts for *left* more milliseconds."""
 
     wording = (
-        "session `{session}` is held by `{holder}` until {until} (milliseconds since 1970), unless that lease is "
+        "session `{session}` is held by `{holder}` for {left} more milliseconds, unless that lease is "
         "renewed; talk to the session there, wait until the lease ends, or take the session over with "
         "`take_over=True`"
     )
@@ -91,8 +91,8 @@ class SessionHeld(JournalError):
     """Id of the session."""
     holder: str
     """Address of the supervisor that runs it."""
-    until: int
-    """End of the lease, in milliseconds since 1970."""
+    left: int
+    """For how many milliseconds the lease lasts by the journal's clock; yours may show another time."""
 
 
 @error

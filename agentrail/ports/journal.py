@@ -127,7 +127,7 @@ def check_free(session_id: str, holding: Holding, holder: str, at: int) -> None:
     The same holder may claim again: a process that starts at an address replaces the process that ran there before.
     """
     if holding.holder != holder and holding.until > at:
-        raise SessionHeld(session_id, holding.holder, holding.until)
+        raise SessionHeld(session_id, holding.holder, holding.until - at)
 
 
 class StoredAnswer(Authored):

@@ -140,8 +140,7 @@ class Process:
                     try:
                         await self._supervisor.resume(name, self._spec)
                     except SessionHeld as held:
-                        _, _, until = held.args
-                        await trio.sleep(max(until / 1000 - _today(self._supervisor), 0) + 0.01)
+                        await trio.sleep(held.left / 1000 + 0.01)
                     else:
                         return "resumed"
             case ["prompt", name, text]:
@@ -155,10 +154,6 @@ class Process:
                 return [said, [message.text[:100] for message in messages if isinstance(message, ToolMessage)]]
             case _:
                 raise ValueError(command)
-
-
-def _today(supervisor: Supervisor) -> float:
-    return supervisor._sessions.shared.clock.now_ms() / 1000  # noqa: SLF001 - the clock by which leases end
 
 
 async def main(path: str, folder: Path, address: str) -> None:

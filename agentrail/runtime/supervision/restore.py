@@ -43,6 +43,9 @@ from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import INT_MAX, canonical
 from agentrail.values.tools import EffectClass
 
+LEAST_PAUSE: Final = 250
+"""The fewest milliseconds after which a session that another supervisor holds is claimed again."""
+
 MAX_SHOWN: Final = 200
 """The most characters of a call's arguments that the list of calls left behind by a fork shows."""
 
@@ -298,7 +301,7 @@ class Returning:
         """Resume one session; any error is logged, and does not keep others from being resumed.
 
         If the journal fails *attempts* times, continue in the background. If another supervisor holds the session, try
-        again when its lease has ended, or when its slots show that it has died. If the program's code raises an
+        again when its lease would end, or when its slots show that it has died. If the program's code raises an
         exception of its own, try again after *pause* seconds: what it builds the specification from may be away for a
         while, and nobody else may ask for the session.
         """
@@ -308,7 +311,8 @@ class Returning:
                 self._shared.nursery.start_soon(self._bring_back, session_id)
             elif isinstance(error, SessionHeld):
                 if self._slots is None or error.holder not in self._slots.others:
-                    self._bring_back_at(session_id, error.until)
+                    left = max(error.left, LEAST_PAUSE)
+                    self._bring_back_at(session_id, self._shared.clock.now_ms() + left)
             elif isinstance(error, AgentrailError):
                 log.error("session %s cannot be brought back: %s", session_id, error)
             else:
