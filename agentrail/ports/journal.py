@@ -3,7 +3,8 @@
 A journal is given values; how it writes them, large payloads included, is its own affair. It may commit the records
 of several sessions together. Several processes may use one store: each claim of a session raises an epoch, and only
 the last claimer of a session can write to it. A claim may come with a lease: until that ends, another holder that
-claims the session is refused, and is told who holds it.
+claims the session is refused, and is told who holds it. A holder has one lease for all sessions that it holds, so that
+a journal can renew it without a write for each session.
 
 What a journal keeps of a session beside its records, made from each record: its summary, and whose it is.
 
@@ -94,7 +95,7 @@ class Claim(Authored):
 
 
 class Lease(Authored):
-    """How long a claim keeps other holders away: *lasts* milliseconds from *at*, unless it is renewed or released."""
+    """How long a holder keeps others away from its sessions: *lasts* milliseconds from *at*, unless it is renewed."""
 
     at: int
     """Time of the call by the caller's clock, in milliseconds since 1970. A journal with a clock of its own uses that.
@@ -113,12 +114,16 @@ NO_LEASE = Lease(0, 0)
 
 
 class Holding(NamedTuple):
-    """The holder of a session and the end of its lease; a journal keeps one for each session claimed with a lease."""
+    """The holder of a session, which was claimed with a lease and not released, and the end of the holder's lease."""
 
     holder: str
     """Address of the holder."""
     until: int
     """When its lease ends, in milliseconds since 1970."""
+
+
+NO_HOLDING = Holding("", 0)
+"""The holding of a session that nobody holds."""
 
 
 def check_free(session_id: str, holding: Holding, holder: str, at: int) -> None:
@@ -309,20 +314,22 @@ class Journal(Protocol):
         """Make the caller the only writer of a session; writes under earlier claims are refused from now on.
 
         *holder* is the address at which others reach the caller. Raises `SessionHeld` if another holder has a lease of
-        the session that has not ended, unless *take_over* is set. With a *lease*, the same will be said to others.
+        the session that has not ended, unless *take_over* is set. With a *lease*, the same will be said to others: the
+        holder's lease, which counts for all sessions that it has claimed so, lasts at least as long.
         """
         ...
 
     async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
-        """Let the leases of *claims* last as *lease* says; return the claims that are lost.
+        """Let the leases of the holders of *claims* last as *lease* says; return the claims that are lost.
 
         A claim is lost if its session was claimed again since, or is no longer stored. A lease that has ended is
-        renewed like any other, as long as nobody has claimed the session since.
+        renewed like any other, and a session that was released is held again, as long as nobody has claimed it since.
+        Other sessions of these holders are held as long.
         """
         ...
 
     async def release(self, claims: Sequence[Claim]) -> None:
-        """End the leases of *claims*, so that others may claim the sessions at once. No-op for a claim that is lost."""
+        """Let others claim the sessions of *claims* at once. No-op for a claim that is lost."""
         ...
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:

@@ -60,7 +60,7 @@ class Kept:
     epoch: int = -1
     """Which of all claims is the last one; -1: none is valid."""
     holder: str = ""
-    until: int = 0
+    is_held: bool = False
     records: list[Record] = field(factory=list)
     marks: dict[int, Redaction] = field(factory=dict)
     labels: tuple[str, ...] = ()
@@ -78,13 +78,15 @@ class Shelf:
     now: int = 1
     kept: dict[str, Kept] = field(factory=lambda: {name: Kept() for name in NAMES})
     claims: list[tuple[str, Claim]] = field(factory=list)
+    leases: dict[str, int] = field(factory=dict)
+    """When the lease of each holder ends."""
     gone: list[str] = field(factory=list)
     """Texts that must not be found any more."""
 
     def free(self, name: str, holder: str) -> bool:
         """Whether a holder is refused nothing that is another one's."""
         known = self.kept[name]
-        return known.holder == holder or known.until <= self.now
+        return not known.is_held or known.holder == holder or self.leases[known.holder] <= self.now
 
     def is_last(self, place: int) -> bool:
         """Whether a claim is the last one of its session."""
@@ -104,7 +106,9 @@ class Shelf:
         if any(other.epoch >= claim.epoch for session, other in self.claims if session == name):
             return "epochs"
         known = self.kept[name]
-        known.epoch, known.holder, known.until = len(self.claims), holder, lease.until
+        known.epoch, known.holder, known.is_held = len(self.claims), holder, lease.lasts > 0
+        if known.is_held:
+            self.leases[holder] = max(self.leases.get(holder, 0), lease.until)
         self.claims.append((name, claim))
         return None
 
@@ -114,7 +118,9 @@ class Shelf:
         lease = Lease(self.now, 30)
         lost = await self.journal.renew([self.claims[place][1] for place in places], lease)
         for place in filter(self.is_last, places):
-            self.kept[self.claims[place][0]].until = lease.until
+            known = self.kept[self.claims[place][0]]
+            known.is_held = True
+            self.leases[known.holder] = lease.until
         return None if [*lost] == [self.claims[p][1] for p in places if not self.is_last(p)] else "lost"
 
     async def release(self) -> str | None:
@@ -122,7 +128,7 @@ class Shelf:
         places = [place for place in range(len(self.claims)) if self.choose.percent(20)]
         await self.journal.release([self.claims[place][1] for place in places])
         for place in filter(self.is_last, places):
-            self.kept[self.claims[place][0]].until = 0
+            self.kept[self.claims[place][0]].is_held = False
         return None
 
     def record(self, name: str, number: int) -> Record:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.adapters.journals.sqlite.deletion import erasing, redaction
-from agentrail.adapters.journals.sqlite.lease_table import LeaseTable
 from agentrail.adapters.journals.sqlite.session_summaries import AboutTable
 from agentrail.adapters.journals.sqlite.writing import Writer
 from agentrail.codec import versions
@@ -43,16 +42,16 @@ CHANGES: Final = (
     Change(
         "lease_renewed_after_it_was_lost",
         "a claim is renewed although a later one is valid",
-        LeaseTable.extend,
-        "claimed is None or claimed.epoch != claim.epoch",
-        "claimed is None",
+        Writer._hold,
+        "held is None or held.epoch != claim.epoch",
+        "held is None",
         "journal",
     ),
     Change(
         "released_lease_goes_on",
         "a lease that is released keeps others away until it ends",
         Writer.release,
-        "self._extend(claim, 0)",
+        "self._hold(claim, is_held=False)",
         "None",
         "journal",
     ),

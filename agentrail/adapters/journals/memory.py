@@ -54,9 +54,6 @@ MAX_UNPAGED: Final = 4096
 PAGED_AT_ONCE: Final = 16
 """Records of one session that are paged out in one go; each takes some 25 µs."""
 
-NO_HOLDING = Holding("", 0)
-"""Holder and lease of a session that nobody has claimed."""
-
 
 class _SessionRecords:
     """All data that is stored of one session; `pages` has its records, the newest ones as objects."""
@@ -65,7 +62,8 @@ class _SessionRecords:
         "about",
         "commands",
         "epoch",
-        "held",
+        "holder",
+        "is_held",
         "last",
         "pages",
         "parent",
@@ -79,7 +77,8 @@ class _SessionRecords:
         self.session_id = session_id
         self.about = NO_ABOUT
         self.epoch = 0
-        self.held = NO_HOLDING
+        self.holder = ""
+        self.is_held = False
         self.parent: str | None = None
         self.pages = Pages()
         self.last: StoredSession | None = None
@@ -132,6 +131,7 @@ class MemoryJournal:
         self._sessions: dict[str, _SessionRecords] = {}
         self._children: dict[str, dict[str, None]] = {}
         self._epochs = 0
+        self._leases: dict[str, int] = {}  # by holder: when its lease ends
         self._newest: dict[str, _SessionRecords] = {}  # sessions with records in no page, by their last write
         self._unpaged = 0  # how many records of all sessions are in no page
 
@@ -143,29 +143,34 @@ class MemoryJournal:
         """Make the caller the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
         session = self._sessions.setdefault(session_id, _SessionRecords(session_id))
         if not take_over:
-            check_free(session_id, session.held, holder, lease.at)
+            self._check_free(session, holder, lease.at)
         self._epochs += 1  # one counter for all sessions: a deleted id that is used again gets a new epoch too
         session.epoch = self._epochs
-        session.held = Holding(holder, lease.until)
+        session.holder, session.is_held = holder, lease.lasts > 0
+        if session.is_held:
+            if holder not in self._leases:
+                self._leases = {other: until for other, until in self._leases.items() if until > lease.at}
+            self._leases[holder] = max(self._leases.get(holder, 0), lease.until)
         return Claim(session_id, session.epoch, len(session.pages))
 
     async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
-        """Let the leases of *claims* last as *lease* says; return the claims that are lost."""
+        """Let the leases of the holders of *claims* last as *lease* says; return the claims that are lost."""
         lost: list[Claim] = []
         for claim in claims:
             session = self._sessions.get(claim.session_id)
             if session is None or session.epoch != claim.epoch:
                 lost.append(claim)
             else:
-                session.held = Holding(session.held.holder, lease.until)
+                session.is_held = True
+                self._leases[session.holder] = lease.until
         return tuple(lost)
 
     async def release(self, claims: Sequence[Claim]) -> None:
-        """End the leases of *claims*, so that other holders may claim their sessions."""
+        """Let other holders claim the sessions of *claims*."""
         for claim in claims:
             session = self._sessions.get(claim.session_id)
             if session is not None and session.epoch == claim.epoch:
-                session.held = Holding(session.held.holder, 0)
+                session.is_held = False
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* after record number *expected*, all or none; return the number of the last one."""
@@ -251,7 +256,7 @@ class MemoryJournal:
         """Delete a session and its sub-agents; return how many there were. Their ids can be used again."""
         names = self._tree(session_id)
         for name in names:
-            check_free(name, self._sessions[name].held, holder, at)
+            self._check_free(self._sessions[name], holder, at)
         return sum(self._drop(name) for name in names)
 
     async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
@@ -261,7 +266,7 @@ class MemoryJournal:
         session = self._sessions.get(session_id)
         if session is None:
             return 0
-        check_free(session_id, session.held, holder, note.at)
+        self._check_free(session, holder, note.at)
         self._epochs += 1
         session.epoch = self._epochs
         session.snapshot = None
@@ -315,6 +320,11 @@ class MemoryJournal:
         if self._newest.pop(session_id, None) is not None and session is not None:
             self._unpaged -= len(session.pages.newest)
         return session is not None and bool(session.pages)
+
+    def _check_free(self, session: _SessionRecords, holder: str, at: int) -> None:
+        """Raise `SessionHeld` if another holder than *holder* holds the session at time *at*."""
+        if session.is_held:
+            check_free(session.session_id, Holding(session.holder, self._leases.get(session.holder, 0)), holder, at)
 
     def _claimed(self, claim: Claim) -> _SessionRecords:
         session = self._sessions.get(claim.session_id)

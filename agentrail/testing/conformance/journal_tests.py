@@ -196,28 +196,30 @@ class JournalConformance:
         assert await journal.append(second, 3, run_of("s", 4, 1)) == 4
 
     async def test_leases_are_renewed_together(self, journal: Journal) -> None:
-        """`renew` makes the leases of several sessions last longer, also one that has ended and that nobody took."""
+        """`renew` makes a holder's lease last longer for all its sessions, also after the lease has ended."""
         await self.set_clock(journal, 1000)
         claims = [await opened(journal, name, lease=Lease(1000, 500)) for name in ("a", "b", "c")]
+        others = await journal.claim("d", "a third", Lease(1000, 500))
         await self.set_clock(journal, 2000)
         assert await journal.renew(claims[:2], Lease(2000, 500)) == ()
         await self.set_clock(journal, 2499)
-        for name in ("a", "b"):
+        for name in ("a", "b", "c"):
             await raised(SessionHeld, journal.claim(name, "another", Lease(2499, 500)))
-        await self.set_clock(journal, 2000)
-        assert (await journal.claim("c", "another", Lease(2000, 500))).head == 3
+        assert (await journal.claim("d", "another", Lease(2499, 500))).epoch > others.epoch
+        await self.set_clock(journal, 2500)
+        assert (await journal.claim("c", "another", Lease(2500, 500))).head == 3
         assert await journal.renew([], Lease(2000, 500)) == ()
 
     async def test_a_lease_that_was_lost_is_not_renewed(self, journal: Journal) -> None:
-        """`renew` returns the claims of sessions that others have claimed since, and leaves the later leases."""
+        """`renew` returns the claims of sessions that were claimed since, and leaves the leases of other holders."""
         await self.set_clock(journal, 1000)
         lost = [await opened(journal, name, lease=Lease(1000, 500)) for name in ("a", "b")]
         valid = await opened(journal, "c", lease=Lease(1000, 500))
         await self.set_clock(journal, 1600)
-        again = await journal.claim("a", "test", Lease(1600, 500))
         other = await journal.claim("b", "another", Lease(1600, 500))
-        await self.set_clock(journal, 9000)
-        assert set(await journal.renew([*lost, valid], Lease(9000, 500))) == set(lost)
+        again = await journal.claim("a", "test", Lease(1600, 500))
+        await self.set_clock(journal, 2000)
+        assert set(await journal.renew([*lost, valid], Lease(2000, 500))) == set(lost)
         await self.set_clock(journal, 2099)
         await raised(SessionHeld, journal.claim("b", "a third", Lease(2099, 500)))
         await self.set_clock(journal, 2100)

@@ -45,7 +45,6 @@ from agentrail.errors.agentrail_error import fresh
 from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import (
     Claim,
-    Holding,
     Lease,
     Record,
     Redaction,
@@ -235,34 +234,48 @@ class Writer:
         """Raise the epoch of a session, so that earlier claims are refused; return the new claim."""
         self._check_generation(session_id)
         row = self._row(session_id) or SessionRow(session_id, self._floor, holder)
-        claimed = self._leases.get(session_id)
-        if claimed is not None and not take_over:
-            check_free(session_id, claimed.held, holder, lease.at)
+        if not take_over:
+            check_free(session_id, self._leases.holding(session_id), holder, lease.at)
         self._change((session_id, row.epoch + 1, holder, *row[3:FACTS]), row.slot)
-        self._leases[session_id] = HeldClaim(row.epoch + 1, Holding(holder, lease.until))
+        self._leases[session_id] = HeldClaim(row.epoch + 1, holder, is_held=lease.lasts > 0)
+        if lease.lasts:
+            self._leases.extend(holder, max(self._leases.end(holder), lease.until))
         reach("EPOCH_RAISED")
         return Claim(session_id, row.epoch + 1, row.head)
 
     def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
-        """Let the leases of *claims* last as *lease* says; return the claims that are lost."""
+        """Let the leases of the holders of *claims* last as *lease* says; return the claims that are lost."""
         if self._found != self._generation:
             return tuple(claims)
-        return tuple(claim for claim in claims if not self._extend(claim, lease.until))
+        lost: list[Claim] = []
+        holders: set[str] = set()
+        for claim in claims:
+            holder = self._hold(claim, is_held=True)
+            if holder is None:
+                lost.append(claim)
+            else:
+                holders.add(holder)
+        for holder in holders:
+            self._leases.extend(holder, lease.until)
+        return tuple(lost)
 
     def release(self, claims: Sequence[Claim]) -> None:
-        """End the leases of *claims*."""
+        """Let other holders claim the sessions of *claims*."""
         for claim in claims:
-            self._extend(claim, 0)
+            self._hold(claim, is_held=False)
 
-    def _extend(self, claim: Claim, until: int) -> bool:
-        """Set the end of the lease of *claim* to *until*; return false if the claim is lost."""
-        # not in the table: the session was claimed before the file was closed, or its claim has no lease
-        if self._leases.get(claim.session_id) is None:
+    def _hold(self, claim: Claim, *, is_held: bool) -> str | None:
+        """Note whether the session of *claim* is held, and return its holder; `None` if the claim is lost."""
+        held = self._leases.get(claim.session_id)
+        if held is None:  # the session was claimed before the file was closed, or without a lease
             with suppress(BadRecord, SessionBeingDeleted):
                 row = self._row(claim.session_id)
-                if row is not None:
-                    self._leases[claim.session_id] = HeldClaim(row.epoch, Holding(row.owner, 0))
-        return self._leases.extend(claim, until)
+                held = None if row is None else HeldClaim(row.epoch, row.owner, is_held=False)
+        if held is None or held.epoch != claim.epoch:
+            return None
+        if held.is_held is not is_held:
+            self._leases[claim.session_id] = held._replace(is_held=is_held)
+        return held.holder
 
     def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Collect *records*, after record number *expected*, for `_flush`; return the number of the last one."""
@@ -329,12 +342,10 @@ class Writer:
         if not rows:
             return 0, 0
         for name in names:
-            claimed = self._leases.get(name)
-            if claimed is not None:
-                check_free(name, claimed.held, holder, at)
+            check_free(name, self._leases.holding(name), holder, at)
         for name in names:
             self._rows.pop(name, None)
-            self._leases[name] = HeldClaim(0, Holding("", 0))
+            self._leases[name] = HeldClaim(0, "", is_held=False)
         number = mark(self._db, names)
         self._deletions.expect()
         self._floor = max(self._floor, *(row.epoch for row in rows))
@@ -346,9 +357,7 @@ class Writer:
         """Redact some records from *first* on; return how many, the next record, and 0, or a mark once all are done."""
         self._check_generation(session_id)
         row = self._row(session_id)
-        claimed = self._leases.get(session_id)
-        if claimed is not None:
-            check_free(session_id, claimed.held, holder, note.at)
+        check_free(session_id, self._leases.holding(session_id), holder, note.at)
         if row is None or first > min(last, row.head):
             if row is not None:
                 self._flush()
@@ -357,8 +366,9 @@ class Writer:
             return 0, first, mark_cleaning(self._db)
         self._flush()
         self._change((row.id, row.epoch + 1, *row[2:FACTS]), row.slot)
+        claimed = self._leases.get(session_id)
         if claimed is not None:
-            self._leases[session_id] = HeldClaim(row.epoch + 1, claimed.held)
+            self._leases[session_id] = claimed._replace(epoch=row.epoch + 1)
         self._logged += AT_ONCE * PAGE
         before = checked_rows(self._db, row, first - 1, first - 1)[0].check if first > 1 else NO_CHECK
         rows = checked_rows(self._db, row, first, min(last, row.head, first + AT_ONCE - 1))
