@@ -24,7 +24,7 @@ from agentrail.core.vocabulary.changes import Appended, Change, ChangedTools
 from agentrail.core.vocabulary.commands import Accepted, PromptSent
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.core.vocabulary.state import AttachedTool, Phase, Setup, State
-from agentrail.errors import AgentrailError, BadRecord, Fenced, SessionBeingDeleted, SessionHeld
+from agentrail.errors import AgentrailError, BadRecord, Fenced, JournalUnavailable, SessionBeingDeleted, SessionHeld
 from agentrail.ports.journal import (
     ALL_SESSIONS,
     NO_LEASE,
@@ -144,6 +144,13 @@ class JournalConformance:
 
         No-op here: the journal uses the times that it is given.
         """
+
+    async def lose_answer(self, journal: Journal) -> bool:  # noqa: ARG002 - for those who override it
+        """Let the answer to the next commit be lost, and return true; override this for a journal on a server.
+
+        Here there is no line that could be cut, so it returns false.
+        """
+        return False
 
     # Claims
 
@@ -706,6 +713,42 @@ class JournalConformance:
         journal = await self.again(journal)
         assert await journal.read("s") == records
         assert (await journal.latest("s")).snapshot == Snapshot("s", 4, state)
+
+    async def test_any_short_text_is_kept(self, journal: Journal) -> None:
+        """What a session is found by is kept whatever characters it has, also those that C ends texts with."""
+        odd = "a\0b\x01\u2028\U0001f642'\"\\%"
+        setup = Setup(tenant=f"t{odd}", owner=f"o{odd}", spec=f"s{odd}")
+        state = State("s", setup, "demo", title=odd, labels=(odd, "vip"))
+        claim = await journal.claim("s", f"h{odd}", Lease(0, 500))
+        answered = prompted("s", 1, odd, opening=state, command=odd, answer=Accepted("p1", "started"))
+        await journal.append(claim, 0, [answered])
+        error = await raised(SessionHeld, journal.claim("s", "another", Lease(0, 500)))
+        assert error.args[1] == f"h{odd}"
+        journal = await self.again(journal)
+        (stored,) = await journal.sessions(SessionFilter(tenant=f"t{odd}", owner=f"o{odd}", label=odd))
+        assert stored.about == About(f"t{odd}", f"o{odd}", f"s{odd}", odd, (odd, "vip"), 1)
+        assert await journal.answer("s", odd) is not None
+        assert await journal.answer("s", odd[:1]) is None
+        await journal.append(claim, 1, [labelled(2, f"{odd}!", (f"{odd}!",))])
+        assert await journal.sessions(SessionFilter(label=odd)) == ()
+        assert [stored.about.title for stored in await journal.sessions(SessionFilter(label=f"{odd}!"))] == [f"{odd}!"]
+
+    async def test_a_commit_whose_answer_is_lost_is_accepted_once(self, journal: Journal) -> None:
+        """If a commit's answer is lost, the call returns all the same, or its records are found by reading.
+
+        The claim stays valid.
+        """
+        claim = await opened(journal, "s", lease=Lease(0, 500))
+        if not await self.lose_answer(journal):
+            return
+        head = 3
+        while head < 6:
+            try:
+                head = await journal.append(claim, head, run_of("s", head + 1, 1))
+            except JournalUnavailable:
+                head = len(await journal.read("s"))
+        assert await journal.read("s") == run_of("s", 1, 6)
+        assert await journal.renew([claim], Lease(0, 500)) == ()
 
     async def test_records_are_written_all_or_none(self, journal: Journal) -> None:
         """If one record of an `append` is refused, none of them is written."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
+from agentrail.adapters.journals.checksums import check_of_snapshot
 from agentrail.adapters.journals.packing import check_of, pack
 from agentrail.adapters.journals.sqlite.session_summaries import ABOUT_COLUMNS, SEALED
 from agentrail.adapters.journals.sqlite.tables import (
@@ -21,7 +22,6 @@ from agentrail.adapters.journals.sqlite.tables import (
     TABLES,
     RecordRow,
     SessionRow,
-    check_of_snapshot,
     seal_of,
 )
 from agentrail.adapters.journals.text_dedup import share_texts
