@@ -16,7 +16,7 @@ COG := $(PY) -m cogapp
 WHEEL := $(CURDIR)/build/wheel
 WEB := agentrail/console/web
 CONSOLE := agentrail/console/static/index.html
-EXTRAS := cli mcp otel prices testing
+EXTRAS := cli mcp otel postgres prices testing
 
 # Tests start many interpreters: what one has compiled the next ones read, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
@@ -93,6 +93,9 @@ wheel: build/wheel/.tried ## build the wheel, and try it in environments of its 
 
 sandbox-tools: ## install what confines commands (bubblewrap), with the system's package manager
 	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q bubblewrap || { apt-get update -q && apt-get install -y -q bubblewrap; }; }
+
+database-servers: ## install the database servers that tests start (PostgreSQL, PgBouncer), with the system's package manager
+	@{ ls /usr/lib/postgresql/*/bin/initdb && command -v pgbouncer; } >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q postgresql pgbouncer || { apt-get update -q && apt-get install -y -q postgresql pgbouncer; }; }
 
 counting-tools: ## install what counts instructions (valgrind), with the system's package manager
 	@command -v valgrind >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q valgrind || { apt-get update -q && apt-get install -y -q valgrind; }; }
@@ -290,5 +293,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run console asgi copilotkit matrix wheel sandbox-tools counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
+.PHONY: run console asgi copilotkit matrix wheel sandbox-tools database-servers counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright python-client-maker typescript-client-maker

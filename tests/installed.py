@@ -46,6 +46,7 @@ OF_EXTRA: Final = {
     "cli": "from agentrail.cli.markdown_rows import markdown_rows, text_format; assert text_format() is markdown_rows",
     "mcp": "import agentrail.adapters.mcp.connection",
     "otel": "from agentrail.telemetry import OpenTelemetry; OpenTelemetry(); import agentrail.adapters.otel.otlp",
+    "postgres": "from agentrail.journals import PostgresJournal; PostgresJournal('postgresql://127.0.0.1/x')",
     "prices": "import genai_prices; from agentrail.adapters.published_prices import published_cost",
     "testing": "import agentrail.testing.laws.checking, agentrail.testing.fixtures",
 }

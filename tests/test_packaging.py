@@ -93,6 +93,7 @@ EXTRAS: Final = PROJECT["optional-dependencies"]
 
 NEEDS_EXTRA: Final = {
     "agentrail/adapters/mcp/": "mcp",
+    "agentrail/adapters/journals/postgres/": "postgres",
     "agentrail/adapters/otel/": "otel",
     "agentrail/adapters/published_prices.py": "prices",
     "agentrail/cli/markdown_rows.py": "cli",

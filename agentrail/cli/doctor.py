@@ -58,6 +58,7 @@ EXTRAS: Final = {
     "cli": ("rich", "lay out Markdown in the terminal"),
     "mcp": ("mcp", "use MCP servers"),
     "otel": ("opentelemetry.sdk", "export what sessions do as spans and metrics"),
+    "postgres": ("psycopg", "keep sessions in PostgreSQL"),
     "prices": ("genai_prices", "tell what models cost"),
     "testing": ("hypothesis", "test agents, and check plugins"),
 }

@@ -3,6 +3,7 @@ from agentrail.adapters.journals.archive import import_session as import_session
 from agentrail.adapters.journals.auditing import audit as audit
 from agentrail.adapters.journals.auditing import model_requests as model_requests
 from agentrail.adapters.journals.memory import MemoryJournal as MemoryJournal
+from agentrail.adapters.journals.postgres import PostgresJournal as PostgresJournal
 from agentrail.adapters.journals.redacting import kept_names as kept_names
 from agentrail.adapters.journals.redacting import redacted as redacted
 from agentrail.adapters.journals.sqlite import SqliteJournal as SqliteJournal
