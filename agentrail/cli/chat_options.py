@@ -10,6 +10,7 @@ from typing import Final
 from agentrail.adapters.python_file import split_name
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import Mode
+from agentrail.cli.journal_file import file_named
 from agentrail.cli.option_parser import OptionParser
 from agentrail.values.value import Value
 
@@ -81,7 +82,7 @@ def parsed(argv: Sequence[str]) -> ChatOptions:
         args.mode,
         session,
         args.has_config,
-        None if args.journal is None else Path(args.journal),
+        None if args.journal is None else file_named(args.journal),
         args.has_page,
     )
 

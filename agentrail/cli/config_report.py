@@ -11,6 +11,7 @@ from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.app.supervisor import open_supervisor
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.default_agent import MODES, OPTIONS, usual_model
+from agentrail.cli.journal_file import file_named
 from agentrail.cli.project_settings import OF_SPEC, PAGE, ProjectSettings, read_settings
 from agentrail.cli.screen import escaped
 from agentrail.cli.setting_order import VARIABLES, Setting, setting
@@ -26,6 +27,8 @@ def config_report(folder: Path) -> Iterator[tuple[str, Setting]]:
     waiting = {surface.name for surface in surfaces}
     for key in VARIABLES:
         row = setting(key, None, settings, defaults[key])
+        if key == "journal":
+            file_named(row.value)  # the URL of a server may have a password in it
         is_blocked = settings is not None and row.source == str(settings.path) and key in waiting
         yield key, Setting(row.value, f"{row.source}; not allowed yet") if is_blocked else row
     yield from _of_file(settings, waiting)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import trio
 
+from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, place_named, shown_place
 from agentrail.adapters.journals.read_only import ReadOnlyJournal
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.api.limits import HostLimits
@@ -68,12 +68,14 @@ def _run(argv: Sequence[str]) -> int:
     port: int = args.port
     if not 0 <= port <= LAST_PORT:
         raise BadInputError(f"--port {port} is no port; give 0 to {LAST_PORT}, where 0 takes any that is free")
-    return process.run(partial(_show, None if file is None else Path(file), port), stop_within=STOP_WITHIN) or DONE
+    return (
+        process.run(partial(_show, None if file is None else place_named(file), port), stop_within=STOP_WITHIN) or DONE
+    )
 
 
-async def _show(file: Path | None, port: int) -> int:
-    async with open_journal(file) as journal:
-        if not journal.path.exists():
+async def _show(place: JournalPlace | None, port: int) -> int:
+    async with open_journal(place) as journal:
+        if isinstance(journal, SqliteJournal) and not journal.path.exists():
             tell(f"agentrail: there is no journal at {journal.path}; `agentrail console FILE` names another")
             return WRONG_USAGE
         try:
@@ -84,10 +86,10 @@ async def _show(file: Path | None, port: int) -> int:
     return DONE
 
 
-async def _serve(journal: SqliteJournal, port: int) -> None:
+async def _serve(journal: PlacedJournal, port: int) -> None:
     key = LocalToken(READER)
     async with reading_host(journal, key).serving(port) as serving:
-        print(f"agentrail shows {journal.path} at {serving.url}/{key.fragment}\nCtrl-C ends it.", flush=True)
+        print(f"agentrail shows {shown_place(journal)} at {serving.url}/{key.fragment}\nCtrl-C ends it.", flush=True)
         await trio.sleep_forever()
 
 

@@ -26,7 +26,7 @@ from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.cli.config_report import config_report
 from agentrail.cli.error_text import in_own_words
 from agentrail.cli.exit_status import DONE, FAILED, exit_status
-from agentrail.cli.journal_file import open_journal
+from agentrail.cli.journal_file import file_named, open_journal
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import clean, one_line
 from agentrail.cli.stored_sessions import stored_sessions
@@ -113,7 +113,7 @@ def parsed(argv: Sequence[str]) -> DoctorOptions:
     folder = Path(args.dir or ".")
     if not folder.is_dir():
         parser.error(f"--dir: there is no folder {args.dir!r}")
-    return DoctorOptions(None if args.journal is None else Path(args.journal), folder, args.json, args.config)
+    return DoctorOptions(None if args.journal is None else file_named(args.journal), folder, args.json, args.config)
 
 
 def options_parser() -> OptionParser:
@@ -183,9 +183,9 @@ async def _try_journal(path: Path) -> None:
         await journal.release([await journal.claim("trial", "agentrail doctor")])
 
 
-async def _journal(path: Path | None) -> list[Diagnosis]:
-    async with open_journal(path) as journal:
-        path = journal.path
+async def _journal(journal_path: Path | None) -> list[Diagnosis]:
+    async with open_journal(journal_path) as journal:
+        path = SqliteJournal(journal_path).path
         if not path.exists():
             return [Diagnosis("journal", NOTE, f"{path} is not there yet", "it is made when a session is stored")]
         try:

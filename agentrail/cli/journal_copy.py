@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import trio
@@ -19,7 +18,7 @@ from agentrail.adapters.journals.session_copy import (
     totals_of,
 )
 from agentrail.cli.exit_status import DONE, FAILED, exit_status, tell
-from agentrail.cli.journal_file import check_differ, open_source, open_target
+from agentrail.cli.journal_file import check_differ, open_source, open_target, shown
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.progress_bar import ProgressBar
 from agentrail.cli.screen import clean, one_line
@@ -29,15 +28,17 @@ DESCRIPTION: Final = """\
 Copy all sessions of a journal into another one, and compare what was written.
 None of them is run.
 
-  copy FROM TO  FROM and TO are files: a journal, or an export file, which has
-                the sessions as lines of JSON
+  copy FROM TO  FROM and TO are each a file with a journal, the URL of one in
+                PostgreSQL, or an export file, which has the sessions as lines
+                of JSON
 
 FROM is only read. At TO nothing is overwritten: what is there is compared, and
 what is missing is added. A copy that was cut is repeated, and goes on."""
 
 EXAMPLES: Final = """\
 exit status: 0 if TO has all that FROM has, 1 if not, 2 usage
-example: agentrail journal copy ./sessions.db ./backup.jsonl"""
+example: agentrail journal copy ./sessions.db ./backup.jsonl
+example: agentrail journal copy ./sessions.db postgresql://host/agentrail"""
 
 USAGE: Final = "agentrail journal copy FROM TO"
 
@@ -63,7 +64,7 @@ async def _run(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     if args.command != "copy":
         parser.error(f"there is no command `{args.command}`")
-    check_differ(Path(args.source), Path(args.target))
+    check_differ(args.source, args.target)
     return await _copy(args.source, args.target)
 
 
@@ -77,11 +78,11 @@ async def _copy(source_name: str, target_name: str) -> int:
             await copier.copy_all(1 if isinstance(target, ArchiveWriter) else AT_ONCE)
         after = await totals_of(source)
         holders = tuple(dict.fromkeys((*holders, *await source.holders())))
-    report.end(target_name)
+    report.end(shown(target_name))
     for holder in holders:
-        tell(f"{source_name} is in use ({one_line(clean(holder))}): what is written there from now on is not copied")
+        tell(f"{shown(source_name)} is in use ({one_line(clean(holder))}): what is written there from now on is not copied")
     if after != before:
-        tell(f"{source_name} has changed meanwhile")
+        tell(f"{shown(source_name)} has changed meanwhile")
     if report.whole == before.sessions and after == before and not holders:
         return DONE
     tell("agentrail: not all is copied, see above; mend that, and repeat the command, which goes on with the rest")

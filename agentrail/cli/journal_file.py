@@ -1,7 +1,7 @@
 """Opens the journal of a command, which is closed when the command is done with it.
 
-`open_journal` opens the file of a user's journal. `open_source` and `open_target` open what is named by text: a file of
-SQLite or an export file, which their first bytes tell apart.
+`open_journal` opens the journal of a user or of a server. `open_source` and `open_target` open what is named by text: a
+journal, or an export file, which its first bytes tell from a file of SQLite.
 """
 
 from __future__ import annotations
@@ -15,17 +15,29 @@ import trio
 
 from agentrail.adapters.journals.archive_reader import BEGINNING, ArchiveReader, open_archive
 from agentrail.adapters.journals.archive_writer import ArchiveWriter, open_archive_writer
-from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, journal_at, place_named, shown_place
 from agentrail.cli.bad_input import BadInputError
 
 EXPORTED: Final = ".jsonl"
 """The end of the name of an export file that is not there yet; any other new file is one of SQLite."""
 
 
+def file_named(text: str) -> Path:
+    """Return the file that *text* names; raise `BadInputError` for the URL of a server.
+
+    Commands that run agents of the user share a journal through a socket beside its file.
+    """
+    place = place_named(text)
+    if isinstance(place, str):
+        message = "the journal must be a file here, and is a server; `agentrail serve --journal` keeps sessions in one"
+        raise BadInputError(message)
+    return place
+
+
 @asynccontextmanager
-async def open_journal(path: Path | None) -> AsyncGenerator[SqliteJournal, None]:
-    """Open the journal in the file *path*, by default the user's; close it when the block ends."""
-    journal = SqliteJournal(path)
+async def open_journal(place: JournalPlace | None) -> AsyncGenerator[PlacedJournal, None]:
+    """Open the journal at *place*, by default the user's file; close it when the block ends."""
+    journal = journal_at(place)
     try:
         yield journal
     finally:
@@ -33,35 +45,41 @@ async def open_journal(path: Path | None) -> AsyncGenerator[SqliteJournal, None]
 
 
 @asynccontextmanager
-async def open_source(name: str) -> AsyncGenerator[SqliteJournal | ArchiveReader, None]:
+async def open_source(name: str) -> AsyncGenerator[PlacedJournal | ArchiveReader, None]:
     """Open the journal or export file *name* for reading; raise `BadInputError` if there is none."""
-    path = Path(name)
-    if not await trio.Path(path).exists():
+    place = place_named(name)
+    if isinstance(place, Path) and not await trio.Path(place).exists():
         raise BadInputError(f"there is no journal at {name}")
-    if is_export_file(path):
-        async with open_archive(path) as reader:
+    if isinstance(place, Path) and is_export_file(place):
+        async with open_archive(place) as reader:
             yield reader
     else:
-        async with open_journal(path) as journal:
+        async with open_journal(place) as journal:
             yield journal
 
 
 @asynccontextmanager
-async def open_target(name: str) -> AsyncGenerator[SqliteJournal | ArchiveWriter, None]:
+async def open_target(name: str) -> AsyncGenerator[PlacedJournal | ArchiveWriter, None]:
     """Open the journal or export file *name* for writing; it is made if it is not there."""
-    path = Path(name)
-    if is_export_file(path):
-        async with open_archive_writer(path) as writer:
+    place = place_named(name)
+    if isinstance(place, Path) and is_export_file(place):
+        async with open_archive_writer(place) as writer:
             yield writer
     else:
-        async with open_journal(path) as journal:
+        async with open_journal(place) as journal:
             yield journal
 
 
-def check_differ(source: Path, target: Path) -> None:
-    """Raise `BadInputError` if *source* and *target* are one file."""
-    if target.exists() and source.exists() and source.samefile(target):
-        raise BadInputError(f"{source} and {target} are the same file; give another one to copy to")
+def shown(name: str) -> str:
+    """Return the *name* of a journal or export file, without a password."""
+    return shown_place(journal_at(place_named(name)))
+
+
+def check_differ(source: str, target: str) -> None:
+    """Raise `BadInputError` if the names *source* and *target* are those of one journal or export file."""
+    file, other = Path(source), Path(target)
+    if shown(source) == shown(target) or (other.exists() and file.exists() and file.samefile(other)):
+        raise BadInputError(f"{shown(source)} and {shown(target)} are the same; give another one to copy to")
 
 
 def is_export_file(path: Path) -> bool:

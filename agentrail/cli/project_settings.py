@@ -21,6 +21,7 @@ from agentrail.adapters.mcp.server import McpServer
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import MODES, Mode, mode_named
+from agentrail.cli.journal_file import file_named
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import NotJson, WrongType
 from agentrail.errors.agentrail_error import advice
@@ -100,7 +101,7 @@ class ProjectSettings(Value, gc=True):
     def journal(self) -> Path | None:
         """The file of the journal; `None` if it is not set."""
         file = table(self.values.get("journal", EMPTY)).get("file")
-        return None if file is None else self.folder / Path(str(file)).expanduser()
+        return None if file is None else self.folder / file_named(str(file)).expanduser()
 
     @property
     def has_page(self) -> bool:

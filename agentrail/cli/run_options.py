@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.journal_file import file_named
 from agentrail.cli.option_parser import NamedChoice, OptionParser
 from agentrail.cli.prompt_input import STDIN
 from agentrail.codec.json_text import from_text
@@ -93,7 +94,7 @@ def parsed(argv: Sequence[str]) -> RunOptions:
         args.has_config,
         args.keep or args.resume is not None or args.journal is not None,
         args.resume,
-        None if args.journal is None else Path(args.journal),
+        None if args.journal is None else file_named(args.journal),
     )
 
 

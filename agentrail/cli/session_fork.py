@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import trio
 
+from agentrail.adapters.journals.journal_places import PlacedJournal
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import open_supervisor
@@ -14,10 +15,10 @@ from agentrail.cli.shared_host import is_served, open_served
 from agentrail.core.vocabulary.state import State
 
 
-async def fork_session(journal: SqliteJournal, origin: State, at: int | None) -> str:
+async def fork_session(journal: PlacedJournal, origin: State, at: int | None) -> str:
     """Fork *origin* at record *at* (`None`: its end), by the serving process if there is one; return the new name."""
     name = new_name()
-    if await is_served(journal.path):
+    if isinstance(journal, SqliteJournal) and await is_served(journal.path):
         async with open_served(journal.path) as host:
             return (await host.fork(name_in_chat(origin.session_id), at=at, id=name)).id.removeprefix(OWN)
     spec = await trio.to_thread.run_sync(_spec_of, origin)

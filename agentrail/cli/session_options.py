@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
+from agentrail.adapters.journals.journal_places import JournalPlace, place_named
 from agentrail.cli.option_parser import OptionParser
 from agentrail.values.value import Value
 
@@ -42,7 +42,7 @@ class SessionOptions(Value, gc=True):
     """What is to be done, one of `ARGUMENTS`."""
     words: tuple[str, ...] = ()
     """What follows the command."""
-    journal: Path | None = None
+    journal: JournalPlace | None = None
     """The file of the journal; `None` for that of the user."""
     as_json: bool = False
     """Whether lines of JSON are printed."""
@@ -72,7 +72,7 @@ def parsed(argv: Sequence[str]) -> SessionOptions:
         number: int | None = getattr(args, name)
         if number is not None and number < least:
             parser.error(f"--{name}: {number} is less than {least}")
-    journal = None if args.journal is None else Path(args.journal)
+    journal = None if args.journal is None else place_named(args.journal)
     return SessionOptions(
         command, tuple(words), journal, args.json, args.label, args.limit, args.at, args.messages, args.yes
     )

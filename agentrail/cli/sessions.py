@@ -6,18 +6,17 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 import trio
 
 from agentrail.adapters.journals.archive import export_session, import_session
+from agentrail.adapters.journals.journal_places import PlacedJournal, shown_place
 from agentrail.adapters.journals.session_copy import CopyReport, SessionCopier
-from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.exit_status import DONE, FAILED, exit_status, tell
-from agentrail.cli.journal_file import check_differ, open_journal, open_target
+from agentrail.cli.journal_file import check_differ, open_journal, open_target, shown
 from agentrail.cli.screen import clean, date_and_time, one_line
 from agentrail.cli.session_names import name_in_chat
 from agentrail.cli.session_options import SessionOptions, parsed
@@ -184,11 +183,11 @@ async def _import(journal: Journal, options: SessionOptions) -> int:
     return DONE
 
 
-async def _copy(journal: SqliteJournal, options: SessionOptions) -> int:
+async def _copy(journal: PlacedJournal, options: SessionOptions) -> int:
     session_id, file = options.words
     if not await journal.read(session_id, 0, 1):
         raise SessionNotStored(session_id)
-    check_differ(journal.path, Path(file))
+    check_differ(shown_place(journal), file)
     async with open_target(file) as other:
         copied = await SessionCopier(journal, other, Clock().now_ms, CopyReport()).copy(session_id)
     if copied.problem:
@@ -196,11 +195,11 @@ async def _copy(journal: SqliteJournal, options: SessionOptions) -> int:
         return FAILED
     if not copied.new:
         raise SessionExists(session_id)
-    tell(f"{session_id}: {copied.records} records are in {file}")
+    tell(f"{session_id}: {copied.records} records are in {shown(file)}")
     return DONE
 
 
-async def _fork(journal: SqliteJournal, options: SessionOptions) -> int:
+async def _fork(journal: PlacedJournal, options: SessionOptions) -> int:
     from agentrail.cli.session_fork import fork_session  # noqa: PLC0415 - imports everything that runs sessions
 
     state, _ = await _stored(journal, options.words[0])
@@ -237,7 +236,7 @@ def _holder() -> str:
     return f"agentrail sessions, process {os.getpid()}"
 
 
-COMMANDS: Final[Mapping[str, Callable[[SqliteJournal, SessionOptions], Awaitable[int]]]] = MappingProxyType(
+COMMANDS: Final[Mapping[str, Callable[[PlacedJournal, SessionOptions], Awaitable[int]]]] = MappingProxyType(
     {
         "list": _list,
         "show": _show,

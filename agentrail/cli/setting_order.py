@@ -9,6 +9,7 @@ from typing import Final
 
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import MODES, Mode, mode_named, usual_model
+from agentrail.cli.journal_file import file_named
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.errors.agentrail_error import advice
 from agentrail.values.value import Value
@@ -69,4 +70,4 @@ def chosen_page(settings: ProjectSettings | None, *, option: bool) -> bool:
 def chosen_journal(option: Path | None, settings: ProjectSettings | None) -> Path | None:
     """Return the file of the journal; `None` for the user's default one."""
     path = setting("journal", None if option is None else str(option), settings).value
-    return Path(path) if path else None
+    return file_named(path) if path else None

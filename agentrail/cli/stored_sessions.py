@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Final
 
+from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, place_named, shown_place
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.exit_status import tell
@@ -22,10 +22,10 @@ PAGE: Final = 500
 
 
 @asynccontextmanager
-async def existing_journal(path: Path | None) -> AsyncGenerator[SqliteJournal, None]:
-    """Open the journal in the file *path*, by default the user's; raise `BadInputError` if there is none."""
-    async with open_journal(path) as journal:
-        if not journal.path.exists():
+async def existing_journal(place: JournalPlace | None) -> AsyncGenerator[PlacedJournal, None]:
+    """Open the journal at *place*, by default the user's file; raise `BadInputError` if there is no such file."""
+    async with open_journal(place) as journal:
+        if isinstance(journal, SqliteJournal) and not journal.path.exists():
             message = f"there is no journal at {journal.path}; `--journal FILE` names another"
             raise BadInputError(message)
         yield journal
@@ -61,12 +61,12 @@ def add_reading_options(parser: OptionParser, of_json: str) -> None:
     parser.add_argument("--json", action="store_true", help=f"print lines of JSON, {of_json}")
 
 
-async def read_session(path: str | None, name: str) -> list[Record] | None:
-    """Return all records of the session *name* of the journal at *path*, by default the user's.
+async def read_session(place: str | None, name: str) -> list[Record] | None:
+    """Return all records of the session *name* of the journal at *place*, by default the user's.
 
     If there is no such session, say so on standard error, and return `None`.
     """
-    async with existing_journal(None if path is None else Path(path)) as journal:
+    async with existing_journal(None if place is None else place_named(place)) as journal:
         try:
             return await stored_records(journal, await stored_id(journal, name))
         except SessionNotStored as missing:
@@ -74,9 +74,9 @@ async def read_session(path: str | None, name: str) -> list[Record] | None:
             return None
 
 
-async def no_such_session(journal: SqliteJournal, missing: SessionNotStored) -> str:
+async def no_such_session(journal: PlacedJournal, missing: SessionNotStored) -> str:
     """Return the error about a session that is not stored: it names the most similar one."""
     name = str(missing.args[0])
     ids = [stored.session_id for stored in await stored_sessions(journal, ALL_SESSIONS)]
     advised = suggestion(name, ids) or "; `agentrail sessions` lists those there are"
-    return f"there is no session `{name}` in {journal.path}{advised}"
+    return f"there is no session `{name}` in {shown_place(journal)}{advised}"

@@ -20,6 +20,7 @@ from agentrail.app import process
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.command import INTERRUPTED
 from agentrail.cli.exit_status import DONE, FAILED, exit_status, status_of_error, tell
+from agentrail.cli.journal_file import file_named
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import clean, clipped, one_line
 from agentrail.cli.session_names import OWN
@@ -125,7 +126,7 @@ def parsed(argv: Sequence[str]) -> TopOptions:
     """Parse *argv*; raise `BadInputError` if it is not valid."""
     args = options_parser().parse_args(argv)
     if args.url is None:
-        return TopOptions(journal=None if args.journal is None else Path(args.journal))
+        return TopOptions(journal=None if args.journal is None else file_named(args.journal))
     if args.journal is not None:
         raise BadInputError("--journal: a host with a URL knows its journal itself")
     url, _, token = args.url.partition(_BEFORE_KEY)

@@ -16,7 +16,7 @@ from typing import Final, NoReturn, cast
 import trio
 from attrs import frozen
 
-from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.adapters.journals.journal_places import JournalPlace, journal_at, place_named, shown_place
 from agentrail.adapters.otel.open_telemetry import OpenTelemetry
 from agentrail.adapters.python_file import NothingUsableError, find_member, split_name
 from agentrail.api.operation_table import SCOPES
@@ -75,7 +75,7 @@ class ServeOptions:
     unix: Path | None
     descriptor: int | None
     tls: tuple[Path, Path] | None
-    journal: Path | None
+    journal: JournalPlace | None
     keys: Path | None
     names: tuple[str, ...]
     origins: tuple[str, ...]
@@ -181,7 +181,12 @@ def options_parser() -> argparse.ArgumentParser:
     parser.add_argument("--unix", type=Path, metavar="PATH", help="a unix socket, in place of a port")
     parser.add_argument("--descriptor", type=int, metavar="N", help="a socket that listens, in place of a port")
     parser.add_argument("--tls", type=Path, nargs=2, metavar=("CERT", "KEY"), help="a certificate, and its key: PEM")
-    parser.add_argument("--journal", type=Path, metavar="PATH", help="keep sessions in this file (default: in memory)")
+    parser.add_argument(
+        "--journal",
+        type=place_named,
+        metavar="PLACE",
+        help="keep sessions in this file, or postgresql://… (default: in memory)",
+    )
     parser.add_argument("--keys", type=Path, metavar="PATH", help="a file of keys (default: a token for this machine)")
     parser.add_argument("--log-form", choices=FORMS, default=FORMS[0], metavar="FORM", help=" or ".join(FORMS))
     add_collections = partial(parser.add_argument, dest="fewer_collections", default=True)
@@ -222,7 +227,7 @@ def _as_host(name: str, value: object, options: ServeOptions) -> Host:
     if isinstance(value, Host):
         for option, option_value, argument in (
             ("--keys", options.keys, "authenticator=ApiKeys"),
-            ("--journal", options.journal, "journal=SqliteJournal"),
+            ("--journal", *_journal_argument(options.journal)),
         ):
             if option_value is not None:
                 call = f"{argument}({str(option_value)!r})"
@@ -237,11 +242,19 @@ def _as_host(name: str, value: object, options: ServeOptions) -> Host:
     return _host(value if isinstance(value, Profile) else Profile(name, cast("SessionSpec", value)), options)
 
 
+def _journal_argument(place: JournalPlace | None) -> tuple[str | None, str]:
+    """Return where the journal of the option is, without a password, and the argument that a `Host` has for it."""
+    if place is None:
+        return None, ""
+    journal = journal_at(place)
+    return shown_place(journal), f"journal={type(journal).__name__}"
+
+
 def _host(profile: Profile, options: ServeOptions) -> Host:
     return Host(
         [profile],
         authenticator=None if options.keys is None else ApiKeys(options.keys),
-        journal=None if options.journal is None else SqliteJournal(options.journal),
+        journal=None if options.journal is None else journal_at(options.journal),
         telemetry=OpenTelemetry() if options.otel else None,
     )
 

@@ -18,7 +18,7 @@ from agentrail.adapters.journals.packing import (
     UnpackError,
     unpack_snapshot,
 )
-from agentrail.adapters.journals.record_rows import load_rows
+from agentrail.adapters.journals.record_loader import load_rows
 from agentrail.adapters.journals.sqlite.deletion.erasing import refuse_deleting
 from agentrail.adapters.journals.sqlite.error_mapping import RAISED, in_reading, is_passing
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_reading

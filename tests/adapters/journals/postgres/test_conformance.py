@@ -1,5 +1,5 @@
 from collections.abc import AsyncIterator
-from typing import ClassVar, LiteralString, cast
+from typing import ClassVar
 
 import psycopg
 import pytest
@@ -26,7 +26,7 @@ class ServerClock:
         with psycopg.connect(self.url) as connection:
             returns = f"returns bigint language sql volatile as 'select {at}::bigint'"
             statement = f"create or replace function agentrail.now_ms() {returns}"
-            connection.execute(cast("LiteralString", statement))
+            connection.execute(statement.encode())
 
 
 @needs_postgres

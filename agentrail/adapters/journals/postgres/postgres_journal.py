@@ -27,7 +27,7 @@ from agentrail.reprs import in_brackets
 from agentrail.values.argument_checks import checked
 
 if TYPE_CHECKING:
-    from agentrail.adapters.journals.postgres.reading import PostgresReader
+    from agentrail.adapters.journals.postgres.snapshot_reader import PostgresReader
 
 T = TypeVar("T")
 
@@ -51,11 +51,13 @@ class PostgresJournal:
     def __init__(self, url: str) -> None:
         need_extra("postgres", "psycopg", "keep sessions in PostgreSQL")
         # psycopg comes with the extra
-        from agentrail.adapters.journals.postgres.connection import Target  # noqa: PLC0415
-        from agentrail.adapters.journals.postgres.reading import PostgresReader  # noqa: PLC0415
-        from agentrail.adapters.journals.postgres.writing import PostgresWriter  # noqa: PLC0415
+        from agentrail.adapters.journals.postgres.database import Target  # noqa: PLC0415
+        from agentrail.adapters.journals.postgres.fenced_writer import PostgresWriter  # noqa: PLC0415
+        from agentrail.adapters.journals.postgres.snapshot_reader import PostgresReader  # noqa: PLC0415
 
-        self._target = target = Target(url)
+        target = Target(url)
+        self.url = str(target)
+        """Where the database is, without the password."""
         self._writer = PostgresWriter(target)
         self._writing = Worker("agentrail journal writer", self._writer, MAX_TOGETHER)
         self._readers = [
@@ -67,7 +69,7 @@ class PostgresJournal:
     @in_brackets
     def __repr__(self) -> str:
         is_used = self._writing.is_alive or any(worker.is_alive for worker in (self._operating, *self._readers))
-        return f"{str(self._target)!r} {'in use' if is_used else 'at rest'}"
+        return f"{self.url!r} {'in use' if is_used else 'at rest'}"
 
     async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
         """Make the caller the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""

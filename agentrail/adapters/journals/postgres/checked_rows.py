@@ -9,9 +9,9 @@ from typing import Final, NamedTuple, cast
 
 from agentrail.adapters.journals.checksums import as_bytes, is_next
 from agentrail.adapters.journals.packing import NO_CHECK, PackedRecord, UnpackError
-from agentrail.adapters.journals.postgres.connection import Database
-from agentrail.adapters.journals.postgres.tables import as_stored, as_text
-from agentrail.adapters.journals.record_rows import load_rows
+from agentrail.adapters.journals.postgres.database import Database
+from agentrail.adapters.journals.postgres.server_tables import as_stored, as_text
+from agentrail.adapters.journals.record_loader import load_rows
 from agentrail.errors import BadRecord
 from agentrail.ports.journal import Record
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, cast
 
-from agentrail.adapters.journals.postgres.connection import Database
-from agentrail.adapters.journals.postgres.tables import as_stored, as_text
+from agentrail.adapters.journals.postgres.database import Database
+from agentrail.adapters.journals.postgres.server_tables import as_stored, as_text
 from agentrail.ports.journal import About, SessionFilter, StoredSession
 
 LATEST: Final = 2**63 - 1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Final, LiteralString, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from agentrail.adapters.journals.postgres.tables import BEGUN, FOUND, LOCK, REACHED, VERSIONS
+from agentrail.adapters.journals.postgres.server_tables import BEGUN, FOUND, LOCK, REACHED, VERSIONS
 from agentrail.errors import JournalUnusable, WrongType
 
 Row: TypeAlias = tuple[object, ...]
@@ -23,10 +23,6 @@ PATIENCE: Final = {
     "tcp_user_timeout": 30_000,
 }
 """After how long a server that does not answer is given up, unless the URL says otherwise; seconds, the last one ms."""
-
-SHOWN: Final = ("user", "host", "port", "dbname")
-"""The parts of a URL that are shown; all others may be secret."""
-
 
 URLS: Final = ("postgresql://", "postgres://")
 """How a URL of a server begins."""
@@ -46,11 +42,14 @@ class Target:
             parts = conninfo_to_dict(url)
         except psycopg.Error:  # its text may quote the password
             raise WrongType("url", "a URL that cannot be parsed", WANTED) from None
-        if "@" in str(parts.get("host", "")):
-            raise WrongType("url", "a URL with an `@` in its password or host", f"{WANTED}, with `%40` for each `@`")
+        # libpq would quote these parts in its errors, and they may be those of a password
+        host, port, name = (str(parts.get(part) or "") for part in ("host", "port", "dbname"))
+        if "@" in host + name or not f"0{port}".replace(",", "").isdigit():
+            wanted = f"{WANTED}, with `%40` for each `@` in the password, `%2F` for `/` and `%3A` for `:`"
+            raise WrongType("url", "a URL with an odd host, port or database", wanted)
         given = {name: value for name, value in parts.items() if value is not None}
         self._conninfo = make_conninfo("", **{**PATIENCE, "application_name": "agentrail", **given})
-        user, host, port, name = (str(parts.get(part) or "") for part in SHOWN)
+        user = str(parts.get("user") or "")
         self._shown = f"postgresql://{user and f'{user}@'}{host}{port and f':{port}'}/{name}"
 
     def __str__(self) -> str:
@@ -71,7 +70,7 @@ class Database:
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """Run one statement and return its rows; it is a transaction of its own, except within `transaction`."""
-        cursor = self._open().execute(cast("LiteralString", statement), values, binary=True)
+        cursor = self._open().execute(statement.encode(), values, binary=True)
         return cursor.fetchall() if cursor.description is not None else []
 
     @contextmanager

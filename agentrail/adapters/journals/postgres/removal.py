@@ -7,16 +7,16 @@ from contextlib import suppress
 from typing import Final, cast
 
 from agentrail.adapters.journals.packing import NO_CHECK, check_of, pack
-from agentrail.adapters.journals.postgres.connection import Database
-from agentrail.adapters.journals.postgres.listing import ABOUT_COLUMNS, about_of
-from agentrail.adapters.journals.postgres.rows import (
+from agentrail.adapters.journals.postgres.checked_rows import (
     RecordColumns,
     SessionHead,
     checked_records,
     load_records,
     session_head,
 )
-from agentrail.adapters.journals.postgres.tables import TABLES, as_stored, as_text
+from agentrail.adapters.journals.postgres.database import Database
+from agentrail.adapters.journals.postgres.server_tables import TABLES, as_stored, as_text
+from agentrail.adapters.journals.postgres.session_list import ABOUT_COLUMNS, about_of
 from agentrail.adapters.journals.redacting import about_redacted, kept_names, redacted
 from agentrail.errors import BadRecord, SessionHeld
 from agentrail.ports.journal import Record, Redaction

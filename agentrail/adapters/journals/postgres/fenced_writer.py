@@ -19,11 +19,17 @@ from agentrail.adapters.journals.checksums import as_bytes, check_of_snapshot
 from agentrail.adapters.journals.message_index import PlacesBySession
 from agentrail.adapters.journals.packing import check_of, pack
 from agentrail.adapters.journals.postgres import statements
-from agentrail.adapters.journals.postgres.connection import Database, Row, Target
-from agentrail.adapters.journals.postgres.error_mapping import in_statement, is_lost, is_outage
-from agentrail.adapters.journals.postgres.listing import ABOUT_COLUMNS, about_of, stored_time
-from agentrail.adapters.journals.postgres.rows import SessionHead, checked_records, read_head, read_heads, session_head
-from agentrail.adapters.journals.postgres.tables import as_stored, as_text
+from agentrail.adapters.journals.postgres.checked_rows import (
+    SessionHead,
+    checked_records,
+    read_head,
+    read_heads,
+    session_head,
+)
+from agentrail.adapters.journals.postgres.database import Database, Row, Target
+from agentrail.adapters.journals.postgres.server_tables import as_stored, as_text
+from agentrail.adapters.journals.postgres.session_list import ABOUT_COLUMNS, about_of, stored_time
+from agentrail.adapters.journals.postgres.sqlstates import in_statement, is_lost, is_outage
 from agentrail.adapters.journals.writer_thread import WriterJob
 from agentrail.errors import AgentrailError, Fenced, NothingWritten, SessionHeld
 from agentrail.errors.agentrail_error import fresh

@@ -10,18 +10,18 @@ import psycopg
 
 from agentrail.adapters.journals.checksums import check_of_snapshot
 from agentrail.adapters.journals.packing import PackedRecord, UnpackError, unpack_snapshot
-from agentrail.adapters.journals.postgres.connection import Database, Target
-from agentrail.adapters.journals.postgres.erasing import delete_tree, redact_records
-from agentrail.adapters.journals.postgres.error_mapping import in_statement
-from agentrail.adapters.journals.postgres.listing import list_sessions
-from agentrail.adapters.journals.postgres.rows import (
+from agentrail.adapters.journals.postgres.checked_rows import (
     SessionHead,
     checked_records,
     load_records,
     read_blobs,
     read_head,
 )
-from agentrail.adapters.journals.postgres.tables import as_stored
+from agentrail.adapters.journals.postgres.database import Database, Target
+from agentrail.adapters.journals.postgres.removal import delete_tree, redact_records
+from agentrail.adapters.journals.postgres.server_tables import as_stored
+from agentrail.adapters.journals.postgres.session_list import list_sessions
+from agentrail.adapters.journals.postgres.sqlstates import in_statement
 from agentrail.adapters.journals.writer_thread import WriterJob
 from agentrail.errors import AgentrailError, BadRecord
 from agentrail.ports.journal import Latest, Record, Redaction, SessionFilter, Snapshot, StoredAnswer, StoredSession

@@ -1,0 +1,33 @@
+"""Where a journal is, as text: the path of a file, or the URL of a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from agentrail.adapters.journals.postgres.postgres_journal import PostgresJournal
+from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+
+JournalPlace: TypeAlias = Path | str
+"""The path of a file, or the URL of a server as text: a path would take two slashes for one."""
+
+PlacedJournal: TypeAlias = SqliteJournal | PostgresJournal
+"""A journal at such a place."""
+
+URLS: Final = ("postgresql://", "postgres://")
+"""How the URL of a server begins."""
+
+
+def place_named(text: str) -> JournalPlace:
+    """Return the place that *text* names."""
+    return text if text.startswith(URLS) else Path(text)
+
+
+def journal_at(place: JournalPlace | None) -> PlacedJournal:
+    """Return the journal at *place*; `None`: the user's own file. Nothing is opened before the first call."""
+    return PostgresJournal(place) if isinstance(place, str) else SqliteJournal(place)
+
+
+def shown_place(journal: PlacedJournal) -> str:
+    """Return where *journal* is, to be shown: without a password."""
+    return str(journal.path) if isinstance(journal, SqliteJournal) else journal.url

@@ -1,0 +1,285 @@
+"""What a journal in PostgreSQL does beside what each journal does."""
+
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import psycopg
+import pytest
+import trio
+
+from agentrail import SessionSpec, open_supervisor
+from agentrail.adapters.journals.postgres import database, server_tables
+from agentrail.adapters.journals.postgres.sqlstates import in_statement, is_lost, is_outage
+from agentrail.cli.sessions import main
+from agentrail.errors import (
+    BrokenJournal,
+    ExtraMissing,
+    JournalFailed,
+    JournalFull,
+    JournalUnavailable,
+    JournalUnusable,
+    NothingWritten,
+    SessionHeld,
+    WrongType,
+)
+from agentrail.journals import Claim, Lease, PostgresJournal
+from agentrail.runtime.shared import clock
+from agentrail.testing import ScriptedModel
+from agentrail.testing.conformance.expected_errors import raised
+from agentrail.testing.conformance.journal_tests import opened, run_of
+from tests.adapters.journals.postgres.server import PostgresServer, folder_of_servers, needs_postgres
+
+pytestmark = needs_postgres
+
+SECRET = "hunter2"
+
+
+@pytest.fixture
+async def journal(url: str) -> AsyncIterator[PostgresJournal]:
+    journal = PostgresJournal(url)
+    yield journal
+    await journal.close()
+
+
+# Places and passwords
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"mysql://u:{SECRET}@h/d",
+        f"postgresql://u:{SECRET}@h:port/d",
+        f"postgresql://u:a@{SECRET}@h/d",
+        f"postgresql://u:{SECRET}/more@h/d",
+        f"postgresql://u:12/{SECRET}@h/d",
+        f"postgresql://u:{SECRET}@h/d?nonsense={SECRET}",
+        f"postgresql://u:{SECRET}%@h/d",
+    ],
+)
+def test_a_url_that_is_none_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(WrongType) as refused:
+        PostgresJournal(url)
+    assert SECRET not in f"{refused.value}{refused.value.__cause__}"
+    assert "postgresql://user:password@host:5432/database" in str(refused.value)
+
+
+async def test_no_error_and_no_log_shows_a_password(
+    url: str, server: PostgresServer, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    wrong = url.replace("secret%40pass", SECRET)
+    journal = PostgresJournal(wrong)
+    error = await raised(JournalUnavailable, journal.claim("s", "test"))
+    assert str(journal) == f"<PostgresJournal 'postgresql://tester@127.0.0.1:{server.port}/postgres' in use>"
+    await journal.close()
+    assert "password authentication failed" in str(error)
+    assert await trio.to_thread.run_sync(main, ["--journal", wrong]) != 0
+    shown = f"{error!r}{error}{error.__cause__}{journal!r}{caplog.text}{capsys.readouterr()}"
+    assert SECRET not in shown
+
+
+@pytest.mark.long
+async def test_commands_take_the_url_of_a_server(
+    journal: PostgresJournal, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])), "trip")
+        assert (await session.ask("go")).text == "fine"
+    assert await trio.to_thread.run_sync(main, ["--journal", url]) == 0
+    assert "trip" in capsys.readouterr().out
+    assert await trio.to_thread.run_sync(main, ["show", "none", "--journal", url]) != 0
+    error = capsys.readouterr().err
+    assert "there is no session `none` in postgresql://tester@127.0.0.1" in error
+
+
+@pytest.mark.long
+def test_without_the_extra_nothing_of_psycopg_is_imported() -> None:
+    code = """
+import sys
+sys.modules["psycopg"] = None
+from agentrail.journals import PostgresJournal
+try:
+    PostgresJournal("postgresql://h/d")
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout  # noqa: S603 - the code above
+    assert shown.startswith(ExtraMissing.__name__)
+    assert "[postgres]" in shown
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("error", "mapped", "is_lost_"),
+    [
+        (psycopg.OperationalError("the connection is lost"), JournalFailed, True),
+        (psycopg.errors.AdminShutdown(), JournalFailed, True),
+        (psycopg.errors.ConnectionFailure(), JournalFailed, True),
+        (psycopg.errors.DeadlockDetected(), NothingWritten, False),
+        (psycopg.errors.TooManyConnections(), NothingWritten, False),
+        (psycopg.errors.DiskFull(), JournalFull, False),
+        (psycopg.errors.IoError(), NothingWritten, False),
+        (psycopg.errors.InvalidCatalogName(), JournalUnusable, False),
+        (psycopg.errors.InsufficientPrivilege(), JournalUnusable, False),
+        (psycopg.DataError("NUL"), BrokenJournal, False),
+        (psycopg.errors.NumericValueOutOfRange(), BrokenJournal, False),
+        (psycopg.errors.UniqueViolation(), BrokenJournal, False),
+        (psycopg.ProgrammingError("no such placeholder"), BrokenJournal, False),
+    ],
+)
+def test_only_what_may_pass_is_an_outage(error: psycopg.Error, mapped: type[Exception], is_lost_: bool) -> None:
+    assert type(in_statement(error, "write", "postgresql://h/d")) is mapped
+    assert is_lost(error) is is_lost_
+    assert is_outage(error) is (mapped in {JournalFailed, NothingWritten, JournalFull})
+
+
+# Tables
+
+
+async def test_many_begin_at_the_same_time(url: str) -> None:
+    journals = [PostgresJournal(url) for _ in range(5)]
+    async with trio.open_nursery() as nursery:
+        for number, journal in enumerate(journals):
+            nursery.start_soon(opened, journal, f"s{number}")
+    assert len(await journals[0].sessions()) == 5
+    for journal in journals:
+        await journal.close()
+
+
+async def test_tables_are_upgraded_once_and_later_ones_are_refused(url: str) -> None:
+    first = PostgresJournal(url)
+    await opened(first, "s")
+    await first.close()
+    later = (*server_tables.VERSIONS, ("alter table agentrail.session add column more integer",))
+    with patch.object(database, "VERSIONS", later):
+        journals = [PostgresJournal(url) for _ in range(3)]
+        async with trio.open_nursery() as nursery:
+            for journal in journals:
+                nursery.start_soon(journal.read, "s")
+        assert await journals[0].read("s") == run_of("s", 1, 3)
+        for journal in journals:
+            await journal.close()
+    error = await raised(JournalUnusable, first.read("s"))
+    assert "version 2" in str(error)
+    await first.close()
+
+
+# Leases
+
+
+async def test_renewing_writes_no_row_of_a_session(journal: PostgresJournal, url: str) -> None:
+    claims = [await journal.claim(f"s{number}", "test", Lease(0, 60_000)) for number in range(30)]
+    query = "select xmin, id from agentrail.session order by id"
+    with psycopg.connect(url, autocommit=True) as db:
+        before = db.execute(query).fetchall()
+        assert await journal.renew(claims, Lease(0, 60_000)) == ()
+        assert db.execute(query).fetchall() == before
+
+
+async def test_a_process_that_starts_at_an_address_does_not_hold_what_the_one_before_it_held(
+    journal: PostgresJournal, url: str
+) -> None:
+    await opened(journal, "old", lease=Lease(0, 50))
+    again = PostgresJournal(url)
+    await opened(again, "new", lease=Lease(0, 60_000))
+    await trio.sleep(0.1)
+    assert (await again.claim("old", "another")).head == 3
+    await raised(SessionHeld, again.claim("new", "another"))
+    await again.close()
+
+
+@pytest.mark.parametrize("off", [-60, 60])
+async def test_a_held_session_is_seldom_claimed_whatever_the_clock_shows(off: int, url: str) -> None:
+    """The clock of a supervisor is a minute wrong; it waits for a session that another one holds."""
+
+    class Counted(PostgresJournal):
+        claims = 0
+
+        async def claim(self, session_id: str, *args: object, **more: object) -> Claim:
+            if session_id == "s":
+                self.claims += 1
+            return await super().claim(session_id, *args, **more)  # type: ignore[arg-type]
+
+    holder, waiting = PostgresJournal(url), Counted(url)
+
+    def build() -> SessionSpec:
+        return SessionSpec(model=ScriptedModel(["fine"]), name="n")
+
+    async with open_supervisor(journal=holder) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"]), name="n"), "s")
+        await session.ask("go")
+    await holder.claim("s", "a living one", Lease(0, 300))
+    with psycopg.connect(url) as db:
+        db.execute("update agentrail.session set at_work = true")
+    with patch.object(clock, "time", SimpleNamespace(time=lambda: time.time() + off)):
+        async with open_supervisor(journal=waiting, specs={"n": build}) as supervisor:
+            began = trio.current_time()
+            with trio.move_on_after(1.5):
+                while not supervisor.sessions():  # noqa: ASYNC110 - nobody sets an event for it
+                    await trio.sleep(0.01)
+            took = trio.current_time() - began
+            assert supervisor.sessions()
+            assert waiting.claims < 5 * took + 2
+    await holder.close()
+    await waiting.close()
+
+
+# A server that dies
+
+
+@pytest.mark.long
+async def test_what_was_acknowledged_outlives_a_server_that_is_killed_under_load() -> None:
+    with folder_of_servers() as folder:
+        server = PostgresServer(folder)
+        await trio.to_thread.run_sync(server.make)
+        await trio.to_thread.run_sync(server.start)
+        journal = PostgresJournal(server.url)
+        acknowledged: dict[str, int] = {}
+        is_over = False
+
+        async def write(name: str) -> None:
+            claim = await journal.claim(name, "test", Lease(0, 60_000))
+            head = 0
+            while not is_over:
+                try:
+                    acknowledged[name] = head = await journal.append(claim, head, run_of(name, head + 1, 1))
+                except NothingWritten:
+                    await trio.sleep(0.05)
+                except JournalUnavailable:
+                    head = await _head(journal, name)
+
+        try:
+            async with trio.open_nursery() as nursery:
+                for number in range(30):
+                    nursery.start_soon(write, f"s{number}")
+                for _ in range(3):
+                    await trio.sleep(0.7)
+                    await trio.to_thread.run_sync(server.kill)
+                    await trio.sleep(0.1)
+                    await trio.to_thread.run_sync(server.start)
+                    before = sum(acknowledged.values())
+                    with trio.fail_after(20):
+                        while sum(acknowledged.values()) <= before:  # noqa: ASYNC110 - nobody sets an event for it
+                            await trio.sleep(0.01)
+                is_over = True
+            for name, head in acknowledged.items():
+                assert await journal.read(name, 0, 100_000) == run_of(name, 1, head)
+            await journal.close()
+        finally:
+            if server.process is not None:
+                await trio.to_thread.run_sync(server.kill)
+
+
+async def _head(journal: PostgresJournal, name: str) -> int:
+    while True:
+        try:
+            return len(await journal.read(name, 0, 100_000))
+        except JournalUnavailable:
+            await trio.sleep(0.05)
