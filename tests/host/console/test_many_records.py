@@ -10,10 +10,9 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.core.vocabulary.inputs import Arrival, SessionWoke
 from agentrail.journals import SqliteJournal
-from agentrail.ports.journal import Record
 from agentrail.testing import ScriptedModel
+from tests.host.console.many_records import fill
 from tests.host.console.scenes import KEPT
 from tests.host.console.test_timeline import heading, rows
 from tests.host.console.visiting import needs_browser, until, visiting
@@ -26,23 +25,6 @@ pytestmark = [needs_browser, pytest.mark.long]
 MANY: Final = 50_000
 MOST_NODES: Final = 2_500
 """The most elements of a page that shows a session, of any length."""
-
-
-async def _fill(path: Path) -> None:
-    """Store a session of very many records, most of which change nothing."""
-    journal = SqliteJournal(path, sync="normal")
-    async with open_supervisor(journal=journal) as supervisor:
-        await supervisor.spawn(SessionSpec(model=ScriptedModel([])), "h.local.you.many", tenant="local", owner="you")
-    head = len(await journal.read("h.local.you.many"))
-    claim = await journal.claim("h.local.you.many", "test")
-    for first in range(head, MANY, 1_000):
-        last = min(first + 1_000, MANY)
-        records = [
-            Record("h.local.you.many", number, Arrival(SessionWoke(), at=1_800_000_000_000 + number, random=0))
-            for number in range(first + 1, last + 1)
-        ]
-        await journal.append(claim, first, records)
-    await journal.close()
 
 
 async def _talk(path: Path, turns: int) -> None:
@@ -87,7 +69,7 @@ def test_lanes_load_what_is_zoomed_and_panned_to_within_a_bound(tmp_path: Path) 
 
 
 def test_fifty_thousand_records_cost_what_is_in_sight(tmp_path: Path) -> None:
-    trio.run(_fill, tmp_path / KEPT)
+    trio.run(fill, tmp_path / KEPT, MANY)
     with visiting(tmp_path) as visitor, visitor.page("/s/you.many/timeline") as page:
         until(page, lambda: heading(page) == f"Record {MANY}")
         until(page, lambda: any("SessionWoke" in row for row in rows(page)))
