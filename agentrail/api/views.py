@@ -7,6 +7,8 @@ are written, also those at their defaults, and ids of sessions are those that cl
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from inspect import get_annotations
 from typing import Final, TypeVar, cast
 
 import msgspec
@@ -498,10 +500,22 @@ def view(cls: type[V], source: object, session: str = "") -> V:
     return cast("V", _with_public_ids(converted, visible(session)))
 
 
+_PLAIN: Final = frozenset({"str", "int", "float", "bool", "int | None", "float | None", "str | None"})
+"""Annotations of fields that have no views in them."""
+
+
+@cache
+def _fields_with_ids(cls: type[View]) -> tuple[str, ...]:
+    """Return the fields of *cls* that name sessions, or may have views in them that do: a row of a tree has few."""
+    plain = {name for base in cls.__mro__ for name, kind in get_annotations(base).items() if kind in _PLAIN}
+    named = {"session", "path", _WITH_SESSION.get(cls)}
+    return tuple([name for name in cls.__struct_fields__ if name in named or name not in plain])
+
+
 def _with_public_ids(view_: View, session: str) -> View:
     """Return *view_* with ids of sessions as clients see them, also in nested views."""
     changes: dict[str, object] = {}
-    for name in view_.__struct_fields__:
+    for name in _fields_with_ids(type(view_)):
         old: object = getattr(view_, name)
         new: object = old
         if name == "session" and session:

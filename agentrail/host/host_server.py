@@ -391,6 +391,7 @@ class Host:
                 specs.serve(own)
                 with HealthParts.watching(own, self.limits) as health:
                     nursery.start_soon(health.tree.run)
+                    nursery.start_soon(health.tree.forget)
                     nursery.start_soon(health.lag.measure)
                     frames, drain = EventFrames(self.limits, health.figures), HostDrain()
                     nursery.start_soon(frames.shed)

@@ -1,14 +1,15 @@
 """`TreeFeed`: the sessions of a host as rows, of which those that listen are sent what changed.
 
 It is made in one place: a change is gathered for a moment, then its row is made and encoded once, and each listener
-whose filter it fits is given the same bytes. While nobody listens, it keeps nothing.
+whose filter it fits is given the same bytes. While nobody listens, it keeps nothing, but for a moment: whoever changes
+a filter, or loads a page again, leaves and comes back, and the rows of a large tree take long to make.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager
+from itertools import islice
 from typing import Final, NamedTuple
 
 import trio
@@ -24,8 +25,11 @@ from agentrail.host.operations.event_frames import AT_ONCE
 from agentrail.runtime.diagnosis.session_listener import SessionListener
 from agentrail.runtime.supervision.session_rows import SessionRows
 
-STEP: Final = 100
+STEP: Final = 25
 """How many rows are made without a pass of the scheduler."""
+
+LINGERS: Final = 5.0
+"""Seconds for which the rows of a tenant are kept when nobody listens to them any more."""
 
 ASLEEP: Final = "asleep"
 GONE: Final = b"null"
@@ -36,6 +40,16 @@ class KnownRow(NamedTuple):
 
     row: RowView
     text: bytes
+
+
+class TenantRows:
+    """The rows of one tenant, and those who listen to them."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, KnownRow] = {}
+        """The rows by internal id."""
+        self.listeners: list[TreeListener] = []
+        """Those who listen; none for a moment after the last one has left."""
 
 
 def rows_query(request: CallRequest) -> RowsQuery:
@@ -51,11 +65,10 @@ class TreeFeed(SessionListener):
         self._rows = rows
         self._troubles = troubles
         self._seconds = seconds
-        self._listeners: dict[str, list[TreeListener]] = {}  # by tenant
-        self._known: dict[str, KnownRow] = {}  # by internal id, of tenants that have listeners
-        self._totals = Counter[str]()
+        self._tenants: dict[str, TenantRows] = {}
         self._dirty: dict[str, None] = {}
         self._has_changed = trio.Event()
+        self._is_left = trio.Event()
         self.made = 0
         """How many rows were made."""
 
@@ -63,7 +76,7 @@ class TreeFeed(SessionListener):
 
     def changed(self, session_id: str) -> None:
         """Note that the row of a session may be another one; no-op while nobody listens."""
-        if self._listeners:
+        if self._tenants:
             self._dirty[session_id] = None
             self._has_changed.set()
 
@@ -79,58 +92,69 @@ class TreeFeed(SessionListener):
                 self._look_at(session_id)
                 if not place % STEP:
                     await trio.lowlevel.checkpoint()
-            for listener in [listener for of_tenant in self._listeners.values() for listener in of_tenant]:
+            for listener in [listener for tenant in self._tenants.values() for listener in tenant.listeners]:
                 listener.wake()
             await trio.sleep(self._seconds)
+
+    async def forget(self) -> None:
+        """Body of the task that forgets the rows to which nobody listens."""
+        while True:
+            await self._is_left.wait()
+            self._is_left = trio.Event()
+            await trio.sleep(LINGERS)
+            for name in [name for name, tenant in self._tenants.items() if not tenant.listeners]:
+                known = self._tenants.pop(name).known
+                while known:  # to free all at once takes longer than others should wait
+                    for session_id in list(islice(known, STEP)):
+                        del known[session_id]
+                    await trio.lowlevel.checkpoint()
 
     @asynccontextmanager
     async def listening(self, tenant: str, query: RowsQuery, limits: HostLimits) -> AsyncGenerator[TreeListener, None]:
         """Yield a listener for the rows of *tenant* that fit *query*, which has those that are there now."""
         most = min(query.limit or limits.page, limits.most_page)
-        listener = TreeListener(query, most, self._known, lambda: self._totals[tenant])
-        self._listeners.setdefault(tenant, []).append(listener)
+        rows = self._tenants.setdefault(tenant, TenantRows())
+        listener = TreeListener(query, most, rows.known)
+        rows.listeners.append(listener)
         try:
             await self._fill(listener, tenant)
             yield listener
         finally:
-            self._leave(listener, tenant)
+            rows.listeners.remove(listener)
+            if not rows.listeners:
+                self._is_left.set()
 
     async def _fill(self, listener: TreeListener, tenant: str) -> None:
         """Give *listener* the rows of *tenant* that are there; those that change meanwhile come as changes."""
-        first = beginning(tenant)
-        for place, session_id in enumerate([id_ for id_ in self._rows.ids() if id_.startswith(first)], 1):
-            known_row = self._known.get(session_id)
+        first, rows = beginning(tenant), self._tenants[tenant]
+        ids = [id_ for id_ in self._rows.ids() if id_.startswith(first)]
+        await trio.lowlevel.checkpoint()
+        for place, session_id in enumerate(ids, 1):
+            known_row = rows.known.get(session_id)
             if known_row is None:
-                self._look_at(session_id)
+                self._renew(session_id, rows)
             else:
                 listener.take(session_id, known_row.row)
             if not place % STEP:
                 await trio.lowlevel.checkpoint()
 
-    def _leave(self, listener: TreeListener, tenant: str) -> None:
-        """Forget *listener*; if it was the last one of its tenant, forget the rows of the tenant."""
-        self._listeners[tenant].remove(listener)
-        if not self._listeners[tenant]:
-            del self._listeners[tenant], self._totals[tenant]
-            first = beginning(tenant)
-            for session_id in [id_ for id_ in self._known if id_.startswith(first)]:
-                del self._known[session_id]
-
     def _look_at(self, session_id: str) -> None:
-        """Make the row of a session anew, and tell the listeners of its tenant if it is another one."""
+        """Make the row of a session anew, if its tenant has listeners."""
         name = read_internal(session_id)
-        listeners = None if name is None else self._listeners.get(name.tenant)
-        if name is None or listeners is None:
-            return
-        row, known_row = self._row(session_id), self._known.get(session_id)
+        tenant = None if name is None else self._tenants.get(name.tenant)
+        if tenant is not None:
+            self._renew(session_id, tenant)
+
+    def _renew(self, session_id: str, tenant: TenantRows) -> None:
+        """Make the row of a session of *tenant* anew, and tell the listeners if it is another one."""
+        row, known_row = self._row(session_id), tenant.known.get(session_id)
         if row == (None if known_row is None else known_row.row):
             return
-        self._totals[name.tenant] += (row is not None) - (known_row is not None)
         if row is None:
-            del self._known[session_id]
+            del tenant.known[session_id]
         else:
-            self._known[session_id] = KnownRow(row, to_json(row))
-        for listener in listeners:
+            tenant.known[session_id] = KnownRow(row, to_json(row))
+        for listener in tenant.listeners:
             listener.take(session_id, row)
 
     def _row(self, session_id: str) -> RowView | None:
@@ -147,14 +171,11 @@ class TreeListener:
     If a row leaves, another one that fits takes its place. Of a row that changes often, only the newest is sent.
     """
 
-    def __init__(
-        self, query: RowsQuery, most: int, known_rows: Mapping[str, KnownRow], count_all: Callable[[], int]
-    ) -> None:
+    def __init__(self, query: RowsQuery, most: int, known_rows: Mapping[str, KnownRow]) -> None:
         self._query = query
         self._text = None if query.search is None else query.search.casefold()
         self._most = most
         self._known = known_rows
-        self._count_all = count_all
         self._shown: dict[str, None] = {}  # rows that the client has, or gets
         self._waiting: dict[str, None] = {}  # rows that fit, beyond the limit
         self._unsent: dict[str, None] = {}
@@ -169,7 +190,7 @@ class TreeListener:
     @property
     def _counts(self) -> tuple[int, int]:
         """How many rows fit, and how many there are."""
-        return len(self._shown) + len(self._waiting), self._count_all()
+        return len(self._shown) + len(self._waiting), len(self._known)
 
     def take(self, session_id: str, row: RowView | None) -> None:
         """Note that a session has this *row* now; `None` if it is gone."""

@@ -13,7 +13,7 @@ from agentrail.api.bodies import RowsQuery
 from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor import Supervisor
 from agentrail.host.health.health_parts import HealthParts
-from agentrail.host.health.tree_feed import TreeFeed, TreeListener
+from agentrail.host.health.tree_feed import LINGERS, TreeFeed, TreeListener
 from agentrail.plugins import HumanApproval
 from agentrail.remote.remote_supervisor import connect
 from agentrail.testing import ScriptedModel, call, say
@@ -288,6 +288,29 @@ async def check_cost(count: int) -> None:
                     await supervisor.session("h.acme.ann.s1").label(["a"])
                     await supervisor.session("h.acme.ann.s1").label([], ["a"])
                 assert tree.made <= made + 30  # 200 steps of one session within one tick
+        nursery.cancel_scope.cancel()
+
+
+async def test_who_comes_back_soon_has_no_row_made_anew(autojump_clock: object) -> None:  # noqa: ARG001
+    async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
+        await sessions(supervisor, 60)
+        with HealthParts.watching(supervisor, HostLimits()) as health:
+            tree: TreeFeed = health.tree
+            nursery.start_soon(tree.run)
+            nursery.start_soon(tree.forget)
+            async with tree.listening("acme", RowsQuery(limit=50), HostLimits()):
+                pass
+            await supervisor.session("h.acme.ann.s1").label(title="new")
+            await trio.sleep(LINGERS / 2)
+            async with tree.listening("acme", RowsQuery(limit=50), HostLimits()) as listener:
+                assert [row.title for row in listener.rows.items[:3]] == ["", "new", ""]
+                assert tree.made == 60 + 1
+                await trio.sleep(2 * LINGERS)  # it is not forgotten while somebody listens
+                assert len(listener.rows.items) == 50
+            await trio.sleep(2 * LINGERS)
+            async with tree.listening("acme", RowsQuery(), HostLimits()) as listener:
+                assert listener.rows.total == 60
+            assert tree.made == 60 + 1 + 60
         nursery.cancel_scope.cancel()
 
 
