@@ -23,6 +23,8 @@ export interface VirtualListProps<Row> {
   readonly choose: (id: string) => void;
   /** Called for Enter and for a double click. */
   readonly open?: (row: Row) => void;
+  /** Called with how many rows there are up to the last one in sight or near it. */
+  readonly reach?: (last: number) => void;
   /** Height of a row in rem. */
   readonly height?: number;
 }
@@ -58,6 +60,7 @@ export function VirtualList<Row>(props: VirtualListProps<Row>) {
   }, [chosen]);
   const first = Math.max(0, Math.floor(top.value / rowPixels) - AROUND);
   const last = Math.min(rows.length, Math.ceil((top.value + seen.value) / rowPixels) + AROUND);
+  useEffect(() => props.reach?.(last), [last, rows.length]);
   const page = Math.max(1, Math.floor(seen.value / rowPixels) - 2);
 
   const move = (to: number) => {

@@ -18,6 +18,8 @@ import { address, go, replaceQuery } from "../route";
 import { activity } from "../store/activity";
 import { inTree, useRows, type Row, type TreeRow } from "../store/rows";
 
+/** Rows that are asked for at first, and once somebody has scrolled to their end: as many as the host gives. */
+const FIRST = 100;
 const MOST = 10_000;
 const TYPING_MS = 200;
 const PHASES = ["idle", "running", "streaming", "executing_tools", "asleep"] as const;
@@ -29,9 +31,9 @@ interface Filter {
   readonly only: string;
 }
 
-function queryOf({ search, phase, only }: Filter): QueryOf<"rows"> {
+function queryOf({ search, phase, only }: Filter, limit: number): QueryOf<"rows"> {
   return {
-    limit: MOST,
+    limit,
     ...(search && { search }),
     ...(phase && { phase }),
     ...(only === "held" && { held: true }),
@@ -51,7 +53,8 @@ export default function Now({ place }: RoomProps) {
     replaceQuery({ ...filter.value });
     return () => clearTimeout(timer);
   }, [filter.value]);
-  const { rows, problem } = useRows(queryOf(asked.value));
+  const most = useSignal(FIRST);
+  const { rows, problem } = useRows(queryOf(asked.value, most.value));
   const closed = useSignal<ReadonlySet<string>>(new Set());
   const chosen = useSignal<string | null>(null);
   const telling = useSignal<Telling>(SILENT);
@@ -84,6 +87,9 @@ export default function Now({ place }: RoomProps) {
         choose={(session) => (chosen.value = session)}
         open={({ row: { session } }) => go(address(session))}
         cells={cells}
+        reach={(last) => {
+          if ((rows.value?.rows.size ?? 0) >= FIRST && last >= shown.value.length) most.value = MOST;
+        }}
       />
       <Told telling={telling} />
       {row && <RowActions key={row.session} row={row} telling={telling} />}

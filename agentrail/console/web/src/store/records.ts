@@ -35,7 +35,7 @@ export class Records {
     private readonly host: HostSocket,
     readonly session: string,
   ) {
-    void this.#load(0, PAGE);
+    void this.#load(0, 1); // tells how many there are; those in sight are asked for then
     // A subscription to its events would start a session that is only stored
     const endRows = host.listenToRows({ session }, {
       data: ({ changed, first }) => {

@@ -41,7 +41,8 @@ export function useRows(query: QueryOf<"rows">): {
           else known.set(session, row);
         }
         problem.value = null;
-        rows.value = { rows: known, matching, total };
+        // Of a list that is sent anew, the first part is fewer rows than are shown: the place of the reader would be lost
+        if (known.size >= Math.min(rows.value?.rows.size ?? 0, matching)) rows.value = { rows: known, matching, total };
       },
       end: (found) => {
         problem.value = found;
