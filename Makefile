@@ -22,7 +22,7 @@ EXTRAS := cli mcp otel postgres prices testing
 export PYTHONDONTWRITEBYTECODE :=
 
 BENCHMARKS := tests.benchmarks tests.benchmarks.aborts tests.benchmarks.living tests.benchmarks.flat tests.benchmarks.kit tests.benchmarks.plugins \
-  tests.benchmarks.host tests.benchmarks.hosted tests.benchmarks.journal tests.benchmarks.recovery tests.benchmarks.listing
+  tests.benchmarks.host tests.benchmarks.hosted tests.benchmarks.journal tests.benchmarks.recovery tests.benchmarks.listing tests.benchmarks.console
 # Tests whose figures are smaller in CI than in the campaign.
 FULL_SIZE := tests/adapters/journals tests/adapters/models/test_answers_beside_sdks.py \
   tests/adapters/models/test_prefix_changed.py tests/adapters/models/test_streams.py \
