@@ -80,7 +80,8 @@ async def _copy(source_name: str, target_name: str) -> int:
         holders = tuple(dict.fromkeys((*holders, *await source.holders())))
     report.end(shown(target_name))
     for holder in holders:
-        tell(f"{shown(source_name)} is in use ({one_line(clean(holder))}): what is written there from now on is not copied")
+        who = one_line(clean(holder))
+        tell(f"{shown(source_name)} is in use ({who}): what is written there from now on is not copied")
     if after != before:
         tell(f"{shown(source_name)} has changed meanwhile")
     if report.whole == before.sessions and after == before and not holders:

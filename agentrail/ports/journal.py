@@ -16,8 +16,8 @@ Snapshots: what they keep of a history, which ones a journal takes, and how the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from typing import Final, NamedTuple, Protocol, cast
-from zlib import crc32
 
 from msgspec import UNSET
 
@@ -187,8 +187,8 @@ SLOTS: Final = 32
 
 
 def slot_of(session_id: str) -> int:
-    """Return the slot of a session, from 0 on: the same in each process and version."""
-    return crc32(session_id.encode(errors="surrogatepass")) % SLOTS
+    """Return the slot of a session, from 0 on: the same in each process and version, and in a database's words."""
+    return sha256(session_id.encode(errors="surrogatepass")).digest()[0] % SLOTS
 
 
 def slot_claim(slot: int) -> str:

@@ -151,6 +151,10 @@ class PostgresJournal:
             lambda reader: reader.redact(session_id, first, last, note, holder), about=session_id
         )
 
+    async def holders(self) -> tuple[str, ...]:
+        """Return those who hold sessions now, and so may run them."""
+        return await self._read(lambda reader: reader.holders())
+
     async def close(self) -> None:
         """Wait until running calls have ended, and close connections and threads; the next call opens them again."""
         for worker in (*self._readers, self._operating):

@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from agentrail.adapters.journals.postgres.database import Database
 from agentrail.adapters.journals.postgres.server_tables import as_stored, as_text
-from agentrail.ports.journal import About, SessionFilter, StoredSession
+from agentrail.ports.journal import SLOTS, About, SessionFilter, StoredSession
 
 LATEST: Final = 2**63 - 1
 """The latest time that a column holds; a later one is stored as this."""
@@ -33,6 +33,8 @@ def conditions(wanted: SessionFilter) -> Iterator[tuple[str, object]]:
         yield "labels @> array[%b::bytea]", as_stored(wanted.label)
     if wanted.due_before is not None:
         yield "due is not null and not at_work and due <= %s", stored_time(wanted.due_before - 1)
+    if wanted.slots is not None:
+        yield f"get_byte(sha256(id), 0) %% {SLOTS} = any(%b::bigint[])", sorted(wanted.slots)  # as `slot_of` says
     # written into the statement, so that the planner sees that a partial index holds them
     for name in ("at_work", "ended"):
         flag = cast("bool | None", getattr(wanted, name))

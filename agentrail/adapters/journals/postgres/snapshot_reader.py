@@ -19,7 +19,7 @@ from agentrail.adapters.journals.postgres.checked_rows import (
 )
 from agentrail.adapters.journals.postgres.database import Database, Target
 from agentrail.adapters.journals.postgres.removal import delete_tree, redact_records
-from agentrail.adapters.journals.postgres.server_tables import as_stored
+from agentrail.adapters.journals.postgres.server_tables import as_stored, as_text
 from agentrail.adapters.journals.postgres.session_list import list_sessions
 from agentrail.adapters.journals.postgres.sqlstates import in_statement
 from agentrail.adapters.journals.writer_thread import WriterJob
@@ -30,6 +30,9 @@ T = TypeVar("T")
 
 SNAPSHOT_OF_TABLES: Final = "isolation level repeatable read read only"
 """How a call reads: all of its statements see the tables as they were at the first one."""
+
+HOLDING: Final = """select holder from agentrail.lease where until > agentrail.now_ms()
+and exists (select from agentrail.session s where s.held and s.lease = lease.id) order by holder"""
 
 
 class PostgresReader:
@@ -85,6 +88,10 @@ class PostgresReader:
     def sessions(self, wanted: SessionFilter, after: StoredSession | None, limit: int) -> tuple[StoredSession, ...]:
         """Return summaries of up to *limit* of the *wanted* sessions, after *after*."""
         return list_sessions(self._db, wanted, after, limit)
+
+    def holders(self) -> tuple[str, ...]:
+        """Return the holders of sessions whose leases last."""
+        return tuple([as_text(cast("bytes", holder)) for (holder,) in self._db.run(HOLDING)])
 
     def latest(self, session_id: str, upto: int | None, limit: int) -> Latest:
         """Return the snapshot of a session, and up to *limit* of the records that follow it, up to *upto*."""
