@@ -92,7 +92,7 @@ def test_what_did_not_fit_is_told(journal: Path, tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("{0}", "{0}"), "are the same file; give another one to copy to"),
+        (("{0}", "{0}"), "are the same; give another one to copy to"),
         (("{0}.no", "{0}"), "there is no journal at {0}.no"),
         (("{0}",), "the following arguments are required: TO"),
         (("{0}", "{1}"), "it is not a database, but begins with b'mine'"),
