@@ -389,7 +389,8 @@ class Journal(Protocol):
 
         From the first change on, each call about one of these sessions raises `SessionBeingDeleted`, also in a later
         process if this one ends before `delete` returns. Such a call of `delete` is repeated to finish the work. After
-        it has returned, nothing that was deleted is left in the store, in whatever form it keeps its data.
+        it has returned, what was deleted is gone for each call and each query. A journal in a file leaves no byte of
+        it; files of a server are for its operator to clean.
         """
         ...
 
@@ -402,7 +403,7 @@ class Journal(Protocol):
         and `BadRecord` if a record is damaged. Damage of other records is found as before.
 
         If the call is cancelled or the process ends before it returns, some records are redacted; the call is repeated.
-        After it has returned, none of the texts is left in the store, in whatever form it keeps its data.
+        After it has returned, none of the texts is left for any call or query; of files see `delete`.
         """
         ...
 

@@ -135,8 +135,8 @@ class PostgresJournal:
     async def delete(self, session_id: str, holder: str, at: int) -> int:  # noqa: ARG002 - the server has a clock
         """Delete all that is stored of a session and of its sub-agents; return how many sessions that were.
 
-        It is one transaction. The texts are gone for every call and query; PostgreSQL's files and write-ahead log still
-        have them, until `agentrail journal vacuum` and as many checkpoints.
+        It is one transaction. What is deleted is gone for every call and query; the server's files still have it until
+        its operator runs `VACUUM FULL`.
         """
         await self._settle(session_id)
         return await self._operating.do(lambda reader: reader.delete(session_id, holder), about=session_id)
