@@ -201,6 +201,10 @@ OTHERWISE_OF_ONES: Final = {
 OTHER: Final = "CROSS JOIN label AS other "
 """The labels, for a list that is read along an owner or tenant."""
 
+NO_SLOT: Final = -1
+"""Keeps a list of slots from being empty: SQLite then has no use for the index that the statement names, and refuses.
+"""
+
 BUSY: Final = "session AS busy INDEXED BY session_at_work CROSS JOIN "
 """The sessions at work, of which there are few: each of them is looked for in the list that is asked for."""
 
@@ -285,7 +289,8 @@ def statement(
         holds.append(f"({order}) > ({', '.join('?' * len(order.split(', ')))})")
         values += (_stored_time(rank[0]), rank[1]) if path is BY_DUE else rank[1:]
     if session_filter.slots is not None:
-        holds.append(f"slot_of(session.id) IN ({', '.join(map(str, sorted(session_filter.slots)))})")
+        slots = (NO_SLOT, *sorted(session_filter.slots))
+        holds.append(f"slot_of(session.id) IN ({', '.join(map(str, slots))})")
     where = " AND ".join((*holds, "session.head > 0"))
     text = f"SELECT {_COLUMNS} FROM {tables} WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
     return text, [*values, min(limit, LATEST)]
