@@ -8,6 +8,7 @@ from typing import cast
 import trio
 
 from agentrail.host import ApiKeys, Cluster, Host, Profile
+from agentrail.journals import PostgresJournal
 from agentrail.ports.journal import Journal
 from tests.host.cluster.several import KEY, LEASE
 from tests.host.deployed import desk
@@ -30,10 +31,18 @@ class LaterJournal(SharedJournal):
         return await super()._ask(name, *args, **more)
 
 
+def journal() -> Journal:
+    """Return the journal that the environment names: a socket, or a database."""
+    place = os.environ["JOURNAL"]
+    if place.startswith("postgresql:"):
+        return PostgresJournal(place)
+    return cast("Journal", LaterJournal(place))
+
+
 host = Host(
     [Profile("desk", desk.spec)],
     authenticator=ApiKeys("keys.txt"),
-    journal=cast("Journal", LaterJournal(os.environ["JOURNAL"])),
+    journal=journal(),
     limits=desk.host.limits,
     cluster=Cluster(os.environ["ADDRESS"], KEY, lease=LEASE),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -13,24 +12,25 @@ from random import Random
 import pytest
 import trio
 
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.journals import Journal, MemoryJournal, PostgresJournal
+from tests.adapters.journals.postgres.server import needs_postgres
 from tests.host.cluster.several import LEASE, free_port
 from tests.host.commanded import SERVE, Served, commanded
 from tests.host.deployed.client import Client
-from tests.host.deployed.crowd import checked, come_to_rest, deployment
+from tests.host.deployed.crowd import Deployment, checked, come_to_rest, deployment
 from tests.host.deployed.line_client import LineClient
 from tests.host.hosted import KEYS
 from tests.recovery.shared import serve
 
 DESK = Path(__file__).with_name("desk.py")
-ROUNDS = 6
+ROUNDS = 4
 LONGEST = 0.3
 
 
 @asynccontextmanager
-async def serving(folder: Path, port: int) -> AsyncGenerator[Served]:
+async def serving(folder: Path, journal: str, port: int) -> AsyncGenerator[Served]:
     """Serve by a process of the cluster; it is killed at the end if it still runs."""
-    env = {**os.environ, "JOURNAL": str(folder / "journal"), "ADDRESS": f"http://127.0.0.1:{port}"}
+    env = {**os.environ, "JOURNAL": journal, "ADDRESS": f"http://127.0.0.1:{port}"}
     async with commanded([*SERVE, str(DESK), "--port", str(port)], folder, env=env) as served:
         yield served
 
@@ -42,31 +42,42 @@ async def kill(served: Served) -> None:
 
 @pytest.mark.long
 async def test_a_host_of_two_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    journal, figures = MemoryJournal(), Counter[str]()
-    chance = Random("two hosts")
-    ports = free_port(), free_port()
+    journal = MemoryJournal()
     async with deployment(tmp_path / "desk") as one, trio.open_nursery() as nursery:
         await nursery.start(serve, journal, str(one.folder / "journal"))
-        async with serving(one.folder, ports[0]):
-            clients: list[Client] = []
-            for number in range(ROUNDS):
-                clients += await one_round(one.folder, ports, number, chance)
-            await come_to_rest(clients)
+        await kill_again_and_again(one, str(one.folder / "journal"), journal)
         nursery.cancel_scope.cancel()
-        figures = await checked(one, clients, journal)
+
+
+@pytest.mark.long
+@needs_postgres
+async def test_a_host_of_two_on_a_database_is_killed(tmp_path: Path, url: str) -> None:
+    async with deployment(tmp_path / "desk") as one:
+        await kill_again_and_again(one, url, PostgresJournal(url))
+
+
+async def kill_again_and_again(one: Deployment, place: str, journal: Journal) -> None:
+    """Kill one of two hosts whose *journal* is found at a *place*, and check what is left."""
+    chance = Random("two hosts")
+    ports = free_port(), free_port()
+    async with serving(one.folder, place, ports[0]):
+        clients: list[Client] = []
+        for number in range(ROUNDS):
+            clients += await one_round(one.folder, place, ports, number, chance)
+    figures = await checked(one, clients, journal)
     print(f"\n{dict(figures)}")  # noqa: T201
     assert figures["acknowledged"] > ROUNDS
     assert figures["refused"] == 0
 
 
-async def one_round(folder: Path, ports: tuple[int, int], number: int, chance: Random) -> list[Client]:
+async def one_round(folder: Path, place: str, ports: tuple[int, int], number: int, chance: Random) -> list[Client]:
     """Kill the second host while it has sessions of clients of the first; return their clients, at rest."""
     front, holder = ports
     kinds = (Client, LineClient, Client, LineClient)
-    names = [f"s{number}-{place}" for place in range(len(kinds))]
+    names = [f"s{number}-{index}" for index in range(len(kinds))]
     clients = [kind(front, KEYS["ann"], name, chance, LONGEST) for kind, name in zip(kinds, names, strict=True)]
     async with trio.open_nursery() as nursery, AsyncExitStack() as stack:
-        served = await stack.enter_async_context(serving(folder, holder))
+        served = await stack.enter_async_context(serving(folder, place, holder))
         for name in names:
             await Client(holder, KEYS["ann"], name, chance, LONGEST).open()
         for client in clients:
@@ -76,7 +87,7 @@ async def one_round(folder: Path, ports: tuple[int, int], number: int, chance: R
         await trio.sleep(chance.uniform(0.2, 1.0))
         await kill(served)
         if number % 2:  # it comes back at its address before its leases have ended
-            await stack.enter_async_context(serving(folder, holder))
+            await stack.enter_async_context(serving(folder, place, holder))
         before = [len(client.acknowledged) for client in clients]
         with trio.fail_after(20 * LEASE):
             for client, count in zip(clients, before, strict=True):
