@@ -15,7 +15,7 @@ from agentrail import SessionSpec, tool
 from agentrail.host import Host, HostLimits, Profile
 from agentrail.journals import SqliteJournal
 from agentrail.models import ModelRequest
-from agentrail.plugins import HumanApproval
+from agentrail.plugins import EventLogger, HumanApproval
 from agentrail.testing import ScriptedModel, call, permanent, say, stall
 from agentrail.testing.scripted import Element
 from agentrail.tools import Ok, ToolContext
@@ -148,7 +148,7 @@ LIMITS: Final = HostLimits(
     connections_per_address=500,
 )
 
-profile = Profile("scenes", SPEC)
+profile = Profile("scenes", SPEC, plugins=[EventLogger()])
 KEPT: Final = Path("sessions.db")
 """A journal that a test has filled lies where the host starts."""
 

@@ -22,7 +22,7 @@ ROOMS = {
     f"/s/{HOSTED}": "text=Yes.",
     "/s/plain": "text=Hello.",
     "/s/plain/record/2": ".changes dt >> text=phase",
-    "/s/plain/why/1": ".answer >> text=the turn ended",
+    "/s/plain/why/1": ".outcome >> text=the turn ended",
     "/s/plain/seen": "text=Round 1 of 1",
     "/s/cut/timeline": "[role=row] >> text=PromptSent",
 }

@@ -57,7 +57,7 @@ def test_it_says_who_approved(visitor: Visitor) -> None:
 def test_a_turn_and_an_end_are_asked_for_in_the_room(visitor: Visitor) -> None:
     visitor.open("why-end", "hello", "again")
     with visitor.page("/s/you.why-end/why") as page:
-        until(page, lambda: page.locator(".answer").count() == 1 and "turn ended" in page.inner_text(".answer"))
+        until(page, lambda: page.locator(".outcome").count() == 1 and "turn ended" in page.inner_text(".outcome"))
         page.fill("input", "1")
         page.keyboard.press("Enter")
         page.wait_for_url("**/why/1")

@@ -157,12 +157,7 @@ function Changes({ session, view, detail, telling }: SideProps & { view: View<"D
         <summary>Model, tools, plugins</summary>
         {isOpen.value && (
           <>
-            <Chooser
-              label="Model"
-              names={offered.value?.models ?? []}
-              verb="Switch"
-              choose={(model) => doing("Switched, from the next turn on", () => host.call("switch_model", { ...about, body: { model } }))}
-            />
+            <Models session={session} names={offered.value?.models ?? []} doing={doing} />
             <Chooser
               label="Tool to add"
               names={(offered.value?.tools ?? []).filter((name) => !view.tools.includes(name))}
@@ -174,6 +169,18 @@ function Changes({ session, view, detail, telling }: SideProps & { view: View<"D
               names={view.tools}
               verb="Remove"
               choose={(name) => doing("Removed", () => host.call("change_tools", { ...about, body: { do: "detach", tools: [name] } }))}
+            />
+            <Chooser
+              label="Plugin to add"
+              names={(offered.value?.plugins ?? []).filter((name) => !view.plugins.includes(name))}
+              verb="Add it"
+              choose={(plugin) => doing(SOON, () => host.call("change_plugins", { ...about, body: { do: "attach", plugin } }))}
+            />
+            <Chooser
+              label="Plugin to remove"
+              names={view.plugins}
+              verb="Remove it"
+              choose={(plugin) => doing(SOON, () => host.call("change_plugins", { ...about, body: { do: "detach", plugin } }))}
             />
             <Plugins session={session} plugins={view.plugins} doing={doing} />
           </>
@@ -208,16 +215,35 @@ function Chooser(props: {
   );
 }
 
-function Plugins(props: {
-  session: string;
-  plugins: readonly string[];
-  doing: (done: string, action: () => Promise<unknown>) => Promise<void>;
-}) {
-  const { session, plugins, doing } = props;
+type Doing = (done: string, action: () => Promise<unknown>) => Promise<void>;
+
+const SOON = "Changed, as soon as no turn is open";
+
+function Models({ session, names, doing }: { session: string; names: readonly string[]; doing: Doing }) {
+  const host = useHost();
+  const options = useSignal("");
+  const choose = (model: string) =>
+    doing("Switched, from the next turn on", async () => {
+      const given = options.value.trim() && (JSON.parse(options.value) as Record<string, unknown>);
+      await host.call("switch_model", { session, body: { model, ...(given && { options: given }) } });
+    });
+  if (names.length === 0) return null;
+  return (
+    <>
+      <Chooser label="Model" names={names} verb="Switch" choose={choose} />
+      <label>
+        Options of the model, as JSON; empty: none
+        <input class="code" spellcheck={false} value={options.value} onInput={(event) => (options.value = event.currentTarget.value)} />
+      </label>
+    </>
+  );
+}
+
+function Plugins({ session, plugins, doing }: { session: string; plugins: readonly string[]; doing: Doing }) {
   const host = useHost();
   const options = useSignal("{}");
   const update = (plugin: string) =>
-    doing("Changed, as soon as no turn is open", async () => {
+    doing(SOON, async () => {
       const given = JSON.parse(options.value) as Record<string, unknown>;
       await host.call("change_plugins", { session, body: { do: "update", plugin, options: given } });
     });

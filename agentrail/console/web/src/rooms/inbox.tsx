@@ -13,7 +13,7 @@ import { useView } from "../store/feed";
 
 type Held = View<"HeldView">;
 
-const KEYS = "In the list: arrows choose, Enter goes to the decision; a approves once, l always, e edits, r rejects.";
+const KEYS = "In the list: arrows choose, Enter goes to the decision; a approves once, l always, e edits, r rejects, or answers a question.";
 
 /** Where the decision begins. */
 const FIRST_CONTROL = ".held .actions button, .held input, .held textarea";

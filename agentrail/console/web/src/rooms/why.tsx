@@ -20,7 +20,7 @@ export default function Why({ session, place }: SessionRoomProps) {
       {problem && <ProblemNote problem={problem} />}
       {account ? (
         <section aria-label="The account" aria-busy={isLate}>
-          <p class="answer" role="status">
+          <p class="outcome" role="status">
             <Plain text={account.sentence} />
           </p>
           <ol class="account">
