@@ -56,6 +56,7 @@ SPEC: Final = SessionSpec(
     model=ScriptedModel([answer], repeat_last=True, name="scripted"),
     tools=[read_invoices, pay],
     plugins=[HumanApproval(tools=("pay",), timeout=None)],
+    context_window=8_000,
 )
 
 story = Host([Profile("accounts", SPEC)])
