@@ -174,4 +174,7 @@ async def main(path: str, folder: Path, address: str) -> None:
 
 
 if __name__ == "__main__":
-    trio.run(main, sys.argv[1], Path(sys.argv[2]), sys.argv[3])
+    # what is pickled names this module, which is not `__main__` in the process that reads it
+    from tests.recovery import shared  # noqa: PLW0406
+
+    trio.run(shared.main, sys.argv[1], Path(sys.argv[2]), sys.argv[3])
