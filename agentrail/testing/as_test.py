@@ -74,8 +74,8 @@ class _TestText:
         self._results: list[tuple[ToolCall, str]] = []
         self._is_open = False
         """Whether the last turn has not got its answer yet."""
-        shown = [part.message for part in sight.parts if part.layer in (HISTORY, REPLACED)]
-        self._messages = [message for message in shown if message is not None]
+        messages = [part.message for part in sight.parts if part.layer in (HISTORY, REPLACED)]
+        self._messages = [message for message in messages if message is not None]
         first = next((place for place, message in enumerate(self._messages) if is_prompt(message)), 0)
         self._left_out = list(self._notes(self._messages[:first]))
         self._messages = self._messages[first:]
@@ -183,15 +183,15 @@ class _TestText:
 
     def _say(self, parts: Iterable[Said], calls: Iterable[ToolCall]) -> str:
         """Return the element of a script that answers so."""
-        made = list(parts)
-        thinking = "".join([part.text for part in made if isinstance(part, Thinking)])
-        arguments = [quoted(text)] if (text := text_of(made)) else []
+        contents = list(parts)
+        thinking = "".join([part.text for part in contents if isinstance(part, Thinking)])
+        arguments = [quoted(text)] if (text := text_of(contents)) else []
         if thinking:
             arguments.append(f"thinking={quoted(thinking)}")
-        written = [f"call({quoted(call.name)}, {self._source.plain(call.args)})" for call in calls]
-        if written:
+        elements = [f"call({quoted(call.name)}, {self._source.plain(call.args)})" for call in calls]
+        if elements:
             self._source.wants("agentrail.testing", "call")
-            arguments.append(f"calls=[{', '.join(written)}]")
+            arguments.append(f"calls=[{', '.join(elements)}]")
         return f"say({', '.join(arguments)})"
 
     def _note_result(self, message: ToolMessage, call: ToolCall | None) -> None:
