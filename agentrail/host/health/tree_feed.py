@@ -127,16 +127,14 @@ class TreeFeed(SessionListener):
     async def _fill(self, listener: TreeListener, tenant: str) -> None:
         """Give *listener* the rows of *tenant* that are there; those that change meanwhile come as changes."""
         first, rows = beginning(tenant), self._tenants[tenant]
-        ids = [id_ for id_ in self._rows.ids() if id_.startswith(first)]
-        await trio.lowlevel.checkpoint()
-        for place, session_id in enumerate(ids, 1):
-            known_row = rows.known.get(session_id)
-            if known_row is None:
-                self._renew(session_id, rows)
-            else:
-                listener.take(session_id, known_row.row)
+        for place, session_id in enumerate(self._rows.ids()):
             if not place % STEP:
                 await trio.lowlevel.checkpoint()
+            known_row = rows.known.get(session_id)
+            if known_row is not None:
+                listener.take(session_id, known_row.row)
+            elif session_id.startswith(first):
+                self._renew(session_id, rows)
 
     def _look_at(self, session_id: str) -> None:
         """Make the row of a session anew, if its tenant has listeners."""
