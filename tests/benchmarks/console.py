@@ -128,7 +128,7 @@ class Watch(trio.abc.Instrument):
 
     def taken(self) -> dict[str, float]:
         """Return the figures since the last call, in milliseconds; name the task of the longest step on stderr."""
-        late, longest = sorted(self._late), self._longest
+        late, longest = sorted(self._late) or [0.0], self._longest
         print(f"the longest step, {longest * 1000:.1f} ms, was one of {self._task}", file=sys.stderr)
         self._late, self._longest = [], 0.0
         return {"step ms": longest * 1000, "lag ms": late[-1] * 1000, "lag 99 % ms": late[len(late) * 99 // 100] * 1000}
