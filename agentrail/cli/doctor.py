@@ -8,16 +8,17 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 import agentrail
 from agentrail.adapters.extras import need_extra
+from agentrail.adapters.journals.journal_places import JournalPlace, journal_at, place_named, shown_place
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, find_bwrap
@@ -26,7 +27,7 @@ from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.cli.config_report import config_report
 from agentrail.cli.error_text import in_own_words
 from agentrail.cli.exit_status import DONE, FAILED, exit_status
-from agentrail.cli.journal_file import file_named, open_journal
+from agentrail.cli.journal_file import open_journal
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import clean, one_line
 from agentrail.cli.stored_sessions import stored_sessions
@@ -35,6 +36,9 @@ from agentrail.errors import AgentrailError, ExtraMissing, SandboxMissing
 from agentrail.ports.journal import ALL_SESSIONS
 from agentrail.runtime.shared.clock import Clock
 from agentrail.values.value import Value
+
+if TYPE_CHECKING:
+    from agentrail.adapters.journals.postgres.server_facts import ServerFacts
 
 DESCRIPTION: Final = """\
 Look at what agents need on this machine: Python, SQLite, the journal, the
@@ -64,6 +68,15 @@ EXTRAS: Final = {
 }
 """A package that each extra brings, and what for."""
 
+OLDEST_SERVER: Final = 130_000
+"""The oldest version of PostgreSQL that works, as it says it."""
+
+MAX_AHEAD_MS: Final = 2_000
+"""Milliseconds by which the clock of a server may differ without a note."""
+
+SPARE_EPOCHS: Final = 1_000_000_000
+"""By how much a sequence is raised above the claims that are there, as processes may have later ones."""
+
 UNCONFINED: Final = "no sandbox: commands of agents are not confined"
 
 WHOLE_LINES: Final = (
@@ -91,8 +104,8 @@ class Diagnosis(Value):
 class DoctorOptions(Value, gc=True):
     """The arguments of the command line."""
 
-    journal: Path | None = None
-    """The file of the journal; `None` for that of the user."""
+    journal: JournalPlace | None = None
+    """The file of the journal, or the URL of its server; `None` for the file of the user."""
     folder: Path = Path()
     """Where agents work."""
     as_json: bool = False
@@ -113,13 +126,13 @@ def parsed(argv: Sequence[str]) -> DoctorOptions:
     folder = Path(args.dir or ".")
     if not folder.is_dir():
         parser.error(f"--dir: there is no folder {args.dir!r}")
-    return DoctorOptions(None if args.journal is None else file_named(args.journal), folder, args.json, args.config)
+    return DoctorOptions(None if args.journal is None else place_named(args.journal), folder, args.json, args.config)
 
 
 def options_parser() -> OptionParser:
     """Return the parser of the command line."""
     parser = OptionParser("agentrail doctor", "agentrail doctor [OPTION ...]", DESCRIPTION, EXAMPLES)
-    parser.add_argument("--journal", metavar="FILE", help="the journal (default: the one of the user)")
+    parser.add_argument("--journal", metavar="FILE|URL", help="the journal (default: the one of the user)")
     parser.add_argument("--dir", metavar="FOLDER", help="where agents work (default: here)")
     parser.add_argument("--config", action="store_true", help="print the settings of the folder instead, with sources")
     parser.add_argument("--json", action="store_true", help="print lines of JSON")
@@ -183,7 +196,58 @@ async def _try_journal(path: Path) -> None:
         await journal.release([await journal.claim("trial", "agentrail doctor")])
 
 
-async def _journal(journal_path: Path | None) -> list[Diagnosis]:
+async def _journal(place: JournalPlace | None) -> list[Diagnosis]:
+    if isinstance(place, str):
+        return await _server(place)
+    return await _journal_file(place)
+
+
+async def _server(url: str) -> list[Diagnosis]:
+    """Look at the server of a journal."""
+    shown = shown_place(journal_at(url))
+    from agentrail.adapters.journals.postgres import server_facts as servers  # noqa: PLC0415 - needs the extra
+
+    try:
+        facts = await trio.to_thread.run_sync(servers.server_facts, url, Clock().now_ms)
+    except AgentrailError as error:
+        return [Diagnosis("journal", BAD, f"{shown} cannot be used", in_own_words(str(error)))]
+    return [
+        Diagnosis("journal", level, f"{shown}: {state}", to_do)
+        for level, state, to_do in server_findings(facts, servers.KNOWN)
+    ]
+
+
+def server_findings(facts: ServerFacts, known: int) -> Iterator[tuple[str, str, str]]:
+    """Yield level, state and what to do about the server of a journal; *known*: the version of tables of this code."""
+    pool = ", with a pool of connections between" if facts.is_pooled else ""
+    old = facts.version_number < OLDEST_SERVER
+    yield BAD if old else GOOD, f"PostgreSQL {facts.version}{pool}", "use version 13 or later" if old else ""
+    if facts.is_replica:
+        yield BAD, "it is a replica, and takes no records", "give the URL of the server that it follows"
+    if not facts.is_durable:
+        yield BAD, "a commit is answered before it is on the disk", "set `fsync` and `synchronous_commit` to `on`"
+    if abs(facts.ahead_ms) > MAX_AHEAD_MS:
+        seconds = abs(facts.ahead_ms) / 1000
+        side = "ahead of" if facts.ahead_ms > 0 else "behind"
+        yield (
+            NOTE,
+            f"its clock is {seconds:,.0f} s {side} that of this machine",
+            "set the one that is wrong: leases go by that of the server",
+        )
+    if facts.tables is None:
+        yield NOTE, "it has no tables of a journal yet", "they are made when a session is stored"
+    elif facts.tables != known:
+        newer = facts.tables > known
+        to_do = "use a later agentrail" if newer else "they are upgraded when a session is stored"
+        yield BAD if newer else NOTE, f"its tables have version {facts.tables}, and this agentrail makes {known}", to_do
+    elif facts.highest_epoch > facts.last_epoch:
+        state = f"claim {facts.highest_epoch} is there, and the sequence is at {facts.last_epoch}, as after a restore"
+        yield BAD, state, f"raise it: `select setval('agentrail.epoch', {facts.highest_epoch + SPARE_EPOCHS})`"
+    else:
+        yield GOOD, f"{facts.sessions:,} sessions", ""
+
+
+async def _journal_file(journal_path: Path | None) -> list[Diagnosis]:
     async with open_journal(journal_path) as journal:
         path = SqliteJournal(journal_path).path
         if not path.exists():
@@ -243,7 +307,9 @@ def _extras() -> list[Diagnosis]:
 
 
 def _disk(options: DoctorOptions) -> list[Diagnosis]:
-    folders = [options.folder.resolve(), _existing(SqliteJournal(options.journal).path)]
+    folders = [options.folder.resolve()]
+    if not isinstance(options.journal, str):
+        folders.append(_existing(SqliteJournal(options.journal).path))
     return [_room(folder) for folder in dict.fromkeys(folders)]
 
 

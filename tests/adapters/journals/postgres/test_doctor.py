@@ -1,0 +1,108 @@
+"""What `agentrail doctor` says of the server of a journal."""
+
+from __future__ import annotations
+
+import json
+
+import psycopg
+import pytest
+
+from agentrail.adapters.journals.postgres.server_facts import ServerFacts, server_facts
+from agentrail.cli.doctor import main, server_findings
+from agentrail.journals import PostgresJournal
+from agentrail.runtime.shared.clock import Clock
+from agentrail.testing.conformance.journal_tests import opened
+from tests.adapters.journals.postgres.server import PgBouncer, needs_pgbouncer, needs_postgres
+
+pytestmark = needs_postgres
+
+SOUND = ServerFacts("15.18", 150_018, 0, is_pooled=False, is_durable=True, is_replica=False, tables=1)
+
+
+def doctor(capsys: pytest.CaptureFixture[str], url: str) -> list[tuple[str, str]]:
+    """Return level and state of what the command says of the journal."""
+    main(["--journal", url, "--json"])
+    out = capsys.readouterr().out
+    assert "secret" not in out
+    rows = map(json.loads, out.splitlines())
+    return [(row["level"], row["state"].partition("/postgres: ")[2]) for row in rows if row["about"] == "journal"]
+
+
+def test_a_server_is_looked_at_and_left_as_it_is(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = doctor(capsys, url)
+    assert (first[0], first[1][:11]) == ("ok", "PostgreSQL ")
+    assert second == ("note", "it has no tables of a journal yet")
+    with psycopg.connect(url) as connection:
+        assert connection.execute("select to_regnamespace('agentrail')").fetchall() == [(None,)]
+
+
+async def test_its_sessions_and_claims_are_counted(url: str) -> None:
+    journal = PostgresJournal(url)
+    await opened(journal, "a")
+    await journal.claim("b", "test")
+    await journal.close()
+    facts = server_facts(url, Clock().now_ms)
+    assert (facts.tables, facts.sessions, facts.is_pooled, facts.ahead_ms) == (1, 1, False, 0)
+    assert facts.highest_epoch == facts.last_epoch > 1
+    with psycopg.connect(url) as connection:
+        connection.execute("select setval('agentrail.epoch', 1)")
+    restored = server_facts(url, lambda: 0)
+    assert (restored.last_epoch, restored.ahead_ms > 10**12) == (1, True)
+
+
+@needs_pgbouncer
+@pytest.mark.usefixtures("url")
+async def test_a_pool_between_is_noticed(pool: PgBouncer) -> None:
+    assert server_facts(pool.url, Clock().now_ms).is_pooled
+
+
+@pytest.mark.parametrize(
+    ("facts", "finding"),
+    [
+        (SOUND.but(version_number=120_001), ("bad", "PostgreSQL 15.18", "use version 13 or later")),
+        (
+            SOUND.but(is_pooled=True),
+            ("ok", "PostgreSQL 15.18, with a pool of connections between", ""),
+        ),
+        (
+            SOUND.but(is_replica=True),
+            ("bad", "it is a replica, and takes no records", "give the URL of the server that it follows"),
+        ),
+        (
+            SOUND.but(is_durable=False),
+            (
+                "bad",
+                "a commit is answered before it is on the disk",
+                "set `fsync` and `synchronous_commit` to `on`",
+            ),
+        ),
+        (
+            SOUND.but(ahead_ms=-5_000),
+            (
+                "note",
+                "its clock is 5 s behind that of this machine",
+                "set the one that is wrong: leases go by that of the server",
+            ),
+        ),
+        (
+            SOUND.but(tables=2),
+            ("bad", "its tables have version 2, and this agentrail makes 1", "use a later agentrail"),
+        ),
+        (
+            SOUND.but(highest_epoch=7, last_epoch=3),
+            (
+                "bad",
+                "claim 7 is there, and the sequence is at 3, as after a restore",
+                "raise it: `select setval('agentrail.epoch', 1000000007)`",
+            ),
+        ),
+        (SOUND.but(sessions=12_000), ("ok", "12,000 sessions", "")),
+    ],
+)
+def test_what_is_found_is_told(facts: ServerFacts, finding: tuple[str, str, str]) -> None:
+    assert finding in list(server_findings(facts, 1))
+
+
+def test_a_server_that_is_away_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    ((level, _),) = doctor(capsys, "postgresql://a:secret@127.0.0.1:1/postgres")
+    assert level == "bad"
