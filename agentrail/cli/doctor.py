@@ -204,21 +204,21 @@ async def _journal(place: JournalPlace | None) -> list[Diagnosis]:
 
 async def _server(url: str) -> list[Diagnosis]:
     """Look at the server of a journal."""
-    shown = shown_place(journal_at(url))
+    address = shown_place(journal_at(url))
     from agentrail.adapters.journals.postgres import server_facts as servers  # noqa: PLC0415 - needs the extra
 
     try:
         facts = await trio.to_thread.run_sync(servers.server_facts, url, Clock().now_ms)
     except AgentrailError as error:
-        return [Diagnosis("journal", BAD, f"{shown} cannot be used", in_own_words(str(error)))]
+        return [Diagnosis("journal", BAD, f"{address} cannot be used", in_own_words(str(error)))]
     return [
-        Diagnosis("journal", level, f"{shown}: {state}", to_do)
+        Diagnosis("journal", level, f"{address}: {state}", to_do)
         for level, state, to_do in server_findings(facts, servers.KNOWN)
     ]
 
 
-def server_findings(facts: ServerFacts, known: int) -> Iterator[tuple[str, str, str]]:
-    """Yield level, state and what to do about the server of a journal; *known*: the version of tables of this code."""
+def server_findings(facts: ServerFacts, newest: int) -> Iterator[tuple[str, str, str]]:
+    """Yield level, state and what to do about the server of a journal; *newest*: the version of tables of this code."""
     pool = ", with a pool of connections between" if facts.is_pooled else ""
     old = facts.version_number < OLDEST_SERVER
     yield BAD if old else GOOD, f"PostgreSQL {facts.version}{pool}", "use version 13 or later" if old else ""
@@ -236,10 +236,14 @@ def server_findings(facts: ServerFacts, known: int) -> Iterator[tuple[str, str, 
         )
     if facts.tables is None:
         yield NOTE, "it has no tables of a journal yet", "they are made when a session is stored"
-    elif facts.tables != known:
-        newer = facts.tables > known
+    elif facts.tables != newest:
+        newer = facts.tables > newest
         to_do = "use a later agentrail" if newer else "they are upgraded when a session is stored"
-        yield BAD if newer else NOTE, f"its tables have version {facts.tables}, and this agentrail makes {known}", to_do
+        yield (
+            BAD if newer else NOTE,
+            f"its tables have version {facts.tables}, and this agentrail makes {newest}",
+            to_do,
+        )
     elif facts.highest_epoch > facts.last_epoch:
         state = f"claim {facts.highest_epoch} is there, and the sequence is at {facts.last_epoch}, as after a restore"
         yield BAD, state, f"raise it: `select setval('agentrail.epoch', {facts.highest_epoch + SPARE_EPOCHS})`"

@@ -18,7 +18,7 @@ from agentrail.adapters.journals.session_copy import (
     totals_of,
 )
 from agentrail.cli.exit_status import DONE, FAILED, exit_status, tell
-from agentrail.cli.journal_file import check_differ, open_source, open_target, shown
+from agentrail.cli.journal_file import check_differ, open_source, open_target, without_password
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.progress_bar import ProgressBar
 from agentrail.cli.screen import clean, one_line
@@ -78,12 +78,12 @@ async def _copy(source_name: str, target_name: str) -> int:
             await copier.copy_all(1 if isinstance(target, ArchiveWriter) else AT_ONCE)
         after = await totals_of(source)
         holders = tuple(dict.fromkeys((*holders, *await source.holders())))
-    report.end(shown(target_name))
+    report.end(without_password(target_name))
     for holder in holders:
         who = one_line(clean(holder))
-        tell(f"{shown(source_name)} is in use ({who}): what is written there from now on is not copied")
+        tell(f"{without_password(source_name)} is in use ({who}): what is written there from now on is not copied")
     if after != before:
-        tell(f"{shown(source_name)} has changed meanwhile")
+        tell(f"{without_password(source_name)} has changed meanwhile")
     if report.whole == before.sessions and after == before and not holders:
         return DONE
     tell("agentrail: not all is copied, see above; mend that, and repeat the command, which goes on with the rest")

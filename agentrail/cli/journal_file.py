@@ -70,7 +70,7 @@ async def open_target(name: str) -> AsyncGenerator[PlacedJournal | ArchiveWriter
             yield journal
 
 
-def shown(name: str) -> str:
+def without_password(name: str) -> str:
     """Return the *name* of a journal or export file, without a password."""
     return shown_place(journal_at(place_named(name)))
 
@@ -78,8 +78,12 @@ def shown(name: str) -> str:
 def check_differ(source: str, target: str) -> None:
     """Raise `BadInputError` if the names *source* and *target* are those of one journal or export file."""
     file, other = Path(source), Path(target)
-    if shown(source) == shown(target) or (other.exists() and file.exists() and file.samefile(other)):
-        raise BadInputError(f"{shown(source)} and {shown(target)} are the same; give another one to copy to")
+    if without_password(source) == without_password(target) or (
+        other.exists() and file.exists() and file.samefile(other)
+    ):
+        raise BadInputError(
+            f"{without_password(source)} and {without_password(target)} are the same; give another one to copy to"
+        )
 
 
 def is_export_file(path: Path) -> bool:

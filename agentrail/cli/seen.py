@@ -102,7 +102,7 @@ def _print_view(whole: Seen, records: Sequence[Record]) -> int:
 
 
 def _print_test(whole: Seen) -> int:
-    from agentrail.testing.as_test import as_test  # noqa: PLC0415 - few ask for it
+    from agentrail.testing.written_tests import as_test  # noqa: PLC0415 - few ask for it
 
     text = as_test(whole)
     if text is None:

@@ -16,7 +16,7 @@ from agentrail.adapters.journals.journal_places import PlacedJournal, shown_plac
 from agentrail.adapters.journals.session_copy import CopyReport, SessionCopier
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.exit_status import DONE, FAILED, exit_status, tell
-from agentrail.cli.journal_file import check_differ, open_journal, open_target, shown
+from agentrail.cli.journal_file import check_differ, open_journal, open_target, without_password
 from agentrail.cli.screen import clean, date_and_time, one_line
 from agentrail.cli.session_names import name_in_chat
 from agentrail.cli.session_options import SessionOptions, parsed
@@ -195,7 +195,7 @@ async def _copy(journal: PlacedJournal, options: SessionOptions) -> int:
         return FAILED
     if not copied.new:
         raise SessionExists(session_id)
-    tell(f"{session_id}: {copied.records} records are in {shown(file)}")
+    tell(f"{session_id}: {copied.records} records are in {without_password(file)}")
     return DONE
 
 

@@ -237,8 +237,8 @@ class Host:
         certificate = None if tls is None else Certificate(*tls)
         addresses = _addresses(port, host, unix, certificate)
         if descriptor is not None:
-            found = inherited(descriptor, certificate)
-            addresses, host = (found,), found.host or LOOPBACK[0]
+            listener = inherited(descriptor, certificate)
+            addresses, host = (listener,), listener.host or LOOPBACK[0]
         authenticator, fragment = self._authenticator, ""
         if authenticator is None:
             if host not in LOOPBACK and not isinstance(addresses[0], UnixSocket):
@@ -452,10 +452,7 @@ class Host:
             **_session_functions(lifecycle),
             "upload": files.upload,
             **_query_functions(QueryCalls(sessions, self._profiles), SubagentCalls(sessions)),
-            "approvals": listing.approvals,
-            "commands": listing.commands,
-            "events": looking.events,
-            "messages": looking.messages,
+            **_view_functions(listing, looking),
             **_record_functions(RecordCalls(sessions, journal, limits)),
             **_ag_ui_functions(AgUiCalls(talking, commands.carry_out, sessions, frames, streams)),
             **_watch_functions(WatchCalls(health)),
@@ -489,6 +486,16 @@ def _session_functions(calls: SessionLifeCalls) -> Mapping[str, CallFunction]:
         "delete_session": calls.delete,
         "fork": calls.fork,
         "tree": calls.tree,
+    }
+
+
+def _view_functions(listing: ListingCalls, looking: ViewCalls) -> Mapping[str, CallFunction]:
+    """Return the functions of the calls that show what waits for a decision, and what happens in a session."""
+    return {
+        "approvals": listing.approvals,
+        "commands": listing.commands,
+        "events": looking.events,
+        "messages": looking.messages,
     }
 
 

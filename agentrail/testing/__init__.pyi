@@ -1,4 +1,3 @@
-from agentrail.testing.as_test import as_test as as_test
 from agentrail.testing.conformance.journal_tests import JournalConformance as JournalConformance
 from agentrail.testing.conformance.journal_tests import StrictConformance as StrictConformance
 from agentrail.testing.conformance.model_tests import ModelConformance as ModelConformance
@@ -68,3 +67,4 @@ from agentrail.testing.world.random_sessions import World as World
 from agentrail.testing.world.random_sessions import play as play
 from agentrail.testing.world.random_setups import Scene as Scene
 from agentrail.testing.world.session_machine import SessionMachine as SessionMachine
+from agentrail.testing.written_tests import as_test as as_test

@@ -45,7 +45,7 @@ IS_FINISHED: Final = "the file is finished, and nothing is added to one; copy to
 HAS_ENDED: Final = "the session has its end in the file, and nothing is added to one; copy to another file"
 
 
-class RefusedError(Exception):
+class CannotAddError(Exception):
     """A file takes no records of a session; the others can be written."""
 
 
@@ -64,10 +64,10 @@ class ArchiveWriter(ArchiveReader):
         self._places = MessagePlaces()
 
     async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE) -> Claim:
-        """Begin a session; raise `RefusedError` if the file is finished, or has the session already."""
+        """Begin a session; raise `CannotAddError` if the file is finished, or has the session already."""
         del holder, lease  # the lock on the file keeps others away
         if self._is_finished or session_id in self._sessions:
-            raise RefusedError(IS_FINISHED if self._is_finished else HAS_ENDED)
+            raise CannotAddError(IS_FINISHED if self._is_finished else HAS_ENDED)
         self._check, self._places = NO_CHECK, MessagePlaces()
         self._sessions[session_id] = ArchivedSession(session_id, 0)
         await self._write_line({"kind": KIND, "version": VERSION, "session": session_id})

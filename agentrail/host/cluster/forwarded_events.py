@@ -81,7 +81,7 @@ async def open_events(
     text = urlencode({name: value for name, value in query.items() if value is not None})
     request = evolve(request, http=evolve(request.http, query=text))
     try:
-        connection = await forwarding.asked(holder, request, ((POLICY, policy),))
+        connection = await forwarding.forward(holder, request, ((POLICY, policy),))
         if connection.status == request.call.status:
             return ForwardedEvents(connection, request.session)
         document = await connection.content()

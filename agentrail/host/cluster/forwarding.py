@@ -155,7 +155,7 @@ class Forwarding:
         """
         if request.call.name not in TALKS:
             return
-        held: SessionHeld | None = None
+        refusal: SessionHeld | None = None
         with suppress(AgentrailError):  # the call itself meets any other error
             visible = request.session or await _session_in(request)
             if visible:
@@ -163,15 +163,15 @@ class Forwarding:
                 try:
                     await self._sessions.running(name, request.watch)
                 except SessionHeld as error:
-                    held = error
+                    refusal = error
         cast("KeptBody", request.http.body).rewind()
-        if held is not None:
-            raise held
+        if refusal is not None:
+            raise refusal
 
-    def may(self, request: CallRequest, held: SessionHeld) -> bool:
+    def may(self, request: CallRequest, refusal: SessionHeld) -> bool:
         """Whether *request* may be passed on: not if it goes round and round, nor to a program that is no host."""
         hops = request.who.hops if isinstance(request.who, ForwardedIdentity) else 0
-        return hops < MAX_HOPS and is_url(held.holder)
+        return hops < MAX_HOPS and is_url(refusal.holder)
 
     async def _answered(self, holder: str, request: CallRequest) -> HttpResponse:
         """Return the answer of the host at *holder*; raise `HolderGoneError` if it has none."""
@@ -187,7 +187,7 @@ class Forwarding:
         raise PeerGone
 
     async def _whole_answer(self, holder: str, request: CallRequest) -> HttpResponse:
-        connection = await self.asked(holder, request)
+        connection = await self.forward(holder, request)
         is_stream = dict(connection.headers).get("content-type") == MEDIA_TYPE
         try:
             if is_stream:
@@ -199,7 +199,7 @@ class Forwarding:
                 await connection.close()  # noqa: ASYNC102 - it waits for nothing
         return HttpResponse(connection.status, connection.headers, content)
 
-    async def asked(self, holder: str, request: CallRequest, more: Headers = ()) -> HolderConnection:
+    async def forward(self, holder: str, request: CallRequest, more: Headers = ()) -> HolderConnection:
         """Send *request* on to the host at *holder*; return the connection on which its answer begins.
 
         Raise `HolderGoneError` if it cannot be reached or is stopping.

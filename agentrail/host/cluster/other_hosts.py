@@ -65,12 +65,12 @@ class OtherHosts:
         if isinstance(request.who, ForwardedIdentity):
             return views
         who = request.who
-        asked = evolve(request, who=ForwardedIdentity(who.tenant, who.user, who.scopes, hops=MAX_HOPS - 1))
+        other_request = evolve(request, who=ForwardedIdentity(who.tenant, who.user, who.scopes, hops=MAX_HOPS - 1))
 
         async def ask(address: str) -> None:
             with trio.move_on_after(WITHIN):
                 try:
-                    connection = await self._forwarding.asked(address, asked)
+                    connection = await self._forwarding.forward(address, other_request)
                     try:
                         if connection.status == request.call.status:
                             views.append(msgspec.json.decode(await connection.content(), type=dict[str, Json]))

@@ -103,10 +103,10 @@ class TreeFeed(SessionListener):
             self._is_left = trio.Event()
             await trio.sleep(LINGERS)
             for name in [name for name, tenant in self._tenants.items() if not tenant.listeners]:
-                known = self._tenants.pop(name).known
-                while known:  # to free all at once takes longer than others should wait
-                    for session_id in list(islice(known, STEP)):
-                        del known[session_id]
+                rows = self._tenants.pop(name).known
+                while rows:  # to free all at once takes longer than others should wait
+                    for session_id in list(islice(rows, STEP)):
+                        del rows[session_id]
                     await trio.lowlevel.checkpoint()
 
     @asynccontextmanager

@@ -247,7 +247,7 @@ def _provider_view(sight: Seen, tenant: str) -> ProviderRequestView | None:
 
 
 def _test_of(sight: Seen, tenant: str) -> str | None:
-    from agentrail.testing.as_test import as_test  # noqa: PLC0415 - few ask for it
+    from agentrail.testing.written_tests import as_test  # noqa: PLC0415 - few ask for it
 
     text = as_test(sight)
     return None if text is None else without_tenant(text, tenant)

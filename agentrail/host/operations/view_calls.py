@@ -36,10 +36,10 @@ class ViewCalls:
         since = start_of(request.call, query, request.http.header("last-event-id") or "")
         types = types_of(request.call, query)
         self._streams.check(request.who)
-        asked = request.http.header(POLICY) if isinstance(request.who, ForwardedIdentity) else None
-        policy = POLICIES[POLICIES.index(asked)] if asked in POLICIES else POLICIES[0]
+        policy_name = request.http.header(POLICY) if isinstance(request.who, ForwardedIdentity) else None
+        policy = POLICIES[POLICIES.index(policy_name)] if policy_name in POLICIES else POLICIES[0]
         subscription = await self.subscribed(request, since, types, policy)
-        send = self._send_events if asked is None else self._send_on
+        send = self._send_events if policy_name is None else self._send_on
         return self._streams.session(request, partial(send, subscription))
 
     async def subscribed(

@@ -75,9 +75,9 @@ class Slots:
         """Claim what is free, and a share of the rest; begin a round if a slot has come, or another supervisor died."""
         holders = {slot: holder for slot in range(SLOTS) if (holder := await self._holder(slot)) is not None}
         await self._take_share(holders)
-        held, others = frozenset(range(SLOTS)).difference(holders), frozenset(holders.values())
-        has_more = not self._round or held - self.held or self.others - others
-        self.held, self.others = held, others
+        own, others = frozenset(range(SLOTS)).difference(holders), frozenset(holders.values())
+        has_more = not self._round or own - self.held or self.others - others
+        self.held, self.others = own, others
         if has_more:
             self._round += 1
             bell, self._bell = self._bell, trio.Event()

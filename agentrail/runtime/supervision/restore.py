@@ -252,7 +252,7 @@ class Returning:
     async def _page(self, filter_: SessionFilter, after: StoredSession | None) -> tuple[StoredSession, ...]:
         return await patiently(partial(self._listed, filter_, after, DUE_PAGE))
 
-    async def _bring_back_due(self, wanted: SessionFilter, after: StoredSession | None) -> None:
+    async def _bring_back_due(self, session_filter: SessionFilter, after: StoredSession | None) -> None:
         """Bring back what is due after *after*; set timers for the rest of the last page and for the next page.
 
         So only the next ones of many sessions with timers are known here.
@@ -262,7 +262,7 @@ class Returning:
             log.error("the sessions that wait for a timer are not brought back: %s", _error_text(error))
 
         with Contained(log_failure):
-            while page := await self._page(wanted, after):
+            while page := await self._page(session_filter, after):
                 after = page[-1]
                 now = self._shared.clock.now_ms()
                 for stored in page:
@@ -271,7 +271,7 @@ class Returning:
                     elif not stored.problem:
                         self._bring_back_at(stored.session_id, stored.due)
                 if len(page) == DUE_PAGE and after.due is not None and after.due > now:
-                    self._set_timer(NEXT_PAGE, after.due, partial(self._bring_back_due, wanted, after))
+                    self._set_timer(NEXT_PAGE, after.due, partial(self._bring_back_due, session_filter, after))
                     return
 
     async def _begin(self, stored: StoredSession) -> None:
@@ -311,8 +311,8 @@ class Returning:
                 self._shared.nursery.start_soon(self._bring_back, session_id)
             elif isinstance(error, SessionHeld):
                 if self._slots is None or error.holder not in self._slots.others:
-                    left = max(error.left, LEAST_PAUSE)
-                    self._bring_back_at(session_id, self._shared.clock.now_ms() + left)
+                    rest = max(error.left, LEAST_PAUSE)
+                    self._bring_back_at(session_id, self._shared.clock.now_ms() + rest)
             elif isinstance(error, AgentrailError):
                 log.error("session %s cannot be brought back: %s", session_id, error)
             else:

@@ -112,13 +112,13 @@ def _packed_record(db: Database, row: RecordColumns) -> PackedRecord:
 
 def read_blobs(db: Database, session_id: str, names: str) -> dict[str, bytes]:
     """Return the blobs of a session by name; *names* are separated by spaces. Raise `UnpackError` if one is missing."""
-    wanted = names.split()
-    if not wanted:
+    digests = names.split()
+    if not digests:
         return {}
     query = "select digest, content from agentrail.blob where session = %b and digest = any(%s)"
-    rows = db.run(query, (as_stored(session_id), wanted))
+    rows = db.run(query, (as_stored(session_id), digests))
     blobs = dict(cast("list[tuple[str, bytes]]", rows))
-    for name in wanted:
+    for name in digests:
         if name not in blobs:
             problem = f"the blob {name} that it names is missing"
             raise UnpackError(problem)

@@ -45,10 +45,10 @@ class Target:
         # libpq would quote these parts in its errors, and they may be those of a password
         host, port, name = (str(parts.get(part) or "") for part in ("host", "port", "dbname"))
         if "@" in host + name or not f"0{port}".replace(",", "").isdigit():
-            wanted = f"{WANTED}, with `%40` for each `@` in the password, `%2F` for `/` and `%3A` for `:`"
-            raise WrongType("url", "a URL with an odd host, port or database", wanted)
-        given = {name: value for name, value in parts.items() if value is not None}
-        self._conninfo = make_conninfo("", **{**PATIENCE, "application_name": "agentrail", **given})
+            wording = f"{WANTED}, with `%40` for each `@` in the password, `%2F` for `/` and `%3A` for `:`"
+            raise WrongType("url", "a URL with an odd host, port or database", wording)
+        options = {name: value for name, value in parts.items() if value is not None}
+        self._conninfo = make_conninfo("", **{**PATIENCE, "application_name": "agentrail", **options})
         user = str(parts.get("user") or "")
         self._shown = f"postgresql://{user and f'{user}@'}{host}{port and f':{port}'}/{name}"
 

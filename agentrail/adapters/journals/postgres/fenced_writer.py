@@ -255,9 +255,9 @@ class PostgresWriter:
         if not waiting:
             return
         for row in self._db.run(statements.HOLDERS, (list(map(as_stored, waiting)),)):
-            held, other, left = cast("tuple[bytes, bytes, int | None]", row)
-            claim = waiting.pop(as_text(held))
-            claim.error = SessionHeld(claim.session_id, as_text(other), max(left or 0, 1))
+            session_id, other, rest = cast("tuple[bytes, bytes, int | None]", row)
+            claim = waiting.pop(as_text(session_id))
+            claim.error = SessionHeld(claim.session_id, as_text(other), max(rest or 0, 1))
         for claim in waiting.values():  # it was deleted meanwhile
             claim.error = NothingWritten("the session was deleted while it was claimed")
 
@@ -268,14 +268,14 @@ class PostgresWriter:
         places = [append for append in appends if self._is_sure(append)]
         try:
             heads = self._read_heads(places)
-            told = self._read_about(append.session_id for append in places if _tells_more(append))
+            abouts = self._read_about(append.session_id for append in places if _tells_more(append))
         except psycopg.Error as error:
             _fail(places, self._in_statement(error, "write records"))
             return
         batch = _Batch()
         for append in places:
             try:
-                self._add(append, heads.get(append.session_id), told, batch)
+                self._add(append, heads.get(append.session_id), abouts, batch)
             except AgentrailError as error:
                 append.error = error
         if batch.appends:
@@ -315,7 +315,7 @@ class PostgresWriter:
         query = f"select session, {ABOUT_COLUMNS} from agentrail.about where session = any(%b)"  # noqa: S608
         return {as_text(cast("bytes", row[0])): about_of(row[1:]) for row in self._db.run(query, (ids,))} if ids else {}
 
-    def _add(self, append: WaitingAppend, head: SessionHead | None, told: dict[str, About], batch: _Batch) -> None:
+    def _add(self, append: WaitingAppend, head: SessionHead | None, abouts: dict[str, About], batch: _Batch) -> None:
         """Add the rows of *append* to *batch*; raise `Fenced` if its claim is lost."""
         head = self._claimed(Claim(append.session_id, append.epoch, 0), head)
         if head.head != append.expected:
@@ -344,20 +344,20 @@ class PostgresWriter:
         batch.records += records
         batch.blobs += [(stored_id, name, content) for name, content in blobs.items()]
         if any(map(tells_about, append.records)):
-            batch.about.append(_about_row(stored_id, append.records, told.get(session_id, About())))
+            batch.about.append(_about_row(stored_id, append.records, abouts.get(session_id, About())))
 
     def _write(self, batch: _Batch) -> None:
         """Write *batch*; if that fails because of some value, write each session's part alone."""
         reach("COMMIT")
         try:
-            written = {as_text(cast("bytes", row[0])) for row in self._db.run(statements.APPEND, batch.values())}
+            moved = {as_text(cast("bytes", row[0])) for row in self._db.run(statements.APPEND, batch.values())}
         except psycopg.Error as error:
             self._places.clear()
             self._recover(batch, error)
             return
         reach("COMMITTED")
         for append, (_, after) in zip(batch.appends, batch.heads, strict=True):
-            if append.session_id in written:
+            if append.session_id in moved:
                 self._heads[append.session_id] = after
                 append.value = after.head
             else:
@@ -388,13 +388,13 @@ class PostgresWriter:
     def _look(self, batch: _Batch, lost: psycopg.Error) -> None:
         """Settle the sessions of *batch*, whose connection was *lost*, and store what was written."""
         try:
-            written = self._settle([append.session_id for append in batch.appends])
+            outcomes = self._settle([append.session_id for append in batch.appends])
         except psycopg.Error as error:
             for append in batch.appends:
                 append.error = self._in_statement(error, WRITE.format(append.session_id))
             return
         for append, (_, after) in zip(batch.appends, batch.heads, strict=True):
-            match written[append.session_id]:
+            match outcomes[append.session_id]:
                 case True:
                     append.value = after.head
                 case False:
@@ -408,18 +408,18 @@ class PostgresWriter:
         for session_id, number in zip(session_ids, drawn, strict=True):
             doubt = self._doubts[session_id]
             self._doubts[session_id] = doubt._replace(epochs=(*doubt.epochs, number))
-        written: dict[str, bool | None] = {}
+        outcomes: dict[str, bool | None] = {}
         for session_id, number in zip(session_ids, drawn, strict=True):
             doubt = self._doubts[session_id]
             rows = self._db.run(statements.RECLAIM, (number, as_stored(session_id), list(doubt.epochs)))
             claimed = self._epochs.get(session_id, (doubt.before.epoch, 0))[0]
             self._forget(session_id)
-            written[session_id] = None
+            outcomes[session_id] = None
             for head in map(session_head, rows):
                 self._epochs[session_id] = (claimed, number)
                 self._remember(head)
-                written[session_id] = (head.head, head.check) == (doubt.after.head, doubt.after.check)
-        return written
+                outcomes[session_id] = (head.head, head.check) == (doubt.after.head, doubt.after.check)
+        return outcomes
 
 
 class _Batch:

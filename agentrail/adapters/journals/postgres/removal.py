@@ -55,8 +55,8 @@ def check_not_held(db: Database, ids: Sequence[bytes], holder: str) -> None:
     """Raise `SessionHeld` if another holder than *holder* has a lease of one of the sessions *ids*."""
     stored = as_stored(holder)
     for row in db.run(_HELD, (stored, list(ids), stored)):
-        held, other, left = cast("tuple[bytes, bytes, int]", row)
-        raise SessionHeld(as_text(held), as_text(other), max(left, 1))
+        taken_id, other, rest = cast("tuple[bytes, bytes, int]", row)
+        raise SessionHeld(as_text(taken_id), as_text(other), max(rest, 1))
 
 
 def redact_records(db: Database, session_id: str, span: tuple[int, int], note: Redaction, holder: str) -> int:

@@ -23,38 +23,41 @@ def stored_time(at: int) -> int:
     return max(-LATEST, min(at, LATEST))
 
 
-def conditions(wanted: SessionFilter) -> Iterator[tuple[str, object]]:
+def conditions(session_filter: SessionFilter) -> Iterator[tuple[str, object]]:
     """Yield the conditions of a filter, each with its value, if it has one."""
     for name in ("tenant", "owner"):
-        text = cast("str | None", getattr(wanted, name))
+        text = cast("str | None", getattr(session_filter, name))
         if text is not None:
             yield f"{name} = %b" + (f" and {name} <> ''" if text else ""), as_stored(text)
-    if wanted.label is not None:
-        yield "labels @> array[%b::bytea]", as_stored(wanted.label)
-    if wanted.due_before is not None:
-        yield "due is not null and not at_work and due <= %s", stored_time(wanted.due_before - 1)
-    if wanted.slots is not None:
-        yield f"get_byte(sha256(id), 0) %% {SLOTS} = any(%b::bigint[])", sorted(wanted.slots)  # as `slot_of` says
+    if session_filter.label is not None:
+        yield "labels @> array[%b::bytea]", as_stored(session_filter.label)
+    if session_filter.due_before is not None:
+        yield "due is not null and not at_work and due <= %s", stored_time(session_filter.due_before - 1)
+    if session_filter.slots is not None:
+        yield (
+            f"get_byte(sha256(id), 0) %% {SLOTS} = any(%b::bigint[])",
+            sorted(session_filter.slots),
+        )  # as `slot_of` says
     # written into the statement, so that the planner sees that a partial index holds them
     for name in ("at_work", "ended"):
-        flag = cast("bool | None", getattr(wanted, name))
+        flag = cast("bool | None", getattr(session_filter, name))
         if flag is not None:
             yield name if flag else f"not {name}", None
 
 
 def list_sessions(
-    db: Database, wanted: SessionFilter, after: StoredSession | None, limit: int
+    db: Database, session_filter: SessionFilter, after: StoredSession | None, limit: int
 ) -> tuple[StoredSession, ...]:
-    """Return summaries of up to *limit* of the *wanted* sessions, after *after*."""
+    """Return summaries of up to *limit* of the sessions that *session_filter* holds for, after *after*."""
     holds, values = [""], list[object]()
-    for condition, value in conditions(wanted):
+    for condition, value in conditions(session_filter):
         holds.append(condition)
         if "%" in condition:
             values.append(value)
-    order = "id" if wanted.due_before is None else "due, id"
+    order = "id" if session_filter.due_before is None else "due, id"
     if after is not None:
-        rank = wanted.rank(after)
-        if wanted.due_before is None:
+        rank = session_filter.rank(after)
+        if session_filter.due_before is None:
             holds.append("id > %b")
         else:
             holds.append("(due, id) > (%s, %b)")

@@ -85,9 +85,11 @@ class PostgresReader:
             return None
         return StoredAnswer(records[0].arrival.input, records[0].answer)
 
-    def sessions(self, wanted: SessionFilter, after: StoredSession | None, limit: int) -> tuple[StoredSession, ...]:
-        """Return summaries of up to *limit* of the *wanted* sessions, after *after*."""
-        return list_sessions(self._db, wanted, after, limit)
+    def sessions(
+        self, session_filter: SessionFilter, after: StoredSession | None, limit: int
+    ) -> tuple[StoredSession, ...]:
+        """Return summaries of up to *limit* of the sessions that *session_filter* holds for, after *after*."""
+        return list_sessions(self._db, session_filter, after, limit)
 
     def holders(self) -> tuple[str, ...]:
         """Return the holders of sessions whose leases last."""

@@ -266,16 +266,16 @@ class Writer:
 
     def _hold(self, claim: Claim, *, is_held: bool) -> str | None:
         """Note whether the session of *claim* is held, and return its holder; `None` if the claim is lost."""
-        held = self._leases.get(claim.session_id)
-        if held is None:  # the session was claimed before the file was closed, or without a lease
+        latest = self._leases.get(claim.session_id)
+        if latest is None:  # the session was claimed before the file was closed, or without a lease
             with suppress(BadRecord, SessionBeingDeleted):
                 row = self._row(claim.session_id)
-                held = None if row is None else HeldClaim(row.epoch, row.owner, is_held=False)
-        if held is None or held.epoch != claim.epoch:
+                latest = None if row is None else HeldClaim(row.epoch, row.owner, is_held=False)
+        if latest is None or latest.epoch != claim.epoch:
             return None
-        if held.is_held is not is_held:
-            self._leases[claim.session_id] = held._replace(is_held=is_held)
-        return held.holder
+        if latest.is_held is not is_held:
+            self._leases[claim.session_id] = latest._replace(is_held=is_held)
+        return latest.holder
 
     def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Collect *records*, after record number *expected*, for `_flush`; return the number of the last one."""
