@@ -175,6 +175,8 @@ class Forwarding:
 
     async def _answered(self, holder: str, request: CallRequest) -> HttpResponse:
         """Return the answer of the host at *holder*; raise `HolderGoneError` if it has none."""
+        if request.call.media == MEDIA_TYPE:
+            self._streams.check(request.who)  # before the other host takes the prompt
         scope = trio.CancelScope()
 
         async def watch() -> None:

@@ -73,6 +73,17 @@ async def test_a_stream_of_another_host_is_passed_on_as_it_comes() -> None:
         assert running(first, second) == [1, 0]
 
 
+async def test_a_stream_too_many_is_refused_before_the_other_host_takes_the_prompt() -> None:
+    limits = HostLimits(drain_seconds=0.3, streams=1)
+    async with two_places(MemoryJournal(), talks(), limits=limits) as (first, second):
+        await first.ann.post("/v1/sessions", json={"session": "trip"})
+        async with listening(second, "GET", "/v1/sessions/trip/events", since="0.0"):
+            refused = await second.ann.post("/v1/stream", json={"session": "trip", "message": "hi"})
+        assert (refused.status_code, refused.json()["type"]) == (429, "urn:agentrail:problem:too-many-streams")
+        shown = await first.ann.get("/v1/sessions/trip/messages")
+        assert shown.json()["items"] == []
+
+
 async def test_a_remote_handle_works_on_a_session_of_another_host() -> None:
     async with two_places(MemoryJournal(), talks()) as (first, second):
         await first.ann.post("/v1/sessions", json={"session": "trip"})
