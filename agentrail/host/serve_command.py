@@ -185,7 +185,7 @@ def options_parser() -> argparse.ArgumentParser:
         "--journal",
         type=place_named,
         metavar="PLACE",
-        help="keep sessions in this file, or postgresql://… (default: in memory)",
+        help="a file, or postgresql://… (default: in memory)",
     )
     parser.add_argument("--keys", type=Path, metavar="PATH", help="a file of keys (default: a token for this machine)")
     parser.add_argument("--log-form", choices=FORMS, default=FORMS[0], metavar="FORM", help=" or ".join(FORMS))
@@ -247,7 +247,8 @@ def _journal_argument(place: JournalPlace | None) -> tuple[str | None, str]:
     if place is None:
         return None, ""
     journal = journal_at(place)
-    return shown_place(journal), f"journal={type(journal).__name__}"
+    shown_text = str(place) if isinstance(place, Path) else shown_place(journal)
+    return shown_text, f"journal={type(journal).__name__}"
 
 
 def _host(profile: Profile, options: ServeOptions) -> Host:

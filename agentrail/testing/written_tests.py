@@ -9,6 +9,7 @@ from typing import Final
 from agentrail.core.tools_on_demand import CALLER, FINDER
 from agentrail.insight.seen_request import ADDED, HISTORY, REPLACED, Seen
 from agentrail.testing.as_code import CodeSource, quoted
+from agentrail.values.argument_checks import checked
 from agentrail.values.content import Said, Text, Thinking, ToolCall, text_of
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage, is_prompt
 from agentrail.values.stream import Response
@@ -52,6 +53,7 @@ async def play() -> tuple[str, list[tuple[str, JsonObject]]]:
 '''
 
 
+@checked
 def as_test(sight: Seen) -> str | None:
     """Return a module with a test for pytest: the conversation up to the request *sight*, and what was answered then.
 

@@ -158,7 +158,7 @@ def test_a_path_above_the_folder_that_is_allowed_is_read(folder: Path) -> None:
 
 def test_the_options_of_the_supervisor_are_those_that_are_data(folder: Path) -> None:
     signature = inspect.signature(open_supervisor).parameters
-    others = {"journal", "models", "secrets", "specs", "stop_within", "address", "lease", "telemetry"}
+    others = {"journal", "models", "secrets", "specs", "stop_within", "address", "lease", "cluster", "telemetry"}
     assert signature.keys() - others == SupervisorOptions.__annotations__.keys()
     say(
         folder,

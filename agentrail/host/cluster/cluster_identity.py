@@ -9,7 +9,7 @@ import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
@@ -17,7 +17,7 @@ from agentrail.errors import NotAuthenticated
 from agentrail.host.authentication.identity import Authenticator, ForwardedIdentity, Identity, bearer
 from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.runtime.shared.clock import Clock
-from agentrail.values.value import Value
+from agentrail.values.value import Value, learned
 
 MARK: Final = "agentrail-host."
 """How the key of a request begins that another host has passed on. No key of a user begins like this."""
@@ -74,7 +74,7 @@ def read_signature(cluster: Cluster, key: str, now: int) -> ForwardedIdentity:
         body = urlsafe_b64decode(text)
         if not hmac.compare_digest(seal.encode(errors="replace"), _seal(cluster, body).encode()):
             raise NotAuthenticated(FORGED)
-        signed = msgspec.json.decode(body, type=Signed)
+        signed = cast("Signed", msgspec.json.decode(body, type=learned(Signed)))
     except (ValueError, msgspec.DecodeError):
         raise NotAuthenticated(FORGED) from None
     if signed.to != cluster.address or abs(now - signed.at) > FRESH:

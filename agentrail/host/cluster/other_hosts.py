@@ -19,9 +19,12 @@ from agentrail.host.cluster.holder_connection import HolderGoneError
 from agentrail.host.operations.call_request import CallFunction, CallRequest, LaterAnswer
 from agentrail.host.requests.http_messages import HttpResponse
 from agentrail.values.json import Json
+from agentrail.values.value import learned
 
 WITHIN: Final = 2.0
 """Seconds in which another host has to answer; one that does not is left out."""
+
+_decode: Final = cast("msgspec.json.Decoder[dict[str, Json]]", msgspec.json.Decoder(learned(dict[str, Json]))).decode
 
 
 class OtherHosts:
@@ -73,7 +76,7 @@ class OtherHosts:
                     connection = await self._forwarding.forward(address, other_request)
                     try:
                         if connection.status == request.call.status:
-                            views.append(msgspec.json.decode(await connection.content(), type=dict[str, Json]))
+                            views.append(_decode(await connection.content()))
                     finally:
                         await connection.close()  # noqa: ASYNC102 - it waits for nothing
                 except HolderGoneError:
@@ -87,4 +90,4 @@ class OtherHosts:
 
 def _view(answer: HttpResponse) -> dict[str, Json]:
     content = answer.make() if isinstance(answer, LaterAnswer) else cast("bytes", answer.content)
-    return msgspec.json.decode(content, type=dict[str, Json])
+    return _decode(content)

@@ -173,7 +173,7 @@ NO_JOURNALS: dict[str, tuple[Callable[[Path], None], str]] = {
     "json": (lambda path: foreign(path, b'{"a": [1, 2, 3]}'), 'it is not a database, but begins with b\'{"a": [1'),
     "archive": (
         lambda path: foreign(path, b'{"kind":"agentrail session","version":1}'),
-        "read it into a journal by `import",
+        "read it into a journal by `agentrail journal copy`",
     ),
     "zeros": (lambda path: foreign(path, bytes(8192)), "it is not a database"),
     "another database": (of_another_program, "it is a file of another program; give another path"),

@@ -42,7 +42,8 @@ async def test_its_sessions_and_claims_are_counted(url: str) -> None:
     await journal.claim("b", "test")
     await journal.close()
     facts = server_facts(url, Clock().now_ms)
-    assert (facts.tables, facts.sessions, facts.is_pooled, facts.ahead_ms) == (1, 1, False, 0)
+    assert (facts.tables, facts.sessions, facts.is_pooled) == (1, 1, False)
+    assert abs(facts.ahead_ms) < 1_000  # the clock is the same; only the way there takes time
     assert facts.highest_epoch == facts.last_epoch > 1
     with psycopg.connect(url) as connection:
         connection.execute("select setval('agentrail.epoch', 1)")
