@@ -13,7 +13,7 @@ from property_tests.planted.change import Change
 
 # ruff: noqa: SLF001 - private parts are what is broken here
 
-RETAINED: Final = """session_filter = SessionFilter(ended=True, label=policy.label)
+RETAINED: Final = """session_filter = SessionFilter(ended=True, label=policy.label, slots=own_slots)
     deleted = failed = 0
     last: StoredSession | None = None
     while page := await patiently(partial(_listed, sessions, session_filter, last)):
@@ -43,8 +43,8 @@ CHANGES: Final = (
         "lease_renewed_after_it_was_lost",
         "a claim is renewed although a later one is valid",
         Writer._hold,
-        "held is None or held.epoch != claim.epoch",
-        "held is None",
+        "latest is None or latest.epoch != claim.epoch",
+        "latest is None",
         "journal",
     ),
     Change(

@@ -113,8 +113,8 @@ CHANGES: Final = (
         "socket_types_forgotten_on_return",
         "a client that comes back gets events of all types",
         SocketListening._send_events,
-        "None if frame.types is None",
-        "None if frame.types is None or frame.since is not None",
+        "None if frame.types is None else classes_of",
+        "None if frame.types is None or frame.since is not None else classes_of",
         "sockets",
     ),
     Change(

@@ -171,7 +171,8 @@ async def _sweep(sessions: Sessions, policy: Retention) -> None:
     """Delete the sessions that *policy* names, at most ten a second, and log how many those were."""
     upto = policy.ended_before(sessions.shared.clock.now_ms())
     slots = sessions.shared.slots
-    session_filter = SessionFilter(ended=True, label=policy.label, slots=None if slots is None else slots.held)
+    own_slots = None if slots is None else slots.held
+    session_filter = SessionFilter(ended=True, label=policy.label, slots=own_slots)
     deleted = failed = 0
     last: StoredSession | None = None
     while page := await patiently(partial(_listed, sessions, session_filter, last)):
