@@ -551,7 +551,8 @@ async def test_what_the_host_has_set_up_wrongly_is_no_fault_of_the_request(
         refused = await desk.ann.post(at, json={**body, "message": "hi"} if at.endswith("chat") else body)
         assert (refused.status_code, refused.json()["type"]) == (502, f"urn:agentrail:problem:{kind}")
         assert "NO_SUCH_KEY" not in refused.text
-    about, answered = [record for record in caplog.records if record.levelname == "WARNING"]
+    warnings = [record for record in caplog.records if record.levelname == "WARNING"]
+    about, answered = [record for record in warnings if record.name != "agentrail.watchdog"]  # of a busy machine
     assert about.message.startswith(told)
     assert answered.message.startswith("cannot ")
 
