@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from itertools import zip_longest
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from agentrail.adapters.journals.packing import check_of
+from agentrail.adapters.journals.packing import NO_CHECK, check_of
+from agentrail.errors import BadRecord
+
+LOST: Final = "it is lost"
+CHANGED: Final = "it has changed since it was written"
 
 as_bytes: Final = msgspec.msgpack.Encoder().encode
 """Returns columns as bytes for a checksum: what differs in value or type has other bytes, and it takes least time."""
@@ -23,6 +28,63 @@ def is_next(before: bytes, outside: bytes, body: bytes, check: bytes, sealed: by
     if sealed is not None:
         return check_of(before + check, outside, body) == sealed
     return check_of(before, outside, body) == check
+
+
+class ChainedRow(Protocol):
+    """A stored record."""
+
+    @property
+    def number(self) -> int:
+        """Number of the record."""
+        ...
+
+    @property
+    def check(self) -> bytes:
+        """Checksum of the record."""
+        ...
+
+    def follows(self, before: bytes) -> bool:
+        """Whether the record is unchanged, and follows the record with the checksum *before*."""
+        ...
+
+
+class ChainEnd(Protocol):
+    """What is stored of a session about its last record."""
+
+    @property
+    def id(self) -> str:
+        """Id of the session."""
+        ...
+
+    @property
+    def head(self) -> int:
+        """Number of the last record."""
+        ...
+
+    @property
+    def check(self) -> bytes:
+        """Checksum of the last record."""
+        ...
+
+
+RowT = TypeVar("RowT", bound=ChainedRow)
+
+
+def checked_chain(end: ChainEnd, rows: list[RowT], first: int, last: int) -> list[RowT]:
+    """Return the records from number *first* to *last*; raise `BadRecord` if one is damaged or lost.
+
+    *rows* are those that were found, from the one before *first* on.
+    """
+    before = rows.pop(0).check if first > 1 and rows and rows[0].number == first - 1 else NO_CHECK
+    for number, row in zip_longest(range(first, last + 1), rows):
+        if row is None or row.number != number:
+            raise BadRecord(end.id, number, LOST)
+        if not row.follows(before):
+            raise BadRecord(end.id, number, CHANGED)
+        before = row.check
+    if last == end.head and before != end.check:
+        raise BadRecord(end.id, end.head, CHANGED)
+    return rows
 
 
 def check_of_snapshot(behind: bytes, beside: tuple[str, int, int, str], body: bytes) -> bytes:

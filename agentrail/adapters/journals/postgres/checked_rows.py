@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import zip_longest
 from typing import Final, NamedTuple, cast
 
-from agentrail.adapters.journals.checksums import as_bytes, is_next
-from agentrail.adapters.journals.packing import NO_CHECK, PackedRecord, UnpackError
+from agentrail.adapters.journals.checksums import as_bytes, checked_chain, is_next
+from agentrail.adapters.journals.packing import PackedRecord, UnpackError
 from agentrail.adapters.journals.postgres.database import Database
 from agentrail.adapters.journals.postgres.server_tables import as_stored, as_text
 from agentrail.adapters.journals.record_loader import load_rows
-from agentrail.errors import BadRecord
 from agentrail.ports.journal import Record
-
-LOST: Final = "it is lost"
-CHANGED: Final = "it has changed since it was written"
 
 
 class SessionHead(NamedTuple):
@@ -81,16 +76,7 @@ def read_head(db: Database, session_id: str) -> SessionHead | None:
 def checked_records(db: Database, head: SessionHead, first: int, last: int) -> list[RecordColumns]:
     """Return the records of a session from number *first* to *last*; raise `BadRecord` if one is damaged or lost."""
     rows = [_record_columns(head.id, row) for row in db.run(_BETWEEN, (as_stored(head.id), max(first - 1, 1), last))]
-    before = rows.pop(0).check if first > 1 and rows and rows[0].number == first - 1 else NO_CHECK
-    for number, row in zip_longest(range(first, last + 1), rows):
-        if row is None or row.number != number:
-            raise BadRecord(head.id, number, LOST)
-        if not row.follows(before):
-            raise BadRecord(head.id, number, CHANGED)
-        before = row.check
-    if last == head.head and before != head.check:
-        raise BadRecord(head.id, head.head, CHANGED)
-    return rows
+    return checked_chain(head, rows, first, last)
 
 
 def _record_columns(session_id: str, columns: Sequence[object]) -> RecordColumns:

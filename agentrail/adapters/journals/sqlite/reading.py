@@ -7,13 +7,11 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 from typing import Final, TypeVar
 
-from agentrail.adapters.journals.checksums import check_of_snapshot
+from agentrail.adapters.journals.checksums import check_of_snapshot, checked_chain
 from agentrail.adapters.journals.packing import (
-    NO_CHECK,
     PackedRecord,
     UnpackError,
     unpack_snapshot,
@@ -51,9 +49,6 @@ REINDEX: Final = (
     "`sqlite3 <its file> 'REINDEX record_by_command'` makes the index anew"
 )
 
-LOST: Final = "it is lost"
-CHANGED: Final = "it has changed since it was written"
-
 
 def session_row(connection: sqlite3.Connection, session_id: str) -> SessionRow | None:
     """Return the row of a session; `None` if there is no such session.
@@ -75,17 +70,7 @@ def session_row(connection: sqlite3.Connection, session_id: str) -> SessionRow |
 
 def checked_rows(connection: sqlite3.Connection, row: SessionRow, first: int, last: int) -> list[RecordRow]:
     """Return the records of a session from number *first* to *last*; raise `BadRecord` if one is damaged or lost."""
-    rows = _find_rows(connection, row, max(first - 1, 1), last)
-    before = rows.pop(0).check if first > 1 and rows and rows[0].number == first - 1 else NO_CHECK
-    for number, record_row in zip_longest(range(first, last + 1), rows):
-        if record_row is None or record_row.number != number:
-            raise BadRecord(row.id, number, LOST)
-        if not record_row.follows(before):
-            raise BadRecord(row.id, number, CHANGED)
-        before = record_row.check
-    if last == row.head and before != row.check:
-        raise BadRecord(row.id, row.head, CHANGED)
-    return rows
+    return checked_chain(row, _find_rows(connection, row, max(first - 1, 1), last), first, last)
 
 
 def _find_rows(connection: sqlite3.Connection, row: SessionRow, first: int, last: int) -> list[RecordRow]:
