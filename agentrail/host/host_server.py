@@ -92,7 +92,10 @@ LAST_ANSWERS: Final = 1.0
 
 NEEDS_KEYS_AS_APP: Final = "`ApiKeys(path)` or another one: an app does not know who can reach its server"
 ONE_JOURNAL: Final = "None, or one for a host without a `journal`: sessions are kept in the supervisor's"
-NEEDS_BOTH: Final = "None, or give the host the `journal` and the `authenticator` that the others have too"
+NEEDS_BOTH: Final = (
+    "None, or give the host the `journal` and the `authenticator` that the others have too; "
+    "for the command, `--keys PATH`"
+)
 NEEDS_KEYS: Final = (
     "`127.0.0.1`, `::1` or `localhost`, or give the host an `authenticator`: for the command, `--keys PATH`"
 )
@@ -168,8 +171,6 @@ class Host:
         """
         if four_eyes and authenticator is None:
             raise BadChoice("four_eyes", "True", NEEDS_PEOPLE)
-        if cluster is not None and (journal is None or authenticator is None):
-            raise BadChoice("cluster", cluster, NEEDS_BOTH)
         check_checks(checks)
         check_journal(journal)
         check_telemetry(telemetry)
@@ -182,13 +183,24 @@ class Host:
         self._rows = HostPluginRow(plugins, on_plugin_error)
         self._context_providers = tuple(context_providers)
         self._authenticator = authenticator
-        self._journal = journal
+        self.journal = journal
+        """Where its sessions are kept; `None` if they are gone when the host ends."""
         self.limits = limits
         self._four_eyes = four_eyes
         self.telemetry = telemetry
         """What exports what the sessions do; `None` if nothing does."""
         self._supervisor_options = supervisor or SupervisorOptions()
-        self._cluster = cluster
+        self.cluster: Cluster | None = None
+        """How other hosts on the same journal reach it; `None` if there are none."""
+        if cluster is not None:
+            self.join(cluster)
+
+    def join(self, cluster: Cluster) -> None:
+        """Make the host one of *cluster*, before it serves; raise `BadChoice` if it lacks what all of them share."""
+        shares_token = cluster.place.host in LOOPBACK
+        if self.journal is None or (self._authenticator is None and not shares_token):
+            raise BadChoice("cluster", cluster, NEEDS_BOTH)
+        self.cluster = cluster
 
     def serving(
         self,
@@ -245,7 +257,7 @@ class Host:
                 if isinstance(addresses[0], Inherited):
                     addresses[0].socket.close()
                 raise BadChoice("host", host, NEEDS_KEYS)
-            authenticator = token = LocalToken()
+            authenticator = token = LocalToken(token=None if self.cluster is None else self.cluster.local_token)
             fragment = f"/{token.fragment}"
         policy = SitePolicy(
             hosts=frozenset({_in_url(name) for name in (*LOOPBACK, host, *self._cluster_name)}.union(hosts)),
@@ -296,7 +308,7 @@ class Host:
         unknown = [name for name in routes if name not in CALLS]
         if unknown:
             raise BadChoice.among("routes", unknown[0], CALLS)
-        if supervisor is not None and self._journal is not None:
+        if supervisor is not None and self.journal is not None:
             raise BadChoice("supervisor", supervisor, ONE_JOURNAL)
         row = self._rows.with_plugins(plugins) if plugins else self._rows
         policy = SitePolicy(
@@ -334,19 +346,19 @@ class Host:
     @property
     def _cluster_name(self) -> tuple[str, ...]:
         """The name under which other hosts reach this one, if there are others."""
-        return () if self._cluster is None else (self._cluster.place.host,)
+        return () if self.cluster is None else (self.cluster.place.host,)
 
     async def _check(self) -> None:
         """Raise an error if the models, the keys or the journal cannot be used."""
         check_models(self._profiles)
         if isinstance(self._authenticator, ApiKeys):
             self._authenticator.check_there()
-        if self._journal is not None:
-            await check_usable(self._journal, self.limits.check_seconds)
+        if self.journal is not None:
+            await check_usable(self.journal, self.limits.check_seconds)
 
     async def _end(self, server: HttpServer | AsgiService, opened: Opened) -> None:
         """Refuse requests, park the sessions (without a journal, let open turns end first), then end connections."""
-        within, waits = self.limits.drain_seconds, "open turns have" if self._journal is None else "calls have"
+        within, waits = self.limits.drain_seconds, "open turns have" if self.journal is None else "calls have"
         log.info("the host takes no more requests; %s %g s to end", waits, within)
         until = trio.current_time() + within
         opened.drain.begin()
@@ -366,7 +378,7 @@ class Host:
 
     async def _park(self, opened: Opened, until: float) -> None:
         """Park the sessions; without a journal, let open turns end first."""
-        if self._journal is None:
+        if self.journal is None:
             with trio.move_on_at(until):
                 await opened.turns.wait_rest()
         await opened.supervisor.drain(max(until - trio.current_time(), 0))
@@ -412,10 +424,10 @@ class Host:
             nursery.start_soon(shared.bring_back)
             yield shared.supervisor, shared.journal
             return
-        journal = self._journal or MemoryJournal()
+        journal = self.journal or MemoryJournal()
         opened = partial(open_supervisor, journal=journal, specs=specs.returning, telemetry=self.telemetry)
-        if self._cluster is not None:
-            opened = partial(opened, address=self._cluster.address, lease=self._cluster.lease, cluster=True)
+        if self.cluster is not None:
+            opened = partial(opened, address=self.cluster.address, lease=self.cluster.lease, cluster=True)
         async with opened(**self._supervisor_options) as own:
             yield own, journal
 
@@ -460,9 +472,9 @@ class Host:
             **_console_functions(ConsoleCalls()),
         }
         forwarding: Forwarding | None = None
-        if self._cluster is not None:
-            authenticator = ClusterAuthenticator(authenticator, self._cluster, Clock())
-            forwarding = Forwarding(self._cluster, sessions, streams, late, Clock())
+        if self.cluster is not None:
+            authenticator = ClusterAuthenticator(authenticator, self.cluster, Clock())
+            forwarding = Forwarding(self.cluster, sessions, streams, late, Clock())
             others = OtherHosts(forwarding, partial(others_of, supervisor))
             functions = forwarding.forwarded(others.adding(functions))
         row.carry_out = PluginCalls(functions, limits).carry_out

@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from agentrail.api.limits import DEFAULTS
-from agentrail.host.serve_command import PARKING, PORT, WRONG_USAGE, ServeOptions, parsed
+from agentrail.cli.serve import PARKING, PORT, WRONG_USAGE, ServeOptions, parsed
 from tests.docs.sources import ROOT
 
 FOLDER: Final = ROOT / "docs" / "examples" / "deployment"
@@ -54,8 +54,8 @@ def served(arguments: list[str], folder: Path) -> ServeOptions:
 def test_the_unit_starts_the_command_as_it_is(tmp_path: Path) -> None:
     service, socket = unit("agents.service"), unit("agents.socket")
     options = served(shlex.split(service["ExecStart"]), tmp_path)
-    assert options.journal == Path(KEPT) / "kept.db"
-    assert options.keys == Path("/etc/agents/keys.txt")
+    assert options.served.journal == Path(KEPT) / "kept.db"
+    assert options.served.keys == Path("/etc/agents/keys.txt")
     assert f"/var/lib/{service['StateDirectory']}" == service["WorkingDirectory"] == KEPT
     assert socket["ListenStream"] == f"{options.host}:{PORT}"
     assert service["Requires"] == "agents.socket"
@@ -73,8 +73,8 @@ def test_the_image_starts_the_command_as_it_is(tmp_path: Path) -> None:
     )
     for options in (of_image, of_compose):
         assert options.host == "0.0.0.0"  # noqa: S104 - it is said to
-        assert options.keys == Path(KEYS) / "keys.txt"
-        assert options.journal == Path(KEPT) / "kept.db"
+        assert options.served.keys == Path(KEYS) / "keys.txt"
+        assert options.served.journal == Path(KEPT) / "kept.db"
         assert options.port == PORT
     assert of_compose.names == ("agents.example.com",)
     assert f"VOLUME {KEPT}" in text

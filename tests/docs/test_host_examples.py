@@ -21,7 +21,7 @@ import trio
 
 from agentrail import SessionSpec, tool
 from agentrail.adapters.python_file import load
-from agentrail.host.serve_command import main, parsed
+from agentrail.cli.serve import main, parsed
 from agentrail.journals import SqliteJournal
 from agentrail.models import ModelRequest, ToolMessage
 from agentrail.plugins import HumanApproval
@@ -236,5 +236,5 @@ def test_the_other_commands_of_the_guide_are_there(
             assert main(arguments) == 0
             assert capsys.readouterr().out.startswith("ak_")
         else:
-            assert parsed(arguments).file == Path("app.py")
+            assert parsed(arguments).served.file == Path("app.py")
     assert len(others) == 5

@@ -30,11 +30,14 @@ LOCAL: Final = Identity("local", "you", frozenset(SCOPES))
 
 
 class LocalToken:
-    """Authenticator with one token, new at each start: a request that has it is of *user*, who may do everything."""
+    """Authenticator with one token, new at each start: a request that has it is of *user*, who may do everything.
 
-    def __init__(self, user: Identity = LOCAL) -> None:
+    *token* is given to hosts of one machine that have to have the same.
+    """
+
+    def __init__(self, user: Identity = LOCAL, *, token: str | None = None) -> None:
         self._user = user
-        self._token = secrets.token_urlsafe(TOKEN_BYTES)
+        self._token = token or secrets.token_urlsafe(TOKEN_BYTES)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"

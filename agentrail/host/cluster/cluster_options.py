@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
 import os
+from base64 import urlsafe_b64encode
 from typing import Final
 
 from agentrail.errors import BadChoice
@@ -14,6 +16,9 @@ KEY_CHARS: Final = 32
 """The fewest characters of the key of a cluster: who guesses it is everybody."""
 
 KEY_WANTED: Final = f"a random text of {KEY_CHARS} characters or more, or a `Secret` that names its variable"
+OF_TOKEN: Final = b"agentrail token for this machine"
+TOKEN_BYTES: Final = 24
+
 LEASE_WANTED: Final = "seconds, from 1 on"
 
 
@@ -43,6 +48,11 @@ class Cluster:
 
     def __repr__(self) -> str:
         return f"<Cluster at {self.address!r}, lease {self.lease:g} s>"
+
+    @property
+    def local_token(self) -> str:
+        """The token for this machine of hosts that have no authenticator: all that have the key have the same."""
+        return urlsafe_b64encode(hmac.digest(self.key, OF_TOKEN, "sha256")[:TOKEN_BYTES]).decode()
 
     @property
     def place(self) -> HostAddress:

@@ -14,7 +14,7 @@ import trio
 
 from agentrail import SessionSpec, aio, connect, open_supervisor
 from agentrail.host import Host, Profile
-from agentrail.host.serve_command import NothingToServeError, find_host, parsed
+from agentrail.host.served_file import NothingToServeError, ServedFile, find_host
 from agentrail.journals import SqliteJournal
 from agentrail.telemetry import OpenTelemetry
 from agentrail.testing import ScriptedModel
@@ -65,7 +65,7 @@ async def test_exports_can_be_switched_off_by_the_environment(
 
 @pytest.mark.long
 async def test_serve_exports_with_an_option(collector: Collector) -> None:
-    host, _ = find_host(parsed(["--otel", "--port", "0"]))
+    host, _ = find_host(ServedFile(otel=True))
     async with host.serving() as serving:
         url, _, token = serving.entry.partition("/#token=")
         async with connect(url, token) as supervisor:
@@ -83,8 +83,8 @@ def test_a_host_with_telemetry_of_its_own_is_not_given_another(tmp_path: Path) -
         "host = Host([Profile('demo', SessionSpec(model='demo'))], telemetry=OpenTelemetry())\n"
     )
     with pytest.raises(NothingToServeError, match="--otel: it has a `telemetry` of its own"):
-        find_host(parsed([str(file), "--otel"]))
-    host, _ = find_host(parsed([str(file)]))
+        find_host(ServedFile(file, otel=True))
+    host, _ = find_host(ServedFile(file))
     assert isinstance(host.telemetry, OpenTelemetry)
 
 

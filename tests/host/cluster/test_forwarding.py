@@ -248,7 +248,7 @@ def test_a_cluster_needs_what_its_hosts_share(lacks: str) -> None:
     given = {"journal": MemoryJournal(), "authenticator": ApiKeys(lines=LINES)}
     del given[lacks]
     with pytest.raises(BadChoice, match="cluster="):
-        Host([Profile("desk", talks())], cluster=Cluster("http://127.0.0.1:1", KEY), **given)  # type: ignore[arg-type]
+        Host([Profile("desk", talks())], cluster=Cluster("http://10.0.0.5:1", KEY), **given)  # type: ignore[arg-type]
 
 
 def test_a_cluster_wants_an_address_a_long_key_and_a_lease() -> None:

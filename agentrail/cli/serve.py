@@ -11,23 +11,21 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, NoReturn, cast
+from typing import Final, NoReturn
 
 import trio
 from attrs import frozen
 
-from agentrail.adapters.journals.journal_places import JournalPlace, journal_at, place_named, shown_place
-from agentrail.adapters.otel.open_telemetry import OpenTelemetry
-from agentrail.adapters.python_file import NothingUsableError, find_member, split_name
+from agentrail.adapters.journals.journal_places import place_named
+from agentrail.adapters.python_file import split_name
 from agentrail.api.operation_table import SCOPES
 from agentrail.app import process
-from agentrail.app.spec import SessionSpec
 from agentrail.errors import AgentrailError
-from agentrail.host.authentication.api_keys import ApiKeys, KeyFile, new_key
+from agentrail.host.authentication.api_keys import KeyFile, new_key
 from agentrail.host.builtin_plugins.request_log import FORMS
 from agentrail.host.host_server import Host
 from agentrail.host.json_lines import JsonLines
-from agentrail.host.profiles import Profile
+from agentrail.host.served_file import NothingToServeError, ServedFile, find_host
 
 WRONG_USAGE: Final = 2
 PORT: Final = 8765
@@ -36,9 +34,6 @@ PARKING: Final = 10.0
 
 FIRST_DESCRIPTOR: Final = 3
 """The first descriptor that systemd passes on."""
-
-KINDS: Final = (Host, Profile, SessionSpec)
-"""What a file may have, in the order in which it is looked for."""
 
 MANY: Final = {
     "--name": "a name of the host, such as `agents.example.com`",
@@ -68,25 +63,17 @@ class ServeParser(argparse.ArgumentParser):
 class ServeOptions:
     """The arguments of the command."""
 
-    file: Path | None
-    name: str
+    served: ServedFile
     host: str
     port: int
     unix: Path | None
     descriptor: int | None
     tls: tuple[Path, Path] | None
-    journal: JournalPlace | None
-    keys: Path | None
     names: tuple[str, ...]
     origins: tuple[str, ...]
     proxies: tuple[str, ...]
     log_form: str
     fewer_collections: bool
-    otel: bool
-
-
-class NothingToServeError(Exception):
-    """A file has nothing that can be served."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -99,7 +86,7 @@ def main(argv: Sequence[str]) -> int:
         for handler in logging.getLogger().handlers:
             handler.setFormatter(JsonLines())
     try:
-        host, description = find_host(options)
+        host, description = find_host(options.served)
         # At its end, Python collects garbage among all objects there are. That took four fifths of the CPU of an exit,
         # for which the clients of the next process wait:
         # tests/host/test_serve_command.py::test_a_process_that_ends_looks_for_no_garbage
@@ -146,21 +133,17 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
         parser.error("--unix is an address, and a socket that listens has one; give one of them")
     file = Path(text) if text else None
     return ServeOptions(
-        file,
-        name,
+        ServedFile(file, name, words.journal, words.keys, words.otel),
         words.host,
         words.port,
         words.unix,
         descriptor,
         None if words.tls is None else (words.tls[0], words.tls[1]),
-        words.journal,
-        words.keys,
         tuple(words.name),
         tuple(words.origin),
         tuple(words.proxy),
         words.log_form,
         words.fewer_collections,
-        words.otel,
     )
 
 
@@ -206,58 +189,6 @@ def _activated(refuse: Callable[[str], object]) -> int | None:
     if count != "1":
         refuse(f"systemd gives {count} sockets, and one is served; give its unit one `ListenStream=`")
     return FIRST_DESCRIPTOR
-
-
-def find_host(options: ServeOptions) -> tuple[Host, str]:
-    """Return the host to serve, and a line that describes it; raise `NothingToServeError` if there is none."""
-    if options.file is None:
-        demo = SessionSpec(model="demo")
-        return _host(Profile("demo", demo), options), "the demo agent"
-    try:
-        name, value, others = find_member(options.file, options.name, KINDS)
-    except NothingUsableError as error:
-        problem = f"cannot serve {options.file}: {error}"
-        raise NothingToServeError(problem) from error
-    more = f", and not {', '.join(f'`{options.file}:{other}`' for other in others)}," if others else ""
-    kind = next(kind for kind in KINDS if isinstance(value, kind))
-    return _as_host(name, value, options), f"the {kind.__name__} `{name}` of {options.file}{more}"
-
-
-def _as_host(name: str, value: object, options: ServeOptions) -> Host:
-    if isinstance(value, Host):
-        for option, option_value, argument in (
-            ("--keys", options.keys, "authenticator=ApiKeys"),
-            ("--journal", *_journal_argument(options.journal)),
-        ):
-            if option_value is not None:
-                call = f"{argument}({str(option_value)!r})"
-                problem = f"cannot serve the Host `{name}` with {option}: give it `{call}` in the file"
-                raise NothingToServeError(problem)
-        if options.otel:
-            if value.telemetry is not None:
-                problem = f"cannot serve the Host `{name}` with --otel: it has a `telemetry` of its own"
-                raise NothingToServeError(problem)
-            value.telemetry = OpenTelemetry()
-        return value
-    return _host(value if isinstance(value, Profile) else Profile(name, cast("SessionSpec", value)), options)
-
-
-def _journal_argument(place: JournalPlace | None) -> tuple[str | None, str]:
-    """Return where the journal of the option is, without a password, and the argument that a `Host` has for it."""
-    if place is None:
-        return None, ""
-    journal = journal_at(place)
-    shown_text = str(place) if isinstance(place, Path) else shown_place(journal)
-    return shown_text, f"journal={type(journal).__name__}"
-
-
-def _host(profile: Profile, options: ServeOptions) -> Host:
-    return Host(
-        [profile],
-        authenticator=None if options.keys is None else ApiKeys(options.keys),
-        journal=None if options.journal is None else journal_at(options.journal),
-        telemetry=OpenTelemetry() if options.otel else None,
-    )
 
 
 # Keys

@@ -1,0 +1,123 @@
+"""`find_host`: the host that a Python file has, or that is made of its profile or specification.
+
+What a command says of the host is given, and so is the cluster whose member it becomes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, cast
+
+from attrs import frozen
+
+from agentrail.adapters.journals.journal_places import JournalPlace, journal_at, shown_place
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.adapters.otel.open_telemetry import OpenTelemetry
+from agentrail.adapters.python_file import NothingUsableError, find_member
+from agentrail.app.spec import SessionSpec
+from agentrail.host.authentication.api_keys import ApiKeys
+from agentrail.host.cluster.cluster_options import Cluster
+from agentrail.host.host_server import Host
+from agentrail.host.profiles import Profile
+
+KINDS: Final = (Host, Profile, SessionSpec)
+"""What a file may have, in the order in which it is looked for."""
+
+SHARED_JOURNAL: Final = "several processes write to the journal, so it has to be one that they can share"
+
+
+@frozen
+class ServedFile:
+    """A file with a host, a profile or a specification, and what the host gets that it does not have itself."""
+
+    file: Path | None = None
+    """Path of the Python file; `None` for the demo agent."""
+    name: str = ""
+    """Name in the file; empty for the first one that can be served."""
+    journal: JournalPlace | None = None
+    """Where sessions are kept; `None` for the host's own journal, or none."""
+    keys: Path | None = None
+    """File of keys; `None` for the host's own authenticator, or the token for this machine."""
+    otel: bool = False
+    """Whether spans and metrics are exported."""
+
+
+class NothingToServeError(Exception):
+    """A file has nothing that can be served."""
+
+
+def find_host(served: ServedFile, cluster: Cluster | None = None) -> tuple[Host, str]:
+    """Return the host of *served*, a member of *cluster* if there is one, and a line that describes it.
+
+    Raise `NothingToServeError` if there is none, or it cannot be what is asked for.
+    """
+    if served.file is None:
+        demo = SessionSpec(model="demo")
+        return _make_host(Profile("demo", demo), served, cluster), "the demo agent"
+    try:
+        name, value, others = find_member(served.file, served.name, KINDS)
+    except NothingUsableError as error:
+        problem = f"cannot serve {served.file}: {error}"
+        raise NothingToServeError(problem) from error
+    more = f", and not {', '.join(f'`{served.file}:{other}`' for other in others)}," if others else ""
+    kind = next(kind for kind in KINDS if isinstance(value, kind))
+    return _as_host(name, value, served, cluster), f"the {kind.__name__} `{name}` of {served.file}{more}"
+
+
+def _as_host(name: str, value: object, served: ServedFile, cluster: Cluster | None) -> Host:
+    if not isinstance(value, Host):
+        profile = value if isinstance(value, Profile) else Profile(name, cast("SessionSpec", value))
+        return _make_host(profile, served, cluster)
+    for option, option_value, argument in (
+        ("--keys", served.keys, "authenticator=ApiKeys"),
+        ("--journal", *_journal_argument(served.journal)),
+    ):
+        if option_value is not None:
+            call = f"{argument}({str(option_value)!r})"
+            problem = f"cannot serve the Host `{name}` with {option}: give it `{call}` in the file"
+            raise NothingToServeError(problem)
+    if served.otel:
+        if value.telemetry is not None:
+            problem = f"cannot serve the Host `{name}` with --otel: it has a `telemetry` of its own"
+            raise NothingToServeError(problem)
+        value.telemetry = OpenTelemetry()
+    if cluster is not None:
+        _join(name, value, cluster)
+    return value
+
+
+def _join(name: str, host: Host, cluster: Cluster) -> None:
+    """Make *host* a member of *cluster*; raise `NothingToServeError` if it cannot be one."""
+    if host.cluster is not None:
+        problem = f"cannot serve the Host `{name}` as one of several: it has a `cluster` of its own; leave that out"
+        raise NothingToServeError(problem)
+    if isinstance(host.journal, SqliteJournal | MemoryJournal | None):
+        problem = (
+            f"cannot serve the Host `{name}` as one of several: {SHARED_JOURNAL}; "
+            "give it `journal=PostgresJournal('postgresql://…')` in the file"
+        )
+        raise NothingToServeError(problem)
+    host.join(cluster)
+
+
+def _journal_argument(place: JournalPlace | None) -> tuple[str | None, str]:
+    """Return where the journal of the option is, without a password, and the argument that a `Host` has for it."""
+    if place is None:
+        return None, ""
+    journal = journal_at(place)
+    shown_text = str(place) if isinstance(place, Path) else shown_place(journal)
+    return shown_text, f"journal={type(journal).__name__}"
+
+
+def _make_host(profile: Profile, served: ServedFile, cluster: Cluster | None) -> Host:
+    if cluster is not None and not isinstance(served.journal, str):
+        problem = f"cannot serve `{profile.id}` as one of several: {SHARED_JOURNAL}; give `--journal postgresql://…`"
+        raise NothingToServeError(problem)
+    return Host(
+        [profile],
+        authenticator=None if served.keys is None else ApiKeys(served.keys),
+        journal=None if served.journal is None else journal_at(served.journal),
+        telemetry=OpenTelemetry() if served.otel else None,
+        cluster=cluster,
+    )

@@ -1,0 +1,71 @@
+"""The host of a file becomes one of several, or says why it cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentrail.errors import BadChoice
+from agentrail.host import Cluster
+from agentrail.host.served_file import NothingToServeError, ServedFile, find_host
+
+CLUSTER = Cluster("http://127.0.0.1:8766", "k" * 32)
+ELSEWHERE = Cluster("http://10.0.0.5:8766", "k" * 32)
+DATABASE = "postgresql://nobody@127.0.0.1:1/none"
+
+HOST = """
+from agentrail import SessionSpec
+from agentrail.errors import BadChoice
+from agentrail.host import Cluster, Host, Profile
+from agentrail.journals import PostgresJournal, SqliteJournal
+desk = Host([Profile("desk", SessionSpec(model="demo"))]{})
+"""
+
+POSTGRES = f", journal=PostgresJournal({DATABASE!r})"
+
+
+def served(folder: Path, arguments: str) -> ServedFile:
+    (folder / "app.py").write_text(HOST.format(arguments), encoding="utf-8")
+    return ServedFile(folder / "app.py")
+
+
+def test_a_host_a_profile_and_the_demo_agent_become_members(tmp_path: Path) -> None:
+    for file in (served(tmp_path, POSTGRES), ServedFile(journal=DATABASE)):
+        host, _ = find_host(file, CLUSTER)
+        assert host.cluster is CLUSTER
+        alone, _ = find_host(file)
+        assert alone.cluster is None
+
+
+REFUSED = {
+    "no journal": ("", "several processes write to the journal, .*; give it `journal=PostgresJournal"),
+    "a journal of one process": (", journal=SqliteJournal('kept.db')", "so it has to be one that they can share"),
+    "a cluster of its own": (
+        f"{POSTGRES}, cluster=Cluster('http://127.0.0.1:9', 'k' * 32)",
+        "has a `cluster` of its own; leave that out",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "problem"), REFUSED.values(), ids=REFUSED)
+def test_a_host_that_cannot_be_one_of_several(arguments: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(NothingToServeError, match=problem):
+        find_host(served(tmp_path, arguments), CLUSTER)
+
+
+def test_a_profile_needs_a_journal_that_can_be_shared() -> None:
+    for journal in (None, Path("kept.db")):
+        with pytest.raises(NothingToServeError, match="give `--journal postgresql://…`"):
+            find_host(ServedFile(journal=journal), CLUSTER)
+
+
+def test_the_token_for_this_machine_is_none_for_others(tmp_path: Path) -> None:
+    for file in (served(tmp_path, POSTGRES), ServedFile(journal=DATABASE)):
+        with pytest.raises(BadChoice, match="that the others have too; for the command, `--keys PATH`"):
+            find_host(file, ELSEWHERE)
+
+
+def test_hosts_with_the_same_key_have_the_same_token() -> None:
+    assert Cluster("http://127.0.0.1:8767", "k" * 32).local_token == CLUSTER.local_token
+    assert Cluster("http://127.0.0.1:8766", "j" * 32).local_token != CLUSTER.local_token
