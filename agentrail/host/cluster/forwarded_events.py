@@ -12,8 +12,9 @@ from agentrail.api.limits import DEFAULTS
 from agentrail.api.problems import error_of
 from agentrail.api.sse_frames import PROBLEM, read_cursor
 from agentrail.errors import AgentrailError, HostClosing
-from agentrail.host.cluster.forwarding import END_OF_FRAME, Forwarding
+from agentrail.host.cluster.forwarding import Forwarding
 from agentrail.host.cluster.holder_connection import HolderConnection, HolderGoneError
+from agentrail.host.cluster.whole_frames import END_OF_FRAME, WholeFrames
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.view_calls import POLICY
 from agentrail.values.events.envelope import Cursor
@@ -40,7 +41,7 @@ class ForwardedEvents:
     def __init__(self, connection: HolderConnection, session: str) -> None:
         self._connection = connection
         self._session = session
-        self._rest = b""
+        self._frames = WholeFrames()
 
     async def frames(self) -> list[SseFrame]:
         """Return the next frames, none at the end of the stream.
@@ -52,8 +53,8 @@ class ForwardedEvents:
                 piece = await self._connection.piece()
             except HolderGoneError:
                 raise HostClosing from None
-            whole, _, self._rest = (self._rest + piece).rpartition(END_OF_FRAME)
-            frames = [frame for text in whole.split(END_OF_FRAME) if (frame := _frame(text)) is not None]
+            texts = self._frames.add(piece).split(END_OF_FRAME)
+            frames = [frame for text in texts if (frame := _frame(text)) is not None]
             for frame in frames:
                 if frame.event == PROBLEM:
                     raise _error(frame.data.encode(), self._session)

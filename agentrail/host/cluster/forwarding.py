@@ -25,6 +25,7 @@ from agentrail.host.authentication.identity import ForwardedIdentity
 from agentrail.host.cluster.cluster_identity import signature
 from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.host.cluster.holder_connection import HolderConnection, HolderGoneError, connect, is_url
+from agentrail.host.cluster.whole_frames import WholeFrames
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.call_request import CallFunction, CallRequest
@@ -74,8 +75,6 @@ TALKS: Final = frozenset({"ag_ui_run", "ask", "chat", "prompt", "steer", "stream
 STOPPING: Final = 503
 CLOSING: Final = f"{TYPES}{slug(HostClosing)}".encode()
 """Status of a host that stops, and what its answer then contains: another will have its sessions in a moment."""
-
-END_OF_FRAME: Final = b"\n\n"
 
 
 class KeptBody(Body):
@@ -261,14 +260,13 @@ def _route(call: HostCall, session: str, query: str) -> tuple[str, str]:
 
 async def _stream(connection: HolderConnection, send: Send) -> bytes | None:
     """Send the frames of another host's stream on, each whole; raise `HostClosing` if that host has gone."""
-    rest = b""
+    frames = WholeFrames()
     try:
         while piece := await connection.piece():
-            whole, end, rest = (rest + piece).rpartition(END_OF_FRAME)
-            if end:
-                await send(whole + end)
+            if whole := frames.add(piece):
+                await send(whole)
     except HolderGoneError:
         raise HostClosing from None
     finally:
         await connection.close()  # noqa: ASYNC102 - it waits for nothing
-    return rest or None
+    return frames.rest() or None
