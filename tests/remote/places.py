@@ -1,11 +1,12 @@
-"""Where a session of a test runs: in a supervisor here, or at a host on loopback."""
+"""Where a session of a test runs: in a supervisor here, at a host on loopback, or at one of several on one journal."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Never, TypeAlias
+from random import Random
+from typing import Final, Never, TypeAlias, cast
 
 import pytest
 from attrs import frozen
@@ -13,12 +14,18 @@ from attrs import frozen
 from agentrail import SessionSpec, open_supervisor
 from agentrail.api.protocols import AnySession, AnySupervisor
 from agentrail.app.supervisor import Supervisor
+from agentrail.errors import AgentrailError, SessionExists, SessionStored
 from agentrail.host.profiles import Profile
 from agentrail.journals import MemoryJournal
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
 from agentrail.runtime.handle import SessionHandle
+from tests.host.cluster.several import open_place, until_known
 from tests.host.hosted import KEYS, open_desk
+from tests.profiles import CAMPAIGN
+
+HOSTS: Final = 3 if CAMPAIGN else 2
+"""How many hosts have one journal."""
 
 
 def as_session(session: RemoteSession | SessionHandle) -> AnySession:
@@ -41,6 +48,8 @@ class Place:
     """Blots out the texts of a session."""
     seen: str = ""
     """What comes before the names of sessions in their ids."""
+    taken: tuple[type[AgentrailError], ...] = (SessionExists,)
+    """How a name is refused that another session has."""
 
 
 Open: TypeAlias = Callable[[SessionSpec], AbstractAsyncContextManager[Place]]
@@ -65,5 +74,42 @@ async def remote(spec: SessionSpec) -> AsyncGenerator[Place]:
         yield Place(session, as_supervisor(supervisor), supervisor.redact, "ann.")
 
 
-PLACES: Sequence[tuple[str, Open]] = (("local", local), ("remote", remote))
-EACH_PLACE = pytest.mark.parametrize("opened", [each for _, each in PLACES], ids=[name for name, _ in PLACES])
+class AnyOf:
+    """Handles of the same thing at several hosts: each call goes to any of them."""
+
+    def __init__(self, handles: Sequence[object], chance: Random) -> None:
+        self._handles = handles
+        self._chance = chance
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._chance.choice(self._handles), name)
+
+
+@asynccontextmanager
+async def several(spec: SessionSpec) -> AsyncGenerator[Place]:
+    """Open hosts on one journal and the session `trip` at one of them; each call goes to any."""
+    journal, chance = MemoryJournal(), Random(HOSTS)
+    async with AsyncExitStack() as stack:
+        desks = [await stack.enter_async_context(open_place(journal, spec)) for _ in range(HOSTS)]
+        await until_known(*desks)
+        supervisors = [await stack.enter_async_context(connect(desk.serving.url, KEYS["eve"])) for desk in desks]
+        opened = await chance.choice(supervisors).spawn("desk", "trip")
+        sessions = [supervisor.session(opened.id) for supervisor in supervisors]
+        supervisor = cast("AnySupervisor[Never]", AnyOf(supervisors, chance))
+        yield Place(
+            cast("AnySession", AnyOf(sessions, chance)),
+            supervisor,
+            supervisors[0].redact,
+            "ann.",
+            (SessionExists, SessionStored),
+        )
+
+
+EACH_PLACE = pytest.mark.parametrize(
+    "opened",
+    [
+        pytest.param(local, id="local"),
+        pytest.param(remote, id="remote"),
+        pytest.param(several, id="several", marks=pytest.mark.long),
+    ],
+)

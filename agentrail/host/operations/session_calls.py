@@ -271,8 +271,8 @@ class ListingCalls:
 
     async def approvals(self, request: CallRequest) -> HttpResponse:
         """List the held calls and questions of the tenant that the caller may decide about, oldest first."""
-        query, limits = request.query(PageQuery), request.limits
-        limit = min(query.limit or limits.page, limits.most_page)
+        query = request.query(PageQuery)
+        limit = page_limit(request)
         after = (0, "") if query.after is None else _place(request, query.after)
         decidable = [call for call in await self._waiting(request.who.tenant) if self._may_decide(request.who, call)]
         rest = sorted([call for call in decidable if _cursor(call) > after], key=_cursor)
@@ -319,6 +319,11 @@ class ListingCalls:
             return held_calls(await self._supervisor.state(stored.session_id))
         except (BadRecord, SessionBeingDeleted, SessionNotStored):
             return ()
+
+
+def page_limit(request: CallRequest) -> int:
+    """Return how many items a page has that *request* asks for."""
+    return min(request.query(PageQuery).limit or request.limits.page, request.limits.most_page)
 
 
 def _cursor(call: HeldView) -> tuple[int, str]:

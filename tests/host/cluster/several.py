@@ -7,8 +7,10 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import httpx
+import trio
 
 from agentrail import SessionSpec
+from agentrail.app.supervisor import others_of
 from agentrail.host import ApiKeys, Cluster, Host, HostLimits, HostPlugin, Profile
 from agentrail.ports.journal import Journal
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk
@@ -68,3 +70,10 @@ async def two_places(
         open_place(journal, spec, plugins, limits) as second,
     ):
         yield first, second
+
+
+async def until_known(*places: Desk) -> None:
+    """Wait until each of *places* knows all others."""
+    with trio.fail_after(10):
+        while any(len(others_of(place.serving.supervisor)) < len(places) - 1 for place in places):  # noqa: ASYNC110
+            await trio.sleep(0.01)

@@ -8,7 +8,6 @@ import trio
 
 from agentrail import SessionSpec, connect, tool
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.app.supervisor import others_of
 from agentrail.errors import BadChoice, BadConnection, NotAuthenticated
 from agentrail.events import AgentEnd
 from agentrail.host import ApiKeys, Cluster, Host, HostLimits, HostPlugin, Identity, Profile, RequestContext
@@ -20,7 +19,7 @@ from agentrail.ports.journal import Lease
 from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.events.envelope import Envelope
-from tests.host.cluster.several import KEY, LEASE, free_port, open_place, two_places
+from tests.host.cluster.several import KEY, LEASE, free_port, open_place, two_places, until_known
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, frames, listening
 
 
@@ -31,13 +30,6 @@ def talks() -> SessionSpec:
 def running(*places: Desk) -> list[int]:
     """Return how many sessions run on each of *places*."""
     return [len(place.serving.supervisor.sessions()) for place in places]
-
-
-async def until_known(*places: Desk) -> None:
-    """Wait until each of *places* knows all others."""
-    with trio.fail_after(10):
-        while any(len(others_of(place.serving.supervisor)) < len(places) - 1 for place in places):  # noqa: ASYNC110
-            await trio.sleep(0.01)
 
 
 async def test_whoever_is_asked_answers() -> None:
@@ -134,6 +126,25 @@ async def test_the_tree_and_what_waits_are_those_of_all_hosts() -> None:
             while (await second.ann.get("/v1/approvals")).json()["items"]:  # noqa: ASYNC110 - no event tells of it
                 await trio.sleep(0.01)
         assert running(first, second) == [1, 0]
+
+
+async def test_what_waits_on_several_hosts_comes_in_pages() -> None:
+    model = ScriptedModel([say(calls=[call("pay", {"to": "Bo"})])], repeat_last=True)
+    spec = SessionSpec(model=model, tools=[pay], plugins=[HumanApproval(["pay"])])
+    async with two_places(MemoryJournal(), spec) as (first, second):
+        await until_known(first, second)
+        for number, place in enumerate((first, second, first)):
+            assert (
+                await place.ann.post("/v1/chat", json={"session": f"s{number}", "message": "pay"})
+            ).status_code == 202
+        assert running(first, second) == [2, 1]
+        for place in (first, second):
+            found, after = list[str](), ""
+            while after is not None:
+                page = (await place.ann.get(f"/v1/approvals?limit=1{after}")).json()
+                found += [call["session"] for call in page["items"]]
+                after = page["next"] and f"&after={page['next']}"
+            assert found == ["ann.s0", "ann.s1", "ann.s2"]
 
 
 class Counting(HostPlugin):
