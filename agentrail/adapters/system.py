@@ -16,3 +16,6 @@ HAS_FOLDERS: Final = sys.platform != "win32" and hasattr(os, "O_DIRECTORY") and 
 
 HAS_UNIX_SOCKETS: Final = sys.platform != "win32" and hasattr(socket, "AF_UNIX")
 """Whether Python can use unix sockets."""
+
+HAS_INHERITED_SOCKETS: Final = HAS_UNIX_SOCKETS and hasattr(socket, "SO_REUSEPORT")
+"""Whether a process can give its sockets to those that it starts, and keep a port free for them."""

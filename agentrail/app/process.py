@@ -134,7 +134,7 @@ def _is_stuck(error: BaseException) -> bool:
 
 async def _obey(scope: trio.CancelScope, last_resort: _LastResort, task_status: trio.TaskStatus[None]) -> None:
     """Cancel *scope* at the first signal that ends the program, and end the process at the second."""
-    numbers = tuple(_ending())
+    numbers = tuple(ending_signals())
     if not numbers:
         task_status.started()
         return
@@ -177,7 +177,7 @@ def _first(begin: Callable[[int], None], then: _Handler) -> Callable[[int, Frame
     return handle
 
 
-def _ending() -> Iterator[signal.Signals]:
+def ending_signals() -> Iterator[signal.Signals]:
     """Yield the signals of `ENDING` that this system has and that the process does not ignore."""
     for name in ENDING:
         number: signal.Signals | None = getattr(signal, name, None)

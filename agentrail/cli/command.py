@@ -71,7 +71,14 @@ SUBCOMMANDS: Final = (
         lasts=False,  # Hypothesis looks there
         options=f"{_CLI}.checking.check_options",
     ),
-    Subcommand("serve", f"{_CLI}.serve", "serve agents over HTTP", lasts=True, is_host=True),
+    Subcommand(
+        "serve",
+        f"{_CLI}.serve",
+        "serve agents over HTTP",
+        lasts=True,
+        options=f"{_CLI}.serve_options",
+        is_host=True,
+    ),
     Subcommand("top", f"{_CLI}.top", "watch the sessions that run at a host", lasts=True),
     Subcommand("completion", f"{_CLI}.completion", "print a script that completes all this in a shell", lasts=False),
 )

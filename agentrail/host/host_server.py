@@ -32,6 +32,7 @@ from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.cluster.cluster_identity import ClusterAuthenticator
 from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.host.cluster.forwarding import Forwarding
+from agentrail.host.cluster.member_server import server_for_members
 from agentrail.host.cluster.other_hosts import OtherHosts
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.health.health_parts import HealthParts
@@ -64,6 +65,7 @@ from agentrail.host.plugins.plugin_runner import HostPluginRow, OnPluginError
 from agentrail.host.plugins.plugin_values import ContextProvider
 from agentrail.host.profiles import Profiles, ProfileTable
 from agentrail.host.reading_anew import ReadingAnew
+from agentrail.host.requests.http_messages import Handler
 from agentrail.host.requests.proxies import Proxies
 from agentrail.host.requests.site_policy import SitePolicy, screened
 from agentrail.host.uploads.session_files import SessionFiles
@@ -276,14 +278,24 @@ class Host:
             server.on_answer = opened.metrics.requests.add
             collector.count(server)
             try:
+                servers = (server, *await self._serve_members(application.answer, nursery))
                 listening, *_ = await nursery.start(server.serve, addresses)
                 self._log_address(listening.url)
                 try:
                     yield Serving(listening.url, listening.url + fragment, opened.supervisor)
                 finally:
-                    await self._end(server, opened)  # noqa: ASYNC102 - it is shielded, and bounds its own time
+                    await self._end(servers, opened)  # noqa: ASYNC102 - it is shielded, and bounds its own time
             finally:
                 collector.discount(server)
+
+    async def _serve_members(self, handler: Handler, nursery: trio.Nursery) -> tuple[HttpServer, ...]:
+        """Listen for the other hosts of the cluster alone, if there is a socket for that."""
+        if self.cluster is None or self.cluster.descriptor is None:
+            await trio.lowlevel.checkpoint()
+            return ()
+        server = server_for_members(self.cluster, handler, self.limits)
+        await nursery.start(server.serve, (inherited(self.cluster.descriptor),))
+        return (server,)
 
     def asgi(
         self,
@@ -341,7 +353,7 @@ class Host:
             try:
                 yield service
             finally:
-                await self._end(service, opened)  # noqa: ASYNC102 - it is shielded, and bounds its own time
+                await self._end((service,), opened)  # noqa: ASYNC102 - it is shielded, and bounds its own time
 
     @property
     def _cluster_name(self) -> tuple[str, ...]:
@@ -356,14 +368,15 @@ class Host:
         if self.journal is not None:
             await check_usable(self.journal, self.limits.check_seconds)
 
-    async def _end(self, server: HttpServer | AsgiService, opened: Opened) -> None:
+    async def _end(self, servers: Sequence[HttpServer | AsgiService], opened: Opened) -> None:
         """Refuse requests, park the sessions (without a journal, let open turns end first), then end connections."""
         within, waits = self.limits.drain_seconds, "open turns have" if self.journal is None else "calls have"
         log.info("the host takes no more requests; %s %g s to end", waits, within)
         until = trio.current_time() + within
         opened.drain.begin()
-        if isinstance(server, HttpServer):
-            server.begin_drain()
+        for server in servers:
+            if isinstance(server, HttpServer):
+                server.begin_drain()
         # Shielded: a host that is cancelled lets its turns end too. It bounds its own time.
         # tests/host/test_signals.py::test_a_host_that_is_told_to_end_finishes_its_turns
         with trio.CancelScope(shield=True):
@@ -374,7 +387,9 @@ class Host:
             with trio.move_on_after(max(until - trio.current_time(), LAST_ANSWERS)):
                 await opened.turns.wait_heard()
             opened.drain.end()
-            await server.drain(max(until - trio.current_time(), LAST_ANSWERS))
+            async with trio.open_nursery() as nursery:  # noqa: TID251 - each task bounds its own time
+                for server in servers:
+                    nursery.start_soon(server.drain, max(until - trio.current_time(), LAST_ANSWERS))
 
     async def _park(self, opened: Opened, until: float) -> None:
         """Park the sessions; without a journal, let open turns end first."""

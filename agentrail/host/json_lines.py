@@ -11,7 +11,14 @@ from agentrail.host.requests.access_log import FACTS
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record as one JSON object: time, level, logger, message, and the facts about a request as fields."""
+    """Formats a record as one JSON object: time, level, logger, message, and the facts about a request as fields.
+
+    The *number* of a process that is one of several is a field too.
+    """
+
+    def __init__(self, number: int | None = None) -> None:
+        super().__init__()
+        self._more: dict[str, object] = {} if number is None else {"process": number}
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of *record*."""
@@ -20,6 +27,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            **self._more,
         }
         facts: object = getattr(record, FACTS, None)
         if isinstance(facts, dict):

@@ -13,7 +13,8 @@ from typing import Final
 import pytest
 
 from agentrail.api.limits import DEFAULTS
-from agentrail.cli.serve import PARKING, PORT, WRONG_USAGE, ServeOptions, parsed
+from agentrail.cli.serve import PARKING
+from agentrail.cli.serve_options import PORT, WRONG_USAGE, ServeOptions, parsed
 from tests.docs.sources import ROOT
 
 FOLDER: Final = ROOT / "docs" / "examples" / "deployment"

@@ -21,7 +21,8 @@ import trio
 
 from agentrail import SessionSpec, tool
 from agentrail.adapters.python_file import load
-from agentrail.cli.serve import main, parsed
+from agentrail.cli.serve import main
+from agentrail.cli.serve_options import parsed
 from agentrail.journals import SqliteJournal
 from agentrail.models import ModelRequest, ToolMessage
 from agentrail.plugins import HumanApproval

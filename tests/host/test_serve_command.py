@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail.cli.serve import parsed
+from agentrail.cli.serve_options import parsed
 from tests.host.commanded import SERVE, commanded
 
 FILES = {

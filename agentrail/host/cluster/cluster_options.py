@@ -28,10 +28,13 @@ class Cluster:
     *address* is the URL at which the other hosts reach this one, such as `http://10.0.0.5:8765`. *key* is the same
     for all: by it a host trusts another one that asks in the name of a user. A host that dies loses its sessions to
     the others after *lease* seconds; one that is started again at the same address has them back at once.
+
+    *descriptor* is that of a socket of this process that listens at the address for the other hosts alone: only what
+    they have signed is answered there. Without it, the host listens at its address for everybody.
     """
 
     @checked
-    def __init__(self, address: str, key: str | Secret, *, lease: float = 10.0) -> None:
+    def __init__(self, address: str, key: str | Secret, *, lease: float = 10.0, descriptor: int | None = None) -> None:
         read_address(address)
         name = secret_name(key)
         text = os.environ.get(name, "") if name is not None else key
@@ -43,6 +46,8 @@ class Cluster:
         """The URL of this host for the others."""
         self.lease = lease
         """Seconds after which a host that dies loses its sessions."""
+        self.descriptor = descriptor
+        """Descriptor of the socket for the other hosts alone; `None` if there is none."""
         self.key = text.encode()
         """The key, which is shown nowhere."""
 

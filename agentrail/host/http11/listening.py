@@ -143,7 +143,7 @@ async def opened(address: ListenAddress) -> AsyncGenerator[Listening]:
     """Listen at *address*; raise `CannotListen` if that is not possible."""
     match address:
         case Tcp():
-            listeners = await _tcp(address)
+            listeners = await listen_tcp(address)
             try:
                 yield _listening(address, listeners)
             finally:
@@ -163,7 +163,8 @@ async def opened(address: ListenAddress) -> AsyncGenerator[Listening]:
                 yield Listening(f"unix:{path}", 0, (EagerListener(listener),))
 
 
-async def _tcp(address: Tcp) -> list[trio.SocketListener]:
+async def listen_tcp(address: Tcp) -> list[trio.SocketListener]:
+    """Listen at *address*; raise `CannotListen` if that is not possible."""
     named = f"{address.host}:{address.port}"
     if not 0 <= address.port <= LAST_PORT:  # the system would take 65536 as 0
         raise CannotListen(named, NO_PORT, ANOTHER_PORT)

@@ -1,0 +1,71 @@
+"""A socket for the other hosts alone answers what they have signed, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.cli.workers.worker_link import reserve_port
+from agentrail.host import Cluster, Host, HostLimits, Identity, Profile
+from agentrail.host.cluster.cluster_identity import signature
+from agentrail.runtime.shared.clock import Clock
+from tests.host.cluster.several import KEY, LEASE
+from tests.host.cluster.test_forwarding import talks
+
+USER = Identity("local", "you", frozenset({"talk"}))
+PATH = "/v1/sessions"
+
+
+@asynccontextmanager
+async def member(journal: MemoryJournal) -> AsyncGenerator[tuple[Cluster, httpx.AsyncClient]]:
+    """Serve a host whose other hosts have a socket of their own; yield its cluster, and a client."""
+    with reserve_port() as listener:
+        listener.listen()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        cluster = Cluster(url, KEY, lease=LEASE, descriptor=listener.detach())
+    host = Host([Profile("desk", talks())], journal=journal, cluster=cluster, limits=HostLimits(drain_seconds=0.3))
+    async with (
+        host.serving() as serving,
+        httpx.AsyncClient(
+            base_url=serving.url, headers={"authorization": f"Bearer {cluster.local_token}"}, trust_env=False
+        ) as client,
+    ):
+        yield cluster, client
+
+
+async def test_the_hosts_reach_each_other_there_and_share_the_token_for_this_machine() -> None:
+    journal = MemoryJournal()
+    async with member(journal) as (_, first), member(journal) as (_, second):
+        await first.post(PATH, json={"session": "trip"})
+        answer = await second.post("/v1/chat", json={"session": "trip", "message": "hi"})
+        assert (answer.status_code, answer.json()["text"]) == (200, "fine")
+        assert first.headers == second.headers
+
+
+@pytest.mark.parametrize("path", [PATH, "/healthz", "/", "/v1/none"])
+async def test_what_no_host_has_signed_is_refused(path: str) -> None:
+    async with member(MemoryJournal()) as (cluster, client):
+        now = Clock().now_ms()
+        forged = Cluster(cluster.address, "f" * 32)
+        keys = {
+            "a user": f"Bearer {cluster.local_token}",
+            "nobody": "",
+            "another key": f"Bearer {signature(forged, USER, cluster.address, now)}",
+            "another host": f"Bearer {signature(cluster, USER, 'http://127.0.0.1:1', now)}",
+        }
+        for key in keys.values():
+            assert (await client.get(cluster.address + path, headers={"authorization": key})).status_code == 401
+        signed = f"Bearer {signature(cluster, USER, cluster.address, now)}"
+        assert (await client.get(cluster.address + PATH, headers={"authorization": signed})).status_code == 200
+
+
+@pytest.mark.parametrize("header", [{"host": "agents.example"}, {"origin": "https://pages.example"}])
+async def test_what_a_page_may_send_is_refused(header: dict[str, str]) -> None:
+    async with member(MemoryJournal()) as (cluster, client):
+        signed = f"Bearer {signature(cluster, USER, cluster.address, Clock().now_ms())}"
+        answer = await client.get(cluster.address + PATH, headers={"authorization": signed, **header})
+        assert answer.status_code == 403
