@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from hashlib import sha256
 from typing import Final, NamedTuple
 
 from agentrail.errors import BadName, UnknownSession
@@ -83,6 +84,17 @@ def new_name(tenant: str, user: str, name: str) -> SessionName:
     if not _NAME.fullmatch(name):
         raise BadName("session", name, _NAME_WANTED)
     return SessionName(tenant, user, name)
+
+
+def inner_command(user: str, command: str) -> str:
+    """Return the id in the journal of a *command* id of a user: each user has their own."""
+    digest = sha256(f"{user}\n{command}".encode(errors="surrogatepass"))
+    return f"k-{digest.hexdigest()}"
+
+
+def name_of_command(inner: str) -> str:
+    """Return the name of a session that a command opens without one, by the command's id in the journal."""
+    return f"s-{inner[2:34]}"
 
 
 def check_owner(tenant: str, user: str) -> None:

@@ -65,7 +65,7 @@ from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.code_loops import place_function, place_functions
 from agentrail.runtime.shared.leases import RENEWALS, Leases
-from agentrail.runtime.shared.slots import Slots
+from agentrail.runtime.shared.slots import OwnSlots, Slots
 from agentrail.runtime.supervision.children import Child, ServiceFunction, ServiceRunner
 from agentrail.runtime.supervision.sessions import Sessions
 from agentrail.runtime.supervision.supervisor import SupervisorNode
@@ -219,11 +219,13 @@ class JournalChoice(NamedTuple):
     """Where others find the supervisor."""
     lease: int
     """For how many milliseconds a claim keeps others away, unless it is renewed."""
-    cluster: bool
-    """Whether other supervisors work on the journal at the same time, so that each looks after its slots."""
+    cluster: bool | frozenset[int]
+    """Whether other supervisors work on the journal at the same time, so that each looks after its slots: which."""
 
 
-def storage(journal: Journal | None, address: object, lease: object, *, cluster: bool) -> JournalChoice | None:
+def storage(
+    journal: Journal | None, address: object, lease: object, *, cluster: bool | frozenset[int]
+) -> JournalChoice | None:
     """Check the arguments of `open_supervisor` about its journal and return them; `None` if it has no journal.
 
     Without an *address*, one is made of host name, process id and a random text.
@@ -237,8 +239,8 @@ def storage(journal: Journal | None, address: object, lease: object, *, cluster:
     if plain is None or plain < MIN_LEASE:
         raise WrongType("lease", brief(lease), f"seconds, from {MIN_LEASE} on")
     if journal is None:
-        if cluster:
-            raise BadChoice("cluster", True, NEEDS_JOURNAL)
+        if cluster is not False:
+            raise BadChoice("cluster", cluster, NEEDS_JOURNAL)
         return None
     return JournalChoice(journal, address, int(plain * 1000), cluster)
 
@@ -277,7 +279,9 @@ def build_sessions(
     tree = Tree(shared)
     if storage is not None:
         shared.leases = Leases(shared.journal, shared.timers, storage.address, storage.lease)
-        if storage.cluster:
+        if isinstance(storage.cluster, frozenset):
+            shared.slots = OwnSlots(storage.cluster)
+        elif storage.cluster:
             shared.slots = Slots(shared.leases, storage.lease / 1000 / RENEWALS)
             nursery.start_soon(shared.slots.run)
     shared.watchdog.start(shared.threads.working)

@@ -372,7 +372,7 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     stop_within: float | None = 10.0,
     address: str | None = None,
     lease: float = 30.0,
-    cluster: bool = False,
+    cluster: bool | frozenset[int] = False,
     telemetry: Telemetry | None = None,
 ) -> AbstractAsyncContextManager[Supervisor]:
     """Open a supervisor; leaving the `async with` stops all its children, the youngest first.
@@ -399,6 +399,7 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     with the same *address*. Errors tell the address to who looks for a session elsewhere; by default, it is made up.
     With *cluster* they notice it when one has died, and what it leaves is shared out: each brings back a part of the
     sessions that had work under way or wait for a timer, and deletes a part of the old ones. All of them need it.
+    If something else places them, *cluster* is the slots that this one looks after (`journal.slot_of`).
 
     *telemetry* exports what the sessions do, such as `agentrail.telemetry.OpenTelemetry()`.
     """

@@ -30,7 +30,7 @@ from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.cluster.cluster_identity import ClusterAuthenticator
-from agentrail.host.cluster.cluster_options import Cluster
+from agentrail.host.cluster.cluster_options import LOOPBACK, Cluster
 from agentrail.host.cluster.forwarding import Forwarding
 from agentrail.host.cluster.member_server import server_for_members
 from agentrail.host.cluster.other_hosts import OtherHosts
@@ -84,7 +84,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("agentrail.host")
 
-LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 NO_TLS: Final = "none with `unix`: only this machine can reach the socket"
 NEEDS_PEOPLE: Final = "False, or give the host an `authenticator`: without one, there is only one user"
 SERVING: Final = Way("serve a host", "host.serving", "serving")
@@ -199,8 +198,8 @@ class Host:
 
     def join(self, cluster: Cluster) -> None:
         """Make the host one of *cluster*, before it serves; raise `BadChoice` if it lacks what all of them share."""
-        shares_token = cluster.place.host in LOOPBACK
-        if self.journal is None or (self._authenticator is None and not shares_token):
+        self._authenticator = self._authenticator or cluster.authenticator
+        if self.journal is None or (self._authenticator is None and not cluster.is_local):
             raise BadChoice("cluster", cluster, NEEDS_BOTH)
         self.cluster = cluster
 
@@ -262,7 +261,7 @@ class Host:
             authenticator = token = LocalToken(token=None if self.cluster is None else self.cluster.local_token)
             fragment = f"/{token.fragment}"
         policy = SitePolicy(
-            hosts=frozenset({_in_url(name) for name in (*LOOPBACK, host, *self._cluster_name)}.union(hosts)),
+            hosts=frozenset({_in_url(name) for name in (*LOOPBACK, host, *self._cluster_names)}.union(hosts)),
             origins=frozenset(origins),
             https=tls is not None,
         )
@@ -324,7 +323,7 @@ class Host:
             raise BadChoice("supervisor", supervisor, ONE_JOURNAL)
         row = self._rows.with_plugins(plugins) if plugins else self._rows
         policy = SitePolicy(
-            frozenset({*(_in_url(name) for name in (*LOOPBACK, *self._cluster_name)), *hosts}), frozenset(origins)
+            frozenset({*(_in_url(name) for name in (*LOOPBACK, *self._cluster_names)), *hosts}), frozenset(origins)
         )
         named = Proxies.named(proxies)
         open_service = partial(self._app_service, self._authenticator, policy, named, row, routes)
@@ -356,9 +355,9 @@ class Host:
                 await self._end((service,), opened)  # noqa: ASYNC102 - it is shielded, and bounds its own time
 
     @property
-    def _cluster_name(self) -> tuple[str, ...]:
-        """The name under which other hosts reach this one, if there are others."""
-        return () if self.cluster is None else (self.cluster.place.host,)
+    def _cluster_names(self) -> tuple[str, ...]:
+        """The names under which other hosts reach this one, if there are others."""
+        return () if self.cluster is None else self.cluster.names
 
     async def _check(self) -> None:
         """Raise an error if the models, the keys or the journal cannot be used."""
@@ -442,7 +441,8 @@ class Host:
         journal = self.journal or MemoryJournal()
         opened = partial(open_supervisor, journal=journal, specs=specs.returning, telemetry=self.telemetry)
         if self.cluster is not None:
-            opened = partial(opened, address=self.cluster.address, lease=self.cluster.lease, cluster=True)
+            slots = True if self.cluster.slots is None else self.cluster.slots
+            opened = partial(opened, address=self.cluster.address, lease=self.cluster.lease, cluster=slots)
         async with opened(**self._supervisor_options) as own:
             yield own, journal
 
@@ -490,7 +490,7 @@ class Host:
         if self.cluster is not None:
             authenticator = ClusterAuthenticator(authenticator, self.cluster, Clock())
             forwarding = Forwarding(self.cluster, sessions, streams, late, Clock())
-            others = OtherHosts(forwarding, partial(others_of, supervisor))
+            others = OtherHosts(forwarding, partial(_others, self.cluster, supervisor))
             functions = forwarding.forwarded(others.adding(functions))
         row.carry_out = PluginCalls(functions, limits).carry_out
         rates = Rates(limits)
@@ -502,6 +502,11 @@ class Host:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])
         profiles = ", ".join([profile.id for profile in self._profiles])
         log.info("serving at %s: %d routes; profiles: %s; plugins: %s", url, len(ROUTES), profiles, plugins or "none")
+
+
+def _others(cluster: Cluster, supervisor: Supervisor) -> frozenset[str]:
+    """Return the addresses of the other hosts of *cluster*."""
+    return others_of(supervisor) if cluster.members is None else cluster.members
 
 
 def _session_functions(calls: SessionLifeCalls) -> Mapping[str, CallFunction]:

@@ -12,9 +12,9 @@ from agentrail.api.session_values import ChildView, HeldCall, SessionDown
 from agentrail.api.views import ApprovalsView, ChildShown, HeldView
 from agentrail.errors import BadChoice, SessionNotAlive
 from agentrail.remote.decoding import answer_of, value_of
-from agentrail.remote.transport.host_connection import HostConnection
 from agentrail.remote.transport.host_frames import ChangesFrame, EventFrame, GapFrame, ViewFrame
 from agentrail.remote.transport.host_subscription import HostSubscription, SubscriptionFrame
+from agentrail.remote.transport.line import Line
 from agentrail.reprs import in_brackets
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import SessionEnded
@@ -83,7 +83,7 @@ class RemoteMonitor:
 
     __slots__ = ("_line", "_session")
 
-    def __init__(self, line: HostConnection, session: str) -> None:
+    def __init__(self, line: Line, session: str) -> None:
         self._line = line
         self._session = session
 
@@ -124,7 +124,7 @@ def envelope_of(session: str, frame: SubscriptionFrame) -> Envelope | None:
 
 
 def events_of(
-    line: HostConnection, session: str, since: object, types: Iterable[type[Event]] | None, policy: SubscriptionPolicy
+    line: Line, session: str, since: object, types: Iterable[type[Event]] | None, policy: SubscriptionPolicy
 ) -> RemoteSubscription:
     """Return a subscription to the events of *session*."""
     if policy not in POLICIES:

@@ -35,7 +35,8 @@ from agentrail.hooks.live_hook_runner import why_refused
 from agentrail.ports.tool import Task
 from agentrail.remote.decoding import answer_of, value_of
 from agentrail.remote.remote_events import RemoteMonitor, RemoteSubscription, events_of
-from agentrail.remote.transport.host_connection import HostConnection, without_none
+from agentrail.remote.transport.host_connection import without_none
+from agentrail.remote.transport.line import Line
 from agentrail.remote.unsupported import OF_SESSIONS, missing
 from agentrail.reprs import in_brackets
 from agentrail.tools.answer_forms import form_of
@@ -61,7 +62,7 @@ class RemoteSession(SessionCalls):
 
     __slots__ = ("_line", "id")
 
-    def __init__(self, line: HostConnection, id: str) -> None:  # noqa: A002 - what users call it
+    def __init__(self, line: Line, id: str) -> None:  # noqa: A002 - what users call it
         self._line = line
         self.id: Final = id
         """The session's id, as its host shows it to this user."""

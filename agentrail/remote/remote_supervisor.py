@@ -27,7 +27,8 @@ from agentrail.ports.journal import StoredSession
 from agentrail.remote.decoding import answer_of, stored_of
 from agentrail.remote.remote_events import RemoteView, approvals_of, held_of, tree_of
 from agentrail.remote.remote_session import RemoteSession
-from agentrail.remote.transport.host_connection import PATIENCE, HostConnection, open_line, texts_of, without_none
+from agentrail.remote.transport.host_connection import PATIENCE, open_line, texts_of, without_none
+from agentrail.remote.transport.line import Line
 from agentrail.remote.unsupported import OF_SUPERVISORS, missing
 from agentrail.reprs import in_brackets
 from agentrail.values.argument_checks import checked
@@ -43,7 +44,7 @@ class RemoteSupervisor:
 
     __slots__ = ("_line",)
 
-    def __init__(self, line: HostConnection) -> None:
+    def __init__(self, line: Line) -> None:
         self._line = line
 
     @in_brackets

@@ -38,7 +38,7 @@ from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.leases import Leases
 from agentrail.runtime.shared.provider_limits import ProviderLimits
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.runtime.shared.slots import Slots
+from agentrail.runtime.shared.slots import OwnSlots, Slots
 from agentrail.runtime.shared.task_pool import TaskPool
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.tidying import PackingJournal, TidyingUp
@@ -117,7 +117,7 @@ class SharedServices:
         self.turn_waits = TurnWaits()
         self.limits = ProviderLimits(limits, self.timers)
         self.leases = Leases(self.journal, self.timers, "", 0)
-        self.slots: Slots | None = None  # the part of the journal to look after; `None`: all of it
+        self.slots: Slots | OwnSlots | None = None  # the part of the journal to look after; `None`: all of it
         self.figures: Figures | None = None  # made when figures are first asked for
         self.listener: RecordListener | None = None  # told of each stored record; `None` if nobody listens
         # Made when all sessions are to be parked: an event for each session id, set once nothing is lost by parking it.

@@ -60,9 +60,13 @@ class ClusterAuthenticator:
         return read_signature(self._cluster, bearer(headers), self._clock.now_ms())
 
 
-def signature(cluster: Cluster, who: Identity, to: str, at: int) -> str:
-    """Return the key with which a request of *who* is passed on to the host at the address *to*."""
-    hops = who.hops + 1 if isinstance(who, ForwardedIdentity) else 1
+def signature(cluster: Cluster, who: Identity, to: str, at: int, *, is_first: bool = False) -> str:
+    """Return the key with which a request of *who* is passed on to the host at the address *to*.
+
+    With *is_first*, no host passes it on: a program that has the key of the cluster asks.
+    """
+    hops = who.hops if isinstance(who, ForwardedIdentity) else 0
+    hops += not is_first
     body = msgspec.json.encode(Signed(who.tenant, who.user, tuple(sorted(who.scopes)), hops, to, at))
     return f"{MARK}{urlsafe_b64encode(body).decode()}.{_seal(cluster, body)}"
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hmac
 import os
 from base64 import urlsafe_b64encode
+from contextlib import suppress
 from typing import Final
 
-from agentrail.errors import BadChoice
+from agentrail.errors import BadChoice, BadConnection
+from agentrail.host.authentication.identity import Authenticator
 from agentrail.remote.transport.host_address import HostAddress, read_address
 from agentrail.values.argument_checks import checked
 from agentrail.values.secrets import Secret, secret_name
@@ -20,6 +22,9 @@ OF_TOKEN: Final = b"agentrail token for this machine"
 TOKEN_BYTES: Final = 24
 
 LEASE_WANTED: Final = "seconds, from 1 on"
+
+LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+"""Names of this machine for itself."""
 
 
 class Cluster:
@@ -35,7 +40,8 @@ class Cluster:
 
     @checked
     def __init__(self, address: str, key: str | Secret, *, lease: float = 10.0, descriptor: int | None = None) -> None:
-        read_address(address)
+        self.names = self._names(address)
+        """Names under which the others reach this host."""
         name = secret_name(key)
         text = os.environ.get(name, "") if name is not None else key
         if not isinstance(text, str) or len(text) < KEY_CHARS:
@@ -50,6 +56,16 @@ class Cluster:
         """Descriptor of the socket for the other hosts alone; `None` if there is none."""
         self.key = text.encode()
         """The key, which is shown nowhere."""
+        self.authenticator: Authenticator | None = None
+        """Who may ask this host, if it has no authenticator of its own; `None`: the key of its users is needed."""
+        self.slots: frozenset[int] | None = None
+        """Slots of the sessions that this host looks after; `None`: those that it gets, as all hosts share them out."""
+        self.members: frozenset[str] | None = None
+        """Addresses of the other hosts; `None`: those that hold slots."""
+
+    def _names(self, address: str) -> tuple[str, ...]:
+        """Return the names in *address*; raise `BadConnection` if it cannot be that of a host."""
+        return (read_address(address).host,)
 
     def __repr__(self) -> str:
         return f"<Cluster at {self.address!r}, lease {self.lease:g} s>"
@@ -60,6 +76,26 @@ class Cluster:
         return urlsafe_b64encode(hmac.digest(self.key, OF_TOKEN, "sha256")[:TOKEN_BYTES]).decode()
 
     @property
-    def place(self) -> HostAddress:
-        """The address, parsed."""
-        return read_address(self.address)
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the address."""
+        return read_address(self.address).host in LOOPBACK
+
+    # How the other hosts are found
+
+    def has(self, address: str) -> bool:
+        """Whether a holder's *address* is that of a host: other programs may have any text."""
+        with suppress(BadConnection):
+            read_address(address)
+            return True
+        return False
+
+    async def find(self, address: str) -> HostAddress | None:
+        """Return where the host at *address* listens; `None` if that is not known now."""
+        return read_address(address)
+
+    def lose(self, address: str) -> None:
+        """Note that the host at *address* is not where it was found."""
+
+    def home(self, session_id: str) -> str | None:  # noqa: ARG002 - here, no session has one
+        """Return the address of the host that is to run a session, by its id in the journal; `None`: any host."""
+        return None

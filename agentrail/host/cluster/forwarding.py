@@ -16,15 +16,16 @@ import trio
 from attrs import evolve
 
 from agentrail.api.ag_ui_bodies import RunBody
-from agentrail.api.bodies import ChatBody
+from agentrail.api.bodies import ChatBody, ForkBody, OpenBody
 from agentrail.api.operation_table import SESSION, HostCall
 from agentrail.api.problems import TYPES, slug
+from agentrail.api.public_ids import SessionName, named, new_name
 from agentrail.api.sse_frames import MEDIA_TYPE
 from agentrail.errors import AgentrailError, HostClosing, SessionHeld
 from agentrail.host.authentication.identity import ForwardedIdentity
 from agentrail.host.cluster.cluster_identity import signature
 from agentrail.host.cluster.cluster_options import Cluster
-from agentrail.host.cluster.holder_connection import HolderConnection, HolderGoneError, connect, is_url
+from agentrail.host.cluster.holder_connection import HolderConnection, HolderGoneError, connect
 from agentrail.host.cluster.whole_frames import WholeFrames
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.hosted_sessions import HostedSessions
@@ -131,21 +132,41 @@ class Forwarding:
         body = KeptBody(request.http.body)
         request = evolve(request, http=evolve(request.http, body=body))
         until = trio.current_time() + 2 * self._cluster.lease
+        home = await self.home(request)
         while True:
-            try:
-                await self._check_free(request)
-                return await function(request)
-            except SessionHeld as held:
-                if not self.may(request, held) or trio.current_time() > until:
-                    raise
-                holder = held.holder
+            holder = home
+            if holder is None:
+                try:
+                    await self._check_free(request)
+                    return await function(request)
+                except SessionHeld as held:
+                    if not self.may(request, held) or trio.current_time() > until:
+                        raise
+                    holder = held.holder
             body.rewind()
             request = _with_command(request)
             try:
                 return await self._answered(holder, request)
             except HolderGoneError:
+                if home is not None and trio.current_time() > until:
+                    raise HostClosing from None
                 await trio.sleep(PAUSE)
             body.rewind()
+
+    async def home(self, request: CallRequest) -> str | None:
+        """Return the address of the other host that is to run the session of *request*; `None` if it may be this one.
+
+        What another host has passed on is answered here: it knows no less of homes than this one.
+        """
+        if _hops(request):
+            return None
+        name: SessionName | None = None
+        with suppress(AgentrailError):  # the call itself meets the error
+            name = await _session_of(_with_command(request))
+        if isinstance(request.http.body, KeptBody):
+            request.http.body.rewind()
+        home = None if name is None else self._cluster.home(name.root.internal)
+        return None if home == self._cluster.address else home
 
     async def _check_free(self, request: CallRequest) -> None:
         """Raise `SessionHeld` if another host runs the session that a request to talk is for.
@@ -169,8 +190,7 @@ class Forwarding:
 
     def may(self, request: CallRequest, refusal: SessionHeld) -> bool:
         """Whether *request* may be passed on: not if it goes round and round, nor to a program that is no host."""
-        hops = request.who.hops if isinstance(request.who, ForwardedIdentity) else 0
-        return hops < MAX_HOPS and is_url(refusal.holder)
+        return _hops(request) < MAX_HOPS and self._cluster.has(refusal.holder)
 
     async def _answered(self, holder: str, request: CallRequest) -> HttpResponse:
         """Return the answer of the host at *holder*; raise `HolderGoneError` if it has none."""
@@ -206,7 +226,7 @@ class Forwarding:
         Raise `HolderGoneError` if it cannot be reached or is stopping.
         """
         body = await request.http.body.read()
-        connection, authority = await connect(holder)
+        connection, authority = await connect(self._cluster, holder)
         try:
             key = signature(self._cluster, request.who, holder, self._clock.now_ms())
             headers = (
@@ -223,6 +243,25 @@ class Forwarding:
             await connection.close()  # noqa: ASYNC102 - it waits for nothing
             raise
         return connection
+
+
+def _hops(request: CallRequest) -> int:
+    return request.who.hops if isinstance(request.who, ForwardedIdentity) else 0
+
+
+async def _session_of(request: CallRequest) -> SessionName | None:
+    """Return the session that *request* is for, or that it opens; `None` if it is for no single one."""
+    who, kind = request.who, request.call.name
+    if kind == "fork":
+        origin = named(who.tenant, who.user, request.session)
+        return new_name(who.tenant, origin.user, (await request.body(ForkBody)).session or request.made_name)
+    if request.session:
+        return named(who.tenant, who.user, request.session)
+    if kind == "open_session":
+        return new_name(who.tenant, who.user, (await request.body(OpenBody)).session or request.made_name)
+    if kind in TALKS:
+        return named(who.tenant, who.user, await _session_in(request) or request.made_name)
+    return None
 
 
 async def _session_in(request: CallRequest) -> str:

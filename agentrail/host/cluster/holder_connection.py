@@ -8,10 +8,9 @@ from typing import Final
 import h11
 import trio
 
-from agentrail.errors import BadConnection
+from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.host.requests.http_messages import OWNED, Headers
 from agentrail.remote.transport.client_socket import CutError, dial_address
-from agentrail.remote.transport.host_address import read_address
 
 CONNECT_SECONDS: Final = 2.0
 """How long a connection to another host may take: it is near."""
@@ -94,19 +93,13 @@ class HolderConnection:
         await trio.aclose_forcefully(self._stream)
 
 
-def is_url(address: str) -> bool:
-    """Whether a holder's *address* is that of a host: other programs may have any text."""
-    with suppress(BadConnection):
-        read_address(address)
-        return True
-    return False
-
-
-async def connect(address: str) -> tuple[HolderConnection, str]:
+async def connect(cluster: Cluster, address: str) -> tuple[HolderConnection, str]:
     """Connect to the host at *address*; return the connection, and what its header `Host` has to be."""
-    place = read_address(address)
-    try:
-        with trio.fail_after(CONNECT_SECONDS):
+    with trio.move_on_after(CONNECT_SECONDS):
+        place = await cluster.find(address)
+        if place is None:
+            raise HolderGoneError
+        with suppress(OSError, CutError):
             return HolderConnection(await dial_address(place, None)), place.authority
-    except (OSError, CutError, trio.TooSlowError):
-        raise HolderGoneError from None
+    cluster.lose(address)
+    raise HolderGoneError

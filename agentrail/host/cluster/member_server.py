@@ -23,8 +23,7 @@ THIS_MACHINE: Final = Proxies.named(["127.0.0.0/8", "::1"])
 
 def server_for_members(cluster: Cluster, handler: Handler, limits: HostLimits) -> HttpServer:
     """Return a server that answers signed requests of other hosts of *cluster* by *handler*, and no others."""
-    name = cluster.place.host
-    policy = SitePolicy(hosts=frozenset({f"[{name}]" if ":" in name else name}))
+    policy = SitePolicy(hosts=frozenset([f"[{name}]" if ":" in name else name for name in cluster.names]))
     return HttpServer(screened(policy, signed_only(cluster, handler)), Clock().now_ms, limits, THIS_MACHINE)
 
 

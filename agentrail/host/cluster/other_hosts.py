@@ -96,9 +96,9 @@ class OtherHosts:
     async def _views(self, request: CallRequest) -> list[dict[str, Json]]:
         """Return what the other hosts answer to *request*; none if it comes from one of them."""
         views: list[dict[str, Json]] = []
-        if isinstance(request.who, ForwardedIdentity):
-            return views
         who = request.who
+        if isinstance(who, ForwardedIdentity) and who.hops:
+            return views
         other_request = evolve(request, who=ForwardedIdentity(who.tenant, who.user, who.scopes, hops=MAX_HOPS - 1))
 
         async def ask(address: str) -> None:

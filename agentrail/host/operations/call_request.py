@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from hashlib import sha256
 from typing import Final, TypeAlias, TypeVar, cast
 
 from attrs import field, frozen
@@ -13,7 +12,7 @@ from agentrail.api.body_parsing import check_media, command_of, read_body, read_
 from agentrail.api.limits import HostLimits
 from agentrail.api.operation_table import JSON, HostCall
 from agentrail.api.problems import Problem
-from agentrail.api.public_ids import SessionName
+from agentrail.api.public_ids import SessionName, inner_command, name_of_command
 from agentrail.api.views import View, to_json
 from agentrail.errors import AgentrailError
 from agentrail.host.authentication.identity import Identity
@@ -75,14 +74,13 @@ class CallRequest:
         key = command_of(self.call, self.http.header("idempotency-key"))
         if key is None:
             return None
-        digest = sha256(f"{self.who.user}\n{key}".encode(errors="surrogatepass"))
-        return f"k-{digest.hexdigest()}"
+        return inner_command(self.who.user, key)
 
     @property
     def made_name(self) -> str:
         """A name for a new session whose user gives none; it derives from the command id, if there is one."""
         command = self.command
-        return new_id() if command is None else f"s-{command[2:34]}"
+        return new_id() if command is None else name_of_command(command)
 
     def context(self, kind: RequestKind, session: str = "", agent: str | None = None) -> RequestContext:
         """Return the context of this request for host plugins; for one on a WebSocket, the kind is `ws`."""

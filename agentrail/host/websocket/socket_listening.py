@@ -94,16 +94,21 @@ class SocketListening:
         types = None if frame.types is None else classes_of(request.call, frame.types)
         policy = frame.policy or POLICIES[0]
         opening = partial(self._parts.looking.subscribed, request, since, types, policy)
-        try:
-            subscription: Subscription = await request.watch.answered(opening)
-        except SessionHeld as held:
-            forwarding = self._parts.forwarding
-            if forwarding is None or not forwarding.may(request, held):
-                raise
-            holder = held.holder
-        else:
-            await self._send_own(frame, subscription)
+        forwarding = self._parts.forwarding
+        if forwarding is None:
+            await self._send_own(frame, await request.watch.answered(opening))
             return
+        holder = await forwarding.home(request)
+        if holder is None:
+            try:
+                subscription: Subscription = await request.watch.answered(opening)
+            except SessionHeld as held:
+                if not forwarding.may(request, held):
+                    raise
+                holder = held.holder
+            else:
+                await self._send_own(frame, subscription)
+                return
         names = None if frame.types is None else tuple(frame.types)
         events = await open_events(forwarding, holder, request, frame.since, names, policy)
         try:

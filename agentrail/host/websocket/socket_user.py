@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+import trio
 from attrs import frozen
 
 from agentrail.api.limits import HostLimits
 from agentrail.errors import AgentrailError, NotAuthenticated
-from agentrail.host.authentication.identity import AUTHORIZATION, Authenticator, Identity
+from agentrail.host.authentication.identity import AUTHORIZATION, Authenticator, ForwardedIdentity, Identity
 from agentrail.host.authentication.key_watch import CHANGED, KeyWatch
 from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.cluster.forwarding import Forwarding
@@ -50,8 +51,10 @@ class SocketUser:
 
     async def identity(self) -> Identity:
         """Identify the user again; raise `NotAuthenticated` if the key is withdrawn, or is now another user's."""
-        now = await self._authenticator.identify(self.headers)
         began = self._began
+        if isinstance(began, ForwardedIdentity):  # a host of the cluster: its signature is for the handshake alone
+            return began
+        now = await self._authenticator.identify(self.headers)
         if began is None:
             self._began = now
         elif (began.tenant, began.user) != (now.tenant, now.user):
@@ -60,6 +63,8 @@ class SocketUser:
 
     async def refusal(self, began: Identity) -> AgentrailError:
         """Wait until the key no longer allows the WebSocket that *began* has opened; return the error that says why."""
+        if isinstance(began, ForwardedIdentity):
+            await trio.sleep_forever()
         return await self._watch.refusal(began, self.headers)
 
 

@@ -77,13 +77,14 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Backoff:
-    """Pauses before attempts to connect: each twice as long as the last one, from `FIRST_PAUSE` to `MAX_PAUSE`.
+    """Pauses before attempts to connect: each twice as long as the last one, from `FIRST_PAUSE` to *longest*.
 
     The pauses start again from the shortest after a connection over which the host has sent anything, unless the host
     has closed that one because of its own fault: it may fail again at once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, longest: float) -> None:
+        self._longest = longest
         self._attempts = 0
         self._lost_at = trio.current_time()
 
@@ -100,7 +101,7 @@ class Backoff:
 
     def next_pause(self) -> float:
         """Return the seconds to wait before the next attempt; chance may halve them, so that clients spread out."""
-        longest = min(FIRST_PAUSE * 2.0 ** min(self._attempts, 10), MAX_PAUSE)
+        longest = min(FIRST_PAUSE * 2.0 ** min(self._attempts, 10), self._longest)
         self._attempts += 1
         return longest * random.uniform(0.5, 1)  # noqa: S311 - no secret
 
@@ -148,12 +149,15 @@ class HostConnection:
     that there are too many requests, the call is repeated later, for up to `patience` seconds, too.
     """
 
-    def __init__(self, address: HostAddress, key: HostKey, dial: Dial, patience: float) -> None:
+    def __init__(
+        self, address: HostAddress, key: HostKey, dial: Dial, patience: float, longest_pause: float = MAX_PAUSE
+    ) -> None:
         self.address = address
         """Where the host listens."""
         self._key = key
         self._dial = dial
         self._patience = patience
+        self._longest_pause = longest_pause
         self._ids = count(1)
         self._commands = f"line-{secrets.token_hex(12)}"
         self._calls: dict[str, PendingCall] = {}
@@ -169,6 +173,11 @@ class HostConnection:
         state = "over" if self._closed_error else "connected" if self._current else "cut"
         calls, subscriptions = len(self._calls), len(self._subscriptions)
         return listed(f"{str(self.address)!r} {state}", some(calls, "call"), some(subscriptions, "subscription"))
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection now."""
+        return self._current is not None
 
     # For callers
 
@@ -293,7 +302,7 @@ class HostConnection:
 
         Return if the host refuses the key.
         """
-        backoff = Backoff()
+        backoff = Backoff(self._longest_pause)
         while True:
             cut = await self._serve(socket, backoff)
             log.info("the connection to %s is over: %s", self.address, cut.problem)
@@ -352,7 +361,7 @@ class HostConnection:
                     self.end(error_of(document))
                     return None
                 problem = describe_rejection(rejected.rejection)
-                wanted_pause = min(_seconds(document or {}), MAX_PAUSE)
+                wanted_pause = min(_seconds(document or {}), self._longest_pause)
 
     def _fail_repeated_faults(self, problem: str) -> None:
         """Fail calls and subscriptions that were open at each of the last `MAX_FAULTS` faults: they may be causes."""
@@ -442,17 +451,19 @@ async def open_line(
     tls: ssl.SSLContext | None = None,
     patience: float = PATIENCE,
     dial: Dial | None = None,
+    longest_pause: float = MAX_PAUSE,
 ) -> AsyncGenerator[HostConnection, None]:
     """Connect to the host at *url*, for the time of the `async with`.
 
     *url* begins with `https`, `http`, `wss` or `ws`, or is `unix:` and the path of a socket. *key* is the key itself,
     a `Secret` that names the environment variable with it, or a `HostKey`, which *dial* may change. *tls* says which
     certificates are trusted; `None`: those that the system trusts. *dial* makes the connections; `None`: the address is
-    called. Raises `BadConnection`, `HostNotReached`, and `NotAuthenticated` or another refusal of the host.
+    called. *longest_pause* is the most seconds between two attempts to connect. Raises `BadConnection`,
+    `HostNotReached`, and `NotAuthenticated` or another refusal of the host.
     """
     address = read_address(url)
     key = key if isinstance(key, HostKey) else HostKey(key)
-    connection = HostConnection(address, key, dial or partial(dial_address, address, tls), patience)
+    connection = HostConnection(address, key, dial or partial(dial_address, address, tls), patience, longest_pause)
     async with open_shielded_nursery() as nursery:
         nursery.start_soon(connection.run, await connection.open())
         try:

@@ -25,6 +25,32 @@ from agentrail.runtime.shared.untrusted_calls import Contained, tell
 log = logging.getLogger("agentrail.supervisor")
 
 
+class OwnSlots:
+    """The slots that a supervisor was given, for good; whoever gave them knows the other supervisors."""
+
+    def __init__(self, held: frozenset[int]) -> None:
+        self.held = held
+        """The slots."""
+        self.others: frozenset[str] = frozenset()
+        """Nothing is known here of other supervisors."""
+        self.first: frozenset[int] | None = held
+        """Slots of what may have been left by whoever ran at this address before."""
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return f"{len(self.held)} of {SLOTS}"
+
+    def end(self) -> None:
+        """Let go of all slots: the supervisor takes no more sessions."""
+        self.held = frozenset[int]()
+
+    async def after(self, round_: int) -> int:
+        """Return the number of the only round; wait for ever if that is over, or nothing is to be looked after."""
+        if round_ or not self.held:
+            await trio.sleep_forever()
+        return round_ + 1
+
+
 class Slots:
     """The slots that a supervisor holds by *leases*; it looks at those of others every *apart* seconds."""
 
@@ -33,6 +59,8 @@ class Slots:
         """The slots that are held here."""
         self.others: frozenset[str] = frozenset()
         """Addresses of the living supervisors that hold the others."""
+        self.first: frozenset[int] | None = None
+        """All slots: in any may be what was left by whoever ran at this address before."""
         self._leases = leases
         self._apart = apart
         self._round = 0

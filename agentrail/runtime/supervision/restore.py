@@ -222,15 +222,12 @@ class Returning:
         self._room = trio.Semaphore(AT_ONCE)
 
     async def run(self) -> None:
-        """Bring back what had work under way and what is due, in all slots; then in those that are held here, for ever.
-
-        In all slots, because whoever ran at this address before may have left sessions in any.
-        """
+        """Bring back what had work under way and what is due, at first also what was left at this address; for ever."""
         if self._slots is None:
             await self._bring_back_all(None)
             return
         round_ = await self._slots.after(0)
-        await self._bring_back_all(None)
+        await self._bring_back_all(self._slots.first)
         while True:
             round_ = await self._slots.after(round_)
             await self._bring_back_all(self._slots.held)
