@@ -16,7 +16,7 @@ COG := $(PY) -m cogapp
 WHEEL := $(CURDIR)/build/wheel
 WEB := agentrail/console/web
 CONSOLE := agentrail/console/static/index.html
-EXTRAS := cli mcp otel postgres prices testing
+EXTRAS := cli cluster mcp otel postgres prices testing
 
 # Tests start many interpreters: what one has compiled the next ones read, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
@@ -93,6 +93,8 @@ wheel: build/wheel/.tried ## build the wheel, and try it in environments of its 
 
 sandbox-tools: ## install what confines commands (bubblewrap), with the system's package manager
 	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q bubblewrap || { apt-get update -q && apt-get install -y -q bubblewrap; }; }
+
+cluster-tools: build/ray/.installed ## install Ray, of which tests start a cluster
 
 database-servers: ## install the database servers that tests start (PostgreSQL, PgBouncer), with the system's package manager
 	@{ ls /usr/lib/postgresql/*/bin/initdb && command -v pgbouncer; } >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q postgresql pgbouncer || { apt-get update -q && apt-get install -y -q postgresql pgbouncer; }; }
@@ -209,6 +211,12 @@ build/mcp/.installed: Makefile
 	npm install --prefix build/mcp --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_SERVERS)
 	@touch $@
 
+# It is large, and few tests need it.
+build/ray/.installed: .venv/test pyproject.toml
+	mkdir -p build/ray
+	$(PIP) install --editable '.[cluster]'
+	@touch $@
+
 build/models/.installed: Makefile
 	@command -v npm >/dev/null || { echo "npm is not installed: the tests with an imitation of providers from npm are skipped" >&2; exit 1; }
 	npm install --prefix build/models --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_MODELS)
@@ -293,5 +301,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run console asgi copilotkit matrix wheel sandbox-tools database-servers counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
+.PHONY: run cluster-tools console asgi copilotkit matrix wheel sandbox-tools database-servers counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright python-client-maker typescript-client-maker

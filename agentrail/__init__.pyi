@@ -1,4 +1,5 @@
 from agentrail import aio as aio
+from agentrail import cluster as cluster
 from agentrail import errors as errors
 from agentrail import events as events
 from agentrail import host as host

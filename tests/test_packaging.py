@@ -38,7 +38,10 @@ PROVIDES: Final = {
 NOT_INSTALLED: Final = {"_typeshed", "agentrail_client", "schemathesis"}
 """What is only there for type checkers, the client that a test makes, and what imports our module itself."""
 
-BY_NAME: Final = {"pytest_trio": "a plugin of pytest, which loads it"}
+BY_NAME: Final = {
+    "pytest_trio": "a plugin of pytest, which loads it",
+    "ray": "`ray_actors` imports it at its first use",
+}
 """What no import statement names, and how it is used."""
 
 
@@ -93,6 +96,7 @@ EXTRAS: Final = PROJECT["optional-dependencies"]
 
 NEEDS_EXTRA: Final = {
     "agentrail/adapters/mcp/": "mcp",
+    "agentrail/cluster/": "cluster",
     "agentrail/adapters/journals/postgres/": "postgres",
     "agentrail/adapters/otel/": "otel",
     "agentrail/adapters/published_prices.py": "prices",

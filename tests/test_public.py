@@ -23,6 +23,7 @@ ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = (
     "agentrail",
     "agentrail.aio",
+    "agentrail.cluster",
     "agentrail.errors",
     "agentrail.events",
     "agentrail.host",

@@ -1,0 +1,115 @@
+"""`open_cluster`: a program's way to sessions that run on several machines, which Ray places and restarts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from agentrail.adapters.python_file import split_name
+from agentrail.api.operation_table import SCOPES
+from agentrail.cluster import ray_actors
+from agentrail.cluster.ray_actors import in_thread
+from agentrail.cluster.shard_cluster import ShardCluster
+from agentrail.cluster.shard_lines import open_lines
+from agentrail.cluster.shard_plan import ShardPlan
+from agentrail.cluster.shards import Shards, end_shards
+from agentrail.errors import BadChoice
+from agentrail.host.authentication.identity import Identity
+from agentrail.nurseries import open_shielded_nursery
+from agentrail.open_context import OpenContext, Way
+from agentrail.ports.journal import SLOTS
+from agentrail.remote.remote_supervisor import RemoteSupervisor
+from agentrail.remote.transport.host_connection import PATIENCE
+from agentrail.values.argument_checks import checked
+from agentrail.values.secrets import Secret, secret_name
+
+OPENING: Final = Way("open a cluster", "open_cluster", "supervisor", "app, …")
+COUNTS: Final = f"a number from 1 to {SLOTS}, one for each core, say"
+NO_FILE: Final = "a Python file, as of `agentrail serve`, at the same path on each machine"
+AUTO: Final = "auto"
+
+
+@checked
+def open_cluster(  # noqa: PLR0913 - each is an option of its own
+    app: str,
+    *,
+    shards: int,
+    key: str | Secret,
+    journal: str = "",
+    ray: str = AUTO,
+    lease: float = 10.0,
+    tenant: str = "local",
+    user: str = "you",
+    replace: bool = False,
+    patience: float = PATIENCE,
+) -> AbstractAsyncContextManager[RemoteSupervisor]:
+    """Open a cluster of *shards* for the time of the `async with`; they are made if there are none, and live on.
+
+    *app* is `FILE[:NAME]`, as of `agentrail serve`: a `Host`, a `Profile` or a `SessionSpec`. The file is at the same
+    path on each machine, and so is agentrail. *journal* is the URL of the database, unless the `Host` of the file has
+    one. *key* is that of the cluster (see `Cluster`), and *lease* too; a `Secret` is looked up on each machine. *ray*
+    is the address of Ray, or `auto`. Sessions are those of *user* of *tenant*, who may do everything.
+
+    Each session runs in one shard, which its id says. Ray makes a shard that dies anew, elsewhere if need be: handles
+    outlive it, and calls wait for it for *patience* seconds. Shards of another program, or another number of them, are
+    refused; with *replace* their sessions are parked, and they are made anew, one by one if their number stays.
+    """
+    plan = made_plan(app, shards, key, journal, lease)
+    who = Identity(tenant, user, frozenset(SCOPES))
+    return OpenContext(_opened(plan, ray, who, patience, replace=replace), RemoteSupervisor, OPENING)
+
+
+def made_plan(app: str, shards: int, key: str | Secret, journal: str, lease: float) -> ShardPlan:
+    """Return the plan of these arguments of `open_cluster`; raise `BadChoice` if one is wrong."""
+    file, name = split_name(app)
+    if not Path(file).is_file():
+        raise BadChoice("app", app, NO_FILE)
+    if not 1 <= shards <= SLOTS:
+        raise BadChoice("shards", shards, COUNTS)
+    variable = secret_name(key)
+    text = key if variable is None and isinstance(key, str) else ""
+    plan = ShardPlan(shards, str(Path(file).resolve()), name, journal, lease, text, variable or "")
+    ShardCluster(plan)  # it checks the key and the lease
+    return plan
+
+
+@asynccontextmanager
+async def _opened(
+    plan: ShardPlan, ray: str, who: Identity, patience: float, *, replace: bool
+) -> AsyncGenerator[RemoteSupervisor]:
+    async with (
+        open_shards(plan, ray, replace=replace) as cluster,
+        open_lines(cluster, who, patience) as lines,
+    ):
+        yield RemoteSupervisor(lines)
+
+
+@asynccontextmanager
+async def open_shards(plan: ShardPlan, ray: str, *, replace: bool) -> AsyncGenerator[ShardCluster]:
+    """Join Ray, make the shards of *plan*, and see that they are spread, for the time of the `async with`."""
+    async with _joined(ray), open_shielded_nursery() as nursery:
+        shards = Shards(plan)
+        await shards.ensure(replace=replace)
+        nursery.start_soon(shards.spread)
+        yield ShardCluster(plan)
+
+
+@checked
+async def end_cluster(*, ray: str = AUTO) -> None:
+    """Park the sessions of all shards, and end them; the sessions stay in the journal."""
+    async with _joined(ray):
+        await end_shards()
+
+
+@asynccontextmanager
+async def _joined(ray: str) -> AsyncGenerator[None]:
+    """Connect to Ray, unless this program is connected; then leave it at the end, too."""
+    is_own = await in_thread(partial(ray_actors.join, ray))
+    try:
+        yield
+    finally:
+        if is_own:
+            ray_actors.leave()  # it takes milliseconds, and a thread could not be awaited here

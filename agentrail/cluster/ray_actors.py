@@ -1,0 +1,144 @@
+"""Ray, as this package uses it: named actors are made, asked and ended. It is imported at the first use.
+
+Each call blocks, and has a time: from Trio, it is made in a thread, which a caller that is cancelled leaves behind.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Final, Protocol, TypeVar, cast
+
+import trio
+
+from agentrail.adapters.extras import need_extra
+from agentrail.cluster.shard_plan import ShardPlace, read_place
+
+T = TypeVar("T")
+
+NAMESPACE: Final = "agentrail"
+CALLS_AT_ONCE: Final = 64
+"""How many calls of an actor are under way at once: each waits in a thread until the shard serves."""
+
+THREADS: Final = 64
+"""The most threads of this program that wait for Ray."""
+
+
+class Ray(Protocol):
+    """The part of the module `ray` that is used."""
+
+    def is_initialized(self) -> bool: ...  # noqa: D102
+    def init(self, address: str, **options: object) -> object: ...  # noqa: D102
+    def shutdown(self) -> None: ...  # noqa: D102
+    def nodes(self) -> Sequence[Mapping[str, object]]: ...  # noqa: D102
+    def get_actor(self, name: str, namespace: str) -> object: ...  # noqa: D102
+    def get(self, ref: object, *, timeout: float) -> object: ...  # noqa: D102
+    def kill(self, actor: object, *, no_restart: bool) -> None: ...  # noqa: D102
+    def remote(self, kind: type[object]) -> RemoteClass: ...  # noqa: D102
+
+
+class RemoteClass(Protocol):
+    """A class whose objects are actors, or a method of one."""
+
+    def options(self, **options: object) -> RemoteClass: ...  # noqa: D102
+    def remote(self, *args: object) -> object: ...  # noqa: D102
+
+
+class NoAnswerError(Exception):
+    """An actor is not there, or has not answered in time; the text says what Ray or the actor says."""
+
+
+def load_ray() -> Ray:
+    """Import Ray; raise `ExtraMissing` if it is not there."""
+    need_extra("cluster", "ray", "use a cluster of Ray")
+    return cast("Ray", import_module("ray"))
+
+
+async def in_thread(call: Callable[[], T]) -> T:
+    """Return what a blocking *call* returns; it is left behind if the caller is cancelled."""
+    return await trio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=_limiter())
+
+
+_limiters: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("agentrail_ray_threads")
+
+
+def _limiter() -> trio.CapacityLimiter:
+    try:
+        return _limiters.get()
+    except LookupError:
+        _limiters.set(limiter := trio.CapacityLimiter(THREADS))
+        return limiter
+
+
+def join(address: str) -> bool:
+    """Connect this program to the cluster of Ray at *address*; return whether it was not connected before."""
+    ray = load_ray()
+    if ray.is_initialized():
+        return False
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    ray.init(address, namespace=NAMESPACE, log_to_driver=False, configure_logging=False)
+    return True
+
+
+def leave() -> None:
+    """End the connection to Ray; detached actors live on."""
+    load_ray().shutdown()
+
+
+def create(kind: type[object], name: str, args: tuple[object, ...], node: str) -> None:
+    """Have Ray make the actor *name*, on the machine *node* if there is room, unless there is one of this name."""
+    strategies = import_module("ray.util.scheduling_strategies")
+    # not SPREAD: of actors that are made at once it put two on one of two machines, and it is forgotten at restarts
+    strategy = cast("Callable[..., object]", strategies.NodeAffinitySchedulingStrategy)(node, soft=True)
+    actor_class = load_ray().remote(kind)
+    options: Mapping[str, object] = {
+        "name": name,
+        "namespace": NAMESPACE,
+        "lifetime": "detached",
+        "get_if_exists": True,
+        "max_restarts": -1,
+        "max_task_retries": 0,
+        "max_concurrency": CALLS_AT_ONCE,
+        "scheduling_strategy": strategy,
+    }
+    actor_class.options(**options).remote(*args)
+
+
+def ask(name: str, method: str, seconds: float) -> object:
+    """Call a *method* of the actor *name*, and return what it returns; raise `NoAnswerError` if it does not."""
+    ray = load_ray()
+    try:
+        actor = ray.get_actor(name, NAMESPACE)
+        return ray.get(cast("RemoteClass", getattr(actor, method)).remote(), timeout=seconds)
+    except Exception as error:  # noqa: BLE001 - Ray raises many classes, and those of the actor
+        cause = getattr(error, "cause", None)
+        raise NoAnswerError(str(cause or error)) from None
+
+
+def where(name: str, seconds: float) -> ShardPlace:
+    """Return where the shard *name* is; raise `NoAnswerError` if it does not say so in time."""
+    return read_place(cast("bytes", ask(name, "where", seconds)))
+
+
+def kill(name: str) -> None:
+    """End the actor *name* for good. No-op if there is none."""
+    ray = load_ray()
+    with suppress(ValueError):  # that is how Ray says that there is no such actor
+        ray.kill(ray.get_actor(name, NAMESPACE), no_restart=True)
+
+
+def is_there(name: str) -> bool:
+    """Whether there is an actor of this name, whatever it does now."""
+    try:
+        load_ray().get_actor(name, NAMESPACE)
+    except ValueError:
+        return False
+    return True
+
+
+def machines() -> frozenset[str]:
+    """Return the ids of the machines that are alive and run actors."""
+    rows = [row for row in load_ray().nodes() if row["Alive"]]
+    return frozenset([str(row["NodeID"]) for row in rows if cast("Mapping[str, object]", row["Resources"]).get("CPU")])

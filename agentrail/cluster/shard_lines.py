@@ -1,0 +1,134 @@
+"""`ShardLines`: the connections of a program to all shards: each call goes to the shard that is to run the session."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from itertools import count
+from typing import Final
+
+import trio
+
+from agentrail.api.public_ids import inner_command, name_of_command, named, new_name
+from agentrail.api.socket_frames import Listened
+from agentrail.cluster.shard_cluster import ShardCluster
+from agentrail.errors import AgentrailError
+from agentrail.host.authentication.identity import Identity
+from agentrail.host.cluster.cluster_identity import signature
+from agentrail.remote.transport.client_socket import CutError, dial_address
+from agentrail.remote.transport.host_address import HostKey
+from agentrail.remote.transport.host_connection import HostConnection, open_line
+from agentrail.remote.transport.host_subscription import HostSubscription
+from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.ids import new_id
+from agentrail.values.events.envelope import Cursor
+from agentrail.values.events.policies import SubscriptionPolicy
+from agentrail.values.json import Json, JsonObject
+
+LONGEST_PAUSE: Final = 0.5
+"""The most seconds between two attempts to connect: shards are near, and come back soon."""
+
+NOT_THERE: Final = "Ray does not say where it is"
+
+OPENS: Final = frozenset({"open_session", "fork"})
+"""Calls that open a session, whose name says which shard that is."""
+
+
+class ShardLines:
+    """Calls and subscriptions of *who* at the shards of *cluster*, over a line to each."""
+
+    def __init__(self, cluster: ShardCluster, who: Identity, lines: Mapping[str, HostConnection]) -> None:
+        self._cluster = cluster
+        self._who = who
+        self._lines = lines
+        self._turns = count()
+
+    @property
+    def address(self) -> str:
+        """Where the sessions are, to be shown."""
+        return f"{len(self._lines)} shards"
+
+    async def call(
+        self,
+        name: str,
+        *,
+        session: str | None = None,
+        body: JsonObject | None = None,
+        query: JsonObject | None = None,
+        command: str | None = None,
+    ) -> Json:
+        """Have the shard of the session carry out a call, or any shard one that is about no single session."""
+        if name in OPENS:
+            body = {"session": self._name(command), **(body or {})}
+            line = self._home(self._opened(session, str(body["session"])))
+        else:
+            line = self._line(session)
+        return await line.call(name, session=session, body=body, query=query, command=command)
+
+    def listen(
+        self,
+        what: Listened,
+        session: str | None = None,
+        *,
+        since: Cursor | None = None,
+        types: Sequence[str] | None = None,
+        policy: SubscriptionPolicy = "coalesce",
+        changes: JsonObject | None = None,
+    ) -> HostSubscription:
+        """Return a subscription at the shard of the session, or to a view of any shard."""
+        line = self._line(session)
+        return line.listen(what, session, since=since, types=types, policy=policy, changes=changes)
+
+    def _name(self, command: str | None) -> str:
+        """Return a name for a new session, the same that a host makes up."""
+        return new_id() if command is None else name_of_command(inner_command(self._who.user, command))
+
+    def _opened(self, origin: str | None, name: str) -> str | None:
+        """Return the id in the journal of a session that is opened, maybe as a fork; `None` if it cannot be one."""
+        user = self._who.user if origin is None else named(self._who.tenant, self._who.user, origin).user
+        try:
+            return new_name(self._who.tenant, user, name).internal
+        except AgentrailError:  # the shard that is asked says so
+            return None
+
+    def _line(self, session: str | None) -> HostConnection:
+        """Return the line to the shard of a *session*; without one, to a shard that is there, each in its turn."""
+        if session is not None:
+            try:
+                return self._home(named(self._who.tenant, self._who.user, session).root.internal)
+            except AgentrailError:
+                return self._home(None)
+        return self._home(None)
+
+    def _home(self, session_id: str | None) -> HostConnection:
+        if session_id is not None:
+            return self._lines[self._cluster.plan.home(session_id)]
+        lines = [line for line in self._lines.values() if line.is_connected] or list(self._lines.values())
+        return lines[next(self._turns) % len(lines)]
+
+
+@asynccontextmanager
+async def open_lines(cluster: ShardCluster, who: Identity, patience: float) -> AsyncGenerator[ShardLines]:
+    """Connect to all shards, for the time of the `async with`."""
+    async with AsyncExitStack() as stack:
+        lines: dict[str, HostConnection] = {}
+        for name in cluster.plan.names:
+            key = HostKey("unsigned")
+            dial = partial(_dial, cluster, who, name, key)
+            opened = open_line(f"http://{name}", key, patience=patience, dial=dial, longest_pause=LONGEST_PAUSE)
+            lines[name] = await stack.enter_async_context(opened)
+        yield ShardLines(cluster, who, lines)
+
+
+async def _dial(cluster: ShardCluster, who: Identity, name: str, key: HostKey) -> trio.abc.Stream:
+    """Connect to the shard *name*, wherever it is now, with a signature for that."""
+    place = await cluster.find(name)
+    if place is None:
+        raise CutError(NOT_THERE)
+    key.replace(signature(cluster, who, name, Clock().now_ms(), is_first=True))
+    try:
+        return await dial_address(place, None)
+    except OSError:
+        cluster.lose(name)
+        raise

@@ -1,0 +1,80 @@
+"""Ray on this machine: a head that runs no actors, and raylets, each as if it were a machine of its own."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="run `make cluster-tools` first: no Ray here")
+
+FAST: Mapping[str, int] = {
+    "health_check_initial_delay_ms": 0,
+    "health_check_period_ms": 500,
+    "health_check_timeout_ms": 500,
+    "health_check_failure_threshold": 3,
+}
+"""What lets Ray notice within two seconds that a machine has died."""
+
+
+class Raylets:
+    """The machines."""
+
+    def __init__(self) -> None:
+        cluster: Any = import_module("ray.cluster_utils").Cluster
+        self._cluster = cluster(
+            initialize_head=True,
+            head_node_args={"num_cpus": 0, "include_dashboard": False, "_system_config": dict(FAST)},
+        )
+        self.address: str = self._cluster.address
+        self.nodes: dict[str, Any] = {}
+
+    def add(self) -> str:
+        """Add a machine, and return its id."""
+        node = self._cluster.add_node(num_cpus=2, include_dashboard=False)
+        self.nodes[node.node_id] = node
+        return str(node.node_id)
+
+    def kill(self, node_id: str, *, reap: bool = True) -> None:
+        """Kill the raylet of a machine; its actors end when it is reaped, and live on as zombies before."""
+        node = self.nodes.pop(node_id)
+        process = node.all_processes["raylet"][0].process
+        os.kill(process.pid, signal.SIGKILL)
+        if reap:
+            process.wait()
+
+    def stop(self) -> None:
+        self._cluster.shutdown()
+
+
+@contextmanager
+def raylets(count: int) -> Iterator[Raylets]:
+    """Run Ray with so many machines besides the head, with nothing in the user's home."""
+    folder = tempfile.mkdtemp(prefix="ry", dir="/tmp")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (
+            ("RAY_TMPDIR", folder),
+            ("HOME", folder),
+            ("RAY_AUTH_MODE", "token"),
+            ("RAY_AUTH_TOKEN", secrets.token_hex(32)),
+            ("RAY_USAGE_STATS_ENABLED", "0"),
+            ("PYTHONPATH", os.getcwd()),  # noqa: PTH109 - the tests are a package that is not installed
+        ):
+            patch.setenv(name, value)
+        machines = Raylets()
+        try:
+            for _ in range(count):
+                machines.add()
+            yield machines
+        finally:
+            machines.stop()
+            shutil.rmtree(folder, ignore_errors=True)

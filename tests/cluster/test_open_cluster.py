@@ -1,0 +1,110 @@
+"""Handles of sessions that run in shards, which Ray places: they outlive the shard that they pointed to."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+
+from agentrail.cluster import end_cluster, open_cluster, ray_actors
+from agentrail.cluster.ray_actors import in_thread
+from agentrail.cluster.shard_plan import ShardPlace
+from agentrail.errors import BadChoice
+from agentrail.events import AgentEnd
+from agentrail.remote.remote_supervisor import RemoteSupervisor
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.messages import UserMessage
+from tests.adapters.journals.postgres.server import needs_postgres
+from tests.cluster.desk import WORDS
+from tests.cluster.raylets import Raylets, needs_ray
+
+pytestmark = [pytest.mark.long, needs_ray, needs_postgres]
+
+DESK = str(Path(__file__).with_name("desk.py"))
+KEY = "k" * 32
+
+
+@asynccontextmanager
+async def cluster(machines: Raylets, url: str, app: str = DESK, **more: object) -> AsyncGenerator[RemoteSupervisor]:
+    """Open a cluster of two shards, and end it at the end."""
+    options = {"shards": 2, "key": KEY, "journal": url, "ray": machines.address, "lease": 5.0, **more}
+    try:
+        async with open_cluster(app, **options) as supervisor:  # type: ignore[arg-type]
+            yield supervisor
+    finally:
+        with trio.CancelScope(shield=True):
+            await end_cluster(ray=machines.address)
+
+
+async def place(name: str) -> ShardPlace:
+    return await in_thread(partial(ray_actors.where, name, 30.0))
+
+
+async def test_a_handle_goes_on_when_its_shard_is_killed_in_the_middle_of_a_turn(machines: Raylets, url: str) -> None:
+    async with cluster(machines, url) as supervisor:
+        places = [await place(name) for name in ("shard-0", "shard-1")]
+        assert len({each.node for each in places}) == 2
+        sessions = [await supervisor.spawn("desk", f"trip{number}") for number in range(6)]
+        seen: dict[str, list[Envelope]] = {session.id: [] for session in sessions}
+        replies: list[str] = []
+
+        async def use(number: int) -> None:
+            session = sessions[number]
+            async with session.subscribe(since=0) as events, trio.open_nursery() as nursery:
+
+                async def ask() -> None:
+                    replies.append((await session.ask("hi", command="one")).text)
+
+                nursery.start_soon(ask)
+                async for envelope in events:
+                    seen[session.id].append(envelope)
+                    if isinstance(envelope.event, AgentEnd):
+                        break
+
+        with trio.fail_after(60):
+            async with trio.open_nursery() as nursery:
+                for number in range(6):
+                    nursery.start_soon(use, number)
+                await trio.sleep(0.5)
+                os.kill(places[0].process, signal.SIGKILL)
+        assert [text.split()[-1] for text in replies] == [f"word{WORDS - 1}"] * 6
+        for session in sessions:
+            durable = [envelope.seq for envelope in seen[session.id] if not envelope.n]
+            assert durable == list(range(1, durable[-1] + 1))
+            assert len(await session.messages()) == 2
+        tree = await supervisor.tree()
+        assert {child.name for child in tree.children} == set(seen)
+
+
+async def test_another_number_of_shards_or_another_program_is_refused_or_replaced(
+    machines: Raylets, url: str, tmp_path: Path
+) -> None:
+    app = tmp_path / "app.py"
+    text = Path(DESK).read_text()  # noqa: ASYNC240 - it is short
+    app.write_text(text)
+    opened = partial(open_cluster, str(app), key=KEY, journal=url, ray=machines.address, lease=5.0)
+    async with cluster(machines, url, str(app)) as supervisor:
+        session = await supervisor.spawn("desk", "trip")
+        accepted = await session.prompt("hi")
+        with pytest.raises(BadChoice, match="shards=3 is not a choice; use one of 2, as there are"):
+            async with opened(shards=3):
+                pytest.fail("it is not entered")
+        old = await place("shard-0")
+        app.write_text(f"{text}\n# another version")
+        with pytest.raises(BadChoice, match=f"use one of the one of version {re.escape(old.version)} that runs"):
+            async with opened(shards=2):
+                pytest.fail("it is not entered")
+        async with opened(shards=2, replace=True) as other:
+            new = await place("shard-0")
+            assert (new.version != old.version, new.process != old.process) == (True, True)
+            reply = await other.session("trip").ask("hi", command="again")
+            assert reply.text
+        assert accepted.ref
+        assert [each.text for each in await session.messages() if isinstance(each, UserMessage)] == ["hi", "hi"]
