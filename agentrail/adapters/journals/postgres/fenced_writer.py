@@ -29,7 +29,7 @@ from agentrail.adapters.journals.postgres.checked_rows import (
 from agentrail.adapters.journals.postgres.database import Database, Row, Target
 from agentrail.adapters.journals.postgres.server_tables import as_stored, as_text
 from agentrail.adapters.journals.postgres.session_list import ABOUT_COLUMNS, about_of, stored_time
-from agentrail.adapters.journals.postgres.sqlstates import in_statement, is_lost, is_outage
+from agentrail.adapters.journals.postgres.sqlstates import in_doubt, in_statement, is_lost, is_outage
 from agentrail.adapters.journals.writer_thread import WriterJob
 from agentrail.errors import AgentrailError, Fenced, NothingWritten, SessionHeld
 from agentrail.errors.agentrail_error import fresh
@@ -391,7 +391,7 @@ class PostgresWriter:
             outcomes = self._settle([append.session_id for append in batch.appends])
         except psycopg.Error as error:
             for append in batch.appends:
-                append.error = self._in_statement(error, WRITE.format(append.session_id))
+                append.error = in_doubt(error, WRITE.format(append.session_id))
             return
         for append, (_, after) in zip(batch.appends, batch.heads, strict=True):
             match outcomes[append.session_id]:

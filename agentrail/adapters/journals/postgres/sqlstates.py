@@ -12,6 +12,9 @@ from agentrail.values.untrusted_values import described
 OUTAGES: Final = frozenset({"08", "40", "53", "57", "58"})
 """Classes of SQLSTATE that a later try may not meet: of the connection, a rollback, resources, an operator, a disk."""
 
+READ_ONLY: Final = "25006"
+"""SQLSTATE: the server follows another one, or is being restored; nothing was written, and it may be promoted."""
+
 FULL: Final = "53100"
 """SQLSTATE: the disk of the server has no space."""
 
@@ -33,13 +36,18 @@ def is_lost(error: psycopg.Error) -> bool:
 
 def is_outage(error: psycopg.Error) -> bool:
     """Whether *error* is temporary, and not caused by the statement or its values."""
-    return _kind(error) in OUTAGES
+    return _kind(error) in OUTAGES or error.sqlstate == READ_ONLY
 
 
 def _message(error: psycopg.Error) -> str:
     return (
         " ".join(str(error).split()) if error.sqlstate is None else f"{' '.join(str(error).split())}, {error.sqlstate}"
     )
+
+
+def in_doubt(error: psycopg.Error, attempt: str) -> JournalFailed:
+    """Return the journal's error for *error* met while it is asked whether something was written that may be."""
+    return JournalFailed(attempt, _message(error))
 
 
 def in_statement(error: psycopg.Error, attempt: str, place: str) -> AgentrailError:
