@@ -53,7 +53,7 @@ SUBCOMMANDS: Final = (
         lasts=False,
         options=f"{_CLI}.session_options",
     ),
-    Subcommand("journal", f"{_CLI}.journal_copy", "copy all sessions to another journal", lasts=False),
+    Subcommand("journal", f"{_CLI}.journal", "copy a journal, look after one in PostgreSQL", lasts=False),
     Subcommand("why", f"{_CLI}.why", "tell why a stored session did what it did", lasts=False),
     Subcommand("seen", f"{_CLI}.seen", "show what the model of a stored session saw", lasts=False),
     Subcommand("replay", f"{_CLI}.record_rows", "walk through the records of a stored session", lasts=False),

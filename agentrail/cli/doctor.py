@@ -74,9 +74,6 @@ OLDEST_SERVER: Final = 130_000
 MAX_AHEAD_MS: Final = 2_000
 """Milliseconds by which the clock of a server may differ without a note."""
 
-SPARE_EPOCHS: Final = 1_000_000_000
-"""By how much a sequence is raised above the claims that are there, as processes may have later ones."""
-
 UNCONFINED: Final = "no sandbox: commands of agents are not confined"
 
 WHOLE_LINES: Final = (
@@ -246,7 +243,7 @@ def server_findings(facts: ServerFacts, newest: int) -> Iterator[tuple[str, str,
         )
     elif facts.highest_epoch > facts.last_epoch:
         state = f"claim {facts.highest_epoch} is there, and the sequence is at {facts.last_epoch}, as after a restore"
-        yield BAD, state, f"raise it: `select setval('agentrail.epoch', {facts.highest_epoch + SPARE_EPOCHS})`"
+        yield BAD, state, "run `agentrail journal restored URL`"
     else:
         yield GOOD, f"{facts.sessions:,} sessions", ""
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Sequence
 from typing import Final
-
-import trio
 
 from agentrail.adapters.journals.archive_writer import ArchiveWriter
 from agentrail.adapters.journals.session_copy import (
@@ -17,58 +13,19 @@ from agentrail.adapters.journals.session_copy import (
     SessionTotals,
     totals_of,
 )
-from agentrail.cli.exit_status import DONE, FAILED, exit_status, tell
+from agentrail.cli.exit_status import DONE, FAILED, tell
 from agentrail.cli.journal_file import check_differ, open_source, open_target, without_password
-from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.progress_bar import ProgressBar
 from agentrail.cli.screen import clean, one_line
 from agentrail.runtime.shared.clock import Clock
-
-DESCRIPTION: Final = """\
-Copy all sessions of a journal into another one, and compare what was written.
-None of them is run.
-
-  copy FROM TO  FROM and TO are each a file with a journal, the URL of one in
-                PostgreSQL, or an export file, which has the sessions as lines
-                of JSON
-
-FROM is only read. At TO nothing is overwritten: what is there is compared, and
-what is missing is added. A copy that was cut is repeated, and goes on."""
-
-EXAMPLES: Final = """\
-exit status: 0 if TO has all that FROM has, 1 if not, 2 usage
-example: agentrail journal copy ./sessions.db ./backup.jsonl
-example: agentrail journal copy ./sessions.db postgresql://host/agentrail"""
-
-USAGE: Final = "agentrail journal copy FROM TO"
 
 AT_ONCE: Final = 16
 """Sessions that are copied at the same time, so that a journal commits their records together."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `agentrail journal` with the arguments *argv*, and return the exit status."""
-    return exit_status(lambda: trio.run(_run, argv))
-
-
-def options_parser() -> OptionParser:
-    """Return the parser of the command line."""
-    parser = OptionParser("agentrail journal", USAGE, DESCRIPTION, EXAMPLES)
-    for name, metavar in (("command", "copy"), ("source", "FROM"), ("target", "TO")):
-        parser.add_argument(name, metavar=metavar, help=argparse.SUPPRESS)
-    return parser
-
-
-async def _run(argv: Sequence[str]) -> int:
-    parser = options_parser()
-    args = parser.parse_args(argv)
-    if args.command != "copy":
-        parser.error(f"there is no command `{args.command}`")
-    check_differ(args.source, args.target)
-    return await _copy(args.source, args.target)
-
-
-async def _copy(source_name: str, target_name: str) -> int:
+async def copy(source_name: str, target_name: str) -> int:
+    """Copy all sessions of a journal or export file into another one, and return the exit status."""
+    check_differ(source_name, target_name)
     async with open_source(source_name) as source:
         holders = await source.holders()
         before = await totals_of(source)
@@ -102,7 +59,7 @@ class _PrintedReport(CopyReport):
         """Count records, and show how many there are."""
         super().add_records(count, are_new=are_new)
         share = self.records / max(self._totals.records, 1)
-        self._bar.show(share, "copy", f": {self.sessions:,} of {_count(self._totals.sessions, 'session')}")
+        self._bar.show(share, "copy", f": {self.sessions:,} of {counted(self._totals.sessions, 'session')}")
 
     def end_session(self, copied: CopiedSession) -> None:
         """Count a session, and print its problem."""
@@ -114,9 +71,10 @@ class _PrintedReport(CopyReport):
     def end(self, target: str) -> None:
         """Say how much is at *target* now."""
         self._bar.wipe()
-        whole = f"{self.whole:,} of {_count(self._totals.sessions, 'session')}"
-        tell(f"{whole} with {_count(self.records, 'record')} are in {target}: {self.new:,} were written and read back")
+        whole = f"{self.whole:,} of {counted(self._totals.sessions, 'session')}"
+        tell(f"{whole} with {counted(self.records, 'record')} are in {target}: {self.new:,} were written and read back")
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """Return a number with its *noun*, in the plural if need be."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.cli.journal_copy import main
+from agentrail.cli.journal import main
 from agentrail.cli.sessions import main as sessions_main
 from agentrail.journals import Journal, SqliteJournal
 from agentrail.testing import ScriptedModel, say
@@ -94,7 +94,7 @@ def test_what_did_not_fit_is_told(journal: Path, tmp_path: Path, capsys: pytest.
     [
         (("{0}", "{0}"), "are the same; give another one to copy to"),
         (("{0}.no", "{0}"), "there is no journal at {0}.no"),
-        (("{0}",), "the following arguments are required: TO"),
+        (("{0}",), "`copy` takes 2 places, not 1"),
         (("{0}", "{1}"), "it is not a database, but begins with b'mine'"),
         (("{1}", "{1}.db"), "it is not a database, but begins with b'mine'"),
     ],
@@ -110,7 +110,7 @@ def test_what_cannot_be_meant_is_refused(
     assert notes.read_text() == "mine"
 
 
-def test_only_copy_is_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["move", "a", "b"]) == 2
     assert "there is no command `move`" in capsys.readouterr().err
 

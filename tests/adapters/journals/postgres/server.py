@@ -38,17 +38,23 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+def program(name: str) -> str:
+    """Return the path of a program that comes with the server."""
+    return str(Path(str(POSTGRES)).resolve().with_name(name))
+
+
 class Program:
     """A server, its folder and its log."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.port = free_port()
+        self.environment = {"LC_ALL": "C"}
         self.process: subprocess.Popen[bytes] | None = None
 
     def run(self, *command: str) -> None:
         subprocess.run(  # noqa: S603 - the programs above
-            command, check=True, user=USER, cwd=self.folder, stdout=subprocess.DEVNULL, env={"LC_ALL": "C"}
+            command, check=True, user=USER, cwd=self.folder, stdout=subprocess.DEVNULL, env=self.environment
         )
 
     def launch(self, *command: str) -> None:
@@ -76,14 +82,16 @@ class Program:
 class PostgresServer(Program):
     """PostgreSQL with the settings that it has, `fsync` too."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *settings: str, data: str = "data") -> None:
         super().__init__(folder)
+        self.settings = settings
+        self.data = data
         self.url = f"postgresql://tester:secret%40pass@127.0.0.1:{self.port}/postgres"
 
     def make(self) -> None:
         (self.folder / "password").write_text("secret@pass")
         self.run(
-            str(Path(str(POSTGRES)).with_name("initdb")),
+            program("initdb"),
             "--no-sync",
             "--pgdata=data",
             "--username=tester",
@@ -98,7 +106,7 @@ class PostgresServer(Program):
         self.launch(
             str(POSTGRES),
             "-D",
-            "data",
+            self.data,
             "-p",
             str(self.port),
             "-c",
@@ -109,6 +117,7 @@ class PostgresServer(Program):
             "max_connections=60",
             "-c",
             "shared_buffers=32MB",
+            *[word for setting in self.settings for word in ("-c", setting)],
         )
         end = time.monotonic() + PATIENCE
         while True:

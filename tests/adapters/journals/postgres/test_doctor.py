@@ -94,7 +94,7 @@ async def test_a_pool_between_is_noticed(pool: PgBouncer) -> None:
             (
                 "bad",
                 "claim 7 is there, and the sequence is at 3, as after a restore",
-                "raise it: `select setval('agentrail.epoch', 1000000007)`",
+                "run `agentrail journal restored URL`",
             ),
         ),
         (SOUND.but(sessions=12_000), ("ok", "12,000 sessions", "")),
