@@ -1,9 +1,13 @@
-"""Puts the tests that take longest first: else one process may begin one of them when the others are done."""
+"""Puts the tests that take longest first: else one process may begin one of them when the others are done.
+
+Those of a file stay together, so that few processes start the browser or the server that they share.
+"""
 
 from __future__ import annotations
 
 import os
-from itertools import islice
+from itertools import islice, pairwise
+from math import ceil
 from typing import TypeVar
 
 import pytest
@@ -26,8 +30,9 @@ def dealt(long: list[T], short: list[T], processes: int) -> list[T]:
     """
     order: list[T] = []
     rest = iter(short)
-    for place in range(processes):
+    bounds = pairwise(ceil(len(long) * place / processes) for place in range(processes + 1))
+    for place, (begin, end) in enumerate(bounds):
         share = (len(long) + len(short) - len(order)) // (processes - place)
-        own = long[place::processes]
+        own = long[begin:end]
         order += [*own, *islice(rest, max(0, share - len(own)))]
     return order
