@@ -67,27 +67,8 @@ def test_a_stub_has_imports_alone(path: Path) -> None:
     assert [line for line in lines if not re.fullmatch(r"from ([\w.]+) import (\w+) as \2", line)] == []
 
 
-def _checked(checker: str, program: Path, text: str) -> str:
-    """Return what a type checker prints about *text*, a program of a user."""
-    command = shutil.which(checker, path=str(Path(sys.executable).parent))
-    if command is None:
-        pytest.skip(f"`{checker}` is not installed: run `make .venv/lint`")
-    program.write_text(text, "utf-8")
-    options = ["--pythonpath", sys.executable] if checker == "pyright" else ["--warn-unreachable"]
-    return subprocess.run(  # noqa: S603
-        [command, *options, str(program)], capture_output=True, text=True, cwd=ROOT, check=False
-    ).stdout
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("checker", ["mypy", "pyright"])
-def test_a_misspelt_import_is_an_error_in_each_public_package(checker: str, tmp_path: Path) -> None:
-    text = "".join(f"from {package} import Mispelt\n" for package in PACKAGES)
-    told = _checked(checker, tmp_path / "program.py", text)
-    assert len([line for line in told.splitlines() if "Mispelt" in line]) == len(PACKAGES), told
-
-
-MATCHES_ENVELOPES: Final = """# pyright: strict
+MATCHES_ENVELOPES: Final = """# mypy: warn-unreachable
+# pyright: strict
 from agentrail import SessionHandle
 from agentrail.events import AgentEnd
 
@@ -104,11 +85,28 @@ async def show(session: SessionHandle) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("checker", ["mypy", "pyright"])
-def test_a_match_of_an_envelope_with_events_is_an_error(checker: str, tmp_path: Path) -> None:
-    told = _checked(checker, tmp_path / "program.py", MATCHES_ENVELOPES)
-    wanted = {"mypy": 'Subclass of "Envelope" and "AgentEnd" cannot exist', "pyright": "Pattern will never be matched"}
-    assert wanted[checker] in told
+@pytest.mark.parametrize(
+    ("checker", "options", "wanted"),
+    [
+        ("mypy", [], 'Subclass of "Envelope" and "AgentEnd" cannot exist'),
+        ("pyright", ["--pythonpath", sys.executable], "Pattern will never be matched"),
+    ],
+    ids=["mypy", "pyright"],
+)
+def test_a_misspelt_import_and_a_match_of_an_envelope_with_events_are_errors(
+    checker: str, options: list[str], wanted: str, tmp_path: Path
+) -> None:
+    command = shutil.which(checker, path=str(Path(sys.executable).parent))
+    if command is None:
+        pytest.skip(f"`{checker}` is not installed: run `make .venv/lint`")
+    misspelt, matching = tmp_path / "misspelt.py", tmp_path / "matching.py"
+    misspelt.write_text("".join(f"from {package} import Mispelt\n" for package in PACKAGES), "utf-8")
+    matching.write_text(MATCHES_ENVELOPES, "utf-8")
+    told = subprocess.run(  # noqa: S603
+        [command, *options, str(misspelt), str(matching)], capture_output=True, text=True, cwd=ROOT, check=False
+    ).stdout
+    assert len([line for line in told.splitlines() if "Mispelt" in line]) == len(PACKAGES), told
+    assert wanted in told
 
 
 def _defined(module: str) -> set[str]:

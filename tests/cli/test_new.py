@@ -1,4 +1,7 @@
-"""`agentrail new`: each folder that it writes passes its own test, and nothing is overwritten."""
+"""`agentrail new`: each folder that it writes passes its own test, and nothing is overwritten.
+
+Their types are checked in `tests/docs/test_types.py`.
+"""
 
 from __future__ import annotations
 
@@ -33,20 +36,15 @@ def test_the_test_of_a_folder_passes_as_it_is(kind: str, tmp_path: Path) -> None
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-@pytest.mark.long
-def test_what_is_written_holds_under_strict_types_and_is_formatted(tmp_path: Path) -> None:
-    for kind in KINDS:
-        for path in made(kind, tmp_path / kind).glob("*.py"):
-            path.rename(tmp_path / path.name)
-    (tmp_path / "pyproject.toml").write_text((tmp_path / "agent" / "pyproject.toml").read_text("utf-8"), "utf-8")
-    ran = python(tmp_path, "mypy", ".")
-    assert ran.stdout == f"Success: no issues found in {2 * len(KINDS)} source files\n", ran.stdout + ran.stderr
+def test_what_is_written_is_formatted(tmp_path: Path) -> None:
     ruff = Path(sys.executable).with_name("ruff")
     if not ruff.exists():
         pytest.skip("ruff is not installed: whether the files are formatted was not looked at")
+    for kind in KINDS:
+        made(kind, tmp_path / kind)
     command = [str(ruff), "format", "--isolated", "--check", "--line-length=120", "."]
     checked = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)  # noqa: S603
-    assert checked.returncode == 0, checked.stdout
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 @pytest.mark.long

@@ -1,20 +1,36 @@
-"""The programs of the pages are typed: whoever copies one into a project that is checked strictly has no finding."""
+"""The programs of the pages, and what `agentrail new` writes, have no finding in a project that is checked strictly.
+
+All are checked together: most of the time is taken by the package that they import.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from agentrail.cli.new_files import KINDS
+from tests.cli.test_new import made
 from tests.docs.test_examples import PROGRAMS, module_of
 
 
 @pytest.mark.long
-def test_the_programs_of_the_pages_hold_in_an_empty_project_that_is_checked_strictly(tmp_path: Path) -> None:
+def test_what_is_shown_and_what_is_written_holds_in_a_project_that_is_checked_strictly(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    for kind in KINDS:
+        for path in made(kind, tmp_path / kind).glob("*.py"):
+            path.rename(project / path.name)
     for program in PROGRAMS:
-        (tmp_path / f"{module_of(program)}.py").write_text(program.text, encoding="utf-8")
-    command = [sys.executable, "-I", "-m", "mypy", "--strict", "--config-file=", "--cache-dir=cache", "."]
-    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)  # noqa: S603 - our own
-    assert done.stdout == f"Success: no issues found in {len(PROGRAMS)} source files\n", done.stdout + done.stderr
+        with (project / f"{module_of(program)}.py").open("x", encoding="utf-8") as file:
+            file.write(program.text)
+    settings = (tmp_path / "agent" / "pyproject.toml").read_text("utf-8")
+    assert tomllib.loads(settings)["tool"]["mypy"] == {"strict": True}
+    (project / "pyproject.toml").write_text(settings, "utf-8")
+    command = [sys.executable, "-I", "-m", "mypy", "--cache-dir=cache", "."]
+    done = subprocess.run(command, cwd=project, check=False, capture_output=True, text=True)  # noqa: S603 - our own
+    number = len(PROGRAMS) + 2 * len(KINDS)
+    assert done.stdout == f"Success: no issues found in {number} source files\n", done.stdout + done.stderr
