@@ -108,6 +108,7 @@ def test_the_program_says_nothing_but_what_it_does(tmp_path: Path) -> None:
     words = [sys.executable, "-I", "-m", "agentrail", "check", str(file), "--time", "0"]
     ran = subprocess.run(words, capture_output=True, text=True, check=True)  # noqa: S603 - our own program
     assert [line[:5] for line in ran.stderr.splitlines()] == ["Check", "  0% ", " 10% ", " 90% "]
+    assert "holds in 0 examples" in ran.stdout, "no time is no example"
 
 
 def test_a_pipe_is_told_of_a_long_phase_every_ten_seconds() -> None:
@@ -135,11 +136,9 @@ def test_a_count_that_is_none_is_wrong_usage(tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.long
-def test_that_an_order_matters_is_a_finding_unless_orders_may_differ(
+def test_that_an_order_matters_is_no_finding_if_orders_may_differ(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert check(tmp_path, "ordered_plugins", ORDERED, "--examples", "20") == 1
-    assert "\n1 of 11 checks found something\n" in capsys.readouterr().out
     assert check(tmp_path, "ordered_plugins", ORDERED, "--examples", "20", "--orders-may-differ") == 0
     out = capsys.readouterr().out
     assert "✓ order                                       matters for RiskCheck and Redirect at before_tool" in out
@@ -162,12 +161,6 @@ def test_the_command_tries_as_many_examples_as_the_function(tmp_path: Path) -> N
     file = tmp_path / "some_plugins.py"
     file.touch()
     assert parsed([str(file)]).examples == signature(find_conflict).parameters["examples"].default == 10_000
-
-
-@pytest.mark.long
-def test_no_time_is_no_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert check(tmp_path, "hasty_plugins", CLEAN, "--time", "0") == 0
-    assert "holds in 0 examples" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
