@@ -48,8 +48,9 @@ run: .venv/core ## start agentrail
 test: .venv/test ## run the tests, without those that take long, or only those in TESTS=
 	$(PY) -m pytest $(TESTS) -m 'not long' $(AT_ONCE)
 
+# To collect the others takes each process longer than to run some of these.
 long: .venv/test ## run the tests that take long
-	$(PY) -m pytest tests -m long $(AT_ONCE)
+	$(PY) -m pytest $$(grep -rl --include='*.py' 'mark\.long' tests) -m long $(AT_ONCE)
 
 host: .venv/test ## run the tests of the host alone, those in a browser included
 	$(PY) -m pytest $(HOST) $(AT_ONCE)

@@ -85,11 +85,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse names with an address in them: two workers would collect different tests, and run none.
 
-    Then put the tests that take longest first.
+    Refuse a mark `long` that comes from another file: `make long` would not find it. Then put the long tests first.
     """
     named = [item.nodeid for item in items if " at 0x" in item.nodeid]
     if named:
         message = f"give the parameters `ids` that are the same in each process: {', '.join(named)}"
+        raise pytest.UsageError(message)
+    marked = {item.path for item in items if item.get_closest_marker("long") and item.nodeid.startswith("tests/")}
+    unseen = sorted(str(path) for path in marked if "mark.long" not in path.read_text("utf-8"))
+    if unseen:
+        message = f"write `pytest.mark.long` in these files, as `make long` collects no others: {', '.join(unseen)}"
         raise pytest.UsageError(message)
     put_long_ones_first(items)
 
