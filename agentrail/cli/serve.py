@@ -37,6 +37,8 @@ def main(argv: Sequence[str]) -> int:
     try:
         link = WorkerLink.inherited()
         _log(options.log_form, None if link is None else link.number)
+        if options.ray is not None:
+            return process.run(partial(_serve_shards, options), stop_within=PARKING) or 0
         if link is None and options.cores > 1:
             return serve_by_workers(options)
         host, description = find_host(options.served, None if link is None else link.cluster())
@@ -59,6 +61,19 @@ def _log(form: str, number: int | None) -> None:
     if form != FORMS[0]:
         for handler in logging.getLogger().handlers:
             handler.setFormatter(JsonLines(number))
+
+
+async def _serve_shards(options: ServeOptions) -> int:
+    """Serve in front of the shards of Ray, which run the sessions and live on."""
+    from agentrail.cluster.front import open_front  # noqa: PLC0415 - its extra need not be there
+
+    served = options.served
+    try:
+        async with open_front(served, options.cores, str(options.ray), replace=options.replace) as (host, description):
+            return await _serve(host, description, options, None)
+    except (AgentrailError, NothingToServeError) as error:
+        print(f"agentrail: {error}", file=sys.stderr)
+        return WRONG_USAGE
 
 
 async def _serve(host: Host, description: str, options: ServeOptions, link: WorkerLink | None) -> int:

@@ -32,10 +32,9 @@ MANY: Final = {
 """Options that may be given more than once."""
 
 DESCRIPTION: Final = """\
-Serve agents over HTTP: a Host, a Profile or a SessionSpec of a Python file, or
-a function annotated to return one; without FILE, a demo agent, offline.
-`agentrail serve keys` makes, lists and withdraws keys of users. --name,
---origin and --proxy may be given again."""
+Serve a Host, Profile or SessionSpec of a Python file, or what a function of it
+is annotated to return; without FILE, a demo agent, offline. `agentrail serve
+keys` makes keys. --name, --origin and --proxy may be given again."""
 
 
 class ServeParser(argparse.ArgumentParser):
@@ -62,6 +61,8 @@ class ServeOptions:
     log_form: str
     fewer_collections: bool
     cores: int
+    ray: str | None
+    replace: bool
 
 
 def parsed(argv: Sequence[str]) -> ServeOptions:
@@ -76,6 +77,10 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
     descriptor = _activated(parser.error) if words.descriptor is None else words.descriptor
     if words.unix and descriptor is not None:
         parser.error("--unix is an address, and a socket that listens has one; give one of them")
+    if words.ray and not text:
+        parser.error("--ray is for a program, which each machine has; give its FILE")
+    if words.replace and not words.ray:
+        parser.error("--replace is for shards of Ray; give --ray ADDRESS too")
     file = Path(text) if text else None
     return ServeOptions(
         ServedFile(file, name, words.journal, words.keys, words.otel),
@@ -90,6 +95,8 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
         words.log_form,
         words.fewer_collections,
         words.cores,
+        words.ray,
+        words.replace,
     )
 
 
@@ -130,6 +137,8 @@ def options_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--cores", type=cores_named, default=1, metavar="N", help="as many processes as one host; or `all`"
     )
+    parser.add_argument("--ray", metavar="ADDRESS", help="the processes are shards of Ray; or `auto`")
+    parser.add_argument("--replace", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--keys", type=Path, metavar="PATH", help="a file of keys (default: a token for this machine)")
     parser.add_argument("--log-form", choices=FORMS, default=FORMS[0], metavar="FORM", help=" or ".join(FORMS))
     add_collections = partial(parser.add_argument, dest="fewer_collections", default=True)

@@ -49,8 +49,8 @@ class ShardCluster(Cluster):
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can reach the address."""
-        return False
+        """Whether only this machine can reach the address: so it may be with the host in front, not with shards."""
+        return self.address == FRONT
 
     def has(self, address: str) -> bool:
         """Whether *address* is that of a shard."""

@@ -17,6 +17,9 @@ import pytest
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="run `make cluster-tools` first: no Ray here")
 
+KEY = "k" * 32
+"""Key of the clusters; it is in the environment of the machines, too."""
+
 FAST: Mapping[str, int] = {
     "health_check_initial_delay_ms": 0,
     "health_check_period_ms": 500,
@@ -52,6 +55,10 @@ class Raylets:
         if reap:
             process.wait()
 
+    def own_node(self) -> str:
+        """Return the id of the machine to which this program is connected."""
+        return str(import_module("ray").get_runtime_context().get_node_id())
+
     def stop(self) -> None:
         self._cluster.shutdown()
 
@@ -66,6 +73,7 @@ def raylets(count: int) -> Iterator[Raylets]:
             ("HOME", folder),
             ("RAY_AUTH_MODE", "token"),
             ("RAY_AUTH_TOKEN", secrets.token_hex(32)),
+            ("AGENTRAIL_CLUSTER_KEY", KEY),
             ("RAY_USAGE_STATS_ENABLED", "0"),
             ("PYTHONPATH", os.getcwd()),  # noqa: PTH109 - the tests are a package that is not installed
         ):

@@ -13,22 +13,24 @@ from pathlib import Path
 import pytest
 import trio
 
+from agentrail import Secret
 from agentrail.cluster import end_cluster, open_cluster, ray_actors
+from agentrail.cluster.opened_cluster import made_plan, open_shards
 from agentrail.cluster.ray_actors import in_thread
 from agentrail.cluster.shard_plan import ShardPlace
 from agentrail.errors import BadChoice
 from agentrail.events import AgentEnd
-from agentrail.remote.remote_supervisor import RemoteSupervisor
+from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.messages import UserMessage
 from tests.adapters.journals.postgres.server import needs_postgres
 from tests.cluster.desk import WORDS
-from tests.cluster.raylets import Raylets, needs_ray
+from tests.cluster.raylets import KEY, Raylets, needs_ray
+from tests.host.commanded import SERVE, commanded
 
 pytestmark = [pytest.mark.long, needs_ray, needs_postgres]
 
 DESK = str(Path(__file__).with_name("desk.py"))
-KEY = "k" * 32
 
 
 @asynccontextmanager
@@ -41,6 +43,14 @@ async def cluster(machines: Raylets, url: str, app: str = DESK, **more: object) 
     finally:
         with trio.CancelScope(shield=True):
             await end_cluster(ray=machines.address)
+
+
+@asynccontextmanager
+async def cluster_of_others(machines: Raylets, url: str) -> AsyncGenerator[None]:
+    """Join a cluster of two shards that is there, and leave it as it is."""
+    plan = made_plan(DESK, 2, Secret("AGENTRAIL_CLUSTER_KEY"), url, 10.0)
+    async with open_shards(plan, machines.address, replace=False):
+        yield
 
 
 async def place(name: str) -> ShardPlace:
@@ -108,3 +118,35 @@ async def test_another_number_of_shards_or_another_program_is_refused_or_replace
             assert reply.text
         assert accepted.ref
         assert [each.text for each in await session.messages() if isinstance(each, UserMessage)] == ["hi", "hi"]
+
+
+async def test_a_host_in_front_answers_for_the_shards_and_runs_nothing(
+    machines: Raylets, url: str, tmp_path: Path
+) -> None:
+    command = [*SERVE, DESK, "--ray", machines.address, "--cores", "2", "--journal", url, "--port", "0"]
+    env = {**os.environ, "AGENTRAIL_CLUSTER_KEY": KEY}
+    try:
+        async with commanded(command, tmp_path, env=env) as served:
+            assert "by 2 shards" in served.said
+            async with cluster_of_others(machines, url):
+                process, other = [(await place(name)).process for name in ("shard-0", "shard-1")]
+            async with connect(served.url, served.token) as supervisor:
+                sessions = [await supervisor.spawn("desk") for _ in range(4)]
+                async with sessions[0].subscribe(since=0) as events:
+                    await sessions[0].prompt("hi")
+                    async for envelope in events:
+                        if isinstance(envelope.event, AgentEnd):
+                            break
+                os.kill(process, signal.SIGKILL)
+                for session in sessions:
+                    assert (await session.prompt("hi")).ref
+                names = {session.id for session in sessions}
+                assert {child.name for child in (await supervisor.tree()).children} == names
+                assert {stored.session_id for stored in await supervisor.stored()} == names
+            served.process.terminate()
+            assert await served.process.wait() == 0
+        async with cluster_of_others(machines, url):  # they outlive the front
+            assert (await place("shard-1")).process == other
+    finally:
+        with trio.CancelScope(shield=True):
+            await end_cluster(ray=machines.address)
