@@ -32,17 +32,19 @@ async def open_place(
     limits: HostLimits | None = None,
     port: int = 0,
     key: str = KEY,
+    cluster: Cluster | None = None,
 ) -> AsyncGenerator[Desk]:
-    """Serve a host of the cluster on *port*, or on any."""
-    port = port or free_port()
-    url = f"http://127.0.0.1:{port}"
+    """Serve a host of the cluster on *port*, or on any; or one of a *cluster* with ways of its own."""
+    cluster = cluster or Cluster(f"http://127.0.0.1:{port or free_port()}", key, lease=LEASE)
+    url = cluster.address
+    port = int(url.rpartition(":")[2])
     host = Host(
         [Profile("desk", spec)],
         plugins,
         authenticator=ApiKeys(lines=LINES),
         journal=journal,
         limits=limits or HostLimits(drain_seconds=0.3),
-        cluster=Cluster(url, key, lease=LEASE),
+        cluster=cluster,
     )
     async with host.serving(port) as serving, AsyncExitStack() as stack:
         clients = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import httpx
 import pytest
 import trio
@@ -15,7 +17,7 @@ from agentrail.host.authentication.identity import ForwardedIdentity
 from agentrail.host.cluster.cluster_identity import FRESH, read_signature, signature
 from agentrail.host.cluster.forwarding import MAX_HOPS
 from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import Lease
+from agentrail.ports.journal import SLOTS, Lease
 from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.events.envelope import Envelope
@@ -252,6 +254,69 @@ async def test_a_session_of_a_program_that_is_no_host_is_refused_at_once() -> No
         with trio.fail_after(LEASE):
             answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
         assert answer.status_code == 503
+
+
+class Homes(Cluster):
+    """A cluster in which each session has its home at the same host, and a host in front runs none."""
+
+    def __init__(self, url: str, home: str) -> None:
+        super().__init__(url, KEY, lease=LEASE)
+        self._home = home
+        self.slots = frozenset(range(SLOTS)) if url == home else frozenset()
+        self.members = frozenset({home}) - {url}
+
+    def home(self, session_id: str) -> str | None:
+        assert session_id.startswith("h.acme.ann.")
+        return self._home
+
+
+async def test_a_session_runs_at_its_home_whoever_is_asked() -> None:
+    journal, home = MemoryJournal(), f"http://127.0.0.1:{free_port()}"
+    front = f"http://127.0.0.1:{free_port()}"
+    async with (
+        open_place(journal, talks(), cluster=Homes(home, home)) as shard,
+        open_place(journal, talks(), cluster=Homes(front, home)) as first,
+    ):
+        for path, body in (
+            ("/v1/chat", {"session": "trip", "message": "hi"}),
+            ("/v1/chat", {"message": "hi"}),
+            ("/v1/sessions", {}),
+            ("/v1/sessions/trip/fork", {"session": "copy"}),
+            ("/v1/sessions/trip/prompt", {"message": "hi"}),
+        ):
+            answer = await first.ann.post(path, json=body)
+            assert answer.status_code < 300, answer.text
+        assert (await first.ann.post("/v1/chat", json={"session": 5})).status_code == 422
+        async with connect(front, KEYS["ann"]) as supervisor:
+            session = await supervisor.spawn("desk")
+            async with session.subscribe(since=0) as events:
+                assert (await session.ask("hi")).text == "fine"
+                assert (await anext(events)).seq == 1
+        tree = (await first.clients["boss"].get("/v1/tree")).json()
+        assert len(tree["children"]) == 5
+        assert running(first, shard) == [0, 5]
+
+
+def counts(cluster: Cluster, key: str) -> bool:
+    with suppress(NotAuthenticated):
+        return bool(read_signature(cluster, key, Clock().now_ms()))
+    return False
+
+
+async def test_a_program_with_the_key_asks_without_a_host_in_front_for_as_long_as_it_is_connected() -> None:
+    async with two_places(MemoryJournal(), talks()) as (first, second):
+        await until_known(first, second)
+        await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+        url = first.serving.url
+        who = Identity("acme", "ann", frozenset({"talk", "observe"}))
+        key = signature(Cluster(url, KEY), who, url, Clock().now_ms() - FRESH + 500, is_first=True)
+        async with connect(url, key) as supervisor:
+            session = await supervisor.spawn("desk", "other")
+            with trio.fail_after(5):
+                while counts(Cluster(url, KEY), key):  # noqa: ASYNC110 - the time alone ends it
+                    await trio.sleep(0.01)
+            assert (await session.ask("hi")).text == "fine"
+            assert {child.name for child in (await supervisor.tree()).children} == {"ann.trip", "ann.other"}
 
 
 @pytest.mark.parametrize("lacks", ["journal", "authenticator"])
