@@ -11,6 +11,7 @@ import pytest
 
 from agentrail.host.operations.console_calls import STATIC
 from tests.host.console.visiting import Visitor, needs_browser
+from tests.profiles import CAMPAIGN
 
 AXE: Final = STATIC.parent / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -28,6 +29,10 @@ RUN: Final = """async () => {
 WIDE: Final = """() => [...document.querySelectorAll('body *')].filter(
   it => it.getBoundingClientRect().right > innerWidth + 1 && !it.closest('.list, .table, pre, .skip, [hidden]')
 ).map(it => it.outerHTML.slice(0, 100))"""
+
+EVERY_LOOK: Final = [(360, False), (360, True), (1600, False), (1600, True)]
+LOOKS: Final = EVERY_LOOK if CAMPAIGN else EVERY_LOOK[1:3]
+"""Widths, and whether it is dark; CI has each width and each ground once."""
 
 ROOMS: Final = {
     "now": ("/now", "[role=gridcell] >> text=you.calm"),
@@ -55,7 +60,7 @@ def _sessions(visitor: Visitor) -> Generator[None]:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-@pytest.mark.parametrize(("width", "dark"), [(360, False), (360, True), (1600, False), (1600, True)])
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
 def test_a_room_is_for_everybody(visitor: Visitor, room: str, width: int, *, dark: bool) -> None:
     at, shown = ROOMS[room]
     if room == "question":
