@@ -94,3 +94,5 @@ class FiguresView(View):
     """How many more series there are, which are not shown."""
     host: tuple[HostBucketView, ...]
     """Figures of the host, for those who may see all tenants; empty for others."""
+    missing: tuple[str, ...] = ()
+    """Addresses of hosts of the same cluster that have not answered in time, so theirs is left out."""

@@ -172,6 +172,8 @@ class ChildView(Value):
     """Of a session: how many of its requests to models wait for the limit of their provider."""
     children: tuple[ChildView, ...] = ()
     """Of a supervisor: its children; of a session: its sub-agents; in the order of their start."""
+    host: str = ""
+    """Of a session at one of several hosts: the address of the host; empty otherwise."""
 
 
 class CallInProgress(Value):

@@ -7,7 +7,7 @@ of its choice; the host answers with the same id.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Final, Literal, TypeAlias, TypeGuard, get_args
 from urllib.parse import urlencode
 
@@ -291,14 +291,25 @@ def view(name: str, data: bytes) -> bytes:
     return b'{"id":%s,"data":%s}' % (_encode(name), data)
 
 
-def changes(name: str, changed: Iterable[tuple[str, bytes]], matching: int, total: int, *, is_first: bool) -> bytes:
+def changes(
+    name: str,
+    changed: Iterable[tuple[str, bytes]],
+    matching: int,
+    total: int,
+    missing: Sequence[str] = (),
+    *,
+    is_first: bool,
+) -> bytes:
     """Return a message with rows of the tree that have changed, as JSON by their session; `null` for one that left.
 
-    *is_first* tells the client to forget the rows that it has from before; *matching* and *total* are counts of rows.
+    *is_first* tells the client to forget the rows that it has from before; *matching* and *total* are counts of rows,
+    *missing* hosts whose rows are not among them.
     """
     rows = b",".join([b"%s:%s" % (_encode(session), row) for session, row in changed])
-    first = b',"first":true' if is_first else b""
-    return b'{"id":%s,"changed":{%s},"matching":%d,"total":%d%s}' % (_encode(name), rows, matching, total, first)
+    more = b',"first":true' if is_first else b""
+    if missing:
+        more += b',"missing":%s' % _encode(missing)
+    return b'{"id":%s,"changed":{%s},"matching":%d,"total":%d%s}' % (_encode(name), rows, matching, total, more)
 
 
 def ended(name: str, problem: bytes = b"") -> bytes:

@@ -322,6 +322,8 @@ class ChildShown(View):
     """Of a session: how many of its requests to models wait for the limit of their provider."""
     children: tuple[ChildShown, ...]
     """Of a supervisor: its children; of a session: its sub-agents; in the order of their start."""
+    host: str = ""
+    """Of a session at one of several hosts: the address of the host; empty otherwise."""
 
 
 class RunningCallView(View):
@@ -407,6 +409,8 @@ class RowView(View):
     """Number of its last record."""
     trouble: TroubleView | None = None
     """The last thing that went wrong in it; null if nothing did of late."""
+    host: str = ""
+    """Address of its host, if that is one of several; empty otherwise."""
 
 
 class RowsView(View):
@@ -418,6 +422,8 @@ class RowsView(View):
     """How many rows fit the query."""
     total: int
     """How many sessions of the tenant run, those that sleep among them."""
+    missing: tuple[str, ...] = ()
+    """Addresses of hosts of the same cluster that have not answered in time, so theirs is left out."""
 
 
 class RowChangesView(View):
@@ -431,6 +437,8 @@ class RowChangesView(View):
     """How many sessions of the tenant run, those that sleep among them."""
     first: bool = False
     """Whether these are the first rows: those that came before are to be forgotten."""
+    missing: tuple[str, ...] = ()
+    """Addresses of hosts of the same cluster that have not answered in time, so theirs is left out."""
 
 
 class TroublesView(View):
@@ -440,6 +448,8 @@ class TroublesView(View):
     """What went wrong, the newest first."""
     more: bool
     """Whether there is more, which is older."""
+    missing: tuple[str, ...] = ()
+    """Addresses of hosts of the same cluster that have not answered in time, so theirs is left out."""
 
 
 class CommandView(View):

@@ -415,7 +415,9 @@ class Host:
             specs = HostedSpecs(self._profiles, row, turns, nursery, self._context_providers)
             async with self._supervised(specs, nursery, supervisor) as (own, journal):
                 specs.serve(own)
-                with HealthParts.watching(own, self.limits) as health:
+                with HealthParts.watching(
+                    own, self.limits, "" if self.cluster is None else self.cluster.address
+                ) as health:
                     nursery.start_soon(health.tree.run)
                     nursery.start_soon(health.tree.forget)
                     nursery.start_soon(health.lag.measure)
@@ -487,15 +489,16 @@ class Host:
             **_console_functions(ConsoleCalls()),
         }
         forwarding: Forwarding | None = None
+        others: OtherHosts | None = None
         if self.cluster is not None:
             authenticator = ClusterAuthenticator(authenticator, self.cluster, Clock())
             forwarding = Forwarding(self.cluster, sessions, streams, late, Clock())
-            others = OtherHosts(forwarding, partial(_others, self.cluster, supervisor))
+            others = OtherHosts(self.cluster.address, forwarding, partial(_others, self.cluster, supervisor))
             functions = forwarding.forwarded(others.adding(functions))
         row.carry_out = PluginCalls(functions, limits).carry_out
         rates = Rates(limits)
         shared = (keys, rates, drain, limits, looking, frames, streams, health.metrics.requests, health.tree)
-        parts = SocketParts(functions, authenticator, *shared, sessions, forwarding)
+        parts = SocketParts(functions, authenticator, *shared, sessions, forwarding, others)
         return Application({**functions, "socket": Sockets(parts).open}, authenticator, rates, limits, drain)
 
     def _log_address(self, url: str) -> None:

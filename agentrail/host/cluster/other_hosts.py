@@ -5,17 +5,24 @@ What stands in the journal needs none of this: lists of sessions, and conversati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Final, cast
+from typing import Final, NamedTuple, TypeVar, cast
 
 import msgspec
 import trio
 from attrs import evolve
 
-from agentrail.host.authentication.identity import ForwardedIdentity
+from agentrail.api.bodies import FiguresQuery, RowsQuery, TroubleQuery
+from agentrail.api.figures_views import FiguresView
+from agentrail.api.views import ChildShown, RowsView, TroublesView, View
+from agentrail.host.authentication.identity import ForwardedIdentity, Identity
 from agentrail.host.cluster.forwarding import MAX_HOPS, Forwarding
 from agentrail.host.cluster.holder_connection import HolderGoneError
+from agentrail.host.cluster.merged_metrics import merge_metrics
+from agentrail.host.cluster.merged_views import Missing, merge_figures, merge_rows, merge_trees, merge_troubles
+from agentrail.host.health.tree_feed import TreeListener
+from agentrail.host.health.watch_calls import MOST_SERIES, SERIES
 from agentrail.host.operations.call_request import CallFunction, CallRequest, LaterAnswer
 from agentrail.host.operations.session_calls import SEPARATOR, page_limit
 from agentrail.host.requests.http_messages import HttpResponse
@@ -23,27 +30,43 @@ from agentrail.values.json import Json, JsonObject
 from agentrail.values.value import learned
 
 WITHIN: Final = 2.0
-"""Seconds in which another host has to answer; one that does not is left out."""
+"""Seconds in which another host has to answer; one that does not is named as missing."""
 
-_decode: Final = cast("msgspec.json.Decoder[dict[str, Json]]", msgspec.json.Decoder(learned(dict[str, Json]))).decode
+_json: Final = cast("msgspec.json.Decoder[dict[str, Json]]", msgspec.json.Decoder(learned(dict[str, Json]))).decode
+
+V = TypeVar("V", bound=View)
+
+
+class OtherAnswers(NamedTuple):
+    """What other hosts have answered."""
+
+    contents: Mapping[str, bytes]
+    """Content of the answers, by the address of the host, in the order of the addresses."""
+    missing: Missing
+    """Addresses of those that have not answered in time."""
 
 
 class OtherHosts:
-    """Adds to the answers of this host what the *others* know, whose addresses that function returns."""
+    """Adds to the answers of the host at *address* what the *others* know, whose addresses that function returns."""
 
-    def __init__(self, forwarding: Forwarding, others: Callable[[], frozenset[str]]) -> None:
+    def __init__(self, address: str, forwarding: Forwarding, others: Callable[[], frozenset[str]]) -> None:
+        self._address = address
         self._forwarding = forwarding
         self._others = others
 
     def adding(self, functions: Mapping[str, CallFunction]) -> Mapping[str, CallFunction]:
         """Return the functions of calls, of which those that show sessions that run show those of all hosts."""
-        return {
-            **functions,
-            "approvals": partial(self._approvals, functions["approvals"]),
-            "show_session": partial(self._show, functions["show_session"]),
-            "tasks": partial(self._tasks, functions["tasks"]),
-            "tree": partial(self._tree, functions["tree"]),
+        more: Mapping[str, Callable[[CallFunction, CallRequest], Awaitable[HttpResponse]]] = {
+            "approvals": self._approvals,
+            "show_session": self._show,
+            "tasks": self._tasks,
+            "tree": self._tree,
+            "rows": self._rows,
+            "trouble": self._trouble,
+            "figures": self._figures,
+            "metrics": self._metrics,
         }
+        return {**functions, **{name: partial(add, functions[name]) for name, add in more.items()}}
 
     async def _approvals(self, function: CallFunction, request: CallRequest) -> HttpResponse:
         """List what waits in the sessions of all hosts: what their sub-agents ask, only the host that runs them knows.
@@ -51,10 +74,10 @@ class OtherHosts:
         A host that has more than a page may have more up to the end of its page alone: there this page ends too.
         """
         answer = await function(request)
-        others = await self._views(request)
+        others = await self._shown(request)
         if not others:
             return answer
-        views = [_view(answer), *others]
+        views = [_json(_content(answer)), *others]
         by_place = {_place_of(call): call for view in views for call in cast("list[JsonObject]", view["items"])}
         places = sorted(by_place)[: page_limit(request)]
         more = [_place_of(cast("list[JsonObject]", view["items"])[-1]) for view in views if view["next"] is not None]
@@ -68,9 +91,9 @@ class OtherHosts:
     async def _show(self, function: CallFunction, request: CallRequest) -> HttpResponse:
         """Show a session with what it does, on whatever host that is."""
         answer = await function(request)
-        view = _view(answer)
+        view = _json(_content(answer))
         if view["status"] is None and not view["ended"]:
-            for other in await self._views(request):
+            for other in await self._shown(request):
                 if other.get("status") is not None:
                     return request.json_answer(msgspec.json.encode(other))
         return answer
@@ -78,27 +101,78 @@ class OtherHosts:
     async def _tasks(self, function: CallFunction, request: CallRequest) -> HttpResponse:
         """List the sub-agents of a session, also those that work on another host: the journal has only the others."""
         answer = await function(request)
-        views = [_view(answer), *await self._views(request)]
+        views = [_json(_content(answer)), *await self._shown(request)]
         return request.json_answer(
             msgspec.json.encode(max(views, key=lambda view: len(cast("list[Json]", view["items"]))))
         )
 
     async def _tree(self, function: CallFunction, request: CallRequest) -> HttpResponse:
-        """Show the sessions that run on all hosts, as if one supervisor had them."""
-        answer = await function(request)
-        others = await self._views(request)
-        if not others:
-            return answer
-        view = _view(answer)
-        children = [child for tree in (view, *others) for child in cast("list[Json]", tree["children"])]
-        return request.json_answer(msgspec.json.encode({**view, "children": children}))
+        trees, missing = await self._views(ChildShown, function, request)
+        return request.view_answer(merge_trees(trees, missing))
 
-    async def _views(self, request: CallRequest) -> list[dict[str, Json]]:
-        """Return what the other hosts answer to *request*; none if it comes from one of them."""
-        views: list[dict[str, Json]] = []
-        who = request.who
-        if isinstance(who, ForwardedIdentity) and who.hops:
-            return views
+    async def _rows(self, function: CallFunction, request: CallRequest) -> HttpResponse:
+        most = min(request.query(RowsQuery).limit or request.limits.page, request.limits.most_page)
+        return request.view_answer(merge_rows(*await self._views(RowsView, function, request), most))
+
+    async def _trouble(self, function: CallFunction, request: CallRequest) -> HttpResponse:
+        most = min(request.query(TroubleQuery).limit or request.limits.page, request.limits.most_page)
+        return request.view_answer(merge_troubles(*await self._views(TroublesView, function, request), most))
+
+    async def _figures(self, function: CallFunction, request: CallRequest) -> HttpResponse:
+        most = min(request.query(FiguresQuery).limit or SERIES, MOST_SERIES)
+        return request.view_answer(merge_figures(*await self._views(FiguresView, function, request), most))
+
+    async def _metrics(self, function: CallFunction, request: CallRequest) -> HttpResponse:
+        answer = await function(request)
+        if _is_of_host(request.who):
+            return answer
+        others = await self.ask(request)
+        contents = {self._address: _content(answer), **others.contents}
+        text = merge_metrics({host: contents[host].decode() for host in sorted(contents)}, others.missing)
+        return HttpResponse(answer.status, answer.headers, text.encode())
+
+    async def _views(
+        self, cls: type[V], function: CallFunction, request: CallRequest
+    ) -> tuple[Mapping[str, V], Missing]:
+        """Return what all hosts show, by their address, and those that are missing."""
+        own = _decode(cls, _content(await function(request)))
+        if _is_of_host(request.who):
+            return {self._address: own}, ()
+        others = await self.views(cls, request)
+        views = {self._address: own, **others[0]}
+        return {host: views[host] for host in sorted(views)}, others[1]
+
+    async def views(self, cls: type[V], request: CallRequest) -> tuple[Mapping[str, V], Missing]:
+        """Return what the other hosts show, by their address, and those that are missing.
+
+        A host that shows something else, because its version of the program is another one, is missing.
+        """
+        contents, missing = await self.ask(request)
+        views: dict[str, V] = {}
+        for host, content in contents.items():
+            try:
+                views[host] = _decode(cls, content)
+            except msgspec.DecodeError:
+                missing = (*missing, host)
+        return views, tuple(sorted(missing))
+
+    async def follow_rows(self, request: CallRequest, listener: TreeListener) -> None:
+        """Body of a task: ask the other hosts for the rows of *request* again and again, and tell *listener*."""
+        most = min(request.query(RowsQuery).limit or request.limits.page, request.limits.most_page)
+        while True:
+            listener.take_elsewhere(merge_rows(*await self.views(RowsView, request), most))
+            await trio.sleep(request.limits.view_seconds)
+
+    async def _shown(self, request: CallRequest) -> list[dict[str, Json]]:
+        """Return what the other hosts show, as JSON."""
+        return [_json(content) for content in (await self.ask(request)).contents.values()]
+
+    async def ask(self, request: CallRequest) -> OtherAnswers:
+        """Return what the other hosts answer to *request*; nothing if it comes from one of them."""
+        contents: dict[str, bytes] = {}
+        if _is_of_host(request.who):
+            return OtherAnswers(contents, ())
+        who, others = request.who, sorted(self._others())
         other_request = evolve(request, who=ForwardedIdentity(who.tenant, who.user, who.scopes, hops=MAX_HOPS - 1))
 
         async def ask(address: str) -> None:
@@ -107,16 +181,22 @@ class OtherHosts:
                     connection = await self._forwarding.forward(address, other_request)
                     try:
                         if connection.status == request.call.status:
-                            views.append(_decode(await connection.content()))
+                            contents[address] = await connection.content()
                     finally:
                         await connection.close()  # noqa: ASYNC102 - it waits for nothing
                 except HolderGoneError:
                     return
 
         async with trio.open_nursery() as nursery:  # noqa: TID251 - each task ends with its time
-            for address in sorted(self._others()):
+            for address in others:
                 nursery.start_soon(ask, address)
-        return views
+        missing = tuple([host for host in others if host not in contents])
+        return OtherAnswers({host: contents[host] for host in others if host in contents}, missing)
+
+
+def _is_of_host(who: Identity) -> bool:
+    """Whether another host has passed a request of *who* on, which asks all hosts itself."""
+    return isinstance(who, ForwardedIdentity) and who.hops > 0
 
 
 def _place_of(call: JsonObject) -> tuple[int, str]:
@@ -124,6 +204,9 @@ def _place_of(call: JsonObject) -> tuple[int, str]:
     return cast("int", call["since"]), cast("str", call["id"])
 
 
-def _view(answer: HttpResponse) -> dict[str, Json]:
-    content = answer.make() if isinstance(answer, LaterAnswer) else cast("bytes", answer.content)
-    return _decode(content)
+def _content(answer: HttpResponse) -> bytes:
+    return answer.make() if isinstance(answer, LaterAnswer) else cast("bytes", answer.content)
+
+
+def _decode(cls: type[V], content: bytes) -> V:
+    return cast("V", msgspec.json.decode(content, type=learned(cls)))

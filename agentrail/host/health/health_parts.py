@@ -42,10 +42,10 @@ class HealthParts:
 
     @classmethod
     @contextmanager
-    def watching(cls, supervisor: Supervisor, limits: HostLimits) -> Generator[Self]:
-        """Watch the sessions of *supervisor* as long as this is open."""
+    def watching(cls, supervisor: Supervisor, limits: HostLimits, host: str = "") -> Generator[Self]:
+        """Watch the sessions of *supervisor* as long as this is open; *host* is the address of one of several."""
         figures, troubles = supervisor.figures(limits.metric_tenants), Troubles()
-        tree = TreeFeed(rows_of(supervisor), troubles, limits.changes_seconds)
+        tree = TreeFeed(rows_of(supervisor), troubles, limits.changes_seconds, host)
         history, lag = FiguresHistory(lambda: figures.now_ms), LoopLag()
         lag.when_measured = history.lagged
         with figures.telling(troubles, tree, history):

@@ -61,10 +61,11 @@ def rows_query(request: CallRequest) -> RowsQuery:
 class TreeFeed(SessionListener):
     """Gathers which sessions of a host have changed, and tells those who listen."""
 
-    def __init__(self, rows: SessionRows, troubles: Troubles, seconds: float) -> None:
+    def __init__(self, rows: SessionRows, troubles: Troubles, seconds: float, host: str = "") -> None:
         self._rows = rows
         self._troubles = troubles
         self._seconds = seconds
+        self._host = host
         self._tenants: dict[str, TenantRows] = {}
         self._dirty: dict[str, None] = {}
         self._has_changed = trio.Event()
@@ -160,7 +161,7 @@ class TreeFeed(SessionListener):
         if row is None:
             return None
         self.made += 1
-        return view(RowView, row, session_id).but(trouble=self._troubles.last(session_id))
+        return view(RowView, row, session_id).but(trouble=self._troubles.last(session_id), host=self._host)
 
 
 class TreeListener:
@@ -177,18 +178,34 @@ class TreeListener:
         self._shown: dict[str, None] = {}  # rows that the client has, or gets
         self._waiting: dict[str, None] = {}  # rows that fit, beyond the limit
         self._unsent: dict[str, None] = {}
-        self._sent_counts: tuple[int, int] | None = None
+        self._elsewhere: dict[str, bytes] = {}  # rows of other hosts, by the ids that clients see
+        self._unsent_elsewhere: dict[str, None] = {}
+        self._counts_elsewhere = 0, 0
+        self._missing: tuple[str, ...] = ()
+        self._sent_counts: tuple[int, int, tuple[str, ...]] | None = None
         self._event = trio.Event()
 
     @property
     def rows(self) -> RowsView:
         """The rows that are shown now."""
-        return RowsView(tuple([self._known[session_id].row for session_id in self._shown]), *self._counts)
+        matching, total, missing = self._counts
+        return RowsView(tuple([self._known[session_id].row for session_id in self._shown]), matching, total, missing)
 
     @property
-    def _counts(self) -> tuple[int, int]:
-        """How many rows fit, and how many there are."""
-        return len(self._shown) + len(self._waiting), len(self._known)
+    def _counts(self) -> tuple[int, int, tuple[str, ...]]:
+        """How many rows fit, how many there are, and the hosts of which that is not known."""
+        matching, total = self._counts_elsewhere
+        return len(self._shown) + len(self._waiting) + matching, len(self._known) + total, self._missing
+
+    def take_elsewhere(self, rows: RowsView) -> None:
+        """Note the *rows* of other hosts, of which as many are sent as there is room for."""
+        room = max(0, self._most - len(self._shown))
+        texts = {row.session: to_json(row) for row in rows.items[:room]}
+        for session in {*texts, *self._elsewhere}:
+            if texts.get(session) != self._elsewhere.get(session):
+                self._unsent_elsewhere[session] = None
+        self._elsewhere, self._counts_elsewhere, self._missing = texts, (rows.matching, rows.total), rows.missing
+        self.wake()
 
     def take(self, session_id: str, row: RowView | None) -> None:
         """Note that a session has this *row* now; `None` if it is gone."""
@@ -229,7 +246,7 @@ class TreeListener:
 
     @property
     def _has_news(self) -> bool:
-        return bool(self._unsent) or self._counts != self._sent_counts
+        return bool(self._unsent or self._unsent_elsewhere) or self._counts != self._sent_counts
 
     async def wait(self) -> None:
         """Wait until there is something to be sent."""
@@ -243,10 +260,20 @@ class TreeListener:
         return socket_frames.changes(name, self._take_unsent(), *self._sent_counts, is_first=is_first)
 
     def _take_unsent(self) -> Iterator[tuple[str, bytes]]:
+        """Yield rows that changed. One that moves between hosts is not gone: another one has it, then."""
         size = 0
+        if self._unsent_elsewhere:
+            shown = {visible(session_id) for session_id in self._shown}
+            while self._unsent_elsewhere and size < AT_ONCE:
+                session, _ = self._unsent_elsewhere.popitem()
+                if session not in shown:
+                    text = self._elsewhere.get(session, GONE)
+                    size += len(text)
+                    yield session, text
         while self._unsent and size < AT_ONCE:
             session_id = next(iter(self._unsent))
             del self._unsent[session_id]
-            text = self._known[session_id].text if session_id in self._shown else GONE
+            session = visible(session_id)
+            text = self._known[session_id].text if session_id in self._shown else self._elsewhere.get(session, GONE)
             size += len(text)
-            yield visible(session_id), text
+            yield session, text

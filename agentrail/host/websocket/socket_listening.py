@@ -29,6 +29,7 @@ from agentrail.host.requests.access_log import RequestNote
 from agentrail.host.requests.http_messages import HttpRequest
 from agentrail.host.websocket.send_queue import MAX_AT_ONCE, Outbox
 from agentrail.host.websocket.socket_user import SocketParts, SocketUser
+from agentrail.nurseries import open_shielded_nursery
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.events.envelope import Envelope
@@ -163,7 +164,10 @@ class SocketListening:
 
     async def _send_changes(self, name: str, request: CallRequest) -> None:
         """Send the rows of the tree, and then those that change; what changes faster than it is sent is merged."""
-        async with self._parts.tree.listening(request.who.tenant, rows_query(request), request.limits) as listener:
+        feed = self._parts.tree.listening(request.who.tenant, rows_query(request), request.limits)
+        async with feed as listener, open_shielded_nursery() as nursery:
+            if self._parts.others is not None:
+                nursery.start_soon(self._parts.others.follow_rows, request, listener)
             while True:
                 await self._outbox.put(partial(listener.message, name))
                 await listener.wait()

@@ -14,6 +14,7 @@ from agentrail.host.authentication.identity import AUTHORIZATION, Authenticator,
 from agentrail.host.authentication.key_watch import CHANGED, KeyWatch
 from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.cluster.forwarding import Forwarding
+from agentrail.host.cluster.other_hosts import OtherHosts
 from agentrail.host.health.request_figures import RequestFigures
 from agentrail.host.health.tree_feed import TreeFeed
 from agentrail.host.host_drain import HostDrain
@@ -92,3 +93,5 @@ class SocketParts:
     """Knows which sessions have ended."""
     forwarding: Forwarding | None
     """Passes subscriptions on to other hosts; `None` if this host is the only one."""
+    others: OtherHosts | None
+    """Asks other hosts for the rows of the tree; `None` if this host is the only one."""

@@ -217,11 +217,11 @@ async def test_trouble_is_listed_and_stands_in_the_row_until_the_session_is_eras
         assert listed["items"] == [row["trouble"]]
         assert row["trouble"]["kind"] == "abort"
         assert row["trouble"]["text"].startswith("provider_error")
-        assert (await desk.clients["eve"].get("/v1/trouble")).json() == {"items": [], "more": False}
+        assert (await desk.clients["eve"].get("/v1/trouble")).json() == {"items": [], "more": False, "missing": []}
         later = {"since_ms": row["trouble"]["at_ms"] + 1}
         assert (await client.get("/v1/trouble", params=later)).json()["items"] == []
         await client.delete("/v1/sessions/ann.trip")
-        assert (await client.get("/v1/trouble")).json() == {"items": [], "more": False}
+        assert (await client.get("/v1/trouble")).json() == {"items": [], "more": False, "missing": []}
 
 
 async def test_a_remote_supervisor_reads_rows_and_follows_them() -> None:
