@@ -352,6 +352,13 @@ def others_of(supervisor: Supervisor) -> frozenset[str]:
     return frozenset() if slots is None else slots.others
 
 
+def tell_deaths(supervisor: Supervisor, died: Callable[[frozenset[str]], None]) -> None:
+    """Call *died* with the addresses of other supervisors on the same journal whose leases have ended."""
+    slots = supervisor._sessions.shared.slots  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
+    if slots is not None:
+        slots.died = died
+
+
 OPENING: Final = Way("open a supervisor", "open_supervisor", "supervisor")
 
 

@@ -17,7 +17,7 @@ from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.api.operation_table import CALLS
 from agentrail.api.routes import ROUTES
 from agentrail.app.build import check_journal, check_telemetry
-from agentrail.app.supervisor import Supervisor, open_supervisor, others_of, share
+from agentrail.app.supervisor import Supervisor, open_supervisor, others_of, share, tell_deaths
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.errors import BadChoice, WrongType
 from agentrail.host.ag_ui.ag_ui_calls import AgUiCalls
@@ -493,6 +493,7 @@ class Host:
         if self.cluster is not None:
             authenticator = ClusterAuthenticator(authenticator, self.cluster, Clock())
             forwarding = Forwarding(self.cluster, sessions, streams, late, Clock())
+            tell_deaths(supervisor, forwarding.cut)
             others = OtherHosts(self.cluster.address, forwarding, partial(_others, self.cluster, supervisor))
             functions = forwarding.forwarded(others.adding(functions))
         row.carry_out = PluginCalls(functions, limits).carry_out

@@ -120,22 +120,22 @@ class HostedSessions:
         check_owner(call, who, name)
         return name
 
-    async def running(self, name: SessionName, watch: JournalWatch) -> SessionHandle:
+    async def running(self, name: SessionName, watch: JournalWatch, *, take_over: bool = False) -> SessionHandle:
         """Return the session *name*, which is brought back if it is only stored; raise `UnknownSession` if none is.
 
-        From now on, *watch* watches its journal. A sub-agent is brought back through its root session: resumed alone,
-        it would become a session without a parent.
+        From now on, *watch* watches its journal. With *take_over*, another host loses the session. A sub-agent is
+        brought back through its root session: resumed alone, it would become a session without a parent.
         """
         handle = self.here(name)
         if handle is None:
             # checked first: resuming a missing session would block its name for a request that opens it meanwhile
             await self.stored(name)
             if name != name.root:
-                await self.running(name.root, watch)
+                await self.running(name.root, watch, take_over=take_over)
                 raise SessionNotAlive(name.visible, "it has ended, or its parent is bringing it back")
         if handle is None:
             with _profile_errors(name):
-                handle = await self._supervisor.resume(name.internal)
+                handle = await self._supervisor.resume(name.internal, take_over=take_over)
         await woken(handle, watch)
         self._turns.of(handle)
         return handle

@@ -32,14 +32,15 @@ class Cluster:
 
     *address* is the URL at which the other hosts reach this one, such as `http://10.0.0.5:8765`. *key* is the same
     for all: by it a host trusts another one that asks in the name of a user. A host that dies loses its sessions to
-    the others after *lease* seconds; one that is started again at the same address has them back at once.
+    the others after *lease* seconds, or sooner if its address refuses connections; one that is started again at the
+    same address has them back at once. All hosts have the same *lease*.
 
     *descriptor* is that of a socket of this process that listens at the address for the other hosts alone: only what
     they have signed is answered there. Without it, the host listens at its address for everybody.
     """
 
     @checked
-    def __init__(self, address: str, key: str | Secret, *, lease: float = 10.0, descriptor: int | None = None) -> None:
+    def __init__(self, address: str, key: str | Secret, *, lease: float = 5.0, descriptor: int | None = None) -> None:
         self.names = self._names(address)
         """Names under which the others reach this host."""
         name = secret_name(key)

@@ -76,19 +76,18 @@ async def open_events(
 ) -> ForwardedEvents:
     """Subscribe at the host at *holder* to the events of the session of *request*.
 
-    Raise `HostClosing` if it cannot be reached: the client tries again. Raise the error with which it refuses.
+    Raise `HolderGoneError` if it cannot be reached, and the error with which it refuses.
     """
     query = {"since": since, "types": None if types is None else ",".join(types)}
     text = urlencode({name: value for name, value in query.items() if value is not None})
     request = evolve(request, http=evolve(request.http, query=text))
+    connection = await forwarding.forward(holder, request, ((POLICY, policy),))
+    if connection.status == request.call.status:
+        return ForwardedEvents(connection, request.session)
     try:
-        connection = await forwarding.forward(holder, request, ((POLICY, policy),))
-        if connection.status == request.call.status:
-            return ForwardedEvents(connection, request.session)
         document = await connection.content()
-    except HolderGoneError:
-        raise HostClosing from None
-    await connection.close()
+    finally:
+        await connection.close()  # noqa: ASYNC102 - it waits for nothing
     raise _error(document, request.session)
 
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, cast
 from urllib.parse import quote
+from weakref import WeakSet
 
 import trio
 from attrs import evolve
@@ -25,7 +26,12 @@ from agentrail.errors import AgentrailError, HostClosing, SessionHeld
 from agentrail.host.authentication.identity import ForwardedIdentity
 from agentrail.host.cluster.cluster_identity import signature
 from agentrail.host.cluster.cluster_options import Cluster
-from agentrail.host.cluster.holder_connection import HolderConnection, HolderGoneError, connect
+from agentrail.host.cluster.holder_connection import (
+    HolderConnection,
+    HolderGoneError,
+    HolderRefusedError,
+    connect,
+)
 from agentrail.host.cluster.whole_frames import WholeFrames
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.hosted_sessions import HostedSessions
@@ -36,12 +42,16 @@ from agentrail.host.requests.access_log import REQUEST_ID
 from agentrail.host.requests.http_messages import Body, Headers, HttpRequest, HttpResponse, PeerGone, Send
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.ids import new_id
+from agentrail.runtime.shared.leases import RENEWALS
 
 MAX_HOPS: Final = 3
 """How often a request is passed on: a session may change hands while it is under way, but not again and again."""
 
 PAUSE: Final = 0.25
 """Seconds until it is tried again who has a session, if the host that had it cannot be reached."""
+
+LATE: Final = 300
+"""Milliseconds by which a holder that lives may be late with the renewal of its lease."""
 
 COMMAND: Final = "idempotency-key"
 
@@ -118,11 +128,15 @@ class Forwarding:
     def __init__(
         self, cluster: Cluster, sessions: HostedSessions, streams: ClientStreams, late: DelayedTasks, clock: Clock
     ) -> None:
+        self.patience = 2 * cluster.lease
+        """For how many seconds a host that cannot be reached is asked again."""
         self._cluster = cluster
         self._sessions = sessions
         self._streams = streams
         self._late = late
         self._clock = clock
+        self._missed = cluster.lease * 1000 * (1 - 1 / RENEWALS) - LATE
+        self._connections = WeakSet[HolderConnection]()
 
     def forwarded(self, functions: Mapping[str, CallFunction]) -> Mapping[str, CallFunction]:
         """Return the functions of calls, each of which passes a request on if another host runs the session."""
@@ -131,8 +145,9 @@ class Forwarding:
     async def _carry_out(self, function: CallFunction, request: CallRequest) -> HttpResponse:
         body = KeptBody(request.http.body)
         request = evolve(request, http=evolve(request.http, body=body))
-        until = trio.current_time() + 2 * self._cluster.lease
+        until = trio.current_time() + self.patience
         home = await self.home(request)
+        refusal: SessionHeld | None = None
         while True:
             holder = home
             if holder is None:
@@ -142,15 +157,16 @@ class Forwarding:
                 except SessionHeld as held:
                     if not self.may(request, held) or trio.current_time() > until:
                         raise
-                    holder = held.holder
+                    refusal, holder = held, held.holder
             body.rewind()
             request = _with_command(request)
             try:
                 return await self._answered(holder, request)
-            except HolderGoneError:
+            except HolderGoneError as gone:
+                body.rewind()
                 if home is not None and trio.current_time() > until:
                     raise HostClosing from None
-                await trio.sleep(PAUSE)
+                await self.outlive(request, refusal, gone)
             body.rewind()
 
     async def home(self, request: CallRequest) -> str | None:
@@ -167,6 +183,25 @@ class Forwarding:
             request.http.body.rewind()
         home = None if name is None else self._cluster.home(name.root.internal)
         return None if home == self._cluster.address else home
+
+    async def outlive(self, request: CallRequest, refusal: SessionHeld | None, gone: HolderGoneError) -> None:
+        """Wait a moment until it is tried again who has the session of *request*; take it if its holder is dead.
+
+        It is dead if it has missed a renewal of its lease, and nobody listens at its address. One that lives but is
+        taken for dead loses the session, and can do no harm: the journal refuses what it writes.
+        """
+        is_dead = refusal is not None and isinstance(gone, HolderRefusedError) and refusal.left < self._missed
+        name = await _session_of(request) if is_dead else None
+        if name is None:
+            await trio.sleep(PAUSE if refusal is None else min(PAUSE, refusal.left / 1000))
+        else:
+            await self._sessions.running(name, request.watch, take_over=True)
+
+    def cut(self, holders: frozenset[str]) -> None:
+        """End what is under way at *holders*, whose leases have ended: they may be stopped, or cut off."""
+        for connection in tuple(self._connections):
+            if connection.holder in holders:
+                connection.cut()
 
     async def _check_free(self, request: CallRequest) -> None:
         """Raise `SessionHeld` if another host runs the session that a request to talk is for.
@@ -227,6 +262,7 @@ class Forwarding:
         """
         body = await request.http.body.read()
         connection, authority = await connect(self._cluster, holder)
+        self._connections.add(connection)
         try:
             key = signature(self._cluster, request.who, holder, self._clock.now_ms())
             headers = (

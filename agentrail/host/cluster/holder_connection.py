@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import Final
+from typing import Final, cast
 
 import h11
 import trio
@@ -25,11 +24,19 @@ class HolderGoneError(Exception):
     """The other host cannot be reached, or has gone before its answer was whole."""
 
 
-class HolderConnection:
-    """A connection for one request, and its answer."""
+class HolderRefusedError(HolderGoneError):
+    """Nobody listens at the address of the other host."""
 
-    def __init__(self, stream: trio.abc.Stream) -> None:
+
+class HolderConnection:
+    """A connection for one request to the host at *holder*, and its answer."""
+
+    def __init__(self, stream: trio.abc.Stream, holder: str) -> None:
+        self.holder = holder
+        """Address of the host."""
         self._stream = stream
+        self._reading = trio.CancelScope()
+        self._is_cut = False
         self._http = h11.Connection(h11.CLIENT)
         self._peeked: bytes | None = None
         self.status = 0
@@ -46,7 +53,7 @@ class HolderConnection:
             await self._stream.send_all(data)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise HolderGoneError from None
-        while not isinstance(event := await self._next(None), h11.Response):
+        while not isinstance(event := await self._next(float("inf")), h11.Response):
             pass
         self.status = event.status_code
         pairs = [(name.decode(), value.decode("latin-1")) for name, value in event.headers]
@@ -77,12 +84,21 @@ class HolderConnection:
             pieces += piece
         return bytes(pieces)
 
-    async def _next(self, seconds: float | None) -> h11.Event:
+    def cut(self) -> None:
+        """End the exchange: whoever waits for more of the answer gets `HolderGoneError`."""
+        self._is_cut = True
+        self._reading.cancel()
+
+    async def _next(self, seconds: float) -> h11.Event:
         try:
             while (event := self._http.next_event()) is h11.NEED_DATA:
-                with trio.fail_after(float("inf") if seconds is None else seconds):
+                if self._is_cut:
+                    raise HolderGoneError
+                with trio.move_on_after(seconds) as self._reading:
                     self._http.receive_data(bytes(await self._stream.receive_some(CHUNK)))
-        except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError, h11.RemoteProtocolError):
+                if self._reading.cancelled_caught:
+                    raise HolderGoneError
+        except (trio.BrokenResourceError, trio.ClosedResourceError, h11.RemoteProtocolError):
             raise HolderGoneError from None
         if not isinstance(event, h11.Event) or isinstance(event, h11.ConnectionClosed):
             raise HolderGoneError
@@ -95,11 +111,23 @@ class HolderConnection:
 
 async def connect(cluster: Cluster, address: str) -> tuple[HolderConnection, str]:
     """Connect to the host at *address*; return the connection, and what its header `Host` has to be."""
+    is_refused = False
     with trio.move_on_after(CONNECT_SECONDS):
         place = await cluster.find(address)
         if place is None:
             raise HolderGoneError
-        with suppress(OSError, CutError):
-            return HolderConnection(await dial_address(place, None)), place.authority
+        try:
+            return HolderConnection(await dial_address(place, None), address), place.authority
+        except OSError as error:
+            is_refused = _is_refusal(error.__cause__ or error)
+        except CutError:
+            pass
     cluster.lose(address)
-    raise HolderGoneError
+    raise HolderRefusedError if is_refused else HolderGoneError
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Whether nobody listened: at any of the IP addresses, if a name has several."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_refusal, cast("BaseExceptionGroup[BaseException]", error).exceptions))
+    return isinstance(error, ConnectionRefusedError)

@@ -19,6 +19,7 @@ from agentrail.api.sse_frames import GAP, data_of
 from agentrail.errors import AgentrailError, HostClosing, SessionHeld
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.cluster.forwarded_events import ForwardedEvents, SseFrame, cursor_of, open_events
+from agentrail.host.cluster.holder_connection import HolderGoneError
 from agentrail.host.error_responses import told_problem
 from agentrail.host.health.tree_feed import rows_query
 from agentrail.host.hosted_sessions import check_scope
@@ -99,19 +100,23 @@ class SocketListening:
         if forwarding is None:
             await self._send_own(frame, await request.watch.answered(opening))
             return
-        holder = await forwarding.home(request)
+        holder, refusal = await forwarding.home(request), None
         if holder is None:
             try:
                 subscription: Subscription = await request.watch.answered(opening)
             except SessionHeld as held:
                 if not forwarding.may(request, held):
                     raise
-                holder = held.holder
+                refusal, holder = held, held.holder
             else:
                 await self._send_own(frame, subscription)
                 return
         names = None if frame.types is None else tuple(frame.types)
-        events = await open_events(forwarding, holder, request, frame.since, names, policy)
+        try:
+            events = await open_events(forwarding, holder, request, frame.since, names, policy)
+        except HolderGoneError as gone:  # the client listens again
+            await forwarding.outlive(request, refusal, gone)
+            raise HostClosing from None
         try:
             await self._send_forwarded(frame.id, events)
         finally:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Callable
 
 import trio
 
@@ -25,6 +26,10 @@ from agentrail.runtime.shared.untrusted_calls import Contained, tell
 log = logging.getLogger("agentrail.supervisor")
 
 
+def _ignore(_: frozenset[str]) -> None:
+    """No-op, until somebody wants to know who has died."""
+
+
 class OwnSlots:
     """The slots that a supervisor was given, for good; whoever gave them knows the other supervisors."""
 
@@ -35,6 +40,8 @@ class OwnSlots:
         """Nothing is known here of other supervisors."""
         self.first: frozenset[int] | None = held
         """Slots of what may have been left by whoever ran at this address before."""
+        self.died: Callable[[frozenset[str]], None] = _ignore
+        """Never called."""
 
     @in_brackets
     def __repr__(self) -> str:
@@ -61,6 +68,8 @@ class Slots:
         """Addresses of the living supervisors that hold the others."""
         self.first: frozenset[int] | None = None
         """All slots: in any may be what was left by whoever ran at this address before."""
+        self.died: Callable[[frozenset[str]], None] = _ignore
+        """Called with the addresses of supervisors that hold no slot any more: their leases have ended."""
         self._leases = leases
         self._apart = apart
         self._round = 0
@@ -104,8 +113,11 @@ class Slots:
         holders = {slot: holder for slot in range(SLOTS) if (holder := await self._holder(slot)) is not None}
         await self._take_share(holders)
         own, others = frozenset(range(SLOTS)).difference(holders), frozenset(holders.values())
-        has_more = not self._round or own - self.held or self.others - others
+        gone = self.others - others
+        has_more = not self._round or own - self.held or gone
         self.held, self.others = own, others
+        if gone:
+            self.died(gone)
         if has_more:
             self._round += 1
             bell, self._bell = self._bell, trio.Event()

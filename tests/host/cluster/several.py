@@ -33,9 +33,10 @@ async def open_place(
     port: int = 0,
     key: str = KEY,
     cluster: Cluster | None = None,
+    lease: float = LEASE,
 ) -> AsyncGenerator[Desk]:
     """Serve a host of the cluster on *port*, or on any; or one of a *cluster* with ways of its own."""
-    cluster = cluster or Cluster(f"http://127.0.0.1:{port or free_port()}", key, lease=LEASE)
+    cluster = cluster or Cluster(f"http://127.0.0.1:{port or free_port()}", key, lease=lease)
     url = cluster.address
     port = int(url.rpartition(":")[2])
     host = Host(

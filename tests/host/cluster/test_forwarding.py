@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from contextlib import suppress
 
 import httpx
@@ -17,7 +18,7 @@ from agentrail.host.authentication.identity import ForwardedIdentity
 from agentrail.host.cluster.cluster_identity import FRESH, read_signature, signature
 from agentrail.host.cluster.forwarding import MAX_HOPS
 from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import SLOTS, Lease
+from agentrail.ports.journal import SLOTS, Lease, slot_claim
 from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.events.envelope import Envelope
@@ -243,6 +244,39 @@ async def test_a_session_of_a_dead_host_comes_back_where_it_is_asked_for() -> No
         assert (answer.status_code, answer.json()["text"]) == (200, "fine")
         assert LEASE / 2 < trio.current_time() - began < LEASE + 1
         assert running(second) == [1]
+
+
+async def test_a_host_that_refuses_connections_and_renews_no_lease_is_not_waited_for() -> None:
+    journal = MemoryJournal()
+    async with open_place(journal, talks()) as first:
+        for name in ("trip", "fresh"):
+            await first.ann.post("/v1/chat", json={"session": name, "message": "hi"})
+    dead = f"http://127.0.0.1:{free_port()}"
+    async with open_place(journal, talks(), lease=60) as second:
+        missing, fresh = Lease(Clock().now_ms(), 39_000), Lease(Clock().now_ms(), 60_000)
+        await journal.claim("h.acme.ann.trip", dead, missing)  # it was renewed 21 seconds ago
+        with trio.fail_after(5):
+            answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+        assert (answer.status_code, answer.json()["text"]) == (200, "fine")
+        await journal.claim("h.acme.ann.fresh", dead, fresh)
+        with trio.move_on_after(0.5) as waited:  # it has missed nothing yet
+            await second.ann.post("/v1/chat", json={"session": "fresh", "message": "hi"})
+        assert waited.cancelled_caught
+
+
+async def test_a_host_that_hears_and_does_not_answer_is_waited_for_as_long_as_its_lease() -> None:
+    journal = MemoryJournal()
+    async with open_place(journal, talks()) as first:
+        await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+    with socket.create_server(("127.0.0.1", 0)) as stopped:
+        address = f"http://127.0.0.1:{stopped.getsockname()[1]}"
+        lease = Lease(Clock().now_ms(), int(LEASE * 1000))
+        for name in ("h.acme.ann.trip", slot_claim(0)):
+            await journal.claim(name, address, lease)
+        async with open_place(journal, talks()) as second:
+            with trio.fail_after(3 * LEASE):
+                answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+            assert (answer.status_code, answer.json()["text"]) == (200, "fine")
 
 
 async def test_a_session_of_a_program_that_is_no_host_is_refused_at_once() -> None:
