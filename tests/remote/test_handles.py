@@ -1,4 +1,7 @@
-"""What handles promise: the same of a session here and of one at a host, with the same errors."""
+"""What handles promise: the same of a session here and of one at a host, with the same errors.
+
+On several hosts, each is `pytest.mark.long`.
+"""
 
 from __future__ import annotations
 
