@@ -33,7 +33,7 @@ from agentrail.cli.screen import clean, one_line
 from agentrail.cli.stored_sessions import stored_sessions
 from agentrail.codec.json_text import to_text
 from agentrail.errors import AgentrailError, ExtraMissing, SandboxMissing
-from agentrail.ports.journal import ALL_SESSIONS
+from agentrail.ports.journal import ALL_SESSIONS, SLOTS
 from agentrail.runtime.shared.clock import Clock
 from agentrail.values.value import Value
 
@@ -71,6 +71,9 @@ EXTRAS: Final = {
 
 OLDEST_SERVER: Final = 130_000
 """The oldest version of PostgreSQL that works, as it says it."""
+
+ISOLATION: Final = "read committed"
+"""How the journal's statements are to be isolated: one that has waited for a lock then sees what is there now."""
 
 MAX_AHEAD_MS: Final = 2_000
 """Milliseconds by which the clock of a server may differ without a note."""
@@ -224,6 +227,9 @@ def server_findings(facts: ServerFacts, newest: int) -> Iterator[tuple[str, str,
         yield BAD, "it is a replica, and takes no records", "give the URL of the server that it follows"
     if not facts.is_durable:
         yield BAD, "a commit is answered before it is on the disk", "set `fsync` and `synchronous_commit` to `on`"
+    if facts.isolation != ISOLATION:
+        to_do = f"set `default_transaction_isolation` to `{ISOLATION}` for its user"
+        yield NOTE, f"transactions are `{facts.isolation}`, so claims that meet fail and are made again", to_do
     if abs(facts.ahead_ms) > MAX_AHEAD_MS:
         seconds = abs(facts.ahead_ms) / 1000
         side = "ahead of" if facts.ahead_ms > 0 else "behind"
@@ -246,7 +252,20 @@ def server_findings(facts: ServerFacts, newest: int) -> Iterator[tuple[str, str,
         state = f"claim {facts.highest_epoch} is there, and the sequence is at {facts.last_epoch}, as after a restore"
         yield BAD, state, "run `agentrail journal restored URL`"
     else:
-        yield GOOD, f"{facts.sessions:,} sessions", ""
+        archive = "its log is archived" if facts.is_archived else "its log is not archived"
+        yield GOOD, f"{facts.sessions:,} sessions; {archive}", ""
+    yield from _holder_findings(facts)
+
+
+def _holder_findings(facts: ServerFacts) -> Iterator[tuple[str, str, str]]:
+    """Yield level, state and what to do about the processes that run sessions of a journal."""
+    for holder in facts.holders:
+        share = f", looks after {holder.slots} of {SLOTS} slots" if holder.slots else ""
+        runs = f"{holder.sessions:,} session{'' if holder.sessions == 1 else 's'}"
+        yield GOOD, f"{holder.address} runs {runs}{share}, and has a lease for {holder.left_ms / 1000:,.1f} s", ""
+    if facts.left:
+        to_do = "start a host, or wait: one that runs goes on with them"
+        yield NOTE, f"{facts.left:,} sessions have work under way that nobody carries out", to_do
 
 
 async def _journal_file(journal_path: Path | None) -> list[Diagnosis]:

@@ -8,19 +8,45 @@ from typing import Final, cast
 import psycopg
 
 from agentrail.adapters.journals.postgres.database import Row, Target
-from agentrail.adapters.journals.postgres.server_tables import FOUND, VERSIONS
+from agentrail.adapters.journals.postgres.server_tables import FOUND, VERSIONS, as_stored, as_text
 from agentrail.adapters.journals.postgres.sqlstates import in_statement
+from agentrail.ports.journal import SLOTS, slot_claim
 from agentrail.values.value import Value
 
 SERVER: Final = """select current_setting('server_version'), current_setting('server_version_num')::integer,
 (extract(epoch from clock_timestamp()) * 1000)::bigint, pg_backend_pid(),
-current_setting('fsync') = 'on' and current_setting('synchronous_commit') <> 'off', pg_is_in_recovery()"""
+current_setting('fsync') = 'on' and current_setting('synchronous_commit') <> 'off', pg_is_in_recovery(),
+current_setting('archive_mode') <> 'off', current_setting('default_transaction_isolation')"""
 
 STORED: Final = """select count(*) filter (where head > 0), coalesce(max(epoch), 0),
 (select last_value from agentrail.epoch) from agentrail.session"""
 
+SLOT_IDS: Final = [as_stored(slot_claim(slot)) for slot in range(SLOTS)]
+
+HOLDERS: Final = """select holder, max(until) - agentrail.now_ms(), count(*) filter (where s.id = any(%b)),
+count(*) filter (where head > 0)
+from agentrail.lease join agentrail.session s on s.lease = lease.id and s.held where until > agentrail.now_ms()
+group by holder order by holder"""
+
+LEFT: Final = """select count(*) from agentrail.session s where at_work and not exists (
+    select from agentrail.lease where lease.id = s.lease and s.held and until > agentrail.now_ms()
+)"""
+
 KNOWN: Final = len(VERSIONS)
 """The version of the tables that this code makes."""
+
+
+class HolderFacts(Value):
+    """A process that runs sessions of a journal, or looks after slots."""
+
+    address: str
+    """What it calls itself: a host of several, the URL at which the others reach it."""
+    left_ms: int
+    """Milliseconds until its lease ends, unless it renews that."""
+    slots: int
+    """How many slots it looks after."""
+    sessions: int
+    """How many sessions it runs."""
 
 
 class ServerFacts(Value):
@@ -38,6 +64,10 @@ class ServerFacts(Value):
     """Whether a commit is on the disk when it is answered."""
     is_replica: bool
     """Whether the server only follows another one, so that nothing can be written."""
+    is_archived: bool = False
+    """Whether its log is archived, so that it can be restored to any point in time."""
+    isolation: str = "read committed"
+    """How transactions are isolated that do not say it."""
     tables: int | None = None
     """Version of the journal's tables; `None` if there are none yet."""
     sessions: int = 0
@@ -46,6 +76,10 @@ class ServerFacts(Value):
     """The highest epoch of a session."""
     last_epoch: int = 0
     """The last epoch that the sequence gave, from which on it goes on."""
+    holders: tuple[HolderFacts, ...] = ()
+    """The processes whose leases last."""
+    left: int = 0
+    """How many sessions have work under way that no process carries out."""
 
 
 def server_facts(url: str, now_ms: Callable[[], int]) -> ServerFacts:
@@ -62,11 +96,13 @@ def _server(connection: psycopg.Connection[Row], now_ms: Callable[[], int]) -> S
     before = now_ms()
     (row,) = connection.execute(SERVER.encode()).fetchall()
     after = now_ms()
-    version, number, now, process, is_durable, is_replica = cast("tuple[str, int, int, int, bool, bool]", row)
+    version, number, now, process, is_durable, is_replica, is_archived, isolation = cast(
+        "tuple[str, int, int, int, bool, bool, bool, str]", row
+    )
     ahead = min(now - before, 0) if now < before else max(now - after, 0)
     # A pool tells its clients a process of its own
     is_pooled = process != connection.info.backend_pid
-    return ServerFacts(version, number, ahead, is_pooled, is_durable, is_replica)
+    return ServerFacts(version, number, ahead, is_pooled, is_durable, is_replica, is_archived, isolation)
 
 
 def _stored(connection: psycopg.Connection[Row], facts: ServerFacts) -> ServerFacts:
@@ -78,4 +114,22 @@ def _stored(connection: psycopg.Connection[Row], facts: ServerFacts) -> ServerFa
         return facts.but(tables=tables)
     (row,) = connection.execute(STORED.encode()).fetchall()
     sessions, highest, last = cast("tuple[int, int, int]", row)
-    return facts.but(tables=tables, sessions=sessions, highest_epoch=highest, last_epoch=last)
+    ((left,),) = cast("list[tuple[int]]", connection.execute(LEFT.encode()).fetchall())
+    return facts.but(
+        tables=tables,
+        sessions=sessions,
+        highest_epoch=highest,
+        last_epoch=last,
+        holders=_holders(connection),
+        left=left,
+    )
+
+
+def _holders(connection: psycopg.Connection[Row]) -> tuple[HolderFacts, ...]:
+    rows = connection.execute(HOLDERS.encode(), (SLOT_IDS,)).fetchall()
+    return tuple(
+        [
+            HolderFacts(as_text(holder), left, slots, sessions)
+            for holder, left, slots, sessions in cast("list[tuple[bytes, int, int, int]]", rows)
+        ]
+    )

@@ -7,11 +7,12 @@ import json
 import psycopg
 import pytest
 
-from agentrail.adapters.journals.postgres.server_facts import ServerFacts, server_facts
+from agentrail.adapters.journals.postgres.server_facts import HolderFacts, ServerFacts, server_facts
 from agentrail.cli.doctor import main, server_findings
-from agentrail.journals import PostgresJournal
+from agentrail.journals import Lease, PostgresJournal
+from agentrail.ports.journal import SLOTS, slot_claim
 from agentrail.runtime.shared.clock import Clock
-from agentrail.testing.conformance.journal_tests import opened
+from agentrail.testing.conformance.journal_tests import opened, prompted
 from tests.adapters.journals.postgres.server import PgBouncer, needs_pgbouncer, needs_postgres
 
 pytestmark = needs_postgres
@@ -49,6 +50,23 @@ async def test_its_sessions_and_claims_are_counted(url: str) -> None:
         connection.execute("select setval('agentrail.epoch', 1)")
     restored = server_facts(url, lambda: 0)
     assert (restored.last_epoch, restored.ahead_ms > 10**12) == (1, True)
+
+
+async def test_who_holds_what_is_told(url: str) -> None:
+    hosts = [
+        (PostgresJournal(url), name, Lease(0, lasts)) for name, lasts in (("a", 600_000), ("b", 600_000), ("c", 1))
+    ]
+    for number, (journal, name, lease) in enumerate(hosts):
+        if not number:
+            for slot in range(SLOTS):
+                await journal.claim(slot_claim(slot), name, lease)
+        claim = await journal.claim(f"of-{name}", name, lease)
+        await journal.append(claim, 0, (prompted(f"of-{name}", 1, at_work=True),))
+        await journal.close()
+    facts = server_facts(url, Clock().now_ms)
+    assert [(each.address, each.slots, each.sessions) for each in facts.holders] == [("a", SLOTS, 1), ("b", 0, 1)]
+    assert facts.left == 1
+    assert all(590_000 < each.left_ms <= 600_000 for each in facts.holders)
 
 
 @needs_pgbouncer
@@ -97,7 +115,32 @@ async def test_a_pool_between_is_noticed(pool: PgBouncer) -> None:
                 "run `agentrail journal restored URL`",
             ),
         ),
-        (SOUND.but(sessions=12_000), ("ok", "12,000 sessions", "")),
+        (SOUND.but(sessions=12_000), ("ok", "12,000 sessions; its log is not archived", "")),
+        (SOUND.but(is_archived=True), ("ok", "0 sessions; its log is archived", "")),
+        (
+            SOUND.but(isolation="serializable"),
+            (
+                "note",
+                "transactions are `serializable`, so claims that meet fail and are made again",
+                "set `default_transaction_isolation` to `read committed` for its user",
+            ),
+        ),
+        (
+            SOUND.but(holders=(HolderFacts("http://10.0.0.5:8765", 9_500, 16, 1),)),
+            (
+                "ok",
+                "http://10.0.0.5:8765 runs 1 session, looks after 16 of 32 slots, and has a lease for 9.5 s",
+                "",
+            ),
+        ),
+        (
+            SOUND.but(left=3),
+            (
+                "note",
+                "3 sessions have work under way that nobody carries out",
+                "start a host, or wait: one that runs goes on with them",
+            ),
+        ),
     ],
 )
 def test_what_is_found_is_told(facts: ServerFacts, finding: tuple[str, str, str]) -> None:
