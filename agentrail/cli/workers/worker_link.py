@@ -40,6 +40,8 @@ class WorkerAssignment(Value):
     """Key of the cluster that they are."""
     descriptor: int
     """Descriptor of the socket at which all of them listen for clients."""
+    others: tuple[int, ...]
+    """Ports of the others."""
 
     def __repr__(self) -> str:
         return f"<WorkerAssignment {self.number}>"
@@ -91,8 +93,10 @@ class WorkerLink:
         """Return the cluster of all processes, with a new socket at which this one listens for the others."""
         listener = reserve_port(self._assignment.port)
         listener.listen(BACKLOG)
-        address = f"http://{LOOPBACK}:{self._assignment.port}"
-        return Cluster(address, self._assignment.key, descriptor=listener.detach())
+        address = _url(self._assignment.port)
+        cluster = Cluster(address, self._assignment.key, descriptor=listener.detach())
+        cluster.members = frozenset(_url(port) for port in self._assignment.others)
+        return cluster
 
     @staticmethod
     def names(options: ServeOptions) -> Sequence[str]:
@@ -111,6 +115,10 @@ class WorkerLink:
         except OSError:
             pass
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _url(port: int) -> str:
+    return f"http://{LOOPBACK}:{port}"
 
 
 def reserve_port(port: int = 0) -> socket.socket:

@@ -74,6 +74,12 @@ class WorkerProcess:
         """Exit status of its last end."""
         self._ends: deque[float] = deque()
 
+    @property
+    def port(self) -> int:
+        """Its port for the others."""
+        port: int = self.address.getsockname()[1]
+        return port
+
     def note_end(self, now: float) -> float | None:
         """Note that it has ended; return the seconds before it is started again, `None` if it has ended too often."""
         self._ends.append(now)
@@ -205,8 +211,8 @@ class WorkerSupervisor:
 
     async def _introduce(self, worker: WorkerProcess, link: trio.SocketStream) -> None:
         """Tell a process its part, and wait until it serves or has ended."""
-        port: int = worker.address.getsockname()[1]
-        assignment = WorkerAssignment(worker.number, port, self._key, self._descriptor)
+        others = tuple([other.port for other in self._workers if other is not worker])
+        assignment = WorkerAssignment(worker.number, worker.port, self._key, self._descriptor, others)
         data = b""
         with suppress(trio.BrokenResourceError):
             await link.send_all(msgspec.json.encode(assignment) + b"\n")
