@@ -137,7 +137,7 @@ async def run(url: str, folder: Path) -> bool:
     print(
         f"two processes answer {ratio:.2f} times the prompts of one (figure {OF_ONE}), at {cost:.2f} of the CPU of each"
     )
-    return ratio >= OF_ONE
+    return bool(ratio >= OF_ONE)
 
 
 def main() -> int:

@@ -33,7 +33,8 @@ PeerStream: TypeAlias = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 class EagerListener(trio.abc.Listener[PeerStream]):
     """Accepts at *listener*, for *tls* or without; up to `AT_ONCE` calls of `accept` return in one pass of the loop.
 
-    If the socket is *shared* with another process, connections that wait when it is closed are left to that process.
+    If the socket is *shared* with another process, one call returns in a pass, so that the other takes its part of
+    those that connect at once, and connections that wait when it is closed are left to that process.
     """
 
     def __init__(self, listener: trio.SocketListener, tls: Certificate | None = None, *, shared: bool = False) -> None:
@@ -53,7 +54,7 @@ class EagerListener(trio.abc.Listener[PeerStream]):
             if waiting is not None:
                 return waiting
         stream = await self._listener.accept()
-        self._left = AT_ONCE - 1
+        self._left = 0 if self._shared else AT_ONCE - 1
         return self._with_tls(stream)
 
     def _next(self) -> PeerStream | None:

@@ -39,6 +39,30 @@ async def test_connections_that_wait_are_accepted_many_in_a_pass() -> None:
     assert passes.count <= COUNT // AT_ONCE
 
 
+async def test_processes_that_share_a_socket_take_turns() -> None:
+    listener, address = _listening()
+    listener.setblocking(False)
+    counts = [0, 0]
+    with ExitStack() as stack:
+        for _ in range(COUNT):
+            stack.enter_context(socket.create_connection(address))
+
+        async def accept(place: int) -> None:
+            own = trio.SocketListener(trio.socket.from_stdlib_socket(listener.dup()))
+            async with EagerListener(own, shared=True) as shared:
+                while sum(counts) < COUNT:
+                    await trio.aclose_forcefully(await shared.accept())
+                    counts[place] += 1
+            nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            for place in range(2):
+                nursery.start_soon(accept, place)
+    listener.close()
+    assert sum(counts) == COUNT
+    assert min(counts) > COUNT // 3
+
+
 async def test_each_connection_that_waited_for_a_server_is_served() -> None:
     listener, address = _listening()
     with ExitStack() as stack:
