@@ -100,6 +100,9 @@ cluster-tools: build/ray/.installed ## install Ray, of which tests start a clust
 database-servers: ## install the database servers that tests start (PostgreSQL, PgBouncer), with the system's package manager
 	@{ ls /usr/lib/postgresql/*/bin/initdb && command -v pgbouncer; } >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q postgresql pgbouncer || { apt-get update -q && apt-get install -y -q postgresql pgbouncer; }; }
 
+balancer: ## install the load balancer that tests start (haproxy), with the system's package manager
+	@PATH="$$PATH:/usr/sbin" command -v haproxy >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q haproxy || { apt-get update -q && apt-get install -y -q haproxy; }; }
+
 counting-tools: ## install what counts instructions (valgrind), with the system's package manager
 	@command -v valgrind >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q valgrind || { apt-get update -q && apt-get install -y -q valgrind; }; }
 
@@ -302,5 +305,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run cluster-tools console asgi copilotkit matrix wheel sandbox-tools database-servers counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
+.PHONY: run cluster-tools console asgi copilotkit matrix wheel sandbox-tools database-servers balancer counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright python-client-maker typescript-client-maker

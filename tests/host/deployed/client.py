@@ -13,6 +13,9 @@ import h11
 import trio
 from attrs import define, field, frozen
 
+LATER = frozenset({502, 503})
+"""Statuses after which the same request is sent again: a balancer says 502 when its host has been cut off."""
+
 
 @frozen
 class Heard:
@@ -96,7 +99,7 @@ class Client:
                     if answer.status < 300:
                         found: dict[str, str] = json.loads(data)
                         return found
-                    assert answer.status == 503, (answer.status, data)
+                    assert answer.status in LATER, (answer.status, data)
                     await trio.sleep(answer.retry_after)
             except CutError:
                 await trio.sleep(0.02)
@@ -115,7 +118,7 @@ class Client:
                         await self._hear(answer)
                         ended = time.monotonic()
                     else:
-                        assert answer.status == 503, answer.status
+                        assert answer.status in LATER, answer.status
                         await trio.sleep(answer.retry_after)
             except CutError:
                 ended = ended or time.monotonic()

@@ -1,0 +1,87 @@
+"""The files for several hosts in the docs, of Compose, haproxy and Kubernetes: what they refer to is what there is."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Final
+
+from agentrail.api.limits import DEFAULTS
+from agentrail.cli.serve import PARKING
+from agentrail.cli.serve_options import PORT, parsed
+from tests.docs.sources import ROOT
+
+FOLDER: Final = ROOT / "docs" / "examples" / "cluster"
+PAGE: Final = ROOT / "docs" / "guide" / "many-hosts.md"
+ENOUGH: Final = DEFAULTS.drain_seconds + PARKING
+PRE_STOP: Final = 5
+VARIABLES: Final = {"ADDRESS", "DATABASE_URL"}
+"""What the program takes from the environment by itself; `CLUSTER_KEY` is a `Secret`."""
+
+
+def text_of(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def options_in(name: str, word: str) -> list[str]:
+    (text,) = re.findall(rf"^ +{word}: (\[\"--.*\])$", text_of(name), re.MULTILINE)
+    found: list[str] = json.loads(text)
+    return found
+
+
+def test_the_files_start_the_command_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "app.py"
+    file.touch()
+    for name, word in (("compose.yaml", "command"), ("kubernetes.yaml", "args")):
+        options = parsed([str(file), *options_in(name, word)])
+        assert (options.host, options.port) == ("0.0.0.0", PORT)  # noqa: S104 - it is said to
+        assert options.names == ("agents.example.com",)
+        assert (options.served.keys, options.served.journal) == (None, None)  # the program says both
+        assert len(options.proxies) == 1
+
+
+def test_the_program_gets_what_it_takes_from_the_environment() -> None:
+    program, compose, kubernetes = map(text_of, ("app.py", "compose.yaml", "kubernetes.yaml"))
+    assert set(re.findall(r'os\.environ\["(\w+)"\]', program)) == VARIABLES
+    assert 'Secret("CLUSTER_KEY")' in program
+    for variable in (*VARIABLES, "CLUSTER_KEY"):
+        assert f"{variable}: " in compose
+        assert f"name: {variable}" in kubernetes or f"--from-literal={variable}=" in kubernetes
+    assert "./keys:/etc/agents/keys:ro" in compose
+    assert "mountPath: /etc/agents/keys," in kubernetes
+    assert "working_dir: /etc/agents\n" in compose
+    assert "workingDir: /etc/agents\n" in kubernetes
+    assert 'ApiKeys("keys/keys.txt")' in program
+
+
+def test_each_host_is_reached_at_its_address() -> None:
+    compose, kubernetes = text_of("compose.yaml"), text_of("kubernetes.yaml")
+    hosts = re.findall(r"^  (host-\d):$", compose, re.MULTILINE)
+    assert re.findall(r'ADDRESS: "http://(\S+):8765"', compose) == hosts
+    assert re.findall(rf"server (\S+) (\S+):{PORT}$", text_of("haproxy.cfg"), re.MULTILINE) == [(h, h) for h in hosts]
+    (subnet,) = re.findall(r"subnet: ([^}]+)", compose)
+    assert options_in("compose.yaml", "command")[-1] == subnet
+    (service,) = re.findall(r"http://\$\(POD_NAME\)\.(\w+):8765", kubernetes)
+    assert f"serviceName: {service}\n" in kubernetes
+    assert f"metadata: {{name: {service}}}\nspec:\n" in kubernetes
+    assert f"containerPort: {PORT}" in kubernetes
+
+
+def test_who_ends_them_waits_long_enough() -> None:
+    kubernetes = text_of("kubernetes.yaml")
+    assert f'[sleep, "{PRE_STOP}"]' in kubernetes
+    assert float(re.findall(r"stop_grace_period: (\d+)s", text_of("compose.yaml"))[0]) > ENOUGH
+    assert float(re.findall(r"terminationGracePeriodSeconds: (\d+)", kubernetes)[0]) > ENOUGH + PRE_STOP
+
+
+def test_a_stream_at_rest_outlives_the_timeouts_of_the_balancer() -> None:
+    minutes = re.findall(r"timeout (?:client|server|tunnel) (\d+)m", text_of("haproxy.cfg"))
+    assert len(minutes) == 3
+    assert all(60 * int(each) > 2 * DEFAULTS.heartbeat_seconds for each in minutes)
+
+
+def test_the_page_has_the_files() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    files = {path.name for path in FOLDER.iterdir() if path.is_file()}
+    assert files == set(re.findall(r"\]\(\.\./examples/cluster/(\S+)\)", page))
