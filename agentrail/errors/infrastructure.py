@@ -94,6 +94,11 @@ class SessionHeld(JournalError):
     left: int
     """For how many milliseconds the lease lasts by the journal's clock; yours may show another time."""
 
+    @property
+    def retry_after(self) -> float:
+        """Seconds until the lease ends, if it is not renewed."""
+        return self.left / 1000
+
 
 @error
 class Fenced(JournalError):

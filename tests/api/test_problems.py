@@ -75,6 +75,10 @@ def test_who_is_to_come_back_is_told_when() -> None:
         assert (row.retry_after is not None) == (row.status in {429, 503, 507}), cls
 
 
+def test_who_asks_for_a_held_session_is_to_come_back_when_its_lease_ends() -> None:
+    assert problem_of(errors.SessionHeld("s", "other", 4200), "talk").headers == (("retry-after", "5"),)
+
+
 def test_each_kind_has_a_name_of_its_own() -> None:
     kinds = [slug(cls) for cls in ROWS]
     assert len(kinds) == len(set(kinds))
