@@ -359,6 +359,13 @@ def tell_deaths(supervisor: Supervisor, died: Callable[[frozenset[str]], None]) 
         slots.died = died
 
 
+def look_at_slots(supervisor: Supervisor) -> None:
+    """Have *supervisor* look at once for what others have left, because one of them has. No-op without `cluster`."""
+    slots = supervisor._sessions.shared.slots  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
+    if slots is not None:
+        slots.look_now()
+
+
 OPENING: Final = Way("open a supervisor", "open_supervisor", "supervisor")
 
 

@@ -17,7 +17,7 @@ from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.api.operation_table import CALLS
 from agentrail.api.routes import ROUTES
 from agentrail.app.build import check_journal, check_telemetry
-from agentrail.app.supervisor import Supervisor, open_supervisor, others_of, share, tell_deaths
+from agentrail.app.supervisor import Supervisor, look_at_slots, open_supervisor, others_of, share, tell_deaths
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.errors import BadChoice, WrongType
 from agentrail.host.ag_ui.ag_ui_calls import AgUiCalls
@@ -31,6 +31,7 @@ from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.cluster.cluster_identity import ClusterAuthenticator
 from agentrail.host.cluster.cluster_options import LOOPBACK, Cluster
+from agentrail.host.cluster.farewell import hearing_farewells, say_farewell
 from agentrail.host.cluster.forwarding import Forwarding
 from agentrail.host.cluster.member_server import server_for_members
 from agentrail.host.cluster.other_hosts import OtherHosts
@@ -268,8 +269,8 @@ class Host:
         anew = ReadingAnew(certificate, self._authenticator)
         async with anew.listening(), self.opened(authenticator) as opened, open_shielded_nursery() as nursery:
             nursery.start_soon(anew.run)
-            application = opened.application
-            handler = screened(policy, application.answer)
+            answer = self._hearing(opened, opened.application.answer)
+            handler = screened(policy, answer)
             if isinstance(authenticator, SocketOwner):
                 handler = authenticator.admitting(handler)
             server = HttpServer(handler, Clock().now_ms, self.limits, proxies)
@@ -277,7 +278,7 @@ class Host:
             server.on_answer = opened.metrics.requests.add
             collector.count(server)
             try:
-                servers = (server, *await self._serve_members(application.answer, nursery))
+                servers = (server, *await self._serve_members(answer, nursery))
                 listening, *_ = await nursery.start(server.serve, addresses)
                 self._log_address(listening.url)
                 try:
@@ -286,6 +287,12 @@ class Host:
                     await self._end(servers, opened)  # noqa: ASYNC102 - it is shielded, and bounds its own time
             finally:
                 collector.discount(server)
+
+    def _hearing(self, opened: Opened, handler: Handler) -> Handler:
+        """Return *handler*, which in a cluster also takes the farewells of other hosts."""
+        if self.cluster is None:
+            return handler
+        return hearing_farewells(self.cluster, handler, partial(look_at_slots, opened.supervisor))
 
     async def _serve_members(self, handler: Handler, nursery: trio.Nursery) -> tuple[HttpServer, ...]:
         """Listen for the other hosts of the cluster alone, if there is a socket for that."""
@@ -344,7 +351,8 @@ class Host:
         route = CALLS[min(routes)].route.partition(" ")[2] if len(routes) == 1 else None
         async with self._opened(authenticator, row, supervisor) as opened, open_shielded_nursery() as nursery:
             application, figures = opened.application, opened.metrics.requests
-            answer = application.with_routes(routes).answer if routes else application.answer
+            answering = application.with_routes(routes) if routes else application
+            answer = self._hearing(opened, answering.answer)
             service = AsgiService(answer, policy, proxies, route, self.limits, figures, opened.supervisor)
             nursery.start_soon(service.late.run)
             opened.metrics.connections = service.__len__
@@ -395,7 +403,10 @@ class Host:
         if self.journal is None:
             with trio.move_on_at(until):
                 await opened.turns.wait_rest()
+        others = others_of(opened.supervisor)
         await opened.supervisor.drain(max(until - trio.current_time(), 0))
+        if self.cluster is not None:
+            await say_farewell(self.cluster, others)
 
     def opened(self, authenticator: Authenticator) -> AbstractAsyncContextManager[Opened]:
         """Start the plugins and the supervisor, and answer requests until the `async with` is left.

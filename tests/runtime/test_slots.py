@@ -7,12 +7,16 @@ import trio
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.app.supervisor import look_at_slots
 from agentrail.errors import BadChoice, SessionHeld
 from agentrail.journals import Retention
 from agentrail.ports.journal import NO_LEASE, SLOTS, Claim, Journal, Lease, slot_of
+from agentrail.runtime.shared.leases import RENEWALS
 from agentrail.runtime.supervision.session_deletion import SWEEP_EVERY
-from agentrail.testing import ScriptedModel, stall
+from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.values.tools import EffectClass
 from tests.runtime.journals import TestJournal
+from tests.runtime.tools import fake, slow
 from tests.runtime.world import spec_of, until
 
 LEASE = 9.0
@@ -147,6 +151,39 @@ async def test_what_is_parked_goes_on_elsewhere() -> None:
         await trio.sleep(2 * LEASE)
         assert [session.id for session in second.sessions()] == ["s"]
         assert slots(first) == frozenset()
+
+
+async def test_what_is_parked_goes_on_at_once_where_that_is_told() -> None:
+    journal = MemoryJournal()
+    async with opened(journal=journal, address="a") as first, opened(journal=journal, address="b") as second:
+        await trio.sleep(2 * LEASE)
+        for number in range(6):
+            await (await first.spawn(busy(), f"s{number}")).prompt("go")
+        await trio.sleep(1)
+        began = trio.current_time()
+        await first.drain(1.0)
+        look_at_slots(second)
+        await until(lambda: len(second.sessions()) == 6)
+        assert slots(second) == frozenset(range(SLOTS))
+        assert trio.current_time() - began < 0.1
+
+
+async def test_what_takes_long_to_park_waits_for_no_lease() -> None:
+    pay = fake("pay", slow("pay", 1.5 * LEASE).body, effect=EffectClass.UNSAFE)
+
+    def lasting() -> SessionSpec:
+        return spec_of(ScriptedModel([say(calls=[call("pay")]), stall(after=1)]), tools=[pay], name="lasting")
+
+    journal = MemoryJournal()
+    open_ = partial(opened, journal=journal, specs={"lasting": lasting})
+    async with open_(address="a") as first, open_(address="b") as second:
+        await trio.sleep(2 * LEASE)
+        await (await first.spawn(lasting(), "s")).prompt("go")
+        await trio.sleep(1)
+        await first.drain(None)
+        began = trio.current_time()
+        await until(lambda: len(second.sessions()) == 1)
+        assert trio.current_time() - began < LEASE / RENEWALS + 0.5
 
 
 async def test_each_deletes_the_old_sessions_of_its_slots() -> None:

@@ -84,7 +84,7 @@ class Leases:
         while True:
             await self._bell.wait()
             self._bell = trio.Event()
-            await self._let_go()
+            await self.let_go()
             if self._is_due:
                 self._is_due = False
                 await self._renew()
@@ -95,10 +95,10 @@ class Leases:
         """Release all leases that are left."""
         for session_id in tuple(self._claims):
             self.release(session_id)
-        await self._let_go()
+        await self.let_go()
 
-    async def _let_go(self) -> None:
-        """Release the leases that are due for it; if the journal fails, they expire by themselves."""
+    async def let_go(self) -> None:
+        """Release the leases that are to be released soon; if the journal fails, they expire by themselves."""
         async with self._lock:
             leaving, self._leaving = self._leaving, []
             if not leaving:

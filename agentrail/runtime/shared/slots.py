@@ -6,6 +6,7 @@ by leases, as sessions are, and are renewed with them: so they also tell which o
 
 Each supervisor claims what is free, and takes slots from those that have more than their share until it has its own.
 So it holds at least one, if there are not more supervisors than slots. Who loses a slot keeps the sessions that run.
+Who leaves keeps its slots until its sessions are parked: nobody lists them before they can be claimed.
 """
 
 from __future__ import annotations
@@ -47,6 +48,12 @@ class OwnSlots:
     def __repr__(self) -> str:
         return f"{len(self.held)} of {SLOTS}"
 
+    def look_now(self) -> None:
+        """No-op: nothing is looked at."""
+
+    def settle(self) -> None:
+        """No-op: no slot is claimed."""
+
     def end(self) -> None:
         """Let go of all slots: the supervisor takes no more sessions."""
         self.held = frozenset[int]()
@@ -74,6 +81,7 @@ class Slots:
         self._apart = apart
         self._round = 0
         self._bell = trio.Event()
+        self._news = trio.Event()
         self._running = trio.CancelScope()
 
     @in_brackets
@@ -81,20 +89,30 @@ class Slots:
         return f"{len(self.held)} of {SLOTS}, {len(self.others)} others"
 
     async def run(self) -> None:
-        """Claim free slots, and notice which supervisors have died, until `end`."""
+        """Claim free slots, and notice which supervisors have died or left, until `settle`."""
 
         def log_failure(error: BaseException) -> None:
             tell(log, error, "the slots of the journal were not looked at, and are looked at again")
 
         with self._running:
             while True:
+                self._news = trio.Event()
                 with Contained(log_failure):  # a journal may be code of users
                     await patiently(self.look)
-                await trio.sleep(self._apart)
+                with trio.move_on_after(self._apart):
+                    await self._news.wait()
+
+    def look_now(self) -> None:
+        """Look at the slots at once: somebody has let go of some."""
+        self._news.set()
+
+    def settle(self) -> None:
+        """Claim no more slots: the supervisor takes no more sessions."""
+        self._running.cancel()
 
     def end(self) -> None:
-        """Let go of all slots: the supervisor takes no more sessions."""
-        self._running.cancel()
+        """Let go of all slots."""
+        self.settle()
         for slot in range(SLOTS):
             self._leases.release(slot_claim(slot))
         self.held = frozenset()

@@ -6,6 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Final
 
 import trio
 
@@ -21,19 +22,22 @@ from agentrail.runtime.supervision.supervisor import SupervisorNode
 
 log = logging.getLogger("agentrail.supervisor")
 
+RELEASED_WITHIN: Final = 1.0
+"""Seconds in which the journal has to release slots and sessions; if it does not, their leases end by themselves."""
+
 
 async def park_all(sessions: Sessions, within: float) -> None:
     """Park all sessions within *within* seconds, and start no more; name the calls in the log that are cut short.
 
     A session with sub-agents is parked with them, as soon as none of them has such a call. No-op without a journal,
-    which could bring nothing back.
+    which could bring nothing back. At the end, slots and leases are released: others can go on with the sessions.
     """
     shared = sessions.shared
     if not sessions.tree.parks:
         return
     until = trio.current_time() + within
     if shared.slots is not None:
-        shared.slots.end()
+        shared.slots.settle()
     if shared.parkable is None:
         shared.parkable = defaultdict(trio.Event)
     parkable = shared.parkable
@@ -51,6 +55,10 @@ async def park_all(sessions: Sessions, within: float) -> None:
                 break
             with trio.move_on_at(until):
                 await starting.wait()
+    if shared.slots is not None:
+        shared.slots.end()
+        with trio.move_on_after(RELEASED_WITHIN):
+            await shared.leases.let_go()
 
 
 def _roots(node: SupervisorNode) -> Iterator[tuple[SupervisorNode, Child]]:
