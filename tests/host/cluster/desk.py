@@ -7,9 +7,11 @@ from typing import cast
 
 import trio
 
+from agentrail import SessionSpec
 from agentrail.host import ApiKeys, Cluster, Host, Profile
 from agentrail.journals import PostgresJournal
 from agentrail.ports.journal import Journal
+from agentrail.testing import ScriptedModel, say
 from tests.host.cluster.several import KEY, LEASE
 from tests.host.deployed import desk
 from tests.recovery.shared import SharedJournal
@@ -39,10 +41,16 @@ def journal() -> Journal:
     return cast("Journal", LaterJournal(place))
 
 
+def slow(_: object) -> SessionSpec:
+    """Return an agent whose turns take several seconds, in which it says something all the time."""
+    words = " ".join(f"word{number}" for number in range(200))
+    return SessionSpec(model=ScriptedModel([say(words, delay=0.02)], repeat_last=True))
+
+
 host = Host(
-    [Profile("desk", desk.spec)],
+    [Profile("desk", desk.spec), Profile("slow", slow)],
     authenticator=ApiKeys("keys.txt"),
     journal=journal(),
     limits=desk.host.limits,
-    cluster=Cluster(os.environ["ADDRESS"], KEY, lease=LEASE),
+    cluster=Cluster(os.environ["ADDRESS"], KEY, lease=float(os.environ.get("LEASE", LEASE))),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,7 +16,7 @@ from tests.adapters.journals.postgres.server import needs_postgres
 from tests.host.cluster.several import LEASE, free_port
 from tests.host.commanded import SERVE, Served, commanded
 from tests.host.deployed.client import Client
-from tests.host.deployed.crowd import Deployment, checked, come_to_rest, deployment
+from tests.host.deployed.crowd import Deployment, bytecode_in, checked, come_to_rest, deployment
 from tests.host.deployed.line_client import LineClient
 from tests.host.hosted import KEYS
 from tests.recovery.shared import serve
@@ -28,9 +27,14 @@ LONGEST = 0.3
 
 
 @asynccontextmanager
-async def serving(folder: Path, journal: str, port: int) -> AsyncGenerator[Served]:
+async def serving(folder: Path, journal: str, port: int, lease: float = LEASE) -> AsyncGenerator[Served]:
     """Serve by a process of the cluster; it is killed at the end if it still runs."""
-    env = {**os.environ, "JOURNAL": journal, "ADDRESS": f"http://127.0.0.1:{port}"}
+    env = {
+        **bytecode_in(folder),
+        "JOURNAL": journal,
+        "ADDRESS": f"http://127.0.0.1:{port}",
+        "LEASE": str(lease),
+    }
     async with commanded([*SERVE, str(DESK), "--port", str(port)], folder, env=env) as served:
         yield served
 

@@ -35,6 +35,11 @@ REST = within(30.0)
 """The most seconds in which all turns end once nothing ends the process."""
 
 
+def bytecode_in(folder: Path) -> dict[str, str]:
+    """Return an environment whose processes keep bytecode in *folder*, as an installed package has it."""
+    return {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+
+
 @define
 class Deployment:
     """The folder and the listening socket of a host, whichever process serves there."""
@@ -48,8 +53,8 @@ class Deployment:
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment of its processes: they keep bytecode, as an installed package has it, in the folder."""
-        return {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(self.folder / "bytecode")}
+        """The environment of its processes."""
+        return bytecode_in(self.folder)
 
     @asynccontextmanager
     async def process(self) -> AsyncGenerator[Served]:
