@@ -35,6 +35,7 @@ from agentrail.host.cluster.farewell import hearing_farewells, say_farewell
 from agentrail.host.cluster.forwarding import Forwarding
 from agentrail.host.cluster.member_server import server_for_members
 from agentrail.host.cluster.other_hosts import OtherHosts
+from agentrail.host.cluster.program_text import program_text
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.health.health_parts import HealthParts
 from agentrail.host.health.prometheus import MetricCalls
@@ -502,6 +503,7 @@ class Host:
         forwarding: Forwarding | None = None
         others: OtherHosts | None = None
         if self.cluster is not None:
+            self.cluster.program = program_text(self._profiles)
             authenticator = ClusterAuthenticator(authenticator, self.cluster, Clock())
             forwarding = Forwarding(self.cluster, sessions, streams, late, Clock())
             tell_deaths(supervisor, forwarding.cut)

@@ -16,6 +16,7 @@ import msgspec
 from agentrail.errors import NotAuthenticated
 from agentrail.host.authentication.identity import Authenticator, ForwardedIdentity, Identity, bearer
 from agentrail.host.cluster.cluster_options import Cluster
+from agentrail.host.cluster.program_text import ProgramCheck
 from agentrail.runtime.shared.clock import Clock
 from agentrail.values.value import Value, learned
 
@@ -43,6 +44,10 @@ class Signed(Value):
     """Address of the host that it is passed on to."""
     at: int
     """When that was, in milliseconds since 1970."""
+    by: str = ""
+    """Address of the host that signs; empty for a program with the key."""
+    program: str = ""
+    """What that host runs: see `program_text`."""
 
 
 class ClusterAuthenticator:
@@ -52,12 +57,15 @@ class ClusterAuthenticator:
         self._inner = inner
         self._cluster = cluster
         self._clock = clock
+        self._check = ProgramCheck(cluster.program)
 
     async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
         """Return who makes a request; raise `NotAuthenticated` for a signature that does not count."""
         if not any(name == "authorization" and MARK in value for name, value in headers):
             return await self._inner.identify(headers)
-        return read_signature(self._cluster, bearer(headers), self._clock.now_ms())
+        signed = read_signature(self._cluster, bearer(headers), self._clock.now_ms())
+        self._check.look(signed.by, signed.program)
+        return ForwardedIdentity(signed.tenant, signed.user, frozenset(signed.scopes), hops=signed.hops)
 
 
 def signature(cluster: Cluster, who: Identity, to: str, at: int, *, is_first: bool = False) -> str:
@@ -67,12 +75,13 @@ def signature(cluster: Cluster, who: Identity, to: str, at: int, *, is_first: bo
     """
     hops = who.hops if isinstance(who, ForwardedIdentity) else 0
     hops += not is_first
-    body = msgspec.json.encode(Signed(who.tenant, who.user, tuple(sorted(who.scopes)), hops, to, at))
+    by, program = ("", "") if is_first else (cluster.address, cluster.program)
+    body = msgspec.json.encode(Signed(who.tenant, who.user, tuple(sorted(who.scopes)), hops, to, at, by, program))
     return f"{MARK}{urlsafe_b64encode(body).decode()}.{_seal(cluster, body)}"
 
 
-def read_signature(cluster: Cluster, key: str, now: int) -> ForwardedIdentity:
-    """Return who has made a request that was passed on with *key*; raise `NotAuthenticated` if no host signed that."""
+def read_signature(cluster: Cluster, key: str, now: int) -> Signed:
+    """Return what a host has signed in *key*; raise `NotAuthenticated` if none of the cluster did, or not just now."""
     text, _, seal = key.removeprefix(MARK).partition(".")
     try:
         body = urlsafe_b64decode(text)
@@ -83,7 +92,7 @@ def read_signature(cluster: Cluster, key: str, now: int) -> ForwardedIdentity:
         raise NotAuthenticated(FORGED) from None
     if signed.to != cluster.address or abs(now - signed.at) > FRESH:
         raise NotAuthenticated(FORGED)
-    return ForwardedIdentity(signed.tenant, signed.user, frozenset(signed.scopes), hops=signed.hops)
+    return signed
 
 
 def _seal(cluster: Cluster, body: bytes) -> str:

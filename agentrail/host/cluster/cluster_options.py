@@ -59,6 +59,8 @@ class Cluster:
         """The key, which is shown nowhere."""
         self.authenticator: Authenticator | None = None
         """Who may ask this host, if it has no authenticator of its own; `None`: the key of its users is needed."""
+        self.program = ""
+        """What this host runs, which it tells the others: see `program_text`."""
         self.slots: frozenset[int] | None = None
         """Slots of the sessions that this host looks after; `None`: those that it gets, as all hosts share them out."""
         self.members: frozenset[str] | None = None

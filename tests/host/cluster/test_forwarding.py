@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from contextlib import suppress
 
@@ -215,6 +216,23 @@ async def test_only_a_host_with_the_key_may_ask_for_a_user() -> None:
             assert (await asked_with(desk, bad)).status_code == 401
         with pytest.raises(NotAuthenticated):
             read_signature(cluster, f"{mark}.é.{seal}", now)
+
+
+async def test_a_host_that_runs_something_else_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    journal = MemoryJournal()
+    other = SessionSpec(model=ScriptedModel(["fine"], repeat_last=True), system="Be brief.")
+    async with (
+        open_place(journal, talks()) as first,
+        open_place(journal, other) as second,
+        open_place(journal, talks()) as third,
+    ):
+        await first.ann.post("/v1/sessions", json={"session": "trip"})
+        for place in (second, third, second):
+            answer = await place.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+            assert answer.status_code == 200
+        assert running(first, second, third) == [1, 0, 0]
+    (warning,) = [record.getMessage() for record in caplog.records if " runs `" in record.getMessage()]
+    assert re.match(r"the host at http://127.0.0.1:\d+ runs `agentrail \S+, desk, \w{8}`, and this one", warning)
 
 
 async def test_a_request_does_not_go_round_for_ever() -> None:
