@@ -1,16 +1,22 @@
-"""The program of one of several hosts: that of `tests.host.deployed`, on a journal that another process serves."""
+"""The program of one of several hosts: that of `tests.host.deployed`, on a journal of all of them.
+
+What the journal refuses to a host that has lost a session is noted in the witness.
+"""
 
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Sequence
 from typing import cast
 
 import trio
 
 from agentrail import SessionSpec
+from agentrail.errors import Fenced
 from agentrail.host import ApiKeys, Cluster, Host, Profile
 from agentrail.journals import PostgresJournal
-from agentrail.ports.journal import Journal
+from agentrail.ports.journal import Claim, Journal, Record
 from agentrail.testing import ScriptedModel, say
 from tests.host.cluster.several import KEY, LEASE
 from tests.host.deployed import desk
@@ -33,11 +39,22 @@ class LaterJournal(SharedJournal):
         return await super()._ask(name, *args, **more)
 
 
+class WitnessedJournal(PostgresJournal):
+    """Notes what is refused to who has lost a session."""
+
+    async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+        try:
+            return await super().append(claim, expected, records)
+        except Fenced:
+            desk.note("fenced", claim.session_id, time.monotonic())
+            raise
+
+
 def journal() -> Journal:
     """Return the journal that the environment names: a socket, or a database."""
     place = os.environ["JOURNAL"]
     if place.startswith("postgresql:"):
-        return PostgresJournal(place)
+        return WitnessedJournal(place)
     return cast("Journal", LaterJournal(place))
 
 
