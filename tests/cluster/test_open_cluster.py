@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+import httpx
 import pytest
 import trio
 
@@ -20,16 +21,18 @@ from agentrail.cluster.ray_actors import in_thread
 from agentrail.cluster.shard_plan import ShardPlace
 from agentrail.errors import BadChoice
 from agentrail.events import AgentEnd
+from agentrail.remote.remote_session import RemoteSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.messages import UserMessage
 from tests.adapters.journals.postgres.server import needs_postgres
 from tests.cluster.desk import WORDS
 from tests.cluster.raylets import KEY, Raylets, needs_ray
-from tests.host.commanded import SERVE, commanded
+from tests.host.commanded import SERVE, Served, commanded
 
 pytestmark = [pytest.mark.long, needs_ray, needs_postgres]
 
+SHARDS = ("shard-0", "shard-1")
 DESK = str(Path(__file__).with_name("desk.py"))
 
 
@@ -53,13 +56,54 @@ async def cluster_of_others(machines: Raylets, url: str) -> AsyncGenerator[None]
         yield
 
 
+async def see_turn(session: RemoteSession) -> None:
+    """Prompt a session, and see its turn to the end."""
+    async with session.subscribe(since=0) as events:
+        await session.prompt("hi")
+        async for envelope in events:
+            if isinstance(envelope.event, AgentEnd):
+                return
+
+
+async def check_views(supervisor: RemoteSupervisor, names: set[str]) -> None:
+    """Check that whoever is asked shows the sessions of both shards, and what they have done."""
+    tree, rows = await supervisor.tree(), await supervisor.rows()
+    assert {child.name for child in tree.children} == {row.session for row in rows.items} == names
+    assert {row.host for row in rows.items} == set(SHARDS)
+    assert (rows.total, rows.missing) == (len(names), ())
+    with trio.fail_after(10):
+        async with supervisor.watch_tree() as trees:
+            async for seen in trees:
+                if {child.name for child in seen.children} == names:
+                    break
+        async with supervisor.watch_rows() as changes:
+            watched = set[str]()
+            async for change in changes:
+                watched |= set(change.changed)
+                if watched == names:
+                    break
+    figures, trouble = await supervisor.figures_over_time("session"), await supervisor.trouble()
+    assert {series.name for series in figures.series} == names
+    assert figures.missing == trouble.missing == ()
+
+
+async def check_metrics(served: Served) -> None:
+    """Check that figures are those of the front and of both shards."""
+    async with httpx.AsyncClient(base_url=served.url, headers={"authorization": f"Bearer {served.token}"}) as client:
+        metrics = (await client.get("/metrics")).text.splitlines()
+    for name in ("front", *SHARDS):
+        assert f'agentrail_host_up{{host="{name}"}} 1' in metrics
+    turns = [line for line in metrics if line.startswith("agentrail_turns_total{")]
+    assert {name for name in SHARDS if any(f'host="{name}"' in line for line in turns)} == set(SHARDS)
+
+
 async def place(name: str) -> ShardPlace:
     return await in_thread(partial(ray_actors.where, name, 30.0))
 
 
 async def test_a_handle_goes_on_when_its_shard_is_killed_in_the_middle_of_a_turn(machines: Raylets, url: str) -> None:
     async with cluster(machines, url) as supervisor:
-        places = [await place(name) for name in ("shard-0", "shard-1")]
+        places = [await place(name) for name in SHARDS]
         assert len({each.node for each in places}) == 2
         sessions = [await supervisor.spawn("desk", f"trip{number}") for number in range(6)]
         seen: dict[str, list[Envelope]] = {session.id: [] for session in sessions}
@@ -129,18 +173,21 @@ async def test_a_host_in_front_answers_for_the_shards_and_runs_nothing(
         async with commanded(command, tmp_path, env=env) as served:
             assert "by 2 shards" in served.said
             async with cluster_of_others(machines, url):
-                process, other = [(await place(name)).process for name in ("shard-0", "shard-1")]
+                process, other = [(await place(name)).process for name in SHARDS]
             async with connect(served.url, served.token) as supervisor:
-                sessions = [await supervisor.spawn("desk") for _ in range(4)]
-                async with sessions[0].subscribe(since=0) as events:
-                    await sessions[0].prompt("hi")
-                    async for envelope in events:
-                        if isinstance(envelope.event, AgentEnd):
-                            break
+                sessions = [await supervisor.spawn("desk", f"trip{number}") for number in range(4)]
+                names = {session.id for session in sessions}
+                async with trio.open_nursery() as nursery:
+                    for session in sessions:
+                        nursery.start_soon(see_turn, session)
+                await check_views(supervisor, names)
+                await check_metrics(served)
+                key = Secret("AGENTRAIL_CLUSTER_KEY")
+                async with open_cluster(DESK, shards=2, key=key, journal=url, ray=machines.address) as inside:
+                    await check_views(inside, names)
                 os.kill(process, signal.SIGKILL)
                 for session in sessions:
                     assert (await session.prompt("hi")).ref
-                names = {session.id for session in sessions}
                 assert {child.name for child in (await supervisor.tree()).children} == names
                 assert {stored.session_id for stored in await supervisor.stored()} == names
             served.process.terminate()
