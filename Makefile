@@ -29,7 +29,7 @@ FULL_SIZE := tests/adapters/journals tests/adapters/models/test_answers_beside_s
   tests/adapters/models/test_typed_answers.py tests/adapters/models/test_unpacking.py tests/cells/test_answers.py \
   tests/bridge/test_cancellations.py tests/cli/test_many_runs.py tests/insight tests/mcp \
   tests/host/ag_ui tests/host/asgi tests/host/clients tests/host/cluster tests/host/console tests/host/deployed tests/host/http11 tests/host/plugins tests/host/rfc6455 tests/host/test_lives.py tests/host/test_races.py tests/host/test_tenants.py tests/host/test_whole_streams.py tests/plugins/test_family_limits.py tests/plugins/test_family_seconds.py tests/plugins/test_orders.py tests/plugins/test_shared_budgets.py tests/plugins/test_shell_lines.py tests/recovery tests/remote tests/runtime tests/sandboxes tests/testing/test_laws.py tests/testing/test_orders.py tests/testing/test_pairs.py \
-  tests/test_memory.py tests/testing/test_simulator.py tests/tools/builtin tests/tools/test_cost.py tests/api
+  tests/cluster tests/test_memory.py tests/testing/test_simulator.py tests/tools/builtin tests/tools/test_cost.py tests/api
 NPM_MODELS := @copilotkit/aimock@1.43.0 openai-mock-api@0.4.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
 NPM_EDITORS := @agentclientprotocol/sdk@2.4.0 acpx@0.19.1

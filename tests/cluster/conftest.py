@@ -11,7 +11,14 @@ __all__ = ["server", "url"]
 
 
 @pytest.fixture(scope="session")
-def machines() -> Iterator[Raylets]:
-    """Ray with two machines; a test that kills one adds another."""
-    with raylets(2) as machines:
+def started() -> Iterator[Raylets]:
+    """Ray, which is started once for all files: that takes longer than most tests."""
+    with raylets() as machines:
         yield machines
+
+
+@pytest.fixture
+def machines(started: Raylets) -> Raylets:
+    """Ray with two machines, whatever the test before has killed."""
+    started.fill()
+    return started

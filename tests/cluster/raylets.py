@@ -20,6 +20,8 @@ needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="run `make clust
 KEY = "k" * 32
 """Key of the clusters; it is in the environment of the machines, too."""
 
+MACHINES = 2
+
 FAST: Mapping[str, int] = {
     "health_check_initial_delay_ms": 0,
     "health_check_period_ms": 500,
@@ -41,9 +43,14 @@ class Raylets:
         self.address: str = self._cluster.address
         self.nodes: dict[str, Any] = {}
 
+    def fill(self) -> None:
+        """Add what is missing to two machines."""
+        while len(self.nodes) < MACHINES:
+            self.add()
+
     def add(self) -> str:
         """Add a machine, and return its id."""
-        node = self._cluster.add_node(num_cpus=2, include_dashboard=False)
+        node = self._cluster.add_node(num_cpus=1, include_dashboard=False)
         self.nodes[node.node_id] = node
         return str(node.node_id)
 
@@ -64,8 +71,8 @@ class Raylets:
 
 
 @contextmanager
-def raylets(count: int) -> Iterator[Raylets]:
-    """Run Ray with so many machines besides the head, with nothing in the user's home."""
+def raylets() -> Iterator[Raylets]:
+    """Run Ray with two machines besides the head, with nothing in the user's home."""
     folder = tempfile.mkdtemp(prefix="ry", dir="/tmp")
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (
@@ -80,8 +87,7 @@ def raylets(count: int) -> Iterator[Raylets]:
             patch.setenv(name, value)
         machines = Raylets()
         try:
-            for _ in range(count):
-                machines.add()
+            machines.fill()
             yield machines
         finally:
             machines.stop()
