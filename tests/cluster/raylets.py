@@ -31,6 +31,10 @@ FAST: Mapping[str, int] = {
 """What lets Ray notice within two seconds that a machine has died."""
 
 
+BARE: Mapping[str, bool] = {"include_dashboard": False, "include_log_monitor": False}
+"""What a machine does not start, as no test needs it."""
+
+
 class Raylets:
     """The machines."""
 
@@ -38,7 +42,7 @@ class Raylets:
         cluster: Any = import_module("ray.cluster_utils").Cluster
         self._cluster = cluster(
             initialize_head=True,
-            head_node_args={"num_cpus": 0, "include_dashboard": False, "_system_config": dict(FAST)},
+            head_node_args={"num_cpus": 0, "no_monitor": True, "_system_config": dict(FAST), **BARE},
         )
         self.address: str = self._cluster.address
         self.nodes: dict[str, Any] = {}
@@ -50,7 +54,7 @@ class Raylets:
 
     def add(self) -> str:
         """Add a machine, and return its id."""
-        node = self._cluster.add_node(num_cpus=1, include_dashboard=False)
+        node = self._cluster.add_node(num_cpus=1, **BARE)
         self.nodes[node.node_id] = node
         return str(node.node_id)
 

@@ -20,7 +20,7 @@ from agentrail.cluster.opened_cluster import made_plan, open_shards
 from agentrail.cluster.ray_actors import in_thread
 from agentrail.cluster.shard_plan import ShardPlace
 from agentrail.errors import BadChoice
-from agentrail.events import AgentEnd
+from agentrail.events import AgentEnd, MessageDelta
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
 from agentrail.values.events.envelope import Envelope
@@ -108,6 +108,8 @@ async def test_a_handle_goes_on_when_its_shard_is_killed_in_the_middle_of_a_turn
         sessions = [await supervisor.spawn("desk", f"trip{number}") for number in range(6)]
         seen: dict[str, list[Envelope]] = {session.id: [] for session in sessions}
         replies: list[str] = []
+        talking: set[str] = set()
+        all_talk = trio.Event()
 
         async def use(number: int) -> None:
             session = sessions[number]
@@ -119,6 +121,9 @@ async def test_a_handle_goes_on_when_its_shard_is_killed_in_the_middle_of_a_turn
                 nursery.start_soon(ask)
                 async for envelope in events:
                     seen[session.id].append(envelope)
+                    talking.update([session.id] if isinstance(envelope.event, MessageDelta) else [])
+                    if len(talking) == len(sessions):
+                        all_talk.set()
                     if isinstance(envelope.event, AgentEnd):
                         break
 
@@ -126,7 +131,7 @@ async def test_a_handle_goes_on_when_its_shard_is_killed_in_the_middle_of_a_turn
             async with trio.open_nursery() as nursery:
                 for number in range(6):
                     nursery.start_soon(use, number)
-                await trio.sleep(0.5)
+                await all_talk.wait()
                 os.kill(places[0].process, signal.SIGKILL)
         assert [text.split()[-1] for text in replies] == [f"word{WORDS - 1}"] * 6
         for session in sessions:

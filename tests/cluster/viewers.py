@@ -49,6 +49,9 @@ class Viewer:
         assert durable == list(range(1, durable[-1] + 1))
 
 
-def longest(viewers: Sequence[Viewer]) -> list[float]:
-    """Return the gaps of the viewers, the longest last."""
-    return sorted(round(viewer.gap, 2) for viewer in viewers)
+def taken_gaps(viewers: Sequence[Viewer]) -> list[float]:
+    """Return the gaps of the viewers since the last call, the longest last."""
+    gaps = sorted(round(viewer.gap, 2) for viewer in viewers)
+    for viewer in viewers:
+        viewer.gap = 0.0
+    return gaps
