@@ -1,4 +1,7 @@
-"""One prompt followed to its end, of a session here and of one at a host: its outcome, and who decides meanwhile."""
+"""One prompt followed to its end, of a session here and of one at a host: its outcome, and who decides meanwhile.
+
+On several hosts, each is `pytest.mark.long`.
+"""
 
 from __future__ import annotations
 
