@@ -366,6 +366,13 @@ def look_at_slots(supervisor: Supervisor) -> None:
         slots.look_now()
 
 
+async def still_has(supervisor: Supervisor, session_id: str) -> bool:
+    """Whether no other supervisor has taken over a session of *supervisor*, as its journal tells now."""
+    leases = supervisor._sessions.shared.leases  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
+    await leases.renew()
+    return leases.has(session_id)
+
+
 OPENING: Final = Way("open a supervisor", "open_supervisor", "supervisor")
 
 

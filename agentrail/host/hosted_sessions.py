@@ -13,7 +13,7 @@ import trio
 from agentrail.api.limits import HostLimits
 from agentrail.api.operation_table import HostCall
 from agentrail.api.public_ids import WHOLE_JOURNAL, SessionName, beginning, named, read_internal
-from agentrail.app.supervisor import Supervisor
+from agentrail.app.supervisor import Supervisor, still_has
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import (
     AgentrailError,
@@ -146,6 +146,10 @@ class HostedSessions:
             return self._supervisor.session(name.internal)
         except UnknownSession:
             return None
+
+    async def still_has(self, name: SessionName) -> bool:
+        """Whether no other host has taken over the session *name*, as the journal tells now."""
+        return await still_has(self._supervisor, name.internal)
 
     async def offered(self, session: SessionHandle) -> Offered:
         """Return the tools, plugins and models that *session* may be given by name.

@@ -22,7 +22,7 @@ from agentrail.api.operation_table import SESSION, HostCall
 from agentrail.api.problems import TYPES, slug
 from agentrail.api.public_ids import SessionName, named, new_name
 from agentrail.api.sse_frames import MEDIA_TYPE
-from agentrail.errors import AgentrailError, HostClosing, SessionHeld
+from agentrail.errors import AgentrailError, Fenced, HostClosing, SessionHeld, UnknownCursor
 from agentrail.host.authentication.identity import ForwardedIdentity
 from agentrail.host.cluster.cluster_identity import signature
 from agentrail.host.cluster.cluster_options import Cluster
@@ -49,6 +49,9 @@ MAX_HOPS: Final = 3
 
 PAUSE: Final = 0.25
 """Seconds until it is tried again who has a session, if the host that had it cannot be reached."""
+
+MOMENT: Final = 0.02
+"""Seconds until it is tried again whether a session has left this host that another has taken over."""
 
 LATE: Final = 300
 """Milliseconds by which a holder that lives may be late with the renewal of its lease."""
@@ -86,6 +89,9 @@ TALKS: Final = frozenset({"ag_ui_run", "ask", "chat", "prompt", "steer", "stream
 STOPPING: Final = 503
 CLOSING: Final = f"{TYPES}{slug(HostClosing)}".encode()
 """Status of a host that stops, and what its answer then contains: another will have its sessions in a moment."""
+
+FENCED: Final = f"{TYPES}{slug(Fenced)}".encode()
+"""What an answer with the same status contains if another host has taken over the session."""
 
 
 class KeptBody(Body):
@@ -144,7 +150,7 @@ class Forwarding:
 
     async def _carry_out(self, function: CallFunction, request: CallRequest) -> HttpResponse:
         body = KeptBody(request.http.body)
-        request = evolve(request, http=evolve(request.http, body=body))
+        request = _with_command(evolve(request, http=evolve(request.http, body=body)))
         until = trio.current_time() + self.patience
         home = await self.home(request)
         refusal: SessionHeld | None = None
@@ -152,14 +158,12 @@ class Forwarding:
             holder = home
             if holder is None:
                 try:
-                    await self._check_free(request)
-                    return await function(request)
+                    return await self._answered_here(function, request, until)
                 except SessionHeld as held:
                     if not self.may(request, held) or trio.current_time() > until:
                         raise
                     refusal, holder = held, held.holder
             body.rewind()
-            request = _with_command(request)
             try:
                 return await self._answered(holder, request)
             except HolderGoneError as gone:
@@ -168,6 +172,31 @@ class Forwarding:
                     raise HostClosing from None
                 await self.outlive(request, refusal, gone)
             body.rewind()
+
+    async def _answered_here(self, function: CallFunction, request: CallRequest, until: float) -> HttpResponse:
+        """Carry out *request*; again, up to the time *until*, if another host has just taken over its session.
+
+        It then raises `SessionHeld`, as soon as the session has left this host.
+        """
+        while True:
+            await self._check_free(request)
+            try:
+                answer = await function(request)
+                if not _is_fenced(answer) or trio.current_time() > until:
+                    return answer
+            except Fenced:
+                if trio.current_time() > until:
+                    raise
+            except UnknownCursor:  # the client may have heard it from the host that has the session
+                if await self.still_has(request) or trio.current_time() > until:
+                    raise
+            cast("KeptBody", request.http.body).rewind()
+            await trio.sleep(MOMENT)
+
+    async def still_has(self, request: CallRequest) -> bool:
+        """Whether no other host has taken over the session of *request*, which runs here; the journal is asked."""
+        name = await _session_of(request)
+        return name is None or await self._sessions.still_has(name.root)
 
     async def home(self, request: CallRequest) -> str | None:
         """Return the address of the other host that is to run the session of *request*; `None` if it may be this one.
@@ -279,6 +308,11 @@ class Forwarding:
             await connection.close()  # noqa: ASYNC102 - it waits for nothing
             raise
         return connection
+
+
+def _is_fenced(answer: HttpResponse) -> bool:
+    """Whether a request to talk, whose errors become answers before they come here, met `Fenced`."""
+    return answer.status == STOPPING and isinstance(answer.content, bytes) and FENCED in answer.content
 
 
 def _hops(request: CallRequest) -> int:

@@ -16,7 +16,7 @@ from agentrail.api.operation_table import CALLS
 from agentrail.api.problems import INTERNAL, Problem
 from agentrail.api.socket_frames import PATH, ListenFrame, is_view
 from agentrail.api.sse_frames import GAP, data_of
-from agentrail.errors import AgentrailError, HostClosing, SessionHeld
+from agentrail.errors import AgentrailError, HostClosing, SessionHeld, UnknownCursor
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.cluster.forwarded_events import ForwardedEvents, SseFrame, cursor_of, open_events
 from agentrail.host.cluster.holder_connection import HolderGoneError
@@ -108,6 +108,10 @@ class SocketListening:
                 if not forwarding.may(request, held):
                     raise
                 refusal, holder = held, held.holder
+            except UnknownCursor:
+                if await forwarding.still_has(request):
+                    raise
+                raise HostClosing from None  # the client listens again
             else:
                 await self._send_own(frame, subscription)
                 return

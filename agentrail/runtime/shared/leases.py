@@ -87,7 +87,7 @@ class Leases:
             await self.let_go()
             if self._is_due:
                 self._is_due = False
-                await self._renew()
+                await self.renew()
                 if self._claims:
                     self._set_timer()
 
@@ -109,7 +109,7 @@ class Leases:
                 _complain("released", error)
         reach("RELEASED")
 
-    async def _renew(self) -> None:
+    async def renew(self) -> None:
         """Renew all leases, as often as it takes; tell of those that are lost."""
         try:
             lost = await patiently(self._renewed)

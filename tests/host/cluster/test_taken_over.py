@@ -1,0 +1,83 @@
+"""A host whose session another has taken over, and that has not noticed it yet, passes on what it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from agentrail import SessionSpec, connect
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.events import AgentEnd
+from agentrail.testing import ScriptedModel
+from tests.host.cluster.several import open_place
+from tests.host.hosted import KEYS, Desk, frames, listening
+
+LONG = 60.0
+"""Seconds of a lease whose renewal would tell the host only after the test."""
+
+
+@asynccontextmanager
+async def one_that_does_not_know() -> AsyncGenerator[tuple[Desk, Desk]]:
+    """Yield a host whose session `trip` goes on at another, and that one."""
+    journal, spec = MemoryJournal(), SessionSpec(model=ScriptedModel(["fine"], repeat_last=True))
+    async with (
+        open_place(journal, spec, lease=LONG) as first,
+        open_place(journal, spec, lease=LONG) as second,
+    ):
+        await first.ann.post("/v1/chat", json={"session": "trip", "message": "one"})
+        await second.serving.supervisor.resume("h.acme.ann.trip", take_over=True)
+        await second.ann.post("/v1/chat", json={"session": "trip", "message": "two"})
+        yield first, second
+
+
+async def last_cursor(place: Desk) -> str:
+    """Return the cursor of the last event of two turns, as *place* tells it."""
+    async with listening(place, "GET", "/v1/sessions/trip/events", since="0.0") as listener:
+        heard = frames(await listener.until(lambda text: text.count("event: AgentEnd") == 2))
+    return [frame["id"] for frame in heard if "id" in frame][-1]
+
+
+async def test_a_listener_who_has_heard_more_elsewhere_goes_on() -> None:
+    async with one_that_does_not_know() as (first, second):
+        last = await last_cursor(second)
+        async with listening(first, "GET", "/v1/sessions/trip/events", since=last) as listener:
+            assert (await first.ann.post("/v1/chat", json={"session": "trip", "message": "three"})).status_code == 200
+            await listener.until(lambda text: "event: AgentEnd" in text)
+
+
+async def test_a_listener_on_a_socket_goes_on_too() -> None:
+    async with one_that_does_not_know() as (first, second):
+        seq, _, _ = (await last_cursor(second)).partition(".")
+        async with connect(first.serving.url, KEYS["ann"]) as supervisor:
+            session = supervisor.session("trip")
+            async with session.subscribe(since=int(seq)) as events:
+                with trio.fail_after(5):
+                    await second.ann.post("/v1/chat", json={"session": "trip", "message": "three"})
+                    while not isinstance((await anext(events)).event, AgentEnd):
+                        pass
+
+
+async def test_a_cursor_that_no_host_knows_is_refused() -> None:
+    async with one_that_does_not_know() as (first, second):
+        for place in (second, first):
+            headers = {"last-event-id": "999.0"}
+            answer = await place.ann.get("/v1/sessions/trip/events", headers=headers)
+            assert (answer.status_code, answer.json()["type"]) == (409, "urn:agentrail:problem:unknown-cursor")
+
+
+@pytest.mark.parametrize("call", ["chat", "prompt", "label"])
+async def test_what_is_sent_there_is_carried_out_once(call: str) -> None:
+    async with one_that_does_not_know() as (first, second):
+        target, body = {
+            "chat": ("/v1/chat", {"session": "trip", "message": "three"}),
+            "prompt": ("/v1/sessions/trip/prompt", {"message": "three"}),
+            "label": ("/v1/sessions/trip/label", {"title": "three"}),
+        }[call]
+        answer = await first.ann.post(target, json=body)
+        assert answer.status_code < 300, answer.text
+        shown = (await second.ann.get("/v1/sessions/trip/messages")).text + (await second.ann.get("/v1/sessions")).text
+        assert shown.count("three") == 1
+        assert [len(place.serving.supervisor.sessions()) for place in (first, second)] == [0, 1]
