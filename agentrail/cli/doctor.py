@@ -263,9 +263,9 @@ def _holder_findings(facts: ServerFacts) -> Iterator[tuple[str, str, str]]:
         share = f", looks after {holder.slots} of {SLOTS} slots" if holder.slots else ""
         runs = f"{holder.sessions:,} session{'' if holder.sessions == 1 else 's'}"
         yield GOOD, f"{holder.address} runs {runs}{share}, and has a lease for {holder.left_ms / 1000:,.1f} s", ""
-    if facts.left:
+    if facts.unattended:
         to_do = "start a host, or wait: one that runs goes on with them"
-        yield NOTE, f"{facts.left:,} sessions have work under way that nobody carries out", to_do
+        yield NOTE, f"{facts.unattended:,} sessions have work under way that nobody carries out", to_do
 
 
 async def _journal_file(journal_path: Path | None) -> list[Diagnosis]:

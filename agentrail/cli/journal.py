@@ -33,7 +33,7 @@ example: agentrail journal copy ./sessions.db postgresql://host/agentrail"""
 USAGE: Final = "agentrail journal copy FROM TO | restored URL | vacuum URL"
 
 
-class Command(NamedTuple):
+class JournalCommand(NamedTuple):
     """A command of `agentrail journal`."""
 
     run: Callable[..., Awaitable[int]]
@@ -42,7 +42,11 @@ class Command(NamedTuple):
     """How many places it takes."""
 
 
-COMMANDS: Final = {"copy": Command(copy, 2), "restored": Command(restored, 1), "vacuum": Command(vacuum, 1)}
+COMMANDS: Final = {
+    "copy": JournalCommand(copy, 2),
+    "restored": JournalCommand(restored, 1),
+    "vacuum": JournalCommand(vacuum, 1),
+}
 """The commands by name."""
 
 

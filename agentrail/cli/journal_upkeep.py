@@ -43,19 +43,19 @@ async def restored(name: str) -> int:
 
 async def _check(journal: PostgresJournal, sessions: int) -> tuple[int, int]:
     """Read all records, and print a line for each session that is damaged; return how many each there are."""
-    bar, records, damaged, done = ProgressBar(sys.stderr), 0, 0, 0
+    bar, records, damaged, checked = ProgressBar(sys.stderr), 0, 0, 0
     last: StoredSession | None = None
     while page := await journal.sessions(after=last, limit=PAGE):
         last = page[-1]
         for stored in page:
-            read, problem = await _records_of(journal, stored)
-            records += read
-            done += 1
+            count, problem = await _records_of(journal, stored)
+            records += count
+            checked += 1
             if problem:
                 damaged += 1
                 bar.wipe()
                 print(f"{one_line(clean(stored.session_id))}: {one_line(clean(problem))}", flush=True)
-            bar.show(done / max(sessions, 1), "check", f": {done:,} of {counted(sessions, 'session')}")
+            bar.show(checked / max(sessions, 1), "check", f": {checked:,} of {counted(sessions, 'session')}")
     bar.wipe()
     return records, damaged
 

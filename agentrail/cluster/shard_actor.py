@@ -104,7 +104,7 @@ class ShardActor:
     def _run(self) -> None:
         try:
             trio.run(self._serve)
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103 - no event loop runs here, and the process ends
             log.exception("the shard ends")
             if self._place is None and not self._is_ending:
                 self._problem = described(error)

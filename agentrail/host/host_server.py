@@ -204,6 +204,7 @@ class Host:
         if self.journal is None or (self._authenticator is None and not cluster.is_local):
             raise BadChoice("cluster", cluster, NEEDS_BOTH)
         self.cluster = cluster
+        cluster.program = program_text(self._profiles)
 
     def serving(
         self,
@@ -472,7 +473,7 @@ class Host:
         drain: HostDrain,
         journal: Journal,
     ) -> Application:
-        limits, supervisor, row = self.limits, specs.supervisor, turns.rows
+        limits, supervisor, row, rates = self.limits, specs.supervisor, turns.rows, Rates(self.limits)
         sessions = HostedSessions(supervisor, specs, turns, limits)
         keys = KeyWatch(authenticator, limits)
         nursery.start_soon(keys.run)
@@ -503,14 +504,12 @@ class Host:
         forwarding: Forwarding | None = None
         others: OtherHosts | None = None
         if self.cluster is not None:
-            self.cluster.program = program_text(self._profiles)
             authenticator = ClusterAuthenticator(authenticator, self.cluster, Clock())
             forwarding = Forwarding(self.cluster, sessions, streams, late, Clock())
             tell_deaths(supervisor, forwarding.cut)
             others = OtherHosts(self.cluster.address, forwarding, partial(_others, self.cluster, supervisor))
             functions = forwarding.forwarded(others.adding(functions))
         row.carry_out = PluginCalls(functions, limits).carry_out
-        rates = Rates(limits)
         shared = (keys, rates, drain, limits, looking, frames, streams, health.metrics.requests, health.tree)
         parts = SocketParts(functions, authenticator, *shared, sessions, forwarding, others)
         return Application({**functions, "socket": Sockets(parts).open}, authenticator, rates, limits, drain)

@@ -52,10 +52,10 @@ def hearing_farewells(cluster: Cluster, handler: Handler, look: Callable[[], Non
         look()
         return HttpResponse(TAKEN)
 
-    taken = signed_only(cluster, take)
+    take_signed = signed_only(cluster, take)
 
     async def answer(request: HttpRequest) -> HttpResponse:
         is_farewell = request.method == "POST" and request.path == PATH
-        return await (taken if is_farewell else handler)(request)
+        return await (take_signed if is_farewell else handler)(request)
 
     return answer

@@ -188,7 +188,7 @@ class Forwarding:
                 if trio.current_time() > until:
                     raise
             except UnknownCursor:  # the client may have heard it from the host that has the session
-                if await self.still_has(request) or trio.current_time() > until:
+                if await self.still_has(request) or trio.current_time() > until:  # noqa: ASYNC120 - who cancels it wants no error
                     raise
             cast("KeptBody", request.http.body).rewind()
             await trio.sleep(MOMENT)

@@ -32,7 +32,7 @@ def merge_rows(views: Mapping[str, RowsView], missing: Missing, most: int) -> Ro
 
 def merge_troubles(views: Mapping[str, TroublesView], missing: Missing, most: int) -> TroublesView:
     """Return what went wrong at all hosts, the newest first."""
-    troubles = sorted((one for view in views.values() for one in view.items), key=lambda one: one.at_ms, reverse=True)
+    troubles = sorted((row for view in views.values() for row in view.items), key=lambda row: row.at_ms, reverse=True)
     more = len(troubles) > most or any(view.more for view in views.values())
     return TroublesView(tuple(troubles[:most]), more, missing)
 
@@ -42,8 +42,8 @@ def merge_figures(views: Mapping[str, FiguresView], missing: Missing, most: int)
     first, step = next(iter(views.values())), max(view.bucket_ms for view in views.values())
     buckets_by_name: dict[str, list[FigureBucketView]] = {}
     for view in views.values():
-        for one in view.series:
-            buckets_by_name.setdefault(one.name, []).extend(one.buckets)
+        for row in view.series:
+            buckets_by_name.setdefault(row.name, []).extend(row.buckets)
     series = [SeriesView(name, _merge_buckets(buckets, step)) for name, buckets in buckets_by_name.items()]
     series.sort(key=_rank, reverse=True)
     return FiguresView(
@@ -105,7 +105,9 @@ def _merge_host_buckets(buckets: Iterable[HostBucketView], step: int) -> tuple[H
         by_time.setdefault(bucket.at_ms // step * step, []).append(bucket)
     return tuple(
         [
-            HostBucketView(at, _merge_latency(bucket.commit for bucket in same), max(one.loop_lag_s for one in same))
+            HostBucketView(
+                at, _merge_latency(bucket.commit for bucket in same), max(bucket.loop_lag_s for bucket in same)
+            )
             for at, same in sorted(by_time.items())
         ]
     )
@@ -113,14 +115,14 @@ def _merge_host_buckets(buckets: Iterable[HostBucketView], step: int) -> tuple[H
 
 def _merge_latency(latencies: Iterable[LatencyView | None]) -> LatencyView | None:
     """Return times of several hosts together: what is above the shares of each is above those of all."""
-    known = [latency for latency in latencies if latency is not None]
-    count = sum(latency.count for latency in known)
+    measured = [latency for latency in latencies if latency is not None]
+    count = sum(latency.count for latency in measured)
     if not count:
         return None
     return LatencyView(
         count,
-        round(sum(latency.mean_s * latency.count for latency in known) / count, DIGITS),
-        max(latency.p50_s for latency in known),
-        max(latency.p95_s for latency in known),
-        max(latency.longest_s for latency in known),
+        round(sum(latency.mean_s * latency.count for latency in measured) / count, DIGITS),
+        max(latency.p50_s for latency in measured),
+        max(latency.p95_s for latency in measured),
+        max(latency.longest_s for latency in measured),
     )

@@ -74,7 +74,7 @@ class OtherHosts:
         A host that has more than a page may have more up to the end of its page alone: there this page ends too.
         """
         answer = await function(request)
-        others = await self._shown(request)
+        others = await self._views_of_others(request)
         if not others:
             return answer
         views = [_json(_content(answer)), *others]
@@ -93,7 +93,7 @@ class OtherHosts:
         answer = await function(request)
         view = _json(_content(answer))
         if view["status"] is None and not view["ended"]:
-            for other in await self._shown(request):
+            for other in await self._views_of_others(request):
                 if other.get("status") is not None:
                     return request.json_answer(msgspec.json.encode(other))
         return answer
@@ -101,7 +101,7 @@ class OtherHosts:
     async def _tasks(self, function: CallFunction, request: CallRequest) -> HttpResponse:
         """List the sub-agents of a session, also those that work on another host: the journal has only the others."""
         answer = await function(request)
-        views = [_json(_content(answer)), *await self._shown(request)]
+        views = [_json(_content(answer)), *await self._views_of_others(request)]
         return request.json_answer(
             msgspec.json.encode(max(views, key=lambda view: len(cast("list[Json]", view["items"]))))
         )
@@ -163,7 +163,7 @@ class OtherHosts:
             listener.take_elsewhere(merge_rows(*await self.views(RowsView, request), most))
             await trio.sleep(request.limits.view_seconds)
 
-    async def _shown(self, request: CallRequest) -> list[dict[str, Json]]:
+    async def _views_of_others(self, request: CallRequest) -> list[dict[str, Json]]:
         """Return what the other hosts show, as JSON."""
         return [_json(content) for content in (await self.ask(request)).contents.values()]
 

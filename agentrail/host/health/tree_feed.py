@@ -263,10 +263,10 @@ class TreeListener:
         """Yield rows that changed. One that moves between hosts is not gone: another one has it, then."""
         size = 0
         if self._unsent_elsewhere:
-            shown = {visible(session_id) for session_id in self._shown}
+            here = {visible(session_id) for session_id in self._shown}
             while self._unsent_elsewhere and size < AT_ONCE:
                 session, _ = self._unsent_elsewhere.popitem()
-                if session not in shown:
+                if session not in here:
                     text = self._elsewhere.get(session, GONE)
                     size += len(text)
                     yield session, text

@@ -109,7 +109,7 @@ class SocketListening:
                     raise
                 refusal, holder = held, held.holder
             except UnknownCursor:
-                if await forwarding.still_has(request):
+                if await forwarding.still_has(request):  # noqa: ASYNC120 - who cancels it wants no error
                     raise
                 raise HostClosing from None  # the client listens again
             else:
@@ -119,7 +119,7 @@ class SocketListening:
         try:
             events = await open_events(forwarding, holder, request, frame.since, names, policy)
         except HolderGoneError as gone:  # the client listens again
-            await forwarding.outlive(request, refusal, gone)
+            await forwarding.outlive(request, refusal, gone)  # noqa: ASYNC120 - who cancels it wants no error
             raise HostClosing from None
         try:
             await self._send_forwarded(frame.id, events)

@@ -34,12 +34,12 @@ def _ignore(_: frozenset[str]) -> None:
 class OwnSlots:
     """The slots that a supervisor was given, for good; whoever gave them knows the other supervisors."""
 
-    def __init__(self, held: frozenset[int]) -> None:
-        self.held = held
+    def __init__(self, slots: frozenset[int]) -> None:
+        self.held = slots
         """The slots."""
         self.others: frozenset[str] = frozenset()
         """Nothing is known here of other supervisors."""
-        self.first: frozenset[int] | None = held
+        self.first: frozenset[int] | None = slots
         """Slots of what may have been left by whoever ran at this address before."""
         self.died: Callable[[frozenset[str]], None] = _ignore
         """Never called."""

@@ -78,7 +78,7 @@ class ServerFacts(Value):
     """The last epoch that the sequence gave, from which on it goes on."""
     holders: tuple[HolderFacts, ...] = ()
     """The processes whose leases last."""
-    left: int = 0
+    unattended: int = 0
     """How many sessions have work under way that no process carries out."""
 
 
@@ -114,14 +114,14 @@ def _stored(connection: psycopg.Connection[Row], facts: ServerFacts) -> ServerFa
         return facts.but(tables=tables)
     (row,) = connection.execute(STORED.encode()).fetchall()
     sessions, highest, last = cast("tuple[int, int, int]", row)
-    ((left,),) = cast("list[tuple[int]]", connection.execute(LEFT.encode()).fetchall())
+    ((unattended,),) = cast("list[tuple[int]]", connection.execute(LEFT.encode()).fetchall())
     return facts.but(
         tables=tables,
         sessions=sessions,
         highest_epoch=highest,
         last_epoch=last,
         holders=_holders(connection),
-        left=left,
+        unattended=unattended,
     )
 
 
@@ -129,7 +129,7 @@ def _holders(connection: psycopg.Connection[Row]) -> tuple[HolderFacts, ...]:
     rows = connection.execute(HOLDERS.encode(), (SLOT_IDS,)).fetchall()
     return tuple(
         [
-            HolderFacts(as_text(holder), left, slots, sessions)
-            for holder, left, slots, sessions in cast("list[tuple[bytes, int, int, int]]", rows)
+            HolderFacts(as_text(holder), lasts, slots, sessions)
+            for holder, lasts, slots, sessions in cast("list[tuple[bytes, int, int, int]]", rows)
         ]
     )

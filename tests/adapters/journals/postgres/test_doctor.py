@@ -65,7 +65,7 @@ async def test_who_holds_what_is_told(url: str) -> None:
         await journal.close()
     facts = server_facts(url, Clock().now_ms)
     assert [(each.address, each.slots, each.sessions) for each in facts.holders] == [("a", SLOTS, 1), ("b", 0, 1)]
-    assert facts.left == 1
+    assert facts.unattended == 1
     assert all(590_000 < each.left_ms <= 600_000 for each in facts.holders)
 
 
@@ -134,7 +134,7 @@ async def test_a_pool_between_is_noticed(pool: PgBouncer) -> None:
             ),
         ),
         (
-            SOUND.but(left=3),
+            SOUND.but(unattended=3),
             (
                 "note",
                 "3 sessions have work under way that nobody carries out",
