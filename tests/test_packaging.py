@@ -35,8 +35,9 @@ PROVIDES: Final = {
 }
 """What a requirement brings, where that is not called as it is; the package `mcp` shows packages of its own."""
 
-NOT_INSTALLED: Final = {"_typeshed", "agentrail_client", "schemathesis"}
-"""What is only there for type checkers, the client that a test makes, and what imports our module itself."""
+NOT_INSTALLED: Final = {"_typeshed", "agentrail_client", "ray", "schemathesis"}
+"""What is only there for type checkers, the client that a test makes, what imports our module itself, and Ray, without
+which its tests are skipped: see `make cluster-tools`."""
 
 BY_NAME: Final = {
     "pytest_trio": "a plugin of pytest, which loads it",

@@ -19,6 +19,9 @@ from agentrail.cluster.shard_plan import ShardPlace, read_place
 T = TypeVar("T")
 
 NAMESPACE: Final = "agentrail"
+RAY_LOGGER: Final = "ray"
+"""Name of the logger of Ray, whose news are none of this program."""
+
 CALLS_AT_ONCE: Final = 64
 """How many calls of an actor are under way at once: each waits in a thread until the shard serves."""
 
@@ -77,7 +80,7 @@ def join(address: str) -> bool:
     ray = load_ray()
     if ray.is_initialized():
         return False
-    logging.getLogger("ray").setLevel(logging.ERROR)
+    logging.getLogger(RAY_LOGGER).setLevel(logging.ERROR)
     ray.init(address, namespace=NAMESPACE, log_to_driver=False, configure_logging=False)
     return True
 

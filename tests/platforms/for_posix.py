@@ -16,6 +16,7 @@ NOT_RUN = frozenset(
         "agentrail.adapters.processes",
         "agentrail.adapters.sandboxes.confined_open",
         "agentrail.adapters.sandboxes.files",
+        "agentrail.cli.workers.worker_link",
     }
 )
 """Modules that are imported on Windows, and refuse there what they are for."""
