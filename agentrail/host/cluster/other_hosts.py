@@ -13,7 +13,7 @@ import msgspec
 import trio
 from attrs import evolve
 
-from agentrail.api.bodies import FiguresQuery, RowsQuery, TroubleQuery
+from agentrail.api.bodies import FiguresQuery, PageQuery, RowsQuery, TroubleQuery
 from agentrail.api.figures_views import FiguresView
 from agentrail.api.views import ChildShown, RowsView, TroublesView, View
 from agentrail.host.authentication.identity import ForwardedIdentity, Identity
@@ -22,9 +22,9 @@ from agentrail.host.cluster.holder_connection import HolderGoneError
 from agentrail.host.cluster.merged_metrics import merge_metrics
 from agentrail.host.cluster.merged_views import Missing, merge_figures, merge_rows, merge_trees, merge_troubles
 from agentrail.host.health.tree_feed import TreeListener
-from agentrail.host.health.watch_calls import MOST_SERIES, SERIES
+from agentrail.host.health.watch_calls import series_limit
 from agentrail.host.operations.call_request import CallFunction, CallRequest, LaterAnswer
-from agentrail.host.operations.session_calls import SEPARATOR, page_limit
+from agentrail.host.operations.session_calls import SEPARATOR
 from agentrail.host.requests.http_messages import HttpResponse
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.value import learned
@@ -79,7 +79,7 @@ class OtherHosts:
             return answer
         views = [_json(_content(answer)), *others]
         by_place = {_place_of(call): call for view in views for call in cast("list[JsonObject]", view["items"])}
-        places = sorted(by_place)[: page_limit(request)]
+        places = sorted(by_place)[: request.limits.page_of(request.query(PageQuery).limit)]
         more = [_place_of(cast("list[JsonObject]", view["items"])[-1]) for view in views if view["next"] is not None]
         if len(places) < len(by_place):
             more.append(places[-1])
@@ -111,15 +111,15 @@ class OtherHosts:
         return request.view_answer(merge_trees(trees, missing))
 
     async def _rows(self, function: CallFunction, request: CallRequest) -> HttpResponse:
-        most = min(request.query(RowsQuery).limit or request.limits.page, request.limits.most_page)
+        most = request.limits.page_of(request.query(RowsQuery).limit)
         return request.view_answer(merge_rows(*await self._views(RowsView, function, request), most))
 
     async def _trouble(self, function: CallFunction, request: CallRequest) -> HttpResponse:
-        most = min(request.query(TroubleQuery).limit or request.limits.page, request.limits.most_page)
+        most = request.limits.page_of(request.query(TroubleQuery).limit)
         return request.view_answer(merge_troubles(*await self._views(TroublesView, function, request), most))
 
     async def _figures(self, function: CallFunction, request: CallRequest) -> HttpResponse:
-        most = min(request.query(FiguresQuery).limit or SERIES, MOST_SERIES)
+        most = series_limit(request.query(FiguresQuery))
         return request.view_answer(merge_figures(*await self._views(FiguresView, function, request), most))
 
     async def _metrics(self, function: CallFunction, request: CallRequest) -> HttpResponse:
@@ -138,9 +138,9 @@ class OtherHosts:
         own = _decode(cls, _content(await function(request)))
         if _is_of_host(request.who):
             return {self._address: own}, ()
-        others = await self.views(cls, request)
-        views = {self._address: own, **others[0]}
-        return {host: views[host] for host in sorted(views)}, others[1]
+        others, missing = await self.views(cls, request)
+        views = {self._address: own, **others}
+        return {host: views[host] for host in sorted(views)}, missing
 
     async def views(self, cls: type[V], request: CallRequest) -> tuple[Mapping[str, V], Missing]:
         """Return what the other hosts show, by their address, and those that are missing.
@@ -158,7 +158,7 @@ class OtherHosts:
 
     async def follow_rows(self, request: CallRequest, listener: TreeListener) -> None:
         """Body of a task: ask the other hosts for the rows of *request* again and again, and tell *listener*."""
-        most = min(request.query(RowsQuery).limit or request.limits.page, request.limits.most_page)
+        most = request.limits.page_of(request.query(RowsQuery).limit)
         while True:
             listener.take_elsewhere(merge_rows(*await self.views(RowsView, request), most))
             await trio.sleep(request.limits.view_seconds)

@@ -113,7 +113,7 @@ class TreeFeed(SessionListener):
     @asynccontextmanager
     async def listening(self, tenant: str, query: RowsQuery, limits: HostLimits) -> AsyncGenerator[TreeListener, None]:
         """Yield a listener for the rows of *tenant* that fit *query*, which has those that are there now."""
-        most = min(query.limit or limits.page, limits.most_page)
+        most = limits.page_of(query.limit)
         rows = self._tenants.setdefault(tenant, TenantRows())
         listener = TreeListener(query, most, rows.known)
         rows.listeners.append(listener)

@@ -40,7 +40,7 @@ class WatchCalls:
         query, limits = request.query(TroubleQuery), request.limits
         await trio.lowlevel.checkpoint()
         since = self._health.figures.now_ms - HOUR if query.since_ms is None else query.since_ms
-        limit = min(query.limit or limits.page, limits.most_page)
+        limit = limits.page_of(query.limit)
         newest = self._health.troubles.newest_first(request.who.tenant)
         troubles = tuple(islice(takewhile(lambda trouble: trouble.at_ms >= since, newest), limit + 1))
         return request.view_answer(TroublesView(troubles[:limit], more=len(troubles) > limit))
@@ -54,5 +54,10 @@ class WatchCalls:
         # ids of sessions are of one tenant alone: `operate` shows figures of others, and nothing else of them
         everybody = OPERATE in who.scopes and query.per != "session"
         tenant = None if everybody else who.tenant
-        limit = min(query.limit or SERIES, MOST_SERIES)
+        limit = series_limit(query)
         return request.view_answer(await self._health.history.view(query.per, tenant, since, until, limit))
+
+
+def series_limit(query: FiguresQuery) -> int:
+    """Return how many series are shown that *query* asks for."""
+    return min(query.limit or SERIES, MOST_SERIES)

@@ -72,7 +72,7 @@ class RecordCalls:
             if query.since is not None or query.limit is not None:
                 raise BadQuery(request.call.name, "its `record`", "does not go with `since` and `limit`")
             return request.view_answer(await self._record(name, query.record, head))
-        after, limit = query.since or 0, min(query.limit or request.limits.page, request.limits.most_page)
+        after, limit = query.since or 0, request.limits.page_of(query.limit)
         views = await self._page(name, after, limit)
         last = views[-1].number if views else after
         return request.view_answer(RecordsView(tuple(views), max(head, last), more=last < head))

@@ -129,7 +129,7 @@ class SessionLifeCalls:
         everybody = is_whole or query.owner == EVERYBODY  # a user may be called `*`, too
         if (everybody or owner != who.user) and not is_for_others(request.call, who):
             raise ScopeMissing(request.call.name, request.call.others or ADMIN)
-        limit = min(query.limit or limits.page, limits.most_page)
+        limit = limits.page_of(query.limit)
         session_filter = of_tenant(who.tenant).but(
             owner=None if everybody else owner, label=query.label, ended=query.ended
         )
@@ -272,7 +272,7 @@ class ListingCalls:
     async def approvals(self, request: CallRequest) -> HttpResponse:
         """List the held calls and questions of the tenant that the caller may decide about, oldest first."""
         query = request.query(PageQuery)
-        limit = page_limit(request)
+        limit = request.limits.page_of(query.limit)
         after = (0, "") if query.after is None else _place(request, query.after)
         decidable = [call for call in await self._waiting(request.who.tenant) if self._may_decide(request.who, call)]
         rest = sorted([call for call in decidable if _cursor(call) > after], key=_cursor)
@@ -319,11 +319,6 @@ class ListingCalls:
             return held_calls(await self._supervisor.state(stored.session_id))
         except (BadRecord, SessionBeingDeleted, SessionNotStored):
             return ()
-
-
-def page_limit(request: CallRequest) -> int:
-    """Return how many items a page has that *request* asks for."""
-    return min(request.query(PageQuery).limit or request.limits.page, request.limits.most_page)
 
 
 def _cursor(call: HeldView) -> tuple[int, str]:

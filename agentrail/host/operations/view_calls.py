@@ -72,7 +72,7 @@ class ViewCalls:
         """Show a page of the conversation."""
         query = request.query(MessagesQuery)
         name = self._sessions.name(request.call, request.who, request.session)
-        limit = min(query.limit or request.limits.page, request.limits.most_page)
+        limit = request.limits.page_of(query.limit)
         history = (await self._sessions.state(name)).history
         first = query.after or 0
         last = first + limit
