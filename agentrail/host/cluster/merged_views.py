@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, TypeAlias, TypeVar
 
 from agentrail.api.figures_views import FigureBucketView, FiguresView, HostBucketView, LatencyView, SeriesView
 from agentrail.api.views import ChildShown, RowsView, TroublesView
@@ -13,6 +13,8 @@ Missing: TypeAlias = tuple[str, ...]
 """Addresses of hosts that have not answered."""
 
 DIGITS: Final = 6
+
+B = TypeVar("B", FigureBucketView, HostBucketView)
 
 
 def merge_trees(trees: Mapping[str, ChildShown], missing: Missing) -> ChildShown:
@@ -44,8 +46,12 @@ def merge_figures(views: Mapping[str, FiguresView], missing: Missing, most: int)
     for view in views.values():
         for row in view.series:
             buckets_by_name.setdefault(row.name, []).extend(row.buckets)
-    series = [SeriesView(name, _merge_buckets(buckets, step)) for name, buckets in buckets_by_name.items()]
+    series = [
+        SeriesView(name, tuple([_merge_bucket(at, same) for at, same in _by_time(buckets, step)]))
+        for name, buckets in buckets_by_name.items()
+    ]
     series.sort(key=_rank, reverse=True)
+    host_buckets = [bucket for view in views.values() for bucket in view.host]
     return FiguresView(
         since_ms=min(view.since_ms for view in views.values()),
         until_ms=max(view.until_ms for view in views.values()),
@@ -54,7 +60,7 @@ def merge_figures(views: Mapping[str, FiguresView], missing: Missing, most: int)
         per=first.per,
         series=tuple(series[:most]),
         more=max(view.more for view in views.values()) + max(0, len(series) - most),
-        host=_merge_host_buckets((bucket for view in views.values() for bucket in view.host), step),
+        host=tuple([_merge_host_bucket(at, same) for at, same in _by_time(host_buckets, step)]),
         missing=missing,
     )
 
@@ -68,11 +74,12 @@ def _rank(series: SeriesView) -> tuple[float, int, int, str]:
     return cost, tokens, calls + sum(sum(bucket.turns.values()) for bucket in buckets), series.name
 
 
-def _merge_buckets(buckets: Iterable[FigureBucketView], step: int) -> tuple[FigureBucketView, ...]:
-    by_time: dict[int, list[FigureBucketView]] = {}
+def _by_time(buckets: Iterable[B], step: int) -> Iterator[tuple[int, list[B]]]:
+    """Yield when each stretch of *step* milliseconds begins, and the buckets in it, in the order of time."""
+    by_time: dict[int, list[B]] = {}
     for bucket in buckets:
         by_time.setdefault(bucket.at_ms // step * step, []).append(bucket)
-    return tuple([_merge_bucket(at, same) for at, same in sorted(by_time.items())])
+    yield from sorted(by_time.items())
 
 
 def _merge_bucket(at_ms: int, buckets: list[FigureBucketView]) -> FigureBucketView:
@@ -99,18 +106,9 @@ def _merge_bucket(at_ms: int, buckets: list[FigureBucketView]) -> FigureBucketVi
     )
 
 
-def _merge_host_buckets(buckets: Iterable[HostBucketView], step: int) -> tuple[HostBucketView, ...]:
-    by_time: dict[int, list[HostBucketView]] = {}
-    for bucket in buckets:
-        by_time.setdefault(bucket.at_ms // step * step, []).append(bucket)
-    return tuple(
-        [
-            HostBucketView(
-                at, _merge_latency(bucket.commit for bucket in same), max(bucket.loop_lag_s for bucket in same)
-            )
-            for at, same in sorted(by_time.items())
-        ]
-    )
+def _merge_host_bucket(at_ms: int, buckets: list[HostBucketView]) -> HostBucketView:
+    commit = _merge_latency(bucket.commit for bucket in buckets)
+    return HostBucketView(at_ms, commit, max(bucket.loop_lag_s for bucket in buckets))
 
 
 def _merge_latency(latencies: Iterable[LatencyView | None]) -> LatencyView | None:
