@@ -7,14 +7,13 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from agentrail.cluster.opened_cluster import made_plan, open_shards
+from agentrail.cluster.shard_plan import LEASE
 from agentrail.host.host_server import Host
 from agentrail.host.served_file import ServedFile, find_host
 from agentrail.values.secrets import Secret
 
 KEY: Final = Secret("AGENTRAIL_CLUSTER_KEY")
 """Names the variable with the key of the cluster, on each machine."""
-
-LEASE: Final = 10.0
 
 
 @asynccontextmanager

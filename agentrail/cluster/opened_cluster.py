@@ -14,7 +14,7 @@ from agentrail.cluster import ray_actors
 from agentrail.cluster.ray_actors import in_thread
 from agentrail.cluster.shard_cluster import ShardCluster
 from agentrail.cluster.shard_lines import open_lines
-from agentrail.cluster.shard_plan import ShardPlan
+from agentrail.cluster.shard_plan import LEASE, ShardPlan
 from agentrail.cluster.shards import Shards, end_shards
 from agentrail.errors import BadChoice
 from agentrail.host.authentication.identity import Identity
@@ -40,7 +40,7 @@ def open_cluster(  # noqa: PLR0913 - each is an option of its own
     key: str | Secret,
     journal: str = "",
     ray: str = AUTO,
-    lease: float = 10.0,
+    lease: float = LEASE,
     tenant: str = "local",
     user: str = "you",
     replace: bool = False,

@@ -34,9 +34,6 @@ BEGIN_SECONDS: Final = 30.0
 FAILED_SECONDS: Final = 3.0
 """How long a shard that cannot begin tells why, before its process ends and Ray makes another."""
 
-PARK_SECONDS: Final = 10.0
-"""How long the end of the host may take after its calls have had their time."""
-
 EVERYBODY: Final = ("0.0.0.0/0", "::/0")
 """Whoever has the key of the cluster is believed what it says of its clients."""
 
@@ -63,7 +60,7 @@ class ShardActor:
         self._over = threading.Event()
         self._is_ending = False
         self._token: trio.lowlevel.TrioToken | None = None
-        self._scope: trio.Event | None = None
+        self._bell: trio.Event | None = None
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self._terminate)
         threading.Thread(target=self._run, name="agentrail", daemon=True).start()
@@ -95,9 +92,9 @@ class ShardActor:
     def _end(self) -> None:
         self._is_ending, self._problem, self._place = True, ENDS, None
         self._known.set()
-        if self._token is not None and self._scope is not None:
+        if self._token is not None and self._bell is not None:
             try:
-                self._token.run_sync_soon(self._scope.set)
+                self._token.run_sync_soon(self._bell.set)
             except trio.RunFinishedError:
                 return
 
@@ -116,7 +113,7 @@ class ShardActor:
             os._exit(1)
 
     async def _serve(self) -> None:
-        self._scope, self._token = trio.Event(), trio.lowlevel.current_trio_token()
+        self._bell, self._token = trio.Event(), trio.lowlevel.current_trio_token()
         if self._is_ending:
             return
         plan, cluster = self._plan, ShardCluster(self._plan, self._number)
@@ -138,7 +135,7 @@ class ShardActor:
             port = int(serving.url.rpartition(":")[2])
             self._place = ShardPlace(address, port, self._plan.version(), self._plan.count, node, os.getpid())
             self._known.set()
-            await cast("trio.Event", self._scope).wait()
+            await cast("trio.Event", self._bell).wait()
             self._place = None
 
     async def _watch(self, tenure: Tenure) -> None:

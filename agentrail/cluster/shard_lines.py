@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from itertools import count
 from typing import Final
@@ -94,12 +94,11 @@ class ShardLines:
 
     def _line(self, session: str | None) -> HostConnection:
         """Return the line to the shard of a *session*; without one, to a shard that is there, each in its turn."""
+        session_id: str | None = None
         if session is not None:
-            try:
-                return self._home(named(self._who.tenant, self._who.user, session).root.internal)
-            except AgentrailError:
-                return self._home(None)
-        return self._home(None)
+            with suppress(AgentrailError):  # the shard that is asked says so
+                session_id = named(self._who.tenant, self._who.user, session).root.internal
+        return self._home(session_id)
 
     def _home(self, session_id: str | None) -> HostConnection:
         if session_id is not None:

@@ -14,6 +14,9 @@ from agentrail.values.secrets import Secret
 from agentrail.values.value import Value, learned
 from agentrail.version import __version__
 
+LEASE: Final = 10.0
+"""Seconds after which shards lose their sessions to others, unless the caller says: it is a part of their version."""
+
 DIGITS: Final = 12
 """How many digits of a digest are shown."""
 
