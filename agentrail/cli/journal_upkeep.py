@@ -14,11 +14,9 @@ from agentrail.cli.exit_status import DONE, FAILED, tell
 from agentrail.cli.journal_copy import counted
 from agentrail.cli.progress_bar import ProgressBar
 from agentrail.cli.screen import clean, one_line
+from agentrail.cli.stored_sessions import PAGE
 from agentrail.errors import AgentrailError
 from agentrail.ports.journal import StoredSession
-
-PAGE: Final = 500
-"""Sessions, or records, that are read at once."""
 
 NOT_FLUSHED: Final = (
     "the user may not run `checkpoint`: the files have the old pages until the server's next checkpoint, "

@@ -16,7 +16,6 @@ from agentrail.app import process
 from agentrail.cli import serve_keys
 from agentrail.cli.serve_options import WRONG_USAGE, ServeOptions, parsed
 from agentrail.cli.workers.worker_link import WorkerLink
-from agentrail.cli.workers.worker_supervisor import serve_by_workers
 from agentrail.errors import AgentrailError
 from agentrail.host.builtin_plugins.request_log import FORMS
 from agentrail.host.host_server import Host
@@ -40,6 +39,8 @@ def main(argv: Sequence[str]) -> int:
         if options.ray is not None:
             return process.run(partial(_serve_shards, options), stop_within=PARKING) or 0
         if link is None and options.cores > 1:
+            from agentrail.cli.workers.worker_supervisor import serve_by_workers  # noqa: PLC0415 - only needed here
+
             return serve_by_workers(options)
         host, description = find_host(options.served, None if link is None else link.cluster())
         # At its end, Python collects garbage among all objects there are. That took four fifths of the CPU of an exit,

@@ -19,8 +19,6 @@ HIGHEST: Final = "select coalesce(max(epoch), 0) from agentrail.session"
 SPARE_EPOCHS: Final = 1_000_000_000
 """By how much the sequence of epochs is raised: more than any process has drawn since a backup."""
 
-_CHECKPOINT: Final = "checkpoint"
-
 
 def raise_epochs(url: str) -> int:
     """Let no claim from before a restore count any more, and end all leases; return how many sessions there are.
@@ -52,7 +50,7 @@ def flush_pages(url: str) -> bool:
     """Have the server write all pages to its files now; return whether the user may do that."""
     with _opened(url, "have it write its files") as db:
         try:
-            db.run(_CHECKPOINT)
+            db.run("checkpoint")
         except psycopg.errors.InsufficientPrivilege:
             return False
         return True
