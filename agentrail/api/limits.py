@@ -116,9 +116,9 @@ class HostLimits(Authored, kw_only=True):
     metric_tenants: int = 200
     """How many tenants `/metrics` counts by name; the others are counted together."""
 
-    def page_of(self, wanted: int | None) -> int:
-        """Return how many items a page has for a caller that has *wanted* so many; `None`: has not said."""
-        return min(wanted or self.page, self.most_page)
+    def page_of(self, limit: int | None) -> int:
+        """Return how many items a page has if the caller's *limit* is so many; `None`: there is none."""
+        return min(limit or self.page, self.most_page)
 
     def __post_init__(self) -> None:
         """Raise `WrongType` if a limit has the wrong type, or is out of range."""
