@@ -1,5 +1,5 @@
 /** Lines over time, by uPlot; a stretch of time can be chosen with the pointer. Whoever shows it has its numbers in a table too. */
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { theme } from "../theme";
@@ -42,7 +42,8 @@ export function Plot({ label, times, lines, from, to, format, choose }: PlotProp
   const chosen = useRef(choose);
   chosen.current = choose;
   const scheme = theme.value;
-  useEffect(() => {
+  // together with the table: who reaches for a plot that is about to be drawn anew chooses nothing
+  useLayoutEffect(() => {
     const element = box.current;
     if (!element) return;
     const ink = colour("--text-2");
