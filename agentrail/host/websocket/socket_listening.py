@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from hashlib import sha256
 
@@ -19,6 +19,7 @@ from agentrail.api.sse_frames import GAP, data_of
 from agentrail.errors import AgentrailError, HostClosing, SessionHeld, UnknownCursor
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.cluster.forwarded_events import ForwardedEvents, SseFrame, cursor_of, open_events
+from agentrail.host.cluster.forwarding import Forwarding
 from agentrail.host.cluster.holder_connection import HolderGoneError
 from agentrail.host.error_responses import told_problem
 from agentrail.host.health.tree_feed import rows_query
@@ -100,27 +101,12 @@ class SocketListening:
         if forwarding is None:
             await self._send_own(frame, await request.watch.answered(opening))
             return
-        holder, refusal = await forwarding.home(request), None
-        if holder is None:
-            try:
-                subscription: Subscription = await request.watch.answered(opening)
-            except SessionHeld as held:
-                if not forwarding.may(request, held):
-                    raise
-                refusal, holder = held, held.holder
-            except UnknownCursor:
-                if await forwarding.still_has(request):  # noqa: ASYNC120 - who cancels it wants no error
-                    raise
-                raise HostClosing from None  # the client listens again
-            else:
-                await self._send_own(frame, subscription)
-                return
         names = None if frame.types is None else tuple(frame.types)
-        try:
-            events = await open_events(forwarding, holder, request, frame.since, names, policy)
-        except HolderGoneError as gone:  # the client listens again
-            await forwarding.outlive(request, refusal, gone)  # noqa: ASYNC120 - who cancels it wants no error
-            raise HostClosing from None
+        elsewhere = partial(open_events, forwarding, request=request, since=frame.since, types=names, policy=policy)
+        events = await request.watch.answered(partial(_opened, forwarding, request, opening, elsewhere))
+        if isinstance(events, Subscription):
+            await self._send_own(frame, events)
+            return
         try:
             await self._send_forwarded(frame.id, events)
         finally:
@@ -180,6 +166,40 @@ class SocketListening:
             while True:
                 await self._outbox.put(partial(listener.message, name))
                 await listener.wait()
+
+
+async def _opened(
+    forwarding: Forwarding,
+    request: CallRequest,
+    here: Callable[[], Awaitable[Subscription]],
+    elsewhere: Callable[[str], Awaitable[ForwardedEvents]],
+) -> Subscription | ForwardedEvents:
+    """Subscribe *here*, or at the host that has the session, which *elsewhere* is given; outlive one that is dead.
+
+    Raise `HostClosing` if the client is to listen again.
+    """
+    until = trio.current_time() + forwarding.patience
+    home = await forwarding.home(request)
+    refusal: SessionHeld | None = None
+    while True:
+        holder = home
+        if holder is None:
+            try:
+                return await here()
+            except SessionHeld as held:
+                if not forwarding.may(request, held):
+                    raise
+                refusal, holder = held, held.holder
+            except UnknownCursor:
+                if await forwarding.still_has(request):  # noqa: ASYNC120 - who cancels it wants no error
+                    raise
+                raise HostClosing from None
+        try:
+            return await elsewhere(holder)
+        except HolderGoneError as gone:
+            await forwarding.outlive(request, refusal, gone)  # noqa: ASYNC120 - who cancels it wants no error
+            if trio.current_time() > until:
+                raise HostClosing from None
 
 
 def _forwarded_message(name: str, frame: SseFrame) -> bytes:

@@ -25,6 +25,7 @@ from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.events.envelope import Envelope
 from tests.host.cluster.several import KEY, LEASE, free_port, open_place, two_places, until_known
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, frames, listening
+from tests.host.websocket.talking import talking
 
 
 def talks() -> SessionSpec:
@@ -280,6 +281,19 @@ async def test_a_host_that_refuses_connections_and_renews_no_lease_is_not_waited
         with trio.move_on_after(0.5) as waited:  # it has missed nothing yet
             await second.ann.post("/v1/chat", json={"session": "fresh", "message": "hi"})
         assert waited.cancelled_caught
+
+
+async def test_a_listener_on_a_websocket_waits_in_the_host_for_the_session_of_a_dead_one() -> None:
+    journal = MemoryJournal()
+    async with open_place(journal, talks()) as first:
+        await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+    dead = f"http://127.0.0.1:{free_port()}"
+    async with open_place(journal, talks(), lease=60) as second, talking(second) as talker:
+        await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), 39_000))
+        with trio.fail_after(5):
+            await talker.say(id="e", listen="events", session="trip", since="0")
+            assert await talker.heard() == {"id": "e", "cursor": "0.0"}
+        assert running(second) == [1]
 
 
 async def test_a_host_that_hears_and_does_not_answer_is_waited_for_as_long_as_its_lease() -> None:
