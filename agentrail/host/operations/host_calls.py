@@ -42,5 +42,9 @@ class HostCalls:
         await trio.lowlevel.checkpoint()
         # made at the first request: at the start, it would take longer than everything else there
         if self._document is None:
-            self._document = StaticContent(openapi_json(), JSON)
+            self._document = await trio.to_thread.run_sync(_make_document)
         return self._document.answer(request.http)
+
+
+def _make_document() -> StaticContent:
+    return StaticContent(openapi_json(), JSON)
