@@ -240,8 +240,10 @@ class PostgresWriter:
 
     def _claim_once(self, claims: Sequence[WaitingClaim]) -> None:
         first = claims[0]
-        lease = self._leases.setdefault(first.holder, secrets.randbits(63))
-        lasts = first.lease.lasts
+        if first.holder not in self._leases:
+            self._db.run(statements.LAPSED)
+            self._leases[first.holder] = secrets.randbits(63)
+        lease, lasts = self._leases[first.holder], first.lease.lasts
         self._db.run(statements.LEASE, (lease, as_stored(first.holder), lasts, lasts))
         waiting = {claim.session_id: claim for claim in claims}
         ids = sorted(map(as_stored, waiting))

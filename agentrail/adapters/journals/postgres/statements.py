@@ -9,6 +9,15 @@ values (%s, %b, case when %s > 0 then agentrail.now_ms() + %s else 0 end)
 on conflict (id) do update set until = excluded.until where lease.until < excluded.until"""
 """Let the lease of a holder last so long, at least."""
 
+_KEPT_MS: Final = 30 * 86_400_000
+
+# skip locked: of two processes that begin at once, neither waits for the other
+LAPSED: Final = f"""delete from agentrail.lease where id in (
+    select id from agentrail.lease where until > 0 and until < agentrail.now_ms() - {_KEPT_MS}
+    for update skip locked
+)"""  # noqa: S608
+"""Delete the leases of processes that have ended: for so long a late renewal holds."""
+
 # the epoch is drawn where the row is changed: only there, after a wait for its lock, numbers are in the order of claims
 CLAIM: Final = """insert into agentrail.session as s (id, epoch, lease, held)
 select id, nextval('agentrail.epoch'), %s::bigint, %s::boolean from unnest(%b::bytea[]) as wanted (id)

@@ -195,6 +195,24 @@ async def test_a_process_that_starts_at_an_address_does_not_hold_what_the_one_be
     await again.close()
 
 
+@pytest.mark.parametrize(("days", "kept"), [(29, ["test", "new"]), (31, ["new"])])
+async def test_leases_of_processes_that_ended_long_ago_are_deleted(
+    days: int, kept: list[str], journal: PostgresJournal, url: str
+) -> None:
+    claim = await opened(journal, "s", lease=Lease(0, 60_000))
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("update agentrail.lease set until = until - %s", (days * 86_400_000,))
+        again = PostgresJournal(url)
+        await again.claim("t", "new")
+        found = db.execute("select convert_from(holder, 'utf-8') from agentrail.lease order by holder desc")
+        assert [row[0] for row in found.fetchall()] == kept
+    lost = await journal.renew([claim], Lease(0, 60_000))
+    assert (lost == ()) == ("test" in kept)
+    if lost:
+        assert (await again.claim("s", "new")).head == 3
+    await again.close()
+
+
 @pytest.mark.parametrize("off", [-60, 60])
 async def test_a_held_session_is_seldom_claimed_whatever_the_clock_shows(off: int, url: str) -> None:
     """The clock of a supervisor is a minute wrong; it waits for a session that another one holds."""
