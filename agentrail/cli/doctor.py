@@ -25,8 +25,10 @@ from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, find_bwrap
 from agentrail.adapters.sandboxes.confined_open import NO_FOLDERS
 from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.cli.config_report import config_report
+from agentrail.cli.doctor_diagnosis import BAD, GOOD, NOTE, Diagnosis
 from agentrail.cli.error_text import in_own_words
 from agentrail.cli.exit_status import DONE, FAILED, exit_status
+from agentrail.cli.host_check import KEY, check_members, member_places
 from agentrail.cli.journal_file import open_journal
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import clean, one_line
@@ -42,15 +44,12 @@ if TYPE_CHECKING:
 
 DESCRIPTION: Final = """\
 Look at what agents need on this machine: Python, SQLite, the journal, the
-sandbox, API keys, room on the disk, the clock. Nothing is changed or sent."""
+sandbox, API keys, room on the disk, the clock; and the hosts of a journal on
+PostgreSQL, or the shards of Ray. Nothing is changed."""
 
 EXAMPLES: Final = """\
 exit status: 0 if agents can run, 1 if something has to be done, 2 usage
 example: agentrail doctor --journal ./sessions.db"""
-
-GOOD: Final = "ok"
-NOTE: Final = "note"
-BAD: Final = "bad"
 
 ROOM: Final = 1024**3
 """Bytes that a disk should have left."""
@@ -89,19 +88,6 @@ PLATFORMS: Final = "`docs/guide/platforms.md` has what works there; report what 
 DAMAGED: Final = "restore it from a backup, or delete it: `agentrail sessions delete SESSION`"
 
 
-class Diagnosis(Value):
-    """The result of one check of this machine."""
-
-    about: str
-    """What was looked at, in one word."""
-    level: str
-    """`ok`, `note` (agents run, with less), or `bad` (they do not)."""
-    state: str
-    """What is there."""
-    to_do: str = ""
-    """What to do about it; empty if nothing."""
-
-
 class DoctorOptions(Value, gc=True):
     """The arguments of the command line."""
 
@@ -113,6 +99,10 @@ class DoctorOptions(Value, gc=True):
     """Whether lines of JSON are printed."""
     has_config: bool = False
     """Whether the settings of the folder are printed instead."""
+    ray: str | None = None
+    """Address of the cluster of Ray whose shards are looked at; `None` if there is none."""
+    key: str = KEY
+    """The environment variable with the key of the cluster."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -127,13 +117,16 @@ def parsed(argv: Sequence[str]) -> DoctorOptions:
     folder = Path(args.dir or ".")
     if not folder.is_dir():
         parser.error(f"--dir: there is no folder {args.dir!r}")
-    return DoctorOptions(None if args.journal is None else place_named(args.journal), folder, args.json, args.config)
+    journal = None if args.journal is None else place_named(args.journal)
+    return DoctorOptions(journal, folder, args.json, args.config, args.ray, args.key)
 
 
 def options_parser() -> OptionParser:
     """Return the parser of the command line."""
     parser = OptionParser("agentrail doctor", "agentrail doctor [OPTION ...]", DESCRIPTION, EXAMPLES)
     parser.add_argument("--journal", metavar="FILE|URL", help="the journal (default: the one of the user)")
+    parser.add_argument("--ray", metavar="ADDRESS", help="look at the shards of Ray; or `auto`")
+    parser.add_argument("--key", metavar="VARIABLE", default=KEY, help=f"the hosts' key (default: {KEY})")
     parser.add_argument("--dir", metavar="FOLDER", help="where agents work (default: here)")
     parser.add_argument("--config", action="store_true", help="print the settings of the folder instead, with sources")
     parser.add_argument("--json", action="store_true", help="print lines of JSON")
@@ -147,7 +140,7 @@ async def _run(options: DoctorOptions) -> int:
             print(to_text(entry) if options.as_json else clean(f"{key:24}  {row.value:32}  {row.source}"))
         return DONE
     diagnoses = (
-        *(_python(), *_system(), await _sqlite(), *await _journal(options.journal)),
+        *(_python(), *_system(), await _sqlite(), *await _journal(options), *await _shards(options)),
         *(await _sandbox(), *_terminal()),
         *(_keys(), *_extras(), *_disk(options), _clock()),
     )
@@ -197,14 +190,22 @@ async def _try_journal(path: Path) -> None:
         await journal.release([await journal.claim("trial", "agentrail doctor")])
 
 
-async def _journal(place: JournalPlace | None) -> list[Diagnosis]:
-    if isinstance(place, str):
-        return await _server(place)
-    return await _journal_file(place)
+async def _journal(options: DoctorOptions) -> list[Diagnosis]:
+    if isinstance(options.journal, str):
+        return await _server(options.journal, options.key)
+    return await _journal_file(options.journal)
 
 
-async def _server(url: str) -> list[Diagnosis]:
-    """Look at the server of a journal."""
+async def _shards(options: DoctorOptions) -> list[Diagnosis]:
+    if options.ray is None:
+        return []
+    from agentrail.cli.shard_check import check_shards  # noqa: PLC0415 - only needed here
+
+    return await check_shards(options.ray, options.key)
+
+
+async def _server(url: str, key: str) -> list[Diagnosis]:
+    """Look at the server of a journal, and ask the hosts that hold leases there."""
     address = shown_place(journal_at(url))
     from agentrail.adapters.journals.postgres import server_facts as servers  # noqa: PLC0415 - needs the extra
 
@@ -213,8 +214,11 @@ async def _server(url: str) -> list[Diagnosis]:
     except AgentrailError as error:
         return [Diagnosis("journal", BAD, f"{address} cannot be used", in_own_words(str(error)))]
     return [
-        Diagnosis("journal", level, f"{address}: {state}", to_do)
-        for level, state, to_do in server_findings(facts, servers.KNOWN)
+        *(
+            Diagnosis("journal", level, f"{address}: {state}", to_do)
+            for level, state, to_do in server_findings(facts, servers.KNOWN)
+        ),
+        *await check_members(member_places([holder.address for holder in facts.holders]), key),
     ]
 
 

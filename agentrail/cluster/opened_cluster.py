@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+import trio
+
 from agentrail.adapters.python_file import split_name
 from agentrail.api.operation_table import SCOPES
 from agentrail.cluster import ray_actors
@@ -16,12 +18,13 @@ from agentrail.cluster.shard_cluster import ShardCluster
 from agentrail.cluster.shard_lines import open_lines
 from agentrail.cluster.shard_plan import LEASE, ShardPlan
 from agentrail.cluster.shards import Shards, end_shards
-from agentrail.errors import BadChoice
+from agentrail.errors import BadChoice, HostNotReached
 from agentrail.host.authentication.identity import Identity
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.open_context import OpenContext, Way
 from agentrail.ports.journal import SLOTS
 from agentrail.remote.remote_supervisor import RemoteSupervisor
+from agentrail.remote.transport.client_socket import cut_reason
 from agentrail.remote.transport.host_connection import PATIENCE
 from agentrail.values.argument_checks import checked
 from agentrail.values.secrets import Secret, secret_name
@@ -30,6 +33,11 @@ OPENING: Final = Way("open a cluster", "open_cluster", "supervisor", "app, …")
 COUNTS: Final = f"a number from 1 to {SLOTS}, one for each core, say"
 NO_FILE: Final = "a Python file, as of `agentrail serve`, at the same path on each machine"
 AUTO: Final = "auto"
+
+KNOCK_SECONDS: Final = 5.0
+"""How long the head of Ray may take to be reached."""
+
+START_RAY: Final = "give the address that `ray start --head` has printed, and let this machine reach it"
 
 
 @checked
@@ -90,7 +98,7 @@ async def _opened(
 @asynccontextmanager
 async def open_shards(plan: ShardPlan, ray: str, *, replace: bool) -> AsyncGenerator[ShardCluster]:
     """Join Ray, make the shards of *plan*, and see that they are spread, for the time of the `async with`."""
-    async with _joined(ray), open_shielded_nursery() as nursery:
+    async with join_ray(ray), open_shielded_nursery() as nursery:
         shards = Shards(plan)
         await shards.ensure(replace=replace)
         nursery.start_soon(shards.spread)
@@ -100,16 +108,33 @@ async def open_shards(plan: ShardPlan, ray: str, *, replace: bool) -> AsyncGener
 @checked
 async def end_cluster(*, ray: str = AUTO) -> None:
     """Park the sessions of all shards, and end them; the sessions stay in the journal."""
-    async with _joined(ray):
+    async with join_ray(ray):
         await end_shards()
 
 
 @asynccontextmanager
-async def _joined(ray: str) -> AsyncGenerator[None]:
+async def join_ray(address: str) -> AsyncGenerator[None]:
     """Connect to Ray, unless this program is connected; then leave it at the end, too."""
-    is_own = await in_thread(partial(ray_actors.join, ray))
+    await _knock(address)
+    is_own = await in_thread(partial(ray_actors.join, address))
     try:
         yield
     finally:
         if is_own:
             ray_actors.leave()  # it takes milliseconds, and a thread could not be awaited here
+
+
+async def _knock(address: str) -> None:
+    """Raise `HostNotReached` if nobody listens at *address*, which Ray would find out in minutes."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or "/" in host:
+        return
+    problem = f"it did not answer within {KNOCK_SECONDS:g} s"
+    with trio.move_on_after(KNOCK_SECONDS):
+        try:
+            stream = await trio.open_tcp_stream(host.strip("[]"), int(port))
+        except OSError as error:
+            raise HostNotReached(address, cut_reason(error), START_RAY) from None
+        await trio.aclose_forcefully(stream)
+        return
+    raise HostNotReached(address, problem, START_RAY)

@@ -15,6 +15,7 @@ import trio
 
 from agentrail.adapters.extras import need_extra
 from agentrail.cluster.shard_plan import ShardPlace, read_place
+from agentrail.errors import HostNotReached
 
 T = TypeVar("T")
 
@@ -27,6 +28,9 @@ CALLS_AT_ONCE: Final = 64
 
 THREADS: Final = 64
 """The most threads of this program that wait for Ray."""
+
+
+ADVICE: Final = "start Ray there, of the same version, and give its token, if it wants one: `RAY_AUTH_TOKEN`"
 
 
 class Ray(Protocol):
@@ -81,7 +85,10 @@ def join(address: str) -> bool:
     if ray.is_initialized():
         return False
     logging.getLogger(RAY_LOGGER).setLevel(logging.ERROR)
-    ray.init(address, namespace=NAMESPACE, log_to_driver=False, configure_logging=False)
+    try:
+        ray.init(address, namespace=NAMESPACE, log_to_driver=False, configure_logging=False)
+    except (ConnectionError, RuntimeError) as error:
+        raise HostNotReached(address, str(error), ADVICE) from error
     return True
 
 

@@ -31,8 +31,10 @@ from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.cluster.cluster_identity import ClusterAuthenticator
 from agentrail.host.cluster.cluster_options import LOOPBACK, Cluster
-from agentrail.host.cluster.farewell import hearing_farewells, say_farewell
+from agentrail.host.cluster.farewell import FAREWELL, farewell_call, say_farewell
 from agentrail.host.cluster.forwarding import Forwarding
+from agentrail.host.cluster.member_calls import with_member_calls
+from agentrail.host.cluster.member_report import REPORT, report_call
 from agentrail.host.cluster.member_server import server_for_members
 from agentrail.host.cluster.other_hosts import OtherHosts
 from agentrail.host.cluster.program_text import program_text
@@ -291,10 +293,11 @@ class Host:
                 collector.discount(server)
 
     def _hearing(self, opened: Opened, handler: Handler) -> Handler:
-        """Return *handler*, which in a cluster also takes the farewells of other hosts."""
+        """Return *handler*, which in a cluster also answers what hosts ask each other."""
         if self.cluster is None:
             return handler
-        return hearing_farewells(self.cluster, handler, partial(look_at_slots, opened.supervisor))
+        farewell = farewell_call(partial(look_at_slots, opened.supervisor))
+        return with_member_calls(self.cluster, handler, {FAREWELL: farewell, REPORT: report_call(self.cluster)})
 
     async def _serve_members(self, handler: Handler, nursery: trio.Nursery) -> tuple[HttpServer, ...]:
         """Listen for the other hosts of the cluster alone, if there is a socket for that."""

@@ -16,11 +16,10 @@ from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.cluster.cluster_identity import signature
 from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.host.cluster.holder_connection import HolderGoneError, connect
-from agentrail.host.cluster.member_server import signed_only
 from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse
 from agentrail.runtime.shared.clock import Clock
 
-PATH: Final = "/cluster/farewell"
+FAREWELL: Final = ("POST", "/cluster/farewell")
 TAKEN: Final = 204
 
 WITHIN: Final = 1.0
@@ -35,7 +34,7 @@ async def say_farewell(cluster: Cluster, others: Collection[str]) -> None:
             connection, authority = await connect(cluster, address)
             try:
                 key = signature(cluster, NOBODY, address, Clock().now_ms())
-                await connection.ask(authority, "POST", PATH, (("authorization", f"Bearer {key}"),), b"")
+                await connection.ask(authority, *FAREWELL, (("authorization", f"Bearer {key}"),), b"")
             finally:
                 await connection.close()  # noqa: ASYNC102 - it waits for nothing
 
@@ -45,17 +44,11 @@ async def say_farewell(cluster: Cluster, others: Collection[str]) -> None:
                 nursery.start_soon(tell, address)
 
 
-def hearing_farewells(cluster: Cluster, handler: Handler, look: Callable[[], None]) -> Handler:
-    """Return *handler*, which also takes the farewells of hosts of *cluster*, and then calls *look*."""
+def farewell_call(look: Callable[[], None]) -> Handler:
+    """Return what takes the farewells of other hosts, and then calls *look*."""
 
     async def take(_: HttpRequest) -> HttpResponse:  # noqa: ASYNC124 - async as `Handler` wants it
         look()
         return HttpResponse(TAKEN)
 
-    take_signed = signed_only(cluster, take)
-
-    async def answer(request: HttpRequest) -> HttpResponse:
-        is_farewell = request.method == "POST" and request.path == PATH
-        return await (take_signed if is_farewell else handler)(request)
-
-    return answer
+    return take

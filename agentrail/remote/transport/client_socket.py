@@ -102,7 +102,7 @@ class ClientSocket:
         try:
             data = await self._stream.receive_some(_CHUNK)
         except (trio.BrokenResourceError, trio.ClosedResourceError) as broken:
-            raise CutError(_reason(broken)) from None
+            raise CutError(cut_reason(broken)) from None
         self.heard_at = trio.current_time()
         return bytes(data)
 
@@ -118,7 +118,7 @@ class ClientSocket:
         except trio.TooSlowError:
             raise CutError(problem=f"it took nothing for {WRITE_SECONDS:g} s") from None
         except (trio.BrokenResourceError, trio.ClosedResourceError) as broken:
-            raise CutError(_reason(broken)) from None
+            raise CutError(cut_reason(broken)) from None
         self._is_sending = False
 
     async def close(self) -> None:
@@ -146,7 +146,7 @@ async def open_websocket(address: HostAddress, key: HostKey, dial: Dial) -> Clie
     except trio.TooSlowError:
         raise CutError(problem=f"it did not answer within {OPEN_SECONDS:g} s") from None
     except OSError as failed:
-        raise CutError(_reason(failed)) from None
+        raise CutError(cut_reason(failed)) from None
     return socket
 
 
@@ -164,14 +164,14 @@ async def dial_address(address: HostAddress, tls: ssl.SSLContext | None) -> trio
         await stream.do_handshake()
     except trio.BrokenResourceError as broken:
         await trio.aclose_forcefully(stream)
-        raise CutError(problem=f"no encrypted connection: {_reason(broken)}") from None
+        raise CutError(problem=f"no encrypted connection: {cut_reason(broken)}") from None
     except BaseException:
         await trio.aclose_forcefully(stream)
         raise
     return stream
 
 
-def _reason(error: BaseException) -> str:
+def cut_reason(error: BaseException) -> str:
     """Return the words of the system for *error*."""
     cause = error.__cause__
     while isinstance(cause, BaseExceptionGroup):
