@@ -159,8 +159,8 @@ class PostgresWriter:
     def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
         """Let the leases of the holders of *claims* last as *lease* says; return the claims that are lost."""
         ids, epochs = self._columns(claims)
-        valid: set[Row] = set(self._db.run(statements.RENEW, (ids, epochs, lease.lasts))) if claims else set()
-        return tuple(claim for claim, *columns in zip(claims, ids, epochs, strict=True) if tuple(columns) not in valid)
+        lost: set[Row] = set(self._db.run(statements.RENEW, (ids, epochs, lease.lasts))) if claims else set()
+        return tuple(claim for claim, *columns in zip(claims, ids, epochs, strict=True) if tuple(columns) in lost)
 
     def release(self, claims: Sequence[Claim]) -> None:
         """Let others claim the sessions of *claims*."""

@@ -42,8 +42,11 @@ held as (
 renewed as (
     update agentrail.lease set until = agentrail.now_ms() + %s where id in (select lease from valid)
 )
-select id, epoch from valid"""  # noqa: S608
-"""Renew the leases of the holders of sessions; of the sessions only those are written that were released."""
+select id, epoch from wanted except all select id, epoch from valid"""  # noqa: S608
+"""Renew the leases of the holders of sessions, and return what is lost.
+
+Of the sessions only those are written that were released.
+"""
 
 RELEASE: Final = f"""{_WANTED}
 update agentrail.session s set held = false from wanted w where s.id = w.id and s.epoch = w.epoch and s.held"""  # noqa: S608
