@@ -128,6 +128,24 @@ class KeptBody(Body):
         return piece
 
 
+class Deadline:
+    """The end of some seconds, which begin when it is asked for first.
+
+    So they begin with the first refusal: before that, a request may have waited for a journal that was away.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._at: float | None = None
+
+    def has_passed(self) -> bool:
+        """Whether the seconds are over."""
+        now = trio.current_time()
+        if self._at is None:
+            self._at = now + self._seconds
+        return now > self._at
+
+
 class Forwarding:
     """Passes requests on to the hosts of *cluster* that run their sessions."""
 
@@ -151,16 +169,16 @@ class Forwarding:
     async def _carry_out(self, function: CallFunction, request: CallRequest) -> HttpResponse:
         body = KeptBody(request.http.body)
         request = _with_command(evolve(request, http=evolve(request.http, body=body)))
-        until = trio.current_time() + self.patience
+        deadline = Deadline(self.patience)
         home = await self.home(request)
         refusal: SessionHeld | None = None
         while True:
             holder = home
             if holder is None:
                 try:
-                    return await self._answered_here(function, request, until)
+                    return await self._answered_here(function, request, deadline)
                 except SessionHeld as held:
-                    if not self.may(request, held) or trio.current_time() > until:
+                    if not self.may(request, held) or deadline.has_passed():
                         raise
                     refusal, holder = held, held.holder
             body.rewind()
@@ -168,13 +186,13 @@ class Forwarding:
                 return await self._answered(holder, request)
             except HolderGoneError as gone:
                 body.rewind()
-                if home is not None and trio.current_time() > until:
+                if home is not None and deadline.has_passed():
                     raise HostClosing from None
                 await self.outlive(request, refusal, gone)
             body.rewind()
 
-    async def _answered_here(self, function: CallFunction, request: CallRequest, until: float) -> HttpResponse:
-        """Carry out *request*; again, up to the time *until*, if another host has just taken over its session.
+    async def _answered_here(self, function: CallFunction, request: CallRequest, deadline: Deadline) -> HttpResponse:
+        """Carry out *request*; again, up to the *deadline*, if another host has just taken over its session.
 
         It then raises `SessionHeld`, as soon as the session has left this host.
         """
@@ -182,13 +200,13 @@ class Forwarding:
             await self._check_free(request)
             try:
                 answer = await function(request)
-                if not _is_fenced(answer) or trio.current_time() > until:
+                if not _is_fenced(answer) or deadline.has_passed():
                     return answer
             except Fenced:
-                if trio.current_time() > until:
+                if deadline.has_passed():
                     raise
             except UnknownCursor:  # the client may have heard it from the host that has the session
-                if await self.still_has(request) or trio.current_time() > until:  # noqa: ASYNC120 - who cancels it wants no error
+                if await self.still_has(request) or deadline.has_passed():  # noqa: ASYNC120 - who cancels it wants no error
                     raise
             cast("KeptBody", request.http.body).rewind()
             await trio.sleep(MOMENT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import cast
 
 import pytest
 import trio
@@ -11,9 +12,11 @@ import trio
 from agentrail import SessionSpec, connect
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.events import AgentEnd
+from agentrail.ports.journal import Journal
 from agentrail.testing import ScriptedModel
-from tests.host.cluster.several import open_place
+from tests.host.cluster.several import LEASE, open_place
 from tests.host.hosted import KEYS, Desk, frames, listening
+from tests.recovery.shared import SharedJournal
 
 LONG = 60.0
 """Seconds of a lease whose renewal would tell the host only after the test."""
@@ -31,6 +34,19 @@ async def one_that_does_not_know() -> AsyncGenerator[tuple[Desk, Desk]]:
         await second.serving.supervisor.resume("h.acme.ann.trip", take_over=True)
         await second.ann.post("/v1/chat", json={"session": "trip", "message": "two"})
         yield first, second
+
+
+class CutOffJournal(SharedJournal):
+    """Lets nothing through to a journal while it is cut off."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.joined = trio.Event()
+        self.joined.set()
+
+    async def _ask(self, name: str, *args: object, **more: object) -> object:
+        await self.joined.wait()
+        return await getattr(self._journal, name)(*args, **more)
 
 
 async def last_cursor(place: Desk) -> str:
@@ -81,3 +97,26 @@ async def test_what_is_sent_there_is_carried_out_once(call: str) -> None:
         shown = (await second.ann.get("/v1/sessions/trip/messages")).text + (await second.ann.get("/v1/sessions")).text
         assert shown.count("three") == 1
         assert [len(place.serving.supervisor.sessions()) for place in (first, second)] == [0, 1]
+
+
+async def test_what_waited_while_a_host_was_cut_off_from_the_journal_is_carried_out() -> None:
+    journal, spec = MemoryJournal(), SessionSpec(model=ScriptedModel(["fine"], repeat_last=True))
+    line = CutOffJournal(journal)
+    async with (
+        open_place(cast("Journal", line), spec, lease=LEASE) as first,
+        open_place(journal, spec, lease=LEASE) as second,
+        trio.open_nursery() as nursery,
+    ):
+        await first.ann.post("/v1/chat", json={"session": "trip", "message": "one"})
+        line.joined = trio.Event()
+        answers: list[int] = []
+
+        async def ask() -> None:
+            answer = await first.ann.post("/v1/chat", json={"session": "trip", "message": "two"})
+            answers.append(answer.status_code)
+
+        nursery.start_soon(ask)
+        await trio.sleep(2.5 * LEASE)  # longer than a refusal would be waited for
+        assert (await second.ann.post("/v1/chat", json={"session": "trip", "message": "three"})).status_code == 200
+        line.joined.set()
+    assert answers == [200]
