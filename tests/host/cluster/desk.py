@@ -1,6 +1,7 @@
-"""The program of one of several hosts: that of `tests.host.deployed`, on a journal of all of them.
+"""The program of one of several hosts: that of `tests.host.deployed` and more, on a journal of all of them.
 
-What the journal refuses to a host that has lost a session is noted in the witness.
+`CLOCK` in the environment is by how many seconds its clock is wrong. The witness has what the journal refuses: claims,
+and records of a host that has lost a session.
 """
 
 from __future__ import annotations
@@ -13,14 +14,24 @@ from typing import cast
 import trio
 
 from agentrail import SessionSpec
-from agentrail.errors import Fenced
+from agentrail.errors import Fenced, SessionHeld
 from agentrail.host import ApiKeys, Cluster, Host, Profile
 from agentrail.journals import PostgresJournal
-from agentrail.ports.journal import Claim, Journal, Record
-from agentrail.testing import ScriptedModel, say
+from agentrail.plugins import HumanApproval
+from agentrail.ports.journal import NO_LEASE, Claim, Journal, Lease, Record
+from agentrail.ports.tool import ToolContext
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.scripted import Element
+from agentrail.tools import tool
+from agentrail.values.json import JsonObject
+from agentrail.values.messages import UserMessage
+from agentrail.values.stream import ModelRequest
 from tests.host.cluster.several import KEY, LEASE
 from tests.host.deployed import desk
 from tests.recovery.shared import SharedJournal
+
+_true_time, _wrong = time.time, float(os.environ.get("CLOCK", "0"))
+time.time = lambda: _true_time() + _wrong
 
 
 class LaterJournal(SharedJournal):
@@ -40,7 +51,14 @@ class LaterJournal(SharedJournal):
 
 
 class WitnessedJournal(PostgresJournal):
-    """Notes what is refused to who has lost a session."""
+    """Notes what is refused."""
+
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+        try:
+            return await super().claim(session_id, holder, lease, take_over=take_over)
+        except SessionHeld:
+            desk.note("held", f"{holder}|{session_id}", time.monotonic())
+            raise
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         try:
@@ -58,6 +76,51 @@ def journal() -> Journal:
     return cast("Journal", LaterJournal(place))
 
 
+@tool(effect="pure")
+async def look(at: str, seconds: float) -> str:
+    """Look at something, which may be done again."""
+    await trio.sleep(seconds)
+    return f"seen {at}"
+
+
+@tool
+async def pay(to: str, ctx: ToolContext) -> str:
+    """Pay, which somebody approves before."""
+    desk.note("began", ctx.idempotency_key, time.monotonic())
+    desk.note("ended", ctx.idempotency_key, time.monotonic())
+    return f"paid {to}"
+
+
+def answer(request: ModelRequest) -> Element:
+    """Do what the user says must be done, as `name seconds what`, and talk about it."""
+    last = request.messages[-1]
+    words = last.text.split() if isinstance(last, UserMessage) else []
+    if len(words) < 2:
+        return desk.answer(request) if not words else say("well")
+    name, seconds, what = words[0], float(words[1]), words[2] if len(words) > 2 else "send"
+    args: JsonObject = {"to": name, "seconds": seconds}
+    match what:
+        case "look":
+            args = {"at": name, "seconds": seconds}
+        case "pay":
+            args = {"to": name}
+        case "task":
+            args = {"agent": "helper", "description": "help", "prompt": f"{name} {seconds}"}
+        case _:
+            pass
+    return say(calls=[call(what, args)])
+
+
+def spec(_: object) -> SessionSpec:
+    helper = desk.spec(None).but(description="Sends.")
+    return SessionSpec(
+        model=ScriptedModel([answer], repeat_last=True),
+        tools=[desk.send, look, pay],
+        agents={"helper": helper},
+        plugins=[HumanApproval(["pay"])],
+    )
+
+
 def slow(_: object) -> SessionSpec:
     """Return an agent whose turns take several seconds, in which it says something all the time."""
     words = " ".join(f"word{number}" for number in range(200))
@@ -65,7 +128,7 @@ def slow(_: object) -> SessionSpec:
 
 
 host = Host(
-    [Profile("desk", desk.spec), Profile("slow", slow)],
+    [Profile("desk", spec), Profile("slow", slow)],
     authenticator=ApiKeys("keys.txt"),
     journal=journal(),
     limits=desk.host.limits,

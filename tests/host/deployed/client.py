@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 
@@ -24,6 +25,8 @@ class Heard:
     cursor: tuple[int, int]
     name: str
     ref: str | None
+    approval: str = ""
+    """Id of the call that waits for a decision."""
 
 
 class CutError(Exception):
@@ -40,6 +43,8 @@ class Client:
     chance: Random
     longest: float
     """The most seconds that a tool takes."""
+    rest: float = math.inf
+    """The most seconds for which it stays away when it is told to."""
     acknowledged: dict[str, str] = field(factory=dict)
     """The ids of prompts that the host has taken, by their texts."""
     heard: list[Heard] = field(factory=list)
@@ -52,7 +57,8 @@ class Client:
     over: bool = False
     rests: trio.Event = field(factory=trio.Event)
     """Set when the last turn has ended."""
-    _news: trio.Event = field(factory=trio.Event)
+    news: trio.Event = field(factory=trio.Event)
+    """Set when the next event is heard."""
 
     async def use(self) -> None:
         """Open the session, and hear and prompt it until `over`; the turn that is under way then ends first."""
@@ -61,46 +67,61 @@ class Client:
 
     async def open(self) -> None:
         """Open the session; the same command opens it once."""
-        await self._command("POST", "/v1/sessions", {"session": self.session}, "open")
+        await self.command("POST", "/v1/sessions", {"session": self.session}, "open")
 
     async def take_turns(self) -> None:
         """Hear and prompt the session until `over`."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.listen)
             while not self.over:
-                await self._take_turn()
+                await self.take_turn()
             nursery.cancel_scope.cancel()
         self.rests.set()
 
-    async def _take_turn(self) -> None:
+    async def take_turn(self) -> None:
+        """Send a prompt, and wait for the end of its turn."""
+        ref = await self.begin_turn()
+        while not self.has_ended(ref):
+            await self.news.wait()
+
+    async def begin_turn(self, more: str = "") -> str:
+        """Send a prompt that ends with *more*; return its id."""
         self.sent += 1
-        text = f"{self.session}-{self.sent} {self.chance.uniform(0.1 * self.longest, self.longest):.2f}"
+        text = f"{self.session}-{self.sent} {self.chance.uniform(0.1 * self.longest, self.longest):.2f}{more}"
         self.acknowledged[text] = ref = await self.say(text)
-        while not any(each.ref == ref and each.name in ("AgentEnd", "AgentAbort") for each in self.heard):
-            await self._news.wait()
+        return ref
+
+    def has_ended(self, ref: str) -> bool:
+        """Whether the end of the turn of a prompt has been heard."""
+        return any(each.ref == ref and each.name in ("AgentEnd", "AgentAbort") for each in self.heard)
 
     async def began(self) -> None:
         """Wait until an event has been heard."""
         while not self.heard:
-            await self._news.wait()
+            await self.news.wait()
 
     async def say(self, text: str) -> str:
         """Send a prompt until it is acknowledged, and return its id."""
-        given = await self._command("POST", f"/v1/sessions/{self.session}/prompt", {"message": text}, text)
+        given = await self.command("POST", f"/v1/sessions/{self.session}/prompt", {"message": text}, text)
         return given["ref"]
 
-    async def _command(self, method: str, path: str, body: dict[str, str], command: str) -> dict[str, str]:
-        """Send a command until it is answered; each time with the same id."""
+    async def command(
+        self, method: str, path: str, body: Mapping[str, object], command: str, *refused: str
+    ) -> dict[str, str]:
+        """Send a command until it is answered; each time with the same id.
+
+        It may be *refused* with a problem of such a type.
+        """
         headers = [("content-type", "application/json"), ("idempotency-key", command.replace(" ", "-"))]
         while True:
             try:
                 async with self._asked(method, path, headers, json.dumps(body).encode()) as answer:
                     data = b"".join([piece async for piece in answer.pieces()])
-                    if answer.status < 300:
-                        found: dict[str, str] = json.loads(data)
+                    if answer.status < 300 or any(f':{problem}"'.encode() in data for problem in refused):
+                        found: dict[str, str] = json.loads(data or b"{}")
                         return found
                     assert answer.status in LATER, (answer.status, data)
-                    await trio.sleep(answer.retry_after)
+                    await trio.sleep(min(answer.retry_after, self.rest))
             except CutError:
                 await trio.sleep(0.02)
 
@@ -118,8 +139,9 @@ class Client:
                         await self._hear(answer)
                         ended = time.monotonic()
                     else:
-                        assert answer.status in LATER, answer.status
-                        await trio.sleep(answer.retry_after)
+                        data = b"".join([piece async for piece in answer.pieces()])
+                        assert answer.status in LATER, (answer.status, data)
+                        await trio.sleep(min(answer.retry_after, self.rest))
             except CutError:
                 ended = ended or time.monotonic()
                 await trio.sleep(0.02)
@@ -140,12 +162,12 @@ class Client:
             return
         seq, part = fields["id"].split(".")
         event = json.loads(fields["data"])["event"]
-        self.hear(Heard((int(seq), int(part)), fields["event"], event.get("ref")))
+        self.hear(Heard((int(seq), int(part)), fields["event"], event.get("ref"), event.get("approval_id", "")))
 
     def hear(self, found: Heard) -> None:
         """Note an event."""
         self.heard.append(found)
-        news, self._news = self._news, trio.Event()
+        news, self.news = self.news, trio.Event()
         news.set()
 
     @asynccontextmanager

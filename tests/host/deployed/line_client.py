@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 import trio
 from attrs import define, field
 
 import agentrail
-from agentrail.errors import HostNotReached
+from agentrail.errors import HostNotReached, JournalFailed
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
+from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.plugins import Gap
 from tests.host.deployed.client import Client, Heard
 
+TRY_AGAIN = (JournalFailed,)
+"""Errors after which the same command may be sent again."""
 
-@define
+
+@define(slots=False)
 class LineClient(Client):
     """One user's client of one session, which goes on by itself after each cut."""
 
-    _session: RemoteSession = field(init=False)
+    handle: RemoteSession = field(init=False)
+    """The session, as the library has it."""
 
     async def use(self) -> None:
         async with AsyncExitStack() as stack:
             host = await self._connected(stack)
-            self._session = await host.spawn("desk", self.session, command="open")
+            self.handle = await host.spawn("desk", self.session, command="open")
             await self.take_turns()
 
     async def _connected(self, stack: AsyncExitStack) -> RemoteSupervisor:
@@ -37,11 +42,23 @@ class LineClient(Client):
                 await trio.sleep(0.02)
 
     async def say(self, text: str) -> str:
-        return (await self._session.prompt(text, command=text.replace(" ", "-"))).ref
+        while True:
+            try:
+                return (await self.handle.prompt(text, command=text.replace(" ", "-"))).ref
+            except TRY_AGAIN:
+                await trio.sleep(0.1)
 
     async def listen(self) -> None:
-        async with self._session.subscribe(since=0) as events:
-            async for envelope in events:
-                event, (seq, part) = envelope.event, envelope.cursor
-                if not isinstance(event, Gap):
-                    self.hear(Heard((seq, part), type(event).__name__, getattr(event, "ref", None)))
+        while True:
+            with suppress(*TRY_AGAIN):
+                since = Cursor(*self.heard[-1].cursor) if self.heard else 0
+                async with self.handle.subscribe(since=since) as events:
+                    async for envelope in events:
+                        self._note(envelope)
+            await trio.sleep(0.1)
+
+    def _note(self, envelope: Envelope) -> None:
+        event, (seq, part) = envelope.event, envelope.cursor
+        if not isinstance(event, Gap):
+            ref, approval = getattr(event, "ref", None), getattr(event, "approval_id", "")
+            self.hear(Heard((seq, part), type(event).__name__, ref, approval))

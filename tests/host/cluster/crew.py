@@ -1,0 +1,305 @@
+"""Hosts of one PostgreSQL server behind a load balancer, clients of theirs, and what can go wrong with all of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from itertools import cycle
+from pathlib import Path
+from random import Random
+from subprocess import PIPE
+
+import psycopg
+import trio
+from attrs import define, field
+
+from agentrail.adapters.journals.postgres.server_tables import as_stored, as_text
+from agentrail.journals import PostgresJournal
+from tests.adapters.journals.postgres.server import PostgresServer
+from tests.host.cluster.balancer import Balancer
+from tests.host.cluster.busy_clients import BusyClient, BusyLineClient
+from tests.host.cluster.networks import Networks
+from tests.host.cluster.several import LEASE, free_port
+from tests.host.deployed.crowd import Deployment, checked, come_to_rest, deployment
+from tests.host.hosted import KEYS
+from tests.patience import PATIENCE
+
+DESK = Path(__file__).with_name("desk.py")
+LONGEST = 0.3
+PORT = 8765
+WINDOW = 5.0
+"""Seconds over which claims are counted."""
+FORGE = (sys.executable, "-m", "tests.host.cluster.forge")
+KILLED = ("kills of hosts", "kills of PostgreSQL", "immediate stops of PostgreSQL")
+HELD = """select s.id from agentrail.session s join agentrail.lease l on l.id = s.lease
+where s.held and l.holder = %b and l.until > agentrail.now_ms()"""
+
+
+@define
+class Place:
+    """One host: where it is, and its process as long as it runs."""
+
+    ip: str
+    """Where other hosts reach it."""
+    port: int
+    front: str
+    """IP address where the balancer reaches it."""
+    listens: str = "127.0.0.1"
+    """IP address at which it listens."""
+    around: tuple[str, ...] = ()
+    """The command that runs its process, such as one that enters a network namespace."""
+    clock: float = 0.0
+    """By how many seconds its clock is wrong."""
+    pid: int = 0
+    """Its process; 0 if none runs."""
+
+    @property
+    def address(self) -> str:
+        """How other hosts reach it."""
+        return f"http://{self.ip}:{self.port}"
+
+    @property
+    def end(self) -> tuple[str, int]:
+        """How the balancer reaches it."""
+        return self.front, self.port
+
+
+@define(eq=False)
+class Forge:
+    """The process that makes hosts in one network namespace."""
+
+    process: trio.Process
+    _lock: trio.Lock = field(factory=trio.Lock)
+
+    async def make(self, env: Mapping[str, str], args: Sequence[str]) -> int:
+        """Have a host made, and return the id of its process."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        async with self._lock:
+            await self.process.stdin.send_all(json.dumps({"env": env, "args": args}).encode() + b"\n")
+            text = b""
+            while not text.endswith(b"\n"):
+                piece = await self.process.stdout.receive_some()
+                assert piece, text
+                text += piece
+        return int(text)
+
+
+@define
+class Crew:
+    """The hosts, their server, and clients that use them until the end."""
+
+    one: Deployment
+    server: PostgresServer
+    places: list[Place]
+    balancer: Balancer
+    nursery: trio.Nursery
+    chance: Random
+    url: str
+    lease: float
+    clients: list[BusyClient] = field(factory=list)
+    deaths: list[tuple[float, frozenset[str]]] = field(factory=list)
+    """When each host died, and the names of its sessions."""
+    figures: Counter[str] = field(factory=Counter)
+    _forges: dict[tuple[str, ...], Forge] = field(factory=dict)
+    _forging: trio.Lock = field(factory=trio.Lock)
+
+    # Hosts
+
+    async def start(self, place: Place) -> None:
+        """Have a process serve at *place*."""
+        env = {"JOURNAL": self.url, "ADDRESS": place.address, "CLOCK": str(place.clock), "LEASE": str(self.lease)}
+        forge = await self._forge(place.around)
+        place.pid = await forge.make(env, [str(DESK), "--host", place.listens, "--port", str(place.port)])
+        with trio.fail_after(PATIENCE):
+            while not await _accepts(place):  # noqa: ASYNC110 - no event tells of it
+                await trio.sleep(0.02)
+
+    async def _forge(self, around: tuple[str, ...]) -> Forge:
+        async with self._forging:
+            if around not in self._forges:
+                env = {**self.one.env, "PYTHONPATH": str(Path(__file__).parents[3])}
+                run = partial(trio.run_process, cwd=self.one.folder, env=env, stdin=PIPE, stdout=PIPE)
+                process: trio.Process = await self.nursery.start(run, [*around, *FORGE])
+                self._forges[around] = Forge(process)
+        return self._forges[around]
+
+    async def kill(self, place: Place) -> None:
+        """Kill a host, and note what it had."""
+        held = await trio.to_thread.run_sync(self._held, place)
+        os.kill(place.pid, signal.SIGKILL)
+        self.deaths.append((time.monotonic(), held))
+        self.figures["kills of hosts"] += 1
+        with suppress(ProcessLookupError):
+            while True:  # its parent is the forge
+                os.kill(place.pid, 0)
+                await trio.sleep(0.01)
+
+    def _held(self, place: Place) -> frozenset[str]:
+        """Return the names of the sessions that a host has; none while the server is away."""
+        try:
+            with psycopg.connect(self.server.url, connect_timeout=2) as connection:
+                rows = connection.execute(HELD.encode(), [as_stored(place.address)], binary=True).fetchall()
+        except psycopg.Error:
+            return frozenset()
+        return frozenset(as_text(row[0]).rpartition(".")[2] for row in rows)
+
+    async def restart(self, place: Place) -> None:
+        """Kill a host, and start it again after a while."""
+        await self.kill(place)
+        await trio.sleep(self.chance.uniform(0, 1.5 * self.lease))
+        await self.start(place)
+
+    async def stop_for_a_while(self, place: Place) -> None:
+        """Stop a host for longer than its lease; then it goes on, as if no time had passed."""
+        self.figures["stopped and continued"] += 1
+        os.kill(place.pid, signal.SIGSTOP)
+        self.balancer.take_out(place.end)
+        try:
+            await trio.sleep(self.lease * self.chance.uniform(1.5, 2.5))
+        finally:
+            os.kill(place.pid, signal.SIGCONT)
+            self.balancer.out.discard(place.end)
+
+    async def cut_off(self, number: int, of: Networks, names: Sequence[str]) -> None:
+        """Cut a host off from networks for a while; the balancer notices if it is one of them."""
+        place = self.places[number]
+        self.figures["partitions"] += 1
+        self.figures[f"cut off from {', '.join(names)}"] += 1
+        for name in names:
+            of.cut(name, number)
+        if "clients" in names:
+            self.balancer.take_out(place.end)
+        try:
+            await trio.sleep(self.lease * self.chance.uniform(0.5, 2.5))
+        finally:
+            for name in names:
+                of.join(name, number)
+            self.balancer.out.discard(place.end)
+
+    # The server
+
+    async def kill_server(self) -> None:
+        """Kill all processes of PostgreSQL, or end it at once, and start it again."""
+        if self.chance.random() < 0.5:
+            self.figures["kills of PostgreSQL"] += 1
+            await trio.to_thread.run_sync(self.server.kill)
+        else:
+            self.figures["immediate stops of PostgreSQL"] += 1
+            await trio.to_thread.run_sync(self.server.stop, signal.SIGQUIT)
+        await trio.sleep(self.chance.uniform(0, 0.5))
+        await trio.to_thread.run_sync(self.server.start)
+
+    # Clients
+
+    def admit(self, count: int) -> None:
+        """Let clients come."""
+        kinds: Sequence[type[BusyClient]] = (BusyClient, BusyLineClient)
+        for number, kind in zip(range(count), cycle(kinds), strict=False):
+            name = f"s{number}"
+            client = kind(self.balancer.port, KEYS["ann"], name, Random(f"{self.chance.random()} {name}"), LONGEST, 0.2)
+            self.clients.append(client)
+            self.nursery.start_soon(client.use)
+
+    @property
+    def kills(self) -> int:
+        """How many processes were killed."""
+        return sum(count for name, count in self.figures.items() if name in KILLED)
+
+    async def audit(self) -> None:
+        """Have the clients come to rest, check what they were told, and complete the figures."""
+        await come_to_rest(self.clients)
+        self.figures += await checked(self.one, self.clients, PostgresJournal(self.url))
+        self.figures["late writes refused"] = len(self.one.calls("fenced"))
+        self.figures["forks"] = sum(client.forks for client in self.clients)
+
+    def table(self) -> str:
+        """Return the figures as lines."""
+        rows = [f"{name}: {count}" for name, count in self.figures.items()]
+        rows.append(f"claims a second of a session that another host holds, at most: {self.claims_per_second():.1f}")
+        if gaps := self.gaps():
+            p50, p99 = (gaps[int(len(gaps) * share)] for share in (0.5, 0.99))
+            rows.append(f"{len(gaps)} gaps after kills: p50 {p50:.2f} s, p99 {p99:.2f} s")
+        return "\n".join(["", f"kills: {self.kills}", *rows])
+
+    def claims_per_second(self) -> float:
+        """Return how often a second one host claims a session that another one holds, at most, over `WINDOW`."""
+        times: dict[str, list[float]] = {}
+        for key, at in self.one.calls("held"):
+            times.setdefault(key, []).append(at)
+        return max((_most_within(WINDOW, sorted(each)) for each in times.values()), default=0) / WINDOW
+
+    def gaps(self) -> list[float]:
+        """Return for how long clients heard nothing of the sessions that a host had when it died, sorted."""
+        by_name = {client.session: client for client in self.clients}
+        found: list[float] = []
+        for died, names in self.deaths:
+            for name in names & by_name.keys():
+                later = [at for at in by_name[name].times if at > died]
+                found += [later[0] - died] if later else []
+        return sorted(found)
+
+
+def _most_within(seconds: float, times: Sequence[float]) -> int:
+    """Return how many of *times*, which are sorted, are within as many seconds, at most."""
+    return max(bisect_right(times, at + seconds) - first for first, at in enumerate(times))
+
+
+async def _accepts(place: Place) -> bool:
+    """Whether a host accepts connections."""
+    try:
+        stream = await trio.open_tcp_stream(*place.end)
+    except OSError:
+        return False
+    await stream.aclose()
+    return True
+
+
+@asynccontextmanager
+async def crew(
+    folder: Path,
+    server: PostgresServer,
+    places: list[Place],
+    seed: object,
+    *,
+    lease: float = LEASE,
+    url: str = "",
+) -> AsyncGenerator[Crew]:
+    """Run hosts at *places* on a *server*, which they reach at *url*."""
+    chance = Random(str(seed))
+    async with deployment(folder) as one, trio.open_nursery() as nursery:
+        balancer = Balancer([place.end for place in places], chance)
+        await nursery.start(balancer.run)
+        made = Crew(one, server, places, balancer, nursery, chance, url or server.url, lease)
+        async with trio.open_nursery() as starting:
+            for place in places:
+                starting.start_soon(partial(made.start, place))
+        try:
+            yield made
+        finally:
+            for pid in filter(None, [place.pid for place in places]):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            nursery.cancel_scope.cancel()
+
+
+def on_loopback(count: int, clocks: Sequence[float] = (0.0,)) -> list[Place]:
+    """Return places for hosts on loopback."""
+    pairs = zip(range(count), cycle(clocks), strict=False)
+    return [Place("127.0.0.1", free_port(), "127.0.0.1", clock=clock) for _, clock in pairs]
+
+
+def on_networks(of: Networks) -> list[Place]:
+    """Return places for hosts, each in its namespace."""
+    return [
+        Place(of.address("hosts", number), PORT, of.address("clients", number), "0.0.0.0", of.around(number))  # noqa: S104 - it has networks of its own
+        for number in range(of.count)
+    ]
