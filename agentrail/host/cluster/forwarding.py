@@ -22,7 +22,7 @@ from agentrail.api.operation_table import SESSION, HostCall
 from agentrail.api.problems import TYPES, slug
 from agentrail.api.public_ids import SessionName, named, new_name
 from agentrail.api.sse_frames import MEDIA_TYPE
-from agentrail.errors import AgentrailError, Fenced, HostClosing, SessionHeld, UnknownCursor
+from agentrail.errors import AgentrailError, Fenced, HostClosing, SessionHeld, UnknownCursor, UnknownSession
 from agentrail.host.authentication.identity import ForwardedIdentity
 from agentrail.host.cluster.cluster_identity import signature
 from agentrail.host.cluster.cluster_options import Cluster
@@ -35,7 +35,7 @@ from agentrail.host.cluster.holder_connection import (
 from agentrail.host.cluster.whole_frames import WholeFrames
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.operations.call_request import CallFunction, CallRequest
+from agentrail.host.operations.call_request import CallFunction, CallRequest, LaterAnswer
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.view_calls import POLICY
 from agentrail.host.requests.access_log import REQUEST_ID
@@ -239,10 +239,11 @@ class Forwarding:
         """
         is_dead = refusal is not None and isinstance(gone, HolderRefusedError) and refusal.left < self._missed
         name = await _session_of(request) if is_dead else None
-        if name is None:
-            await trio.sleep(PAUSE if refusal is None else min(PAUSE, refusal.left / 1000))
-        else:
-            await self._sessions.running(name, request.watch, take_over=True)
+        if name is not None:
+            with suppress(UnknownSession):  # its holder has died before it wrote anything
+                await self._sessions.running(name, request.watch, take_over=True)
+                return
+        await trio.sleep(PAUSE if refusal is None else min(PAUSE, refusal.left / 1000))
 
     def cut(self, holders: frozenset[str]) -> None:
         """End what is under way at *holders*, whose leases have ended: they may be stopped, or cut off."""
@@ -330,7 +331,10 @@ class Forwarding:
 
 def _is_fenced(answer: HttpResponse) -> bool:
     """Whether a request to talk, whose errors become answers before they come here, met `Fenced`."""
-    return answer.status == STOPPING and isinstance(answer.content, bytes) and FENCED in answer.content
+    if answer.status != STOPPING:
+        return False
+    content = answer.make() if isinstance(answer, LaterAnswer) else answer.content
+    return isinstance(content, bytes) and FENCED in content
 
 
 def _hops(request: CallRequest) -> int:

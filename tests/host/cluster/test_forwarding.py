@@ -296,6 +296,15 @@ async def test_a_listener_on_a_websocket_waits_in_the_host_for_the_session_of_a_
         assert running(second) == [1]
 
 
+async def test_a_session_that_a_dead_host_claimed_and_did_not_begin_is_opened() -> None:
+    journal, dead = MemoryJournal(), f"http://127.0.0.1:{free_port()}"
+    await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), 500))
+    async with open_place(journal, talks(), lease=60) as place:
+        with trio.fail_after(5):
+            answer = await place.ann.post("/v1/sessions", json={"session": "trip"})
+    assert answer.status_code == 201, answer.text
+
+
 async def test_a_host_that_hears_and_does_not_answer_is_waited_for_as_long_as_its_lease() -> None:
     journal = MemoryJournal()
     async with open_place(journal, talks()) as first:

@@ -99,6 +99,15 @@ async def test_what_is_sent_there_is_carried_out_once(call: str) -> None:
         assert [len(place.serving.supervisor.sessions()) for place in (first, second)] == [0, 1]
 
 
+async def test_what_is_sent_there_on_a_socket_is_carried_out_too() -> None:
+    async with (
+        one_that_does_not_know() as (first, second),
+        connect(first.serving.url, KEYS["ann"]) as supervisor,
+    ):
+        await supervisor.session("trip").prompt("three")
+        assert [len(place.serving.supervisor.sessions()) for place in (first, second)] == [0, 1]
+
+
 async def test_what_waited_while_a_host_was_cut_off_from_the_journal_is_carried_out() -> None:
     journal, spec = MemoryJournal(), SessionSpec(model=ScriptedModel(["fine"], repeat_last=True))
     line = CutOffJournal(journal)
