@@ -106,11 +106,11 @@ class SocketListening:
         events = await request.watch.answered(partial(_opened, forwarding, request, opening, elsewhere))
         if isinstance(events, Subscription):
             await self._send_own(frame, events)
-            return
-        try:
-            await self._send_forwarded(frame.id, events)
-        finally:
-            await events.close()  # noqa: ASYNC102 - it waits for nothing
+        else:
+            try:
+                await self._send_forwarded(frame.id, events)
+            finally:
+                await events.close()  # noqa: ASYNC102 - it waits for nothing
         await self._parts.sessions.check_over(request.call, request.who, request.session)
 
     async def _send_forwarded(self, name: str, events: ForwardedEvents) -> None:
