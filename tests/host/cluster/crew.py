@@ -219,6 +219,9 @@ class Crew:
         await come_to_rest(self.clients)
         self.figures += await checked(self.one, self.clients, PostgresJournal(self.url))
         self.figures["late writes refused"] = len(self.one.calls("fenced"))
+        for client in self.clients:
+            met = client.problems + (client.errors if isinstance(client, BusyLineClient) else Counter())
+            self.figures += Counter({f"met {name}": count for name, count in met.items()})
         self.figures["forks"] = sum(client.forks for client in self.clients)
 
     def table(self) -> str:

@@ -56,6 +56,7 @@ async def test_faults_lose_and_double_nothing(tmp_path: Path, server: PostgresSe
     print(one.table())  # noqa: T201
     assert one.kills >= KILLS
     assert one.figures["acknowledged"] > KILLS
+    assert not any(f"met {name}" in one.figures for name in ("SessionHeld", "session-held", "fenced"))
     assert one.claims_per_second() < MOST_CLAIMS
     if CAMPAIGN:
         assert one.figures["late writes refused"] > 0

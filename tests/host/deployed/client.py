@@ -51,6 +51,8 @@ class Client:
     cuts: list[tuple[float, float]] = field(factory=list)
     """When each stream ended, and when the next one began."""
     statuses: Counter[int] = field(factory=Counter)
+    problems: Counter[str] = field(factory=Counter)
+    """How often it was told to come again, by type of problem, or by the status that a balancer gives."""
     refused: int = 0
     """Connections that nobody has accepted."""
     sent: int = 0
@@ -120,7 +122,7 @@ class Client:
                     if answer.status < 300 or any(f':{problem}"'.encode() in data for problem in refused):
                         found: dict[str, str] = json.loads(data or b"{}")
                         return found
-                    assert answer.status in LATER, (answer.status, data)
+                    self._note_problem(answer.status, data)
                     await trio.sleep(min(answer.retry_after, self.rest))
             except CutError:
                 await trio.sleep(0.02)
@@ -140,11 +142,17 @@ class Client:
                         ended = time.monotonic()
                     else:
                         data = b"".join([piece async for piece in answer.pieces()])
-                        assert answer.status in LATER, (answer.status, data)
+                        self._note_problem(answer.status, data)
                         await trio.sleep(min(answer.retry_after, self.rest))
             except CutError:
                 ended = ended or time.monotonic()
                 await trio.sleep(0.02)
+
+    def _note_problem(self, status: int, data: bytes) -> None:
+        """Note that a request has to be sent again; fail if it need not be."""
+        assert status in LATER, (status, data)
+        is_hosts = data.startswith(b"{")
+        self.problems[json.loads(data)["type"].rpartition(":")[2] if is_hosts else str(status)] += 1
 
     async def _hear(self, answer: Answer) -> None:
         text = b""

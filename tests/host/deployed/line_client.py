@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, suppress
+from collections import Counter
+from contextlib import AsyncExitStack
 
 import trio
 from attrs import define, field
 
 import agentrail
-from agentrail.errors import HostNotReached, JournalFailed
+from agentrail.errors import HostNotReached, JournalFailed, SessionHeld
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.plugins import Gap
 from tests.host.deployed.client import Client, Heard
 
-TRY_AGAIN = (JournalFailed,)
-"""Errors after which the same command may be sent again."""
+TRY_AGAIN = (JournalFailed, SessionHeld)
+"""Errors of a host that the database or another host is cut off from; the same command may be sent again."""
 
 
 @define(slots=False)
@@ -25,6 +26,8 @@ class LineClient(Client):
 
     handle: RemoteSession = field(init=False)
     """The session, as the library has it."""
+    errors: Counter[str] = field(factory=Counter)
+    """How often it met each class of errors after which it tried again."""
 
     async def use(self) -> None:
         async with AsyncExitStack() as stack:
@@ -45,17 +48,21 @@ class LineClient(Client):
         while True:
             try:
                 return (await self.handle.prompt(text, command=text.replace(" ", "-"))).ref
-            except TRY_AGAIN:
+            except TRY_AGAIN as error:
+                self.errors[type(error).__name__] += 1
                 await trio.sleep(0.1)
 
     async def listen(self) -> None:
         while True:
-            with suppress(*TRY_AGAIN):
-                since = Cursor(*self.heard[-1].cursor) if self.heard else 0
+            since = Cursor(*self.heard[-1].cursor) if self.heard else 0
+            try:
                 async with self.handle.subscribe(since=since) as events:
                     async for envelope in events:
                         self._note(envelope)
-            await trio.sleep(0.1)
+                raise AssertionError("the events have ended, and the session has not")
+            except TRY_AGAIN as error:
+                self.errors[type(error).__name__] += 1
+                await trio.sleep(0.1)
 
     def _note(self, envelope: Envelope) -> None:
         event, (seq, part) = envelope.event, envelope.cursor
