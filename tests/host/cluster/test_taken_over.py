@@ -77,14 +77,17 @@ async def test_a_listener_on_a_socket_goes_on_too() -> None:
 
 
 async def test_a_listener_on_a_socket_goes_on_when_the_host_has_noticed() -> None:
-    async with one_that_does_not_know() as (first, second), connect(first.serving.url, KEYS["ann"]) as supervisor:
-        async with supervisor.session("trip").subscribe(since=0) as events:
-            assert (await first.ann.post("/v1/chat", json={"session": "trip", "message": "three"})).status_code == 200
-            assert len(second.serving.supervisor.sessions()) == 1
-            ends = 0
-            with trio.fail_after(5):
-                while ends < 3:
-                    ends += isinstance((await anext(events)).event, AgentEnd)
+    async with (
+        one_that_does_not_know() as (first, second),
+        connect(first.serving.url, KEYS["ann"]) as supervisor,
+        supervisor.session("trip").subscribe(since=0) as events,
+    ):
+        assert (await first.ann.post("/v1/chat", json={"session": "trip", "message": "three"})).status_code == 200
+        assert len(second.serving.supervisor.sessions()) == 1
+        ends = 0
+        with trio.fail_after(5):
+            while ends < 3:
+                ends += isinstance((await anext(events)).event, AgentEnd)
 
 
 async def test_a_cursor_that_no_host_knows_is_refused() -> None:
