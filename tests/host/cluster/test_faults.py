@@ -17,8 +17,8 @@ from tests.profiles import CAMPAIGN
 
 KILLS = int(os.environ.get("AGENTRAIL_KILLS", "500")) if CAMPAIGN else 4
 SEED = os.environ.get("AGENTRAIL_SEED", "1")
-CLIENTS = 10 if CAMPAIGN else 2
-HOSTS = 5 if CAMPAIGN else 3
+CLIENTS = 16 if CAMPAIGN else 2
+HOSTS = 6 if CAMPAIGN else 3
 MOST_CLAIMS = 5
 SHORT = 2.0
 """Seconds of a lease: a machine with much to do stalls for a second now and then."""
@@ -30,7 +30,7 @@ async def trouble_hosts(one: Crew, place: Place) -> None:
     """Kill the host at *place* again and again, or stop it for a while."""
     number = 0
     while one.kills < KILLS:
-        await trio.sleep(one.chance.uniform(0.5, 4))
+        await trio.sleep(one.chance.uniform(0.3, 3))
         number += 1
         await (one.stop_for_a_while(place) if number % 4 == 2 else one.restart(place))
 
