@@ -240,7 +240,8 @@ class Forwarding:
         is_dead = refusal is not None and isinstance(gone, HolderRefusedError) and refusal.left < self._missed
         name = await _session_of(request) if is_dead else None
         if name is not None:
-            with suppress(UnknownSession):  # its holder has died before it wrote anything
+            # its holder had died before it wrote anything, or another host has taken it over at the same moment
+            with suppress(UnknownSession, Fenced):
                 await self._sessions.running(name, request.watch, take_over=True)
                 return
         await trio.sleep(PAUSE if refusal is None else min(PAUSE, refusal.left / 1000))

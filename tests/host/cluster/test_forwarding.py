@@ -19,7 +19,7 @@ from agentrail.host.authentication.identity import ForwardedIdentity
 from agentrail.host.cluster.cluster_identity import FRESH, read_signature, signature
 from agentrail.host.cluster.forwarding import MAX_HOPS
 from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import SLOTS, Lease, slot_claim
+from agentrail.ports.journal import NO_LEASE, SLOTS, Claim, Lease, slot_claim
 from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.events.envelope import Envelope
@@ -303,6 +303,30 @@ async def test_a_session_that_a_dead_host_claimed_and_did_not_begin_is_opened() 
         with trio.fail_after(5):
             answer = await place.ann.post("/v1/sessions", json={"session": "trip"})
     assert answer.status_code == 201, answer.text
+
+
+class OvertakenJournal(MemoryJournal):
+    """Has another host take over the first session that is taken over, before anything is written to it."""
+
+    is_overtaken = False
+
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+        claim = await super().claim(session_id, holder, lease, take_over=take_over)
+        if take_over and not self.is_overtaken:
+            self.is_overtaken = True
+            await super().claim(session_id, f"http://127.0.0.1:{free_port()}", lease.but(lasts=500), take_over=True)
+        return claim
+
+
+async def test_two_hosts_that_take_over_at_once_both_answer() -> None:
+    journal, dead = OvertakenJournal(), f"http://127.0.0.1:{free_port()}"
+    async with open_place(journal, talks()) as first:
+        await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+    async with open_place(journal, talks(), lease=60) as second:
+        await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), 39_000))
+        with trio.fail_after(5):
+            answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+        assert (answer.status_code, answer.json()["text"], journal.is_overtaken) == (200, "fine", True)
 
 
 async def test_a_host_that_hears_and_does_not_answer_is_waited_for_as_long_as_its_lease() -> None:
