@@ -26,7 +26,9 @@ ASKER: Final = "http://localhost"
 ABOUT: Final = "host"
 SILENT: Final = "it does not say what it runs"
 OTHER_KEY: Final = "its cluster has another key (processes of `serve --cores` have one that is new at each start)"
-ON_ITS_MACHINE: Final = "only its own machine reaches that address: run `agentrail doctor` there"
+ON_ITS_MACHINE: Final = (
+    "that address is of its machine alone: look there; if it has died, others have its sessions soon"
+)
 REPLACE: Final = "it depends on the host what an agent can do; replace the older ones"
 
 
@@ -82,7 +84,7 @@ def _finding(
         case MemberReport(program=program):
             return Diagnosis(ABOUT, GOOD, f"{address} answers, and runs {program}")
         case HostNotReached(problem=problem, advice=advice):
-            to_do = f"{ON_ITS_MACHINE}; there, {advice}" if place.host in LOOPBACK else advice
+            to_do = ON_ITS_MACHINE if place.host in LOOPBACK else advice
             return Diagnosis(ABOUT, BAD, f"{address} does not answer: {problem}", to_do)
         case _ if has_key:
             return Diagnosis(ABOUT, NOTE, f"{address} answers, but {SILENT}: {OTHER_KEY}, or its agentrail is older")

@@ -34,8 +34,9 @@ from agentrail.values.value import Value
 
 DESCRIPTION: Final = """\
 Show the sessions that run at a host, with their sub-agents: what each does,
-which tokens and dollars it has used, and what waits for a person. At a terminal
-it is drawn anew each second, and Ctrl-C leaves; else it is printed once.
+which tokens and dollars it has used, what waits for a person, and at which host
+it runs, if there are several. At a terminal it is drawn anew each second, and
+Ctrl-C leaves; else it is printed once.
 
   URL   of the host, such as `agentrail serve` prints it, or unix:/PATH; without
         one, it is the journal that `agentrail chat` serves in another terminal"""
@@ -56,9 +57,11 @@ ANEW: Final = "\x1b[H\x1b[J"
 WIDTH: Final = 120
 """Columns of a line, where there is no terminal."""
 
-HEADS: Final = ("SESSION", "PHASE", "MODEL", "TOKENS", "COST", "WAITS FOR A PERSON")
+HEADS: Final = ("SESSION", "PHASE", "MODEL", "TOKENS", "COST", "HOST", "WAITS FOR A PERSON")
+HOST: Final = HEADS.index("HOST")
 NOT_KNOWN: Final = "-"
 WAITS: Final = "waits"
+DOWN: Final = "down"
 UNIX: Final = "unix:"
 _BEFORE_KEY: Final = "#token="
 """What `agentrail serve` prints between the URL of a host and its key."""
@@ -86,6 +89,8 @@ class TopRow(Value, gc=True):
     """What it does; `None` if it sleeps or has just ended: to ask it would wake it."""
     waiting: tuple[HeldCall, ...]
     """Its calls that wait for a person."""
+    host: str = ""
+    """Address of the host that runs it, of several; empty if there is only one."""
 
     @property
     def phase(self) -> str:
@@ -103,9 +108,9 @@ class TopRow(Value, gc=True):
         label = f"{'· ' * self.depth}{name}"
         waits = "; ".join(one_line(f"{call.kind}: {call.hint}") for call in self.waiting)
         if self.status is None:
-            return label, self.phase, NOT_KNOWN, NOT_KNOWN, NOT_KNOWN, waits
+            return label, self.phase, NOT_KNOWN, NOT_KNOWN, NOT_KNOWN, self.host, waits
         usage = self.status.usage
-        return label, self.phase, self.status.model, f"{usage.total_tokens:,}", cost_text(usage), waits
+        return label, self.phase, self.status.model, f"{usage.total_tokens:,}", cost_text(usage), self.host, waits
 
 
 def main(argv: Sequence[str]) -> int:
@@ -175,26 +180,47 @@ async def _draw(supervisor: RemoteSupervisor, url: str) -> int:
 async def screen_text(supervisor: RemoteSupervisor, url: str) -> str:
     """Return the text with the sessions of a host, cut to the height of the terminal if there is one."""
     width, height = shutil.get_terminal_size((WIDTH, 0)) if sys.stdout.isatty() else (WIDTH, 0)
-    rows = await _rows(supervisor, await supervisor.tree(), await supervisor.approvals(), 0)
-    lines = [clipped(clean(_head(url, rows)), width), ""]
-    table = aligned((HEADS, *(row.cells for row in rows)), width, right=(3, 4)) if rows else ["No session runs there."]
+    tree = await supervisor.tree()
+    rows = await _rows(supervisor, tree, await supervisor.approvals(), 0)
+    lines = [*(clipped(one_line(clean(line)), width) for line in (_head(url, rows), *_missing(tree))), ""]
+    table = _table(rows, width) if rows else ["No session runs there."]
     room = height - len(lines) - 1  # one row less, for the cursor
     if height and len(table) > room:
         table = [*table[: room - 1], f"… and {len(table) - room + 1} more"]
     return "\n".join([*lines, *table])
 
 
+def _missing(tree: ChildView) -> list[str]:
+    """Return a line for each host of several that has not answered: what runs there is not shown."""
+    return [
+        f"{child.host} does not answer" for child in tree.children if child.state == DOWN and child.host == child.name
+    ]
+
+
+def _table(rows: Sequence[TopRow], width: int) -> list[str]:
+    """Return *rows* as lines below their heads; without a column for hosts, if there is only one."""
+    cells = [HEADS, *(row.cells for row in rows)]
+    if not any(row.host for row in rows):
+        cells = [(*row[:HOST], *row[HOST + 1 :]) for row in cells]
+    return aligned(cells, width, right=(3, 4))
+
+
 async def _rows(
-    supervisor: RemoteSupervisor, parent: ChildView, waiting: Mapping[str, tuple[HeldCall, ...]], depth: int
+    supervisor: RemoteSupervisor,
+    parent: ChildView,
+    waiting: Mapping[str, tuple[HeldCall, ...]],
+    depth: int,
+    host: str = "",
 ) -> list[TopRow]:
-    """Return the rows of the sessions below *parent*, each followed by its sub-agents."""
+    """Return the rows of the sessions below *parent*, which runs at *host*, each followed by its sub-agents."""
     rows: list[TopRow] = []
     for child in parent.children:
         is_session = child.kind == "session"
+        place = child.host or host
         if is_session:
             status = await _status(supervisor, child)
-            rows.append(TopRow(depth, child, status, waiting.get(child.name, ())))
-        rows += await _rows(supervisor, child, waiting, depth + is_session)
+            rows.append(TopRow(depth, child, status, waiting.get(child.name, ()), place))
+        rows += await _rows(supervisor, child, waiting, depth + is_session, place)
     return rows
 
 

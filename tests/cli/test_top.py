@@ -14,6 +14,7 @@ import trio
 
 import agentrail
 from agentrail import RemoteSupervisor, SessionSpec, tool
+from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.api.session_values import ChildView
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.command import INTERRUPTED
@@ -21,10 +22,15 @@ from agentrail.cli.shared_host import is_served, open_shared
 from agentrail.cli.top import ANEW, TopRow, cost_text, main, parsed, screen_text
 from agentrail.cli.unix_endpoint import KEY, socket_of
 from agentrail.host import Host, HostLimits, Profile
+from agentrail.journals import Lease
 from agentrail.plugins import HumanApproval
+from agentrail.ports.journal import SLOTS, slot_claim
+from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.values.usage import NOTHING_USED, Usage
 from tests.cli.talking import at_a_terminal, through_pipes
+from tests.host.cluster.several import free_port, open_place
+from tests.host.hosted import KEYS
 from tests.patience import PATIENCE
 
 
@@ -41,19 +47,20 @@ ASKING = SessionSpec(
 )
 """An agent whose first call waits for a person."""
 
-PARENT = SessionSpec(
-    model=ScriptedModel(
-        [say(calls=[call("task", {"agent": "helper", "description": "look", "prompt": "Look."})], usage=Usage(100, 23))]
-    ),
-    agents={"helper": SessionSpec(model=ScriptedModel([stall()]), description="helps")},
-)
-"""An agent with a sub-agent that never ends."""
+
+def parent_spec() -> SessionSpec:
+    """Return an agent with a sub-agent that never ends."""
+    delegate = call("task", {"agent": "helper", "description": "look", "prompt": "Look."})
+    return SessionSpec(
+        model=ScriptedModel([say(calls=[delegate], usage=Usage(100, 23))]),
+        agents={"helper": SessionSpec(model=ScriptedModel([stall()]), description="helps")},
+    )
 
 
 @asynccontextmanager
 async def host() -> AsyncGenerator[tuple[str, RemoteSupervisor]]:
     """A host with two sessions, at work and waiting; give its entry too."""
-    profiles = [Profile("asking", ASKING), Profile("parent", PARENT)]
+    profiles = [Profile("asking", ASKING), Profile("parent", parent_spec())]
     async with Host(profiles, limits=HostLimits(drain_seconds=0.1)).serving() as serving:
         url, _, token = serving.entry.partition("/#token=")
         async with agentrail.connect(url, token) as supervisor:
@@ -145,7 +152,28 @@ async def test_a_socket_that_nobody_listens_at_serves_nothing(tmp_path: Path) ->
 
 def test_a_session_that_sleeps_is_shown_and_not_asked() -> None:
     row = TopRow(0, ChildView("you.nap", "session", "asleep", "transient", phase="idle"), None, ())
-    assert row.cells == ("nap", "asleep", "-", "-", "-", "")
+    assert row.cells == ("nap", "asleep", "-", "-", "-", "", "")
+
+
+@pytest.mark.long
+async def test_of_several_hosts_each_session_has_its_own_and_one_that_is_silent_is_named() -> None:
+    journal, gone = MemoryJournal(), f"http://127.0.0.1:{free_port()}"
+    for slot in range(SLOTS):
+        await journal.claim(slot_claim(slot), gone, Lease(Clock().now_ms(), 60_000))
+    async with (
+        open_place(journal, parent_spec()) as place,
+        agentrail.connect(place.serving.url, KEYS["boss"]) as supervisor,
+        supervisor.watch_tree() as trees,
+    ):
+        await (await supervisor.open("two", "desk")).prompt("Go.")
+        with trio.fail_after(PATIENCE):
+            async for tree in trees:
+                if any(child.children for child in tree.children):
+                    break
+        head, silent, _, titles, *rows = (await screen_text(supervisor, "here")).splitlines()
+    assert (head.split()[:2], silent) == (["1", "session,"], f"{gone} does not answer")
+    assert titles.split()[5] == "HOST"
+    assert [row.split()[-1] for row in rows] == [place.serving.url] * 2
 
 
 def test_a_cost_that_is_not_known_is_never_nothing() -> None:

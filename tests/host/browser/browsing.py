@@ -62,9 +62,9 @@ def _running(function: Callable[[], object]) -> Generator[None]:
 
 
 @contextmanager
-def host_process(file: Path, folder: Path, *arguments: str) -> Generator[tuple[str, str]]:
-    """Serve *file* by `agentrail serve` in *folder*, and yield the port and the token; SIGTERM ends it."""
-    command = [sys.executable, "-m", "agentrail", "serve", str(file), "--port", "0", *arguments]
+def host_process(program: Path | str, folder: Path, *arguments: str) -> Generator[tuple[str, str]]:
+    """Serve *program* by `agentrail serve` in *folder*, and yield the port and the token; SIGTERM ends it."""
+    command = [sys.executable, "-m", "agentrail", "serve", str(program), "--port", "0", *arguments]
     with (
         (folder / "log").open("wb") as log,
         subprocess.Popen(  # noqa: S603 - ours

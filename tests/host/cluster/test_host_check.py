@@ -59,7 +59,7 @@ async def test_who_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch, wit
     gone = f"http://127.0.0.1:{free_port()}"
     level, state, to_do = (await told(gone))[0]
     assert (level, state) == ("bad", f"{gone} does not answer: Connection refused")
-    assert "run `agentrail doctor` there" in to_do
+    assert "of its machine alone" in to_do
 
 
 async def test_what_is_no_host_is_told() -> None:

@@ -33,6 +33,7 @@ def test_rows_come_change_and_go_by_themselves(visitor: Visitor) -> None:
     with visitor.page("/now") as page:
         visitor.open("live", "count")
         until(page, lambda: "count_slowly" in row(page, "live"))
+        assert page.locator("[role=columnheader]").last.inner_text() == "Cost"  # there is one host, so none is named
         visitor.post("/v1/sessions/live/abort", {"kill_tools": "all"})
         until(page, lambda: "idle" in row(page, "live"))
         visitor.post("/v1/sessions/live/prompt", {"message": "pay"})

@@ -95,11 +95,11 @@ class Visitor:
 
 
 @contextmanager
-def visiting(folder: Path) -> Generator[Visitor]:
+def visiting(folder: Path, program: str = str(SCENES), *options: str) -> Generator[Visitor]:
     """Start a host of scenes and a browser, and yield them."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - it need not be installed
 
-    with host_process(SCENES, folder) as (port, token):
+    with host_process(program, folder, *options) as (port, token):
         wire = Wire(int(port))
         with Visitor.calls_to(wire.beside, token) as calls, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)

@@ -50,6 +50,8 @@ export interface RowChanges {
   readonly total: number;
   /** Whether these are the first rows: those that came before are to be forgotten. */
   readonly first?: boolean;
+  /** Addresses of hosts of the same cluster that do not answer, so theirs is left out. */
+  readonly missing?: readonly string[];
 }
 
 interface Message extends Partial<RowChanges> {

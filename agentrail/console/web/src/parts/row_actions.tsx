@@ -27,6 +27,11 @@ export function RowActions({ row, telling }: { row: Row; telling: Signal<Telling
         <Plain text={row.agent} /> of <Plain text={row.user} />, turn {row.turn}, {count(row.tokens)} tokens,{" "}
         {dollars(row.cost_usd)}
         {row.restarts > 0 && `, restarted ${row.restarts} times`}
+        {row.host && (
+          <>
+            , at <Plain text={row.host} />
+          </>
+        )}
       </p>
       {row.trouble && (
         <p class="problem">

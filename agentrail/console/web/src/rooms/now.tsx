@@ -24,6 +24,8 @@ const MOST = 10_000;
 const TYPING_MS = 200;
 const PHASES = ["idle", "running", "streaming", "executing_tools", "asleep"] as const;
 const COLUMNS = ["Session", "Does", "Model", "Waits", "Context", "Cost"] as const;
+/** At one of several hosts, the last column says at which. */
+const HOST_COLUMNS = [...COLUMNS, "Host"] as const;
 
 interface Filter {
   readonly search: string;
@@ -59,6 +61,7 @@ export default function Now({ place }: RoomProps) {
   const chosen = useSignal<string | null>(null);
   const telling = useSignal<Telling>(SILENT);
   const shown = useComputed(() => inTree(rows.value?.rows ?? new Map<string, Row>(), closed.value));
+  const isSpread = useComputed(() => shown.value.some(({ row: { host } }) => host));
   const row = chosen.value === null ? undefined : rows.value?.rows.get(chosen.value);
   const setOpen = (session: string, isOpen: boolean) => {
     const next = new Set(closed.value);
@@ -75,10 +78,15 @@ export default function Now({ place }: RoomProps) {
       <p role="status" class="hint">
         {rows.value === null ? "Loading …" : counted(rows.value.rows.size, rows.value.matching, rows.value.total)}
       </p>
+      {rows.value?.missing.map((host) => (
+        <p key={host} role="alert" class="problem">
+          <Plain text={host} /> does not answer: what runs there is not shown.
+        </p>
+      ))}
       <VirtualList
         rows={shown.value}
         label="Sessions that run"
-        columns={COLUMNS}
+        columns={isSpread.value ? HOST_COLUMNS : COLUMNS}
         idOf={({ row: { session } }) => session}
         levelOf={({ level }) => level}
         isOpen={({ isOpen }) => isOpen}
@@ -86,7 +94,7 @@ export default function Now({ place }: RoomProps) {
         chosen={chosen.value}
         choose={(session) => (chosen.value = session)}
         open={({ row: { session } }) => go(address(session))}
-        cells={cells}
+        cells={isSpread.value ? hostCells : cells}
         reach={(last) => {
           if ((rows.value?.rows.size ?? 0) >= FIRST && last >= shown.value.length) most.value = MOST;
         }}
@@ -161,6 +169,10 @@ function cells({ row, level, isOpen }: TreeRow) {
     ),
     dollars(row.cost_usd),
   ];
+}
+
+function hostCells(shown: TreeRow) {
+  return [...cells(shown), <Plain text={shown.row.host} />];
 }
 
 function Does({ row }: { row: Row }) {

@@ -19,9 +19,11 @@ export interface Rows {
   readonly rows: ReadonlyMap<string, Row>;
   readonly matching: number;
   readonly total: number;
+  /** Addresses of hosts of the same cluster that do not answer, so theirs is left out. */
+  readonly missing: readonly string[];
 }
 
-const NONE: Rows = { rows: new Map(), matching: 0, total: 0 };
+const NONE: Rows = { rows: new Map(), matching: 0, total: 0, missing: [] };
 
 export function useRows(query: QueryOf<"rows">): {
   readonly rows: ReadonlySignal<Rows | null>;
@@ -34,7 +36,7 @@ export function useRows(query: QueryOf<"rows">): {
   useEffect(() => {
     let known = new Map<string, Row>();
     return host.listenToRows(query, {
-      data: ({ changed, matching, total, first }) => {
+      data: ({ changed, matching, total, first, missing = [] }) => {
         if (first) known = new Map();
         for (const [session, row] of Object.entries(changed)) {
           if (row === null) known.delete(session);
@@ -42,7 +44,9 @@ export function useRows(query: QueryOf<"rows">): {
         }
         problem.value = null;
         // Of a list that is sent anew, the first part is fewer rows than are shown: the place of the reader would be lost
-        if (known.size >= Math.min(rows.value?.rows.size ?? 0, matching)) rows.value = { rows: known, matching, total };
+        if (known.size >= Math.min(rows.value?.rows.size ?? 0, matching)) {
+          rows.value = { rows: known, matching, total, missing };
+        }
       },
       end: (found) => {
         problem.value = found;
