@@ -239,12 +239,21 @@ class Forwarding:
         """
         is_dead = refusal is not None and isinstance(gone, HolderRefusedError) and refusal.left < self._missed
         name = await _session_of(request) if is_dead else None
-        if name is not None:
-            # its holder had died before it wrote anything, or another host has taken it over at the same moment
-            with suppress(UnknownSession, Fenced):
-                await self._sessions.running(name, request.watch, take_over=True)
+        if name is not None and refusal is not None:
+            # its holder had died before it wrote anything, or another host takes it over at the same moment
+            with suppress(UnknownSession, SessionHeld, Fenced):
+                await self._take_over(name, request, refusal.holder)
                 return
         await trio.sleep(PAUSE if refusal is None else min(PAUSE, refusal.left / 1000))
+
+    async def _take_over(self, name: SessionName, request: CallRequest, dead: str) -> None:
+        """Take a session over, unless another host than the *dead* one has it by now."""
+        try:
+            await self._sessions.running(name, request.watch)
+        except SessionHeld as held:
+            if held.holder != dead:
+                raise
+            await self._sessions.running(name, request.watch, take_over=True)  # noqa: ASYNC120 - who cancels it wants no error
 
     def cut(self, holders: frozenset[str]) -> None:
         """End what is under way at *holders*, whose leases have ended: they may be stopped, or cut off."""

@@ -12,7 +12,7 @@ import trio
 
 from agentrail import SessionSpec, connect, tool
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.errors import BadChoice, BadConnection, NotAuthenticated
+from agentrail.errors import BadChoice, BadConnection, NotAuthenticated, SessionHeld
 from agentrail.events import AgentEnd
 from agentrail.host import ApiKeys, Cluster, Host, HostLimits, HostPlugin, Identity, Profile, RequestContext
 from agentrail.host.authentication.identity import ForwardedIdentity
@@ -316,6 +316,35 @@ class OvertakenJournal(MemoryJournal):
             self.is_overtaken = True
             await super().claim(session_id, f"http://127.0.0.1:{free_port()}", lease.but(lasts=500), take_over=True)
         return claim
+
+
+class TakenJournal(MemoryJournal):
+    """Has another host claim a session of a dead one as soon as somebody was refused it."""
+
+    def __init__(self, other: str) -> None:
+        super().__init__()
+        self._other = other
+        self.claims: list[Claim] = []
+
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+        try:
+            return await super().claim(session_id, holder, lease, take_over=take_over)
+        except SessionHeld:
+            if not self.claims:
+                self.claims.append(await super().claim(session_id, self._other, lease, take_over=True))
+            raise
+
+
+async def test_a_session_that_another_host_has_taken_over_is_not_taken_from_it() -> None:
+    alive, dead = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+    journal = TakenJournal(alive)
+    async with open_place(journal, talks()) as first:
+        await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+    async with open_place(journal, talks(), lease=60) as second:
+        await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), 39_000))
+        with trio.move_on_after(0.5):
+            await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+        assert not await journal.renew(journal.claims, Lease(Clock().now_ms(), 60_000))
 
 
 async def test_two_hosts_that_take_over_at_once_both_answer() -> None:
