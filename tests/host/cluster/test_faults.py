@@ -20,6 +20,8 @@ SEED = os.environ.get("AGENTRAIL_SEED", "1")
 CLIENTS = 16 if CAMPAIGN else 2
 HOSTS = 6 if CAMPAIGN else 3
 MOST_CLAIMS = 5
+SERVER_LIVES = (15.0, 45.0) if CAMPAIGN else (1.0, 4.0)
+"""Seconds after which the server is killed: on a machine with much to do it takes some to come back."""
 SHORT = 2.0
 """Seconds of a lease: a machine with much to do stalls for a second now and then."""
 
@@ -38,7 +40,7 @@ async def trouble_hosts(one: Crew, place: Place) -> None:
 async def trouble_server(one: Crew) -> None:
     """Kill the server again and again."""
     while one.kills < KILLS:
-        await trio.sleep(one.chance.uniform(15, 45))
+        await trio.sleep(one.chance.uniform(*SERVER_LIVES))
         await one.kill_server()
 
 
