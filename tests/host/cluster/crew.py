@@ -119,7 +119,7 @@ class Crew:
         env = {"JOURNAL": self.url, "ADDRESS": place.address, "CLOCK": str(place.clock), "LEASE": str(self.lease)}
         forge = await self._forge(place.around)
         place.pid = await forge.make(env, [str(DESK), "--host", place.listens, "--port", str(place.port)])
-        with trio.fail_after(PATIENCE):
+        with trio.fail_after(4 * PATIENCE):  # the first of all have to import what they need, all at once
             while not await _accepts(place):  # noqa: ASYNC110 - no event tells of it
                 await trio.sleep(0.02)
 
@@ -282,10 +282,10 @@ async def crew(
         balancer = Balancer([place.end for place in places], chance)
         await nursery.start(balancer.run)
         made = Crew(one, server, places, balancer, nursery, chance, url or server.url, lease)
-        async with trio.open_nursery() as starting:
-            for place in places:
-                starting.start_soon(partial(made.start, place))
         try:
+            async with trio.open_nursery() as starting:
+                for place in places:
+                    starting.start_soon(partial(made.start, place))
             yield made
         finally:
             for pid in filter(None, [place.pid for place in places]):
