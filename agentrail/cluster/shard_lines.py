@@ -122,12 +122,9 @@ async def open_lines(cluster: ShardCluster, who: Identity, patience: float) -> A
 
 async def _dial(cluster: ShardCluster, who: Identity, name: str, key: HostKey) -> trio.abc.Stream:
     """Connect to the shard *name*, wherever it is now, with a signature for that."""
+    cluster.lose(name)  # it was there, and somebody else may listen there now
     place = await cluster.find(name)
     if place is None:
         raise CutError(NOT_THERE)
     key.replace(signature(cluster, who, name, Clock().now_ms(), is_first=True))
-    try:
-        return await dial_address(place, None)
-    except OSError:
-        cluster.lose(name)
-        raise
+    return await dial_address(place, None)

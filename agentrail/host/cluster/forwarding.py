@@ -333,7 +333,9 @@ class Forwarding:
             await connection.ask(authority, method, target, headers, body)
             if connection.status == STOPPING and CLOSING in await connection.peek():
                 raise HolderGoneError
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, HolderGoneError):  # it was there, and somebody else may listen there now
+                self._cluster.lose(holder)
             await connection.close()  # noqa: ASYNC102 - it waits for nothing
             raise
         return connection

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from contextlib import suppress
+from functools import partial
 
 import httpx
 import pytest
@@ -20,6 +21,7 @@ from agentrail.host.cluster.cluster_identity import FRESH, read_signature, signa
 from agentrail.host.cluster.forwarding import MAX_HOPS
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import NO_LEASE, SLOTS, Claim, Lease, slot_claim
+from agentrail.remote.transport.host_address import HostAddress
 from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.events.envelope import Envelope
@@ -103,6 +105,38 @@ async def test_a_remote_handle_works_on_a_session_of_another_host() -> None:
                 await session.stop()
                 with trio.fail_after(5):
                     assert [envelope async for envelope in events]
+
+
+class Moved(Cluster):
+    """The cluster of a host that first finds the others where another program listens now."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(f"http://127.0.0.1:{free_port()}", KEY, lease=LEASE)
+        self.port: int | None = port
+
+    async def find(self, address: str) -> HostAddress | None:
+        return await super().find(address if self.port is None else f"http://127.0.0.1:{self.port}")
+
+    def lose(self, address: str) -> None:
+        self.port = None
+
+
+async def hang_up(stream: trio.SocketStream) -> None:
+    """Answer as a server of another kind."""
+    await stream.receive_some()
+    await stream.send_all(b"\x00\x00\x00\x04\x00")
+
+
+async def test_a_host_is_looked_for_again_where_another_program_listens_at_its_old_port() -> None:
+    journal = MemoryJournal()
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(partial(trio.serve_tcp, hang_up, 0, host="127.0.0.1"))
+        cluster = Moved(listeners[0].socket.getsockname()[1])
+        async with open_place(journal, talks()) as first, open_place(journal, talks(), cluster=cluster) as second:
+            await first.ann.post("/v1/sessions", json={"session": "trip"})
+            answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+            assert (answer.status_code, answer.json().get("text")) == (200, "fine")
+        nursery.cancel_scope.cancel()
 
 
 @tool

@@ -1,0 +1,97 @@
+"""A line to a shard asks Ray at each connection where it is: another program may listen where it was."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+import msgspec
+import pytest
+import trio
+
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.cluster.shard_cluster import ShardCluster
+from agentrail.cluster.shard_lines import open_lines
+from agentrail.cluster.shard_plan import ShardPlace, ShardPlan
+from agentrail.host import Host, Identity, Profile
+from tests.host.cluster.test_forwarding import talks
+
+PLAN = ShardPlan(1, "", "", "", 10.0, "k" * 32)
+WHO = Identity("local", "you", frozenset({"sessions", "talk"}))
+
+
+class OneActor(ModuleType):
+    """Ray, as far as it tells where its one shard is."""
+
+    def __init__(self) -> None:
+        super().__init__("ray")
+        self.__spec__ = ModuleSpec("ray", None)
+        self.port = 0
+
+    def get_actor(self, name: str, namespace: str) -> OneActor:
+        return self
+
+    @property
+    def where(self) -> OneActor:
+        return self
+
+    @property
+    def where_instead(self) -> OneActor:
+        return self
+
+    def remote(self) -> bytes:
+        return msgspec.json.encode(ShardPlace("127.0.0.1", self.port, "1", 1, "node", 1))
+
+    def wait(self, refs: list[bytes], timeout: float) -> tuple[list[bytes], list[bytes]]:
+        return refs[:1], refs[1:]
+
+    def get(self, ref: bytes, timeout: float) -> bytes:
+        return ref
+
+
+@pytest.fixture
+def ray(monkeypatch: pytest.MonkeyPatch) -> OneActor:
+    actor = OneActor()
+    monkeypatch.setitem(sys.modules, "ray", actor)
+    return actor
+
+
+async def serve(
+    journal: MemoryJournal,
+    ray: OneActor,
+    over: trio.Event,
+    *,
+    task_status: trio.TaskStatus[trio.Event] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve the shard on a free port, of which Ray knows, until it is *over*; `task_status` gets what tells its end."""
+    host = Host([Profile("desk", talks())], journal=journal, cluster=ShardCluster(PLAN, 0))
+    ended = trio.Event()
+    async with host.serving(0) as serving:
+        ray.port = int(serving.url.rpartition(":")[2])
+        task_status.started(ended)
+        await over.wait()
+    ended.set()
+
+
+async def hang_up(stream: trio.SocketStream) -> None:
+    """What a server of another kind does with a request that it does not understand."""
+    await stream.receive_some()
+    await stream.send_all(b"\x00\x00\x00\x04\x00")
+
+
+async def test_a_line_finds_a_shard_whose_old_port_another_program_has(ray: OneActor) -> None:
+    journal, told = MemoryJournal(), (trio.Event(), trio.Event())
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            ended = await nursery.start(serve, journal, ray, told[0])
+            port = ray.port
+            async with open_lines(ShardCluster(PLAN), WHO, patience=60.0) as lines:
+                await lines.call("open_session", body={"session": "trip"})
+                told[0].set()
+                await ended.wait()
+                await nursery.start(partial(trio.serve_tcp, hang_up, port, host="127.0.0.1"))
+                await nursery.start(serve, journal, ray, told[1])
+                assert await lines.call("show_session", session="trip")
+            nursery.cancel_scope.cancel()
