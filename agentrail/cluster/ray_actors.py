@@ -6,6 +6,7 @@ Each call blocks, and has a time: from Trio, it is made in a thread, which a cal
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -42,6 +43,7 @@ class Ray(Protocol):
     def nodes(self) -> Sequence[Mapping[str, object]]: ...  # noqa: D102
     def get_actor(self, name: str, namespace: str) -> object: ...  # noqa: D102
     def get(self, ref: object, *, timeout: float) -> object: ...  # noqa: D102
+    def wait(self, refs: Sequence[object], *, timeout: float) -> tuple[list[object], list[object]]: ...  # noqa: D102
     def kill(self, actor: object, *, no_restart: bool) -> None: ...  # noqa: D102
     def remote(self, kind: type[object]) -> RemoteClass: ...  # noqa: D102
 
@@ -55,6 +57,10 @@ class RemoteClass(Protocol):
 
 class NoAnswerError(Exception):
     """An actor is not there, or has not answered in time; the text says what Ray or the actor says."""
+
+
+class ActorDeadError(NoAnswerError):
+    """Ray says that the process of an actor has died before it has answered."""
 
 
 def load_ray() -> Ray:
@@ -118,18 +124,43 @@ def create(kind: type[object], name: str, args: tuple[object, ...], node: str) -
 
 def ask(name: str, method: str, seconds: float) -> object:
     """Call a *method* of the actor *name*, and return what it returns; raise `NoAnswerError` if it does not."""
-    ray = load_ray()
     try:
-        actor = ray.get_actor(name, NAMESPACE)
-        return ray.get(cast("RemoteClass", getattr(actor, method)).remote(), timeout=seconds)
+        return load_ray().get(_call(name, method), timeout=seconds)
     except Exception as error:  # noqa: BLE001 - Ray raises many classes, and those of the actor
-        cause = getattr(error, "cause", None)
-        raise NoAnswerError(str(cause or error)) from None
+        raise _problem(error) from None
+
+
+def _call(name: str, method: str) -> object:
+    """Call a *method* of the actor *name*, and return what stands for its answer."""
+    return cast("RemoteClass", getattr(load_ray().get_actor(name, NAMESPACE), method)).remote()
+
+
+def _problem(error: Exception) -> NoAnswerError:
+    """Return what an error of Ray is here."""
+    dead = cast("type[Exception]", import_module("ray.exceptions").RayActorError)
+    text = str(getattr(error, "cause", None) or error)
+    return ActorDeadError(text) if isinstance(error, dead) else NoAnswerError(text)
 
 
 def where(name: str, seconds: float) -> ShardPlace:
-    """Return where the shard *name* is; raise `NoAnswerError` if it does not say so in time."""
+    """Return where the process of the shard *name* is; raise `NoAnswerError` if it does not say so in time."""
     return read_place(cast("bytes", ask(name, "where", seconds)))
+
+
+def where_now(name: str, stand_in: str, seconds: float) -> ShardPlace | None:
+    """Return where the shard *name* is, as its process says, or that of *stand_in*: the first that knows; or `None`."""
+    ray, until, calls = load_ray(), time.monotonic() + seconds, list[object]()
+    for actor, method in ((name, "where"), (stand_in, "where_instead")):
+        with suppress(Exception):  # then the other one is asked
+            calls.append(_call(actor, method))
+    while calls:
+        done, calls = ray.wait(calls, timeout=max(until - time.monotonic(), 0))
+        if not done:
+            return None
+        with suppress(Exception):  # as above
+            if place := cast("bytes", ray.get(done[0], timeout=seconds)):
+                return read_place(place)
+    return None
 
 
 def kill(name: str) -> None:

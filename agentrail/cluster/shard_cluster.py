@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from agentrail.cluster import ray_actors
-from agentrail.cluster.ray_actors import NoAnswerError, in_thread
+from agentrail.cluster.ray_actors import in_thread
 from agentrail.cluster.shard_plan import ShardPlace, ShardPlan, shard_name
 from agentrail.errors import NotAuthenticated
 from agentrail.host.authentication.identity import Identity
@@ -57,12 +57,15 @@ class ShardCluster(Cluster):
         return address in self.plan.names
 
     async def find(self, address: str) -> HostAddress | None:
-        """Return where the shard *address* listens, as it said before, or says now; `None` if it does not answer."""
+        """Return where the shard *address* listens, as it said before, or says now, or who stands in for it.
+
+        `None` if neither answers.
+        """
         place = self._places.get(address)
         if place is None:
-            try:
-                place = await in_thread(partial(ray_actors.where, address, ANSWER_SECONDS))
-            except NoAnswerError:
+            stand_in = self.plan.stand_in(address)
+            place = await in_thread(partial(ray_actors.where_now, address, stand_in, ANSWER_SECONDS))
+            if place is None:
                 return None
             self._places[address] = place
         return HostAddress(place.host, place.port)

@@ -47,6 +47,10 @@ class ShardPlan(Value):
         """The names of all shards."""
         return tuple([shard_name(number) for number in range(self.count)])
 
+    def stand_in(self, name: str) -> str:
+        """Return the name of the shard that stands in for the shard *name* while that one is dead."""
+        return self.names[self.names.index(name) - 1]
+
     @property
     def secret(self) -> str | Secret:
         """The key, or what names its variable."""

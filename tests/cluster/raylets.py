@@ -27,8 +27,9 @@ FAST: Mapping[str, int] = {
     "health_check_period_ms": 500,
     "health_check_timeout_ms": 500,
     "health_check_failure_threshold": 3,
+    "timeout_ms_task_wait_for_death_info": 100,
 }
-"""What lets Ray notice within two seconds that a machine has died."""
+"""What lets Ray notice within two seconds that a machine has died, and at once that a process has."""
 
 
 BARE: Mapping[str, bool] = {"include_dashboard": False, "include_log_monitor": False}

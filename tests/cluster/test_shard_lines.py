@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from importlib.machinery import ModuleSpec
+from inspect import iscoroutinefunction
 from types import ModuleType
 
 import msgspec
@@ -12,6 +13,7 @@ import pytest
 import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.cluster.shard_actor import ShardActor
 from agentrail.cluster.shard_cluster import ShardCluster
 from agentrail.cluster.shard_lines import open_lines
 from agentrail.cluster.shard_plan import ShardPlace, ShardPlan
@@ -95,3 +97,8 @@ async def test_a_line_finds_a_shard_whose_old_port_another_program_has(ray: OneA
                 await nursery.start(serve, journal, ray, told[1])
                 assert await lines.call("show_session", session="trip")
             nursery.cancel_scope.cancel()
+
+
+def test_no_method_of_a_shard_holds_up_the_others() -> None:
+    """Ray runs all methods of a class with coroutines in one event loop, and calls of a shard wait for what comes."""
+    assert not [name for name, value in vars(ShardActor).items() if iscoroutinefunction(value)]

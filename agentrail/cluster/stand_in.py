@@ -1,0 +1,106 @@
+"""`StandIn`: serves a shard whose process has died, in the process of another one, until Ray has made it anew.
+
+A new process takes seconds to start, as it imports Ray and agentrail; one that runs has done so.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+import trio
+
+from agentrail.cluster import ray_actors
+from agentrail.cluster.ray_actors import ActorDeadError, NoAnswerError, in_thread
+from agentrail.cluster.served_shard import ServedShard
+from agentrail.cluster.shard_plan import ShardPlan, shard_name
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
+
+log = logging.getLogger("agentrail.cluster")
+
+WAIT_SECONDS: Final = 2.0
+"""How long callers wait until this process has noticed that the shard is dead."""
+
+START_SECONDS: Final = 60.0
+"""How long the shard that is watched may take to start."""
+
+ANSWER_SECONDS: Final = 90.0
+"""How long a call may take that tells of the end of a shard: longer than it waits there."""
+
+BACK_SECONDS: Final = 5.0
+"""How long calls of tools that cannot be repeated may hold up a shard that is back."""
+
+PAUSE: Final = 0.5
+
+
+class StandIn:
+    """The shard after *number* in *plan*: this process watches it, and serves it while it is dead.
+
+    Its name and its address are those that it had. So the fence of the journal keeps out the dead one, should it live.
+    """
+
+    def __init__(self, plan: ShardPlan, number: int) -> None:
+        self._plan = plan
+        self._number = (number + 1) % plan.count
+        self._is_needed = threading.Event()
+        self._is_back = False
+        self._shard: ServedShard | None = None
+
+    # From any thread
+
+    def where(self) -> bytes:
+        """Return the `ShardPlace` of the shard here; wait a moment for it, and return nothing if it is not here."""
+        self._is_needed.wait(WAIT_SECONDS)
+        shard = self._shard
+        return b"" if shard is None else shard.where(WAIT_SECONDS)
+
+    def give_back(self) -> None:
+        """Park the sessions of the shard, and return when that is done: its own process is there again."""
+        self._is_back = True
+        if self._shard is not None:
+            self._shard.drain()
+
+    # On Trio
+
+    async def run(self) -> None:
+        """Watch the shard, and serve it whenever it has died."""
+
+        def log_failure(error: BaseException) -> None:
+            tell(log, error, f"{name} was not served here while it is dead; Ray makes it anew")
+
+        name = shard_name(self._number)
+        while self._plan.count > 1:
+            with suppress(NoAnswerError):
+                await in_thread(partial(ray_actors.ask, name, "where", START_SECONDS))
+                self._is_back = False
+                if await self._has_died(name):
+                    with Contained(log_failure):
+                        await self._serve()
+            await trio.sleep(PAUSE)
+
+    async def _has_died(self, name: str) -> bool:
+        """Wait for the end of the shard; return whether it has died, and is not there again."""
+        try:
+            while not await in_thread(partial(ray_actors.ask, name, "is_told_to_end", ANSWER_SECONDS)):
+                pass
+        except ActorDeadError:
+            return not self._is_back
+        return False
+
+    async def _serve(self) -> None:
+        self._shard = ServedShard(self._plan, self._number, lambda: None)
+        self._is_needed.set()
+        try:
+            await self._shard.serve(trio.lowlevel.checkpoint)
+        finally:
+            self._is_needed.clear()
+            self._shard = None
+
+
+async def end_stand_in(plan: ShardPlan, name: str) -> None:
+    """Have the sessions of the shard *name* parked where another one stands in for it. No-op if none does."""
+    with suppress(NoAnswerError):
+        await in_thread(partial(ray_actors.ask, plan.stand_in(name), "give_back", BACK_SECONDS))

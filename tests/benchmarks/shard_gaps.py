@@ -1,0 +1,97 @@
+"""How long viewers see nothing when a shard on Ray is killed, with the settings that users get.
+
+Two machines, each a raylet of its own, and a shard on each; sessions stream in both. A shard is killed at some moment;
+another one stands in for it, and hands its sessions back as soon as Ray has made it anew: both are in the gap.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import statistics
+import time
+from collections.abc import Sequence
+from functools import partial
+from random import Random
+
+import trio
+
+from agentrail.cluster import end_cluster, open_cluster, ray_actors
+from agentrail.cluster.ray_actors import NoAnswerError, in_thread
+from agentrail.cluster.shard_plan import ShardPlace
+from tests.adapters.journals.postgres.server import PostgresServer, folder_of_servers
+from tests.cluster.raylets import KEY, Raylets, raylets
+from tests.cluster.test_open_cluster import DESK, SHARDS
+from tests.cluster.viewers import Viewer, taken_gaps
+
+KILLS = 20
+WITHIN = 2.5
+SESSIONS = 6
+WATCHED = 1.5
+"""Seconds for which the sessions are watched after the shard is back."""
+
+WAIT = 30.0
+
+
+async def until_back(name: str, old: ShardPlace) -> None:
+    """Wait until Ray has made a shard anew, and it serves."""
+    while True:
+        try:
+            if (await in_thread(partial(ray_actors.where, name, WAIT))).process != old.process:
+                return
+        except NoAnswerError:
+            await trio.sleep(0.05)
+
+
+async def gap(number: int, viewers: Sequence[Viewer], chance: Random) -> float:
+    """Kill a shard; return the longest gap of *viewers* until after it is back."""
+    name = SHARDS[number % len(SHARDS)]
+    old = await in_thread(partial(ray_actors.where, name, WAIT))
+    await trio.sleep(chance.uniform(0, 2))
+    taken_gaps(viewers)
+    os.kill(old.process, signal.SIGKILL)
+    killed = time.monotonic()
+    await until_back(name, old)
+    back = time.monotonic() - killed
+    await trio.sleep(WATCHED)
+    longest = taken_gaps(viewers)[-1]
+    print(f"{longest:.2f} s, made anew after {back:.2f} s", flush=True)
+    return longest
+
+
+async def run(machines: Raylets, url: str) -> bool:
+    """Kill shards, print the gaps, and return whether the longest is short enough."""
+    chance = Random("gaps")
+    async with open_cluster(DESK, shards=2, key=KEY, journal=url, ray=machines.address) as supervisor:
+        viewers = [Viewer(await supervisor.spawn("desk", f"trip{number}")) for number in range(SESSIONS)]
+        async with trio.open_nursery() as nursery:
+            for viewer in viewers:
+                nursery.start_soon(viewer.view)
+            await trio.sleep(WATCHED)
+            gaps = [await gap(number, viewers, chance) for number in range(KILLS)]
+            for viewer in viewers:
+                viewer.is_over = True
+        for viewer in viewers:
+            viewer.check()
+    await end_cluster(ray=machines.address)
+    print(
+        f"{KILLS} shards killed: gap {statistics.median(gaps):.2f} s median, {max(gaps):.2f} s at most (bar {WITHIN})"
+    )
+    return max(gaps) <= WITHIN
+
+
+def main() -> int:
+    """Start a database and Ray, and measure; return 1 if the bar is missed."""
+    with folder_of_servers() as folder:
+        server = PostgresServer(folder)
+        server.make()
+        server.start()
+        try:
+            with raylets() as machines:
+                return 0 if trio.run(run, machines, server.url) else 1
+        finally:
+            server.kill()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
