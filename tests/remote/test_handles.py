@@ -41,6 +41,7 @@ from agentrail.tools import builtin
 from agentrail.values.content import Text
 from agentrail.values.json import Json
 from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
+from tests.remote.gate import Gate
 from tests.remote.places import EACH_PLACE, Open
 
 
@@ -62,9 +63,9 @@ def scripted(*script: Element) -> SessionSpec:
     return SessionSpec(model=ScriptedModel(list(script)))
 
 
-def waits(*script: Element) -> tuple[SessionSpec, trio.Event]:
-    """Return a specification whose first turn calls a tool, and the event that ends the call."""
-    going = trio.Event()
+def waits(*script: Element) -> tuple[SessionSpec, Gate]:
+    """Return a specification whose first turn calls a tool, and the gate that ends the call."""
+    going = Gate()
 
     @tool
     async def wait() -> str:
