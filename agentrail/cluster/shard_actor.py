@@ -60,6 +60,8 @@ class ShardActor:
 
     def drain(self) -> None:
         """Park all sessions, and return when that is done; the process waits for its end."""
+        self._shard.end()
+        self._stand_in.give_back()
         self._shard.drain()
 
     def is_told_to_end(self) -> bool:

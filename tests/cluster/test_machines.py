@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 import trio
@@ -36,7 +37,7 @@ async def until_prompted(viewers: list[Viewer], more: int) -> None:
 
 
 async def test_sessions_go_on_when_a_machine_dies(machines: Raylets, url: str) -> None:
-    """In the campaign, a shard is told to end before, and moves to a new machine later."""
+    """In the campaign, a shard is told to end before, moves to a new machine later, and is taken for dead there."""
     async with cluster(machines, url) as supervisor:
         sessions = [await supervisor.spawn("desk", f"trip{number}") for number in range(SESSIONS)]
         viewers = [Viewer(session) for session in sessions]
@@ -50,6 +51,7 @@ async def test_sessions_go_on_when_a_machine_dies(machines: Raylets, url: str) -
             if CAMPAIGN:
                 await until_spread(machines.add())
                 await until_prompted(viewers, 1)
+                await take_for_dead(machines, viewers)
             for viewer in viewers:
                 viewer.is_over = True
         for viewer in viewers:
@@ -74,6 +76,26 @@ async def kill_machine(machines: Raylets, viewers: list[Viewer]) -> None:
     assert (await until_other(name, old)).node != old.node
     await until_prompted(viewers, 2)
     print(f"\nmachine: gaps {taken_gaps(viewers)}")  # noqa: T201
+
+
+async def take_for_dead(machines: Raylets, viewers: list[Viewer]) -> None:
+    """Let Ray take a shard for dead, which lives on: it ends when another process has its name."""
+    name, old = await elsewhere(machines)
+    machines.kill(old.node, reap=False)
+    with trio.fail_after(PATIENCE):
+        while is_alive(old.process):  # noqa: ASYNC110 - no event tells of it
+            await trio.sleep(PAUSE)
+    assert (await until_other(name, old)).node != old.node
+    await until_prompted(viewers, 2)
+    print(f"\ntaken for dead: gaps {taken_gaps(viewers)}")  # noqa: T201
+
+
+def is_alive(process: int) -> bool:
+    """Whether there is a process that is not a zombie of the system."""
+    try:
+        return ") Z " not in Path(f"/proc/{process}/stat").read_text()
+    except FileNotFoundError:
+        return False
 
 
 async def places() -> dict[str, ShardPlace]:
