@@ -126,6 +126,8 @@ def ask(name: str, method: str, seconds: float) -> object:
     """Call a *method* of the actor *name*, and return what it returns; raise `NoAnswerError` if it does not."""
     try:
         return load_ray().get(_call(name, method), timeout=seconds)
+    except TimeoutError:
+        raise NoAnswerError(f"it did not answer within {seconds:g} s") from None
     except Exception as error:  # noqa: BLE001 - Ray raises many classes, and those of the actor
         raise _problem(error) from None
 

@@ -10,6 +10,8 @@ from typing import Final
 from agentrail.api.limits import DEFAULTS
 from agentrail.cli.serve import PARKING
 from agentrail.cli.serve_options import PORT, parsed
+from agentrail.cluster.front import KEY
+from agentrail.values.secrets import secret_name
 from tests.docs.sources import ROOT
 
 FOLDER: Final = ROOT / "docs" / "examples" / "cluster"
@@ -25,7 +27,7 @@ def text_of(name: str) -> str:
 
 
 def options_in(name: str, word: str) -> list[str]:
-    (text,) = re.findall(rf"^ +{word}: (\[\"--.*\])$", text_of(name), re.MULTILINE)
+    (text,) = re.findall(rf"^ +{word}: (\[\".*\])$", text_of(name), re.MULTILINE)
     found: list[str] = json.loads(text)
     return found
 
@@ -39,6 +41,25 @@ def test_the_files_start_the_command_as_it_is(tmp_path: Path) -> None:
         assert options.names == ("agents.example.com",)
         assert (options.served.keys, options.served.journal) == (None, None)  # the program says both
         assert len(options.proxies) == 1
+
+
+def test_a_host_in_front_of_ray_is_started_by_the_command_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "ray_app.py"
+    file.touch()
+    kuberay = text_of("kuberay.yaml")
+    path, *words = options_in("kuberay.yaml", "args")
+    options = parsed([str(file), *(word.replace("$(DATABASE_URL)", "postgresql://db/agents") for word in words)])
+    assert (path, options.cores, options.host, options.port) == ("/etc/agents/ray_app.py", 4, "0.0.0.0", PORT)  # noqa: S104 - it is said to
+    (name,) = re.findall(r"kind: RayCluster\nmetadata: {name: (\S+)}", kuberay)
+    assert options.ray == f"{name}-head-svc:6379"
+    assert f'"--address={options.ray}"' in kuberay
+    assert f"secretKeyRef: {{name: {name}, key: auth_token}}" in kuberay
+    assert f"mountPath: {Path(str(options.served.keys)).parent}," in kuberay
+    assert re.findall(r"--from-literal=(\w+)=", kuberay) == [secret_name(KEY), "DATABASE_URL"]
+    (version,) = set(re.findall(r"(?:rayproject/ray:|rayVersion: )([\d.]+)", kuberay))
+    assert f'"ray>={version.rpartition(".")[0]},' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (words,) = re.findall(r"system-config: '''(\{.*\})'''", kuberay)
+    assert f"--system-config '{words}'" in PAGE.read_text(encoding="utf-8")
 
 
 def test_the_program_gets_what_it_takes_from_the_environment() -> None:
@@ -73,6 +94,7 @@ def test_who_ends_them_waits_long_enough() -> None:
     assert f'[sleep, "{PRE_STOP}"]' in kubernetes
     assert float(re.findall(r"stop_grace_period: (\d+)s", text_of("compose.yaml"))[0]) > ENOUGH
     assert float(re.findall(r"terminationGracePeriodSeconds: (\d+)", kubernetes)[0]) > ENOUGH + PRE_STOP
+    assert float(re.findall(r"terminationGracePeriodSeconds: (\d+)", text_of("kuberay.yaml"))[-1]) > ENOUGH + PRE_STOP
 
 
 def test_a_stream_at_rest_outlives_the_timeouts_of_the_balancer() -> None:
