@@ -699,7 +699,7 @@ async def test_tls_needs_a_certificate_that_is_trusted() -> None:
     host = PlayingHost(echo)
     with host.playing(server):
         url = host.url.replace("http", "https")
-        with pytest.raises(HostNotReached, match="its certificate is not trusted: unable to get local issuer"):
+        with pytest.raises(HostNotReached, match=r"is not trusted: .* \(`SSL_CERT_FILE` names"):
             async with open_line(url, KEY):
                 pass
         authority.configure_trust(client)

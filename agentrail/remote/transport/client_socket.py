@@ -35,6 +35,7 @@ WRITE_SECONDS: Final = 20.0
 """How long the host may take nothing of what is sent."""
 
 CUT: Final = "the connection was cut"
+TRUST_IT: Final = "`SSL_CERT_FILE` names those that have signed it"
 
 Dial: TypeAlias = Callable[[], Awaitable[trio.abc.Stream]]
 """Connects to a host, each time that a connection is needed; it raises `OSError` or `CutError` if that fails."""
@@ -178,7 +179,7 @@ def cut_reason(error: BaseException) -> str:
         cause = next(iter(cast("BaseExceptionGroup[BaseException]", cause).exceptions))
     for failure in (cause, error):
         if isinstance(failure, ssl.SSLCertVerificationError):
-            return f"its certificate is not trusted: {failure.verify_message}"
+            return f"its certificate is not trusted: {failure.verify_message} ({TRUST_IT})"
         if isinstance(failure, ssl.SSLError):
             return f"TLS failed: {failure.reason}"
         if isinstance(failure, OSError):

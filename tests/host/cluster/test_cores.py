@@ -26,6 +26,7 @@ from tests.host.deployed.client import Client
 from tests.host.deployed.crowd import checked, come_to_rest, deployment
 from tests.host.deployed.line_client import LineClient
 from tests.host.hosted import KEYS
+from tests.host.test_serving_tls import Files
 from tests.patience import PATIENCE
 
 CORES_DESK = Path(__file__).with_name("cores_desk.py")
@@ -73,9 +74,13 @@ async def cores(folder: Path, url: str, *options: str) -> AsyncGenerator[Served]
 @pytest.mark.long
 @needs_postgres
 async def test_two_processes_are_one_host_and_one_that_is_killed_comes_back(tmp_path: Path, url: str) -> None:
+    trust = Files(tmp_path).client
     with trio.fail_after(4 * PATIENCE):
-        async with cores(tmp_path, url, "--port", "0") as served:
-            async with connect(served.url, served.token) as first, connect(served.url, served.token) as second:
+        async with cores(tmp_path, url, "--port", "0", "--tls", "cert.pem", "key.pem") as served:
+            async with (
+                connect(served.url, served.token, tls=trust) as first,
+                connect(served.url, served.token, tls=trust) as second,
+            ):
                 names = [f"s{number}" for number in range(4)]
                 for name, supervisor in zip(names, (first, second, first, second), strict=True):
                     await (await supervisor.open(name, "demo")).ask("hello")
