@@ -530,17 +530,14 @@ class Parameter(Value, gc=True):
     """Its type."""
 
 
-def _parameters(cls: type[AgentrailError]) -> tuple[Parameter, ...] | None:
-    """Return the parameters of *cls*, in order; `None` if it takes any arguments."""
+@cache
+def _parameters(name: str) -> tuple[Parameter, ...] | None:
+    """Return the parameters of the error class *name*, in order; `None` if it takes any arguments."""
+    cls = _CLASSES[name]
     signature, hints = inspect.signature(cls), get_type_hints(cls.__init__)
     if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in signature.parameters.values()):
         return None
     return tuple([Parameter(name, hints[name]) for name in signature.parameters])
-
-
-_PARAMETERS: Final[Mapping[type[AgentrailError], tuple[Parameter, ...] | None]] = MappingProxyType(
-    {cls: _parameters(cls) for cls in ROWS}
-)
 
 
 def error_of(document: JsonObject, session: str = "") -> AgentrailError:
@@ -554,7 +551,7 @@ def error_of(document: JsonObject, session: str = "") -> AgentrailError:
     cls = _CLASSES.get(name) if isinstance(name, str) else None
     if cls is None or not isinstance(facts, Sequence) or isinstance(facts, str):
         return HostFailed(wording)
-    parameters = _PARAMETERS[cls]
+    parameters = _parameters(cls.__name__)
     if parameters is None:
         error, is_whole = cls(*facts), all(fact is not None for fact in facts)
     else:
