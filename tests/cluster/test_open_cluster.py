@@ -6,7 +6,7 @@ import os
 import re
 import signal
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from agentrail import Secret
 from agentrail.cli.shard_check import check_shards
 from agentrail.cluster import end_cluster, open_cluster, ray_actors
 from agentrail.cluster.opened_cluster import made_plan, open_shards
-from agentrail.cluster.ray_actors import in_thread
+from agentrail.cluster.ray_actors import NoAnswerError, in_thread
 from agentrail.cluster.shard_plan import ShardPlace
 from agentrail.errors import BadChoice
 from agentrail.events import AgentEnd, MessageDelta
@@ -125,6 +125,15 @@ async def stand_in_of(dead: ShardPlace) -> ShardPlace:
         await trio.sleep(0.05)
 
 
+async def until_back(dead: ShardPlace) -> None:
+    """Wait until Ray has made the first shard anew, and it has its sessions back."""
+    while True:
+        with suppress(NoAnswerError):
+            if (await place(SHARDS[0])).process != dead.process:
+                return
+        await trio.sleep(0.05)
+
+
 async def test_a_handle_goes_on_when_its_shard_is_killed_in_the_middle_of_a_turn(machines: Raylets, url: str) -> None:
     async with cluster(machines, url, patience=PATIENCE) as supervisor:
         places = [await place(name) for name in SHARDS]
@@ -163,6 +172,8 @@ async def test_a_handle_goes_on_when_its_shard_is_killed_in_the_middle_of_a_turn
             durable = [envelope.seq for envelope in seen[session.id] if not envelope.n]
             assert durable == list(range(1, durable[-1] + 1))
             assert len(await session.messages()) == 2
+        with trio.fail_after(PATIENCE):
+            await until_back(places[0])
         tree = await supervisor.tree()
         assert {child.name for child in tree.children} == set(seen)
 
