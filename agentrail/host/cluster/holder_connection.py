@@ -110,18 +110,22 @@ class HolderConnection:
 
 
 async def connect(cluster: Cluster, address: str) -> tuple[HolderConnection, str]:
-    """Connect to the host at *address*; return the connection, and what its header `Host` has to be."""
+    """Connect to the host at *address*; return the connection, and what its header `Host` has to be.
+
+    A host that is not where it was is looked for again.
+    """
     is_refused = False
     with trio.move_on_after(CONNECT_SECONDS):
-        place = await cluster.find(address)
-        if place is None:
-            raise HolderGoneError
-        try:
-            return HolderConnection(await dial_address(place, None), address), place.authority
-        except OSError as error:
-            is_refused = _is_refusal(error.__cause__ or error)
-        except CutError:
-            pass
+        place, tried = await cluster.find(address), None
+        while place is not None and place != tried:
+            try:
+                return HolderConnection(await dial_address(place, None), address), place.authority
+            except OSError as error:
+                is_refused = _is_refusal(error.__cause__ or error)
+            except CutError:
+                pass
+            cluster.lose(address)
+            place, tried = await cluster.find(address), place
     cluster.lose(address)
     raise HolderRefusedError if is_refused else HolderGoneError
 

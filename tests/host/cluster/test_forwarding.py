@@ -139,6 +139,16 @@ async def test_a_host_is_looked_for_again_where_another_program_listens_at_its_o
         nursery.cancel_scope.cancel()
 
 
+async def test_a_view_has_the_sessions_of_a_host_that_is_not_where_it_was() -> None:
+    journal, cluster = MemoryJournal(), Moved(free_port())
+    async with open_place(journal, talks()) as first, open_place(journal, talks(), cluster=cluster) as second:
+        await first.ann.post("/v1/sessions", json={"session": "trip"})
+        await until_known(first, second)
+        cluster.port = free_port()
+        answer = await second.clients["boss"].get("/v1/tree")
+        assert [child["name"] for child in answer.json()["children"]] == ["ann.trip"]
+
+
 @tool
 async def pay(to: str) -> str:
     """Pay."""
