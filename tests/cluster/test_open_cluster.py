@@ -214,7 +214,7 @@ async def test_a_host_in_front_answers_for_the_shards_and_runs_nothing(
         async with commanded(command, tmp_path, env=env) as served:
             assert "by 2 shards" in served.said
             async with cluster_of_others(machines, url):
-                process, other = [(await place(name)).process for name in SHARDS]
+                dead, other = [await place(name) for name in SHARDS]
             async with connect(served.url, served.token) as supervisor:
                 sessions = [await supervisor.spawn("desk", f"trip{number}") for number in range(4)]
                 names = {session.id for session in sessions}
@@ -227,15 +227,18 @@ async def test_a_host_in_front_answers_for_the_shards_and_runs_nothing(
                 key = Secret("AGENTRAIL_CLUSTER_KEY")
                 async with open_cluster(DESK, shards=2, key=key, journal=url, ray=machines.address) as inside:
                     await check_views(inside, names)
-                os.kill(process, signal.SIGKILL)
+                os.kill(dead.process, signal.SIGKILL)
                 for session in sessions:
                     assert (await session.prompt("hi")).ref
+                async with cluster_of_others(machines, url):
+                    with trio.fail_after(PATIENCE):
+                        await until_back(dead)
                 assert {child.name for child in (await supervisor.tree()).children} == names
                 assert {stored.session_id for stored in await supervisor.stored()} == names
             served.process.terminate()
             assert await served.process.wait() == 0
         async with cluster_of_others(machines, url):  # they outlive the front
-            assert (await place("shard-1")).process == other
+            assert await place("shard-1") == other
     finally:
         with trio.CancelScope(shield=True):
             await end_cluster(ray=machines.address)
