@@ -196,6 +196,7 @@ class Forwarding:
 
         It then raises `SessionHeld`, as soon as the session has left this host.
         """
+        is_own = False
         while True:
             await self._check_free(request)
             try:
@@ -206,13 +207,17 @@ class Forwarding:
                 if deadline.has_passed():
                     raise
             except UnknownCursor:  # the client may have heard it from the host that has the session
-                if await self.still_has(request) or deadline.has_passed():  # noqa: ASYNC120 - who cancels it wants no error
+                if is_own or deadline.has_passed():
                     raise
+                is_own = await self.still_has(request)  # noqa: ASYNC120 - who cancels it wants no error
             cast("KeptBody", request.http.body).rewind()
             await trio.sleep(MOMENT)
 
     async def still_has(self, request: CallRequest) -> bool:
-        """Whether no other host has taken over the session of *request*, which runs here; the journal is asked."""
+        """Whether no other host has taken over the session of *request*, which runs here; the journal is asked.
+
+        What the session said before that is to be asked again: it may have left this host, and have come back.
+        """
         name = await _session_of(request)
         return name is None or await self._sessions.still_has(name.root)
 

@@ -181,6 +181,7 @@ async def _opened(
     until = trio.current_time() + forwarding.patience
     home = await forwarding.home(request)
     refusal: SessionHeld | None = None
+    is_own = False
     while True:
         holder = home
         if holder is None:
@@ -191,9 +192,12 @@ async def _opened(
                     raise
                 refusal, holder = held, held.holder
             except UnknownCursor:
-                if await forwarding.still_has(request):  # noqa: ASYNC120 - who cancels it wants no error
+                if is_own:
                     raise
-                raise HostClosing from None
+                is_own = await forwarding.still_has(request)  # noqa: ASYNC120 - who cancels it wants no error
+                if not is_own:
+                    raise HostClosing from None
+                continue
         try:
             return await elsewhere(holder)
         except HolderGoneError as gone:

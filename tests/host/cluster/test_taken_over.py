@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import cast
 
@@ -16,6 +16,7 @@ from agentrail.ports.journal import Journal
 from agentrail.testing import ScriptedModel
 from tests.host.cluster.several import LEASE, open_place
 from tests.host.hosted import KEYS, Desk, frames, listening
+from tests.host.websocket.talking import talking
 from tests.recovery.shared import SharedJournal
 
 LONG = 60.0
@@ -46,6 +47,20 @@ class CutOffJournal(SharedJournal):
 
     async def _ask(self, name: str, *args: object, **more: object) -> object:
         await self.joined.wait()
+        return await getattr(self._journal, name)(*args, **more)
+
+
+class AskedJournal(SharedJournal):
+    """Calls *before* once, before it answers whether claims are still valid."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.before: Callable[[], Awaitable[None]] | None = None
+
+    async def _ask(self, name: str, *args: object, **more: object) -> object:
+        if name == "renew" and self.before is not None:
+            before, self.before = self.before, None
+            await before()
         return await getattr(self._journal, name)(*args, **more)
 
 
@@ -143,3 +158,29 @@ async def test_what_waited_while_a_host_was_cut_off_from_the_journal_is_carried_
         assert (await second.ann.post("/v1/chat", json={"session": "trip", "message": "three"})).status_code == 200
         line.joined.set()
     assert answers == [200]
+
+
+@pytest.mark.parametrize("way", ["http", "websocket"])
+async def test_a_session_that_left_a_host_and_came_back_meanwhile_knows_its_cursors(way: str) -> None:
+    journal, spec = MemoryJournal(), SessionSpec(model=ScriptedModel(["fine"], repeat_last=True))
+    line = AskedJournal(journal)
+    async with open_place(cast("Journal", line), spec, lease=LONG) as first:
+        await first.ann.post("/v1/chat", json={"session": "trip", "message": "one"})
+        async with open_place(journal, spec, lease=LONG) as second:
+            await second.serving.supervisor.resume("h.acme.ann.trip", take_over=True)
+            await second.ann.post("/v1/chat", json={"session": "trip", "message": "two"})
+            last = await last_cursor(second)
+
+        async def come_back() -> None:
+            answer = await first.ann.post("/v1/chat", json={"session": "trip", "message": "three"})
+            assert answer.status_code == 200
+
+        line.before = come_back
+        if way == "http":
+            async with listening(first, "GET", "/v1/sessions/trip/events", since=last) as listener:
+                assert "event: AgentEnd" in await listener.until(lambda text: "event: AgentEnd" in text)
+        else:
+            async with talking(first) as talker:
+                await talker.say(id="e", listen="events", session="trip", since=last)
+                assert await talker.heard() == {"id": "e", "cursor": last}
+        assert line.before is None
