@@ -9,11 +9,15 @@ from typing import Final
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from agentrail import SessionSpec
 from agentrail.api.limits import HostLimits
+from agentrail.errors import UnknownTask
+from agentrail.host.operations.plugin_calls import GivenBody
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import RequestEnd
+from agentrail.host.requests.http_messages import SOON, HttpRequest, HttpResponse, while_here
 from agentrail.testing import ScriptedModel, stall
 from tests.host.hosted import KEYS, Desk, open_desk, scripted
 from tests.host.http11.served import everything, statuses
@@ -107,3 +111,15 @@ async def test_what_is_asked_during_a_chat_is_answered_after_it() -> None:
         answers = await everything(stream)
     assert statuses(answers) == [200, 200, 200]
     assert answers.index(b'"text":"one"') < answers.index(b'"text":"two"') < answers.index(b'"status":"ok"')
+
+
+async def test_an_error_after_a_while_is_raised_as_it_is(autojump_clock: MockClock) -> None:
+    request = HttpRequest("GET", "/", "", (), "127.0.0.1", GivenBody(b""))
+
+    async def answer() -> HttpResponse:
+        await trio.sleep(2 * SOON)
+        raise UnknownTask("trip.none", "none")
+
+    with pytest.raises(UnknownTask):
+        await while_here(request, answer)
+    assert autojump_clock.current_time() > 2 * SOON

@@ -159,7 +159,7 @@ async def while_here(request: HttpRequest, answer: Callable[[], Awaitable[HttpRe
     """
     with trio.move_on_after(SOON):
         return await answer()
-    responses = list[HttpResponse]()
+    responses, failures = list[HttpResponse](), list[Exception]()
     async with trio.open_nursery() as nursery:  # noqa: TID251 - the watcher ends with the answer
 
         async def watch() -> None:
@@ -167,8 +167,13 @@ async def while_here(request: HttpRequest, answer: Callable[[], Awaitable[HttpRe
             nursery.cancel_scope.cancel()
 
         nursery.start_soon(watch)
-        responses.append(await answer())
+        try:
+            responses.append(await answer())
+        except Exception as error:  # noqa: BLE001 - raised below; the nursery would put it into a group
+            failures.append(error)
         nursery.cancel_scope.cancel()
+    if failures:
+        raise failures[0]
     if not responses:
         raise PeerGone
     return responses[0]
