@@ -156,11 +156,11 @@ def where_now(name: str, stand_in: str, seconds: float) -> ShardPlace | None:
         with suppress(Exception):  # then the other one is asked
             calls.append(_call(actor, method))
     while calls:
-        done, calls = ray.wait(calls, timeout=max(until - time.monotonic(), 0))
-        if not done:
+        answers, calls = ray.wait(calls, timeout=max(until - time.monotonic(), 0))
+        if not answers:
             return None
         with suppress(Exception):  # as above
-            if place := cast("bytes", ray.get(done[0], timeout=seconds)):
+            if place := cast("bytes", ray.get(answers[0], timeout=seconds)):
                 return read_place(place)
     return None
 

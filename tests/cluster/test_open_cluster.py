@@ -174,6 +174,8 @@ async def test_a_handle_goes_on_when_its_shard_is_killed_in_the_middle_of_a_turn
             assert len(await session.messages()) == 2
         with trio.fail_after(PATIENCE):
             await until_back(places[0])
+            for session in sessions:  # those with no work sleep in the journal until somebody asks for them
+                await see_turn(session)
         tree = await supervisor.tree()
         assert {child.name for child in tree.children} == set(seen)
 
@@ -233,6 +235,9 @@ async def test_a_host_in_front_answers_for_the_shards_and_runs_nothing(
                 async with cluster_of_others(machines, url):
                     with trio.fail_after(PATIENCE):
                         await until_back(dead)
+                with trio.fail_after(PATIENCE):
+                    for session in sessions:  # those with no work sleep in the journal until somebody asks for them
+                        await see_turn(session)
                 assert {child.name for child in (await supervisor.tree()).children} == names
                 assert {stored.session_id for stored in await supervisor.stored()} == names
             served.process.terminate()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copyreg
 import shutil
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -20,10 +19,10 @@ from attrs import field, frozen
 from agentrail import SessionSpec
 from agentrail.cluster import end_cluster, open_cluster, ray_actors
 from agentrail.errors import SessionExists, SessionStored
-from agentrail.values.json import FrozenObject
 from tests.adapters.journals.postgres.server import PostgresServer, needs_postgres
 from tests.cluster.raylets import KEY, Raylets, needs_ray
 from tests.cluster.test_open_cluster import PATIENCE
+from tests.recovery import shared  # noqa: F401 - with it, values of JSON can be taken to another process
 from tests.remote import test_handles
 from tests.remote.places import Open, Place, as_session, as_supervisor
 
@@ -80,14 +79,12 @@ def specs(started: Raylets, server: PostgresServer, tmp_path_factory: pytest.Tem
     folder = tmp_path_factory.mktemp("specs")
     shutil.copy(DESK, folder)
     (folder / "url").write_text(server.url)
-    copyreg.pickle(FrozenObject, lambda value: (FrozenObject, (dict(value),)))
     ray_actors.join(started.address)
     try:
         yield SpecFolder(folder, started.address)
     finally:
         trio.run(partial(end_cluster, ray=started.address))
         ray_actors.leave()
-        copyreg.dispatch_table.pop(FrozenObject)
 
 
 @pytest.mark.parametrize("case", PROMISES)
