@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from agentrail.values.value import Value
@@ -22,3 +23,13 @@ class Diagnosis(Value):
     """What is there."""
     to_do: str = ""
     """What to do about it; empty if nothing."""
+
+
+def differences(about: str, wording: str, kinds: Mapping[str, str], to_do: str) -> Iterator[Diagnosis]:
+    """Yield a note if not all are of one kind; *kinds*: by name, each as it is said before the names."""
+    names: dict[str, list[str]] = {}
+    for name, kind in kinds.items():
+        names.setdefault(kind, []).append(name)
+    if len(names) > 1:
+        parts = [f"{kind} {', '.join(those)}" for kind, those in names.items()]
+        yield Diagnosis(about, NOTE, f"{wording}: {'; '.join(parts)}", to_do)

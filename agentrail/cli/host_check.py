@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import trio
 
-from agentrail.cli.doctor_diagnosis import BAD, GOOD, NOTE, Diagnosis
+from agentrail.cli.doctor_diagnosis import BAD, GOOD, NOTE, Diagnosis, differences
 from agentrail.errors import AgentrailError, BadConnection, HostNotReached
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.cluster.cluster_identity import signature
@@ -60,9 +60,14 @@ async def check_members(places: Mapping[str, HostAddress], variable: str) -> lis
     async with trio.open_nursery() as nursery:  # noqa: TID251 - each task ends with its time
         for address in places:
             nursery.start_soon(ask, address)
+    programs = {
+        address: f"`{report.program}` at"
+        for address, report in sorted(reports.items())
+        if isinstance(report, MemberReport)
+    }
     return [
         *(_finding(address, places[address], reports[address], has_key=cluster is not None) for address in places),
-        *_differences(reports),
+        *differences(ABOUT, "hosts run different programs", programs, REPLACE),
         *([] if cluster is not None else [_keyless(variable)]),
     ]
 
@@ -90,14 +95,3 @@ def _finding(
             return Diagnosis(ABOUT, NOTE, f"{address} answers, but {SILENT}: {OTHER_KEY}, or its agentrail is older")
         case _:
             return Diagnosis(ABOUT, GOOD, f"{address} answers")
-
-
-def _differences(reports: Mapping[str, object]) -> Iterator[Diagnosis]:
-    """Yield a note if hosts run different programs."""
-    addresses: dict[str, list[str]] = {}
-    for address, report in sorted(reports.items()):
-        if isinstance(report, MemberReport):
-            addresses.setdefault(report.program, []).append(address)
-    if len(addresses) > 1:
-        parts = [f"`{program}` at {', '.join(those)}" for program, those in addresses.items()]
-        yield Diagnosis(ABOUT, NOTE, f"hosts run different programs: {'; '.join(parts)}", REPLACE)

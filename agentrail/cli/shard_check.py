@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
-from agentrail.cli.doctor_diagnosis import BAD, GOOD, NOTE, Diagnosis
+from agentrail.cli.doctor_diagnosis import BAD, GOOD, NOTE, Diagnosis, differences
 from agentrail.cli.host_check import check_members
-from agentrail.cluster.shard_states import ClusterState, ShardState, cluster_state
+from agentrail.cluster.shard_states import ClusterState, cluster_state
 from agentrail.errors import AgentrailError
 from agentrail.remote.transport.host_address import HostAddress
 
@@ -43,19 +43,13 @@ def shard_findings(ray: str, state: ClusterState) -> Iterator[Diagnosis]:
             place = shard.place
             where = f"{place.host}:{place.port}, process {place.process} on machine {place.node[:8]}"
             yield Diagnosis(SHARD, GOOD, f"{shard.name} of {place.count} is at {where}, with version {place.version}")
-    yield from _differences(state.shards)
+    versions = {
+        shard.name: f"{shard.place.version}, of {shard.place.count}:"
+        for shard in state.shards
+        if shard.place is not None
+    }
+    yield from differences(SHARD, "shards have different versions", versions, REPLACE)
 
 
 def _machines_to_do(state: ClusterState) -> str:
     return "" if state.machines else "add one by `ray start --address …`, without `--num-cpus 0`"
-
-
-def _differences(shards: Sequence[ShardState]) -> Iterator[Diagnosis]:
-    """Yield what is wrong if shards are not all of one plan."""
-    names: dict[str, list[str]] = {}
-    for shard in shards:
-        if shard.place is not None:
-            names.setdefault(f"{shard.place.version}, of {shard.place.count}", []).append(shard.name)
-    if len(names) > 1:
-        parts = [f"{version}: {', '.join(those)}" for version, those in names.items()]
-        yield Diagnosis(SHARD, NOTE, f"shards have different versions: {'; '.join(parts)}", REPLACE)
