@@ -6,10 +6,10 @@ the session comes back here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 from urllib.parse import quote
 from weakref import WeakSet
 
@@ -26,12 +26,14 @@ from agentrail.errors import AgentrailError, Fenced, HostClosing, SessionHeld, U
 from agentrail.host.authentication.identity import ForwardedIdentity
 from agentrail.host.cluster.cluster_identity import signature
 from agentrail.host.cluster.cluster_options import Cluster
+from agentrail.host.cluster.held_sessions import PAUSE, HeldSessions
 from agentrail.host.cluster.holder_connection import (
     HolderConnection,
     HolderGoneError,
     HolderRefusedError,
     connect,
 )
+from agentrail.host.cluster.kept_body import KeptBody
 from agentrail.host.cluster.whole_frames import WholeFrames
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.hosted_sessions import HostedSessions
@@ -39,16 +41,16 @@ from agentrail.host.operations.call_request import CallFunction, CallRequest, La
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.view_calls import POLICY
 from agentrail.host.requests.access_log import REQUEST_ID
-from agentrail.host.requests.http_messages import Body, Headers, HttpRequest, HttpResponse, PeerGone, Send
+from agentrail.host.requests.http_messages import Headers, HttpRequest, HttpResponse, PeerGone, Send
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.ids import new_id
 from agentrail.runtime.shared.leases import RENEWALS
 
+T = TypeVar("T")
+U = TypeVar("U")
+
 MAX_HOPS: Final = 3
 """How often a request is passed on: a session may change hands while it is under way, but not again and again."""
-
-PAUSE: Final = 0.25
-"""Seconds until it is tried again who has a session, if the host that had it cannot be reached."""
 
 MOMENT: Final = 0.02
 """Seconds until it is tried again whether a session has left this host that another has taken over."""
@@ -94,40 +96,6 @@ FENCED: Final = f"{TYPES}{slug(Fenced)}".encode()
 """What an answer with the same status contains if another host has taken over the session."""
 
 
-class KeptBody(Body):
-    """A body that can be read again."""
-
-    __slots__ = ("_at", "_body", "_pieces")
-
-    def __init__(self, body: Body) -> None:
-        self._body = body
-        self._pieces: list[bytes] = []
-        self._at = 0
-
-    def rewind(self) -> None:
-        """Let the next reader begin with the first piece."""
-        self._at = 0
-
-    @property
-    def length(self) -> int | None:
-        """The number of bytes that the peer has announced."""
-        return self._body.length
-
-    @property
-    def limit(self) -> int:
-        """The most bytes that are read, if nobody says otherwise."""
-        return self._body.limit
-
-    async def chunk(self) -> bytes:
-        """Return the next piece; one that was read before comes from memory."""
-        if self._at == len(self._pieces):
-            self._pieces.append(await self._body.chunk())
-        piece = self._pieces[self._at]
-        if piece:
-            self._at += 1
-        return piece
-
-
 class Deadline:
     """The end of some seconds, which begin when it is asked for first.
 
@@ -152,14 +120,14 @@ class Forwarding:
     def __init__(
         self, cluster: Cluster, sessions: HostedSessions, streams: ClientStreams, late: DelayedTasks, clock: Clock
     ) -> None:
-        self.patience = 2 * cluster.lease
-        """For how many seconds a host that cannot be reached is asked again."""
+        self._patience = 2 * cluster.lease  # for so many seconds a host that cannot be reached is asked again
         self._cluster = cluster
         self._sessions = sessions
         self._streams = streams
         self._late = late
         self._clock = clock
         self._missed = cluster.lease * 1000 * (1 - 1 / RENEWALS) - LATE
+        self._held = HeldSessions()
         self._connections = WeakSet[HolderConnection]()
 
     def forwarded(self, functions: Mapping[str, CallFunction]) -> Mapping[str, CallFunction]:
@@ -167,87 +135,94 @@ class Forwarding:
         return {name: partial(self._carry_out, function) for name, function in functions.items()}
 
     async def _carry_out(self, function: CallFunction, request: CallRequest) -> HttpResponse:
-        body = KeptBody(request.http.body)
-        request = _with_command(evolve(request, http=evolve(request.http, body=body)))
-        deadline = Deadline(self.patience)
-        home = await self.home(request)
-        refusal: SessionHeld | None = None
+        request = _with_command(evolve(request, http=evolve(request.http, body=KeptBody(request.http.body))))
+        here, elsewhere = partial(self._answered_here, function, request), partial(self._answered, request)
+        return await self.served(request, here, elsewhere)
+
+    async def served(
+        self, request: CallRequest, here: Callable[[], Awaitable[T]], elsewhere: Callable[[str], Awaitable[U]]
+    ) -> T | U:
+        """Return what *here* returns, or *elsewhere*, with the address of the host that has the session of *request*.
+
+        A host that cannot be reached is asked again for two leases, from the first refusal on; then `SessionHeld` is
+        raised. If it is dead, the session comes here.
+        """
+        deadline, name = Deadline(self._patience), await _name(request)
+        home, refusal = self._home(request, name), None
         while True:
+            _rewind(request)
             holder = home
             if holder is None:
                 try:
-                    return await self._answered_here(function, request, deadline)
+                    if refusal is not None and name is not None:
+                        self._held.check(name.root.internal)
+                    return await self._served_here(request, name, here, deadline)
                 except SessionHeld as held:
                     if not self.may(request, held) or deadline.has_passed():
                         raise
                     refusal, holder = held, held.holder
-            body.rewind()
+            _rewind(request)
             try:
-                return await self._answered(holder, request)
+                return await elsewhere(holder)
             except HolderGoneError as gone:
-                body.rewind()
                 if home is not None and deadline.has_passed():
                     raise HostClosing from None
-                await self.outlive(request, refusal, gone)
-            body.rewind()
+                await self._outlive(request, name, refusal, gone)
 
-    async def _answered_here(self, function: CallFunction, request: CallRequest, deadline: Deadline) -> HttpResponse:
-        """Carry out *request*; again, up to the *deadline*, if another host has just taken over its session.
+    async def _served_here(
+        self, request: CallRequest, name: SessionName | None, here: Callable[[], Awaitable[T]], deadline: Deadline
+    ) -> T:
+        """Return what *here* returns; again, up to the *deadline*, if another host has just taken over the session.
 
         It then raises `SessionHeld`, as soon as the session has left this host.
         """
         is_own = False
         while True:
-            await self._check_free(request)
             try:
-                answer = await function(request)
+                answer = await here()
                 if not _is_fenced(answer) or deadline.has_passed():
                     return answer
+            except SessionHeld as held:
+                if name is not None:
+                    self._held.add(name.root.internal, held)
+                raise
             except Fenced:
                 if deadline.has_passed():
                     raise
             except UnknownCursor:  # the client may have heard it from the host that has the session
                 if is_own or deadline.has_passed():
                     raise
-                is_own = await self.still_has(request)  # noqa: ASYNC120 - who cancels it wants no error
-            cast("KeptBody", request.http.body).rewind()
+                # the session may have left this host, and have come back: what it said before that is to be asked again
+                is_own = name is None or await self._sessions.still_has(name.root)  # noqa: ASYNC120 - who cancels it wants no error
+            _rewind(request)
             await trio.sleep(MOMENT)
 
-    async def still_has(self, request: CallRequest) -> bool:
-        """Whether no other host has taken over the session of *request*, which runs here; the journal is asked.
+    async def _answered_here(self, function: CallFunction, request: CallRequest) -> HttpResponse:
+        await self._check_free(request)
+        return await function(request)
 
-        What the session said before that is to be asked again: it may have left this host, and have come back.
-        """
-        name = await _session_of(request)
-        return name is None or await self._sessions.still_has(name.root)
-
-    async def home(self, request: CallRequest) -> str | None:
-        """Return the address of the other host that is to run the session of *request*; `None` if it may be this one.
+    def _home(self, request: CallRequest, name: SessionName | None) -> str | None:
+        """Return the address of the other host that is to run a session; `None` if it may be this one.
 
         What another host has passed on is answered here: it knows no less of homes than this one.
         """
-        if _hops(request):
-            return None
-        name: SessionName | None = None
-        with suppress(AgentrailError):  # the call itself meets the error
-            name = await _session_of(_with_command(request))
-        if isinstance(request.http.body, KeptBody):
-            request.http.body.rewind()
-        home = None if name is None else self._cluster.home(name.root.internal)
+        home = None if name is None or _hops(request) else self._cluster.home(name.root.internal)
         return None if home == self._cluster.address else home
 
-    async def outlive(self, request: CallRequest, refusal: SessionHeld | None, gone: HolderGoneError) -> None:
+    async def _outlive(
+        self, request: CallRequest, name: SessionName | None, refusal: SessionHeld | None, gone: HolderGoneError
+    ) -> None:
         """Wait a moment until it is tried again who has the session of *request*; take it if its holder is dead.
 
         It is dead if it has missed a renewal of its lease, and nobody listens at its address. One that lives but is
         taken for dead loses the session, and can do no harm: the journal refuses what it writes.
         """
         is_dead = refusal is not None and isinstance(gone, HolderRefusedError) and refusal.left < self._missed
-        name = await _session_of(request) if is_dead else None
-        if name is not None and refusal is not None:
+        if is_dead and name is not None and refusal is not None:
             # its holder had died before it wrote anything, or another host takes it over at the same moment
             with suppress(UnknownSession, SessionHeld, Fenced):
                 await self._take_over(name, request, refusal.holder)
+                self._held.drop(name.root.internal)
                 return
         await trio.sleep(PAUSE if refusal is None else min(PAUSE, refusal.left / 1000))
 
@@ -282,7 +257,7 @@ class Forwarding:
                     await self._sessions.running(name, request.watch)
                 except SessionHeld as error:
                     refusal = error
-        cast("KeptBody", request.http.body).rewind()
+        _rewind(request)
         if refusal is not None:
             raise refusal
 
@@ -290,7 +265,7 @@ class Forwarding:
         """Whether *request* may be passed on: not if it goes round and round, nor to a program that is no host."""
         return _hops(request) < MAX_HOPS and self._cluster.has(refusal.holder)
 
-    async def _answered(self, holder: str, request: CallRequest) -> HttpResponse:
+    async def _answered(self, request: CallRequest, holder: str) -> HttpResponse:
         """Return the answer of the host at *holder*; raise `HolderGoneError` if it has none."""
         if request.call.media == MEDIA_TYPE:
             self._streams.check(request.who)  # before the other host takes the prompt
@@ -346,9 +321,9 @@ class Forwarding:
         return connection
 
 
-def _is_fenced(answer: HttpResponse) -> bool:
+def _is_fenced(answer: object) -> bool:
     """Whether a request to talk, whose errors become answers before they come here, met `Fenced`."""
-    if answer.status != STOPPING:
+    if not isinstance(answer, HttpResponse) or answer.status != STOPPING:
         return False
     content = answer.make() if isinstance(answer, LaterAnswer) else answer.content
     return isinstance(content, bytes) and FENCED in content
@@ -356,6 +331,19 @@ def _is_fenced(answer: HttpResponse) -> bool:
 
 def _hops(request: CallRequest) -> int:
     return request.who.hops if isinstance(request.who, ForwardedIdentity) else 0
+
+
+def _rewind(request: CallRequest) -> None:
+    """Let the body of *request* be read again."""
+    if isinstance(request.http.body, KeptBody):
+        request.http.body.rewind()
+
+
+async def _name(request: CallRequest) -> SessionName | None:
+    """Return the session of *request*; `None` if there is none, or it is wrong, which the call itself meets."""
+    with suppress(AgentrailError):
+        return await _session_of(request)
+    return None
 
 
 async def _session_of(request: CallRequest) -> SessionName | None:

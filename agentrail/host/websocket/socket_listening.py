@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import sha256
 
@@ -16,11 +16,9 @@ from agentrail.api.operation_table import CALLS
 from agentrail.api.problems import INTERNAL, Problem
 from agentrail.api.socket_frames import PATH, ListenFrame, is_view
 from agentrail.api.sse_frames import GAP, data_of
-from agentrail.errors import AgentrailError, HostClosing, SessionHeld, UnknownCursor
+from agentrail.errors import AgentrailError, HostClosing, SessionHeld
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.cluster.forwarded_events import ForwardedEvents, SseFrame, cursor_of, open_events
-from agentrail.host.cluster.forwarding import Forwarding
-from agentrail.host.cluster.holder_connection import HolderGoneError
 from agentrail.host.error_responses import told_problem
 from agentrail.host.health.tree_feed import rows_query
 from agentrail.host.hosted_sessions import check_scope
@@ -103,7 +101,12 @@ class SocketListening:
             return
         names = None if frame.types is None else tuple(frame.types)
         elsewhere = partial(open_events, forwarding, request=request, since=frame.since, types=names, policy=policy)
-        events = await request.watch.answered(partial(_opened, forwarding, request, opening, elsewhere))
+        try:
+            events = await request.watch.answered(partial(forwarding.served, request, opening, elsewhere))
+        except SessionHeld as held:
+            if forwarding.may(request, held):  # its host is not reached: that does not end a subscription
+                raise HostClosing from None
+            raise
         if isinstance(events, Subscription):
             await self._send_own(frame, events)
         else:
@@ -166,44 +169,6 @@ class SocketListening:
             while True:
                 await self._outbox.put(partial(listener.message, name))
                 await listener.wait()
-
-
-async def _opened(
-    forwarding: Forwarding,
-    request: CallRequest,
-    here: Callable[[], Awaitable[Subscription]],
-    elsewhere: Callable[[str], Awaitable[ForwardedEvents]],
-) -> Subscription | ForwardedEvents:
-    """Subscribe *here*, or at the host that has the session, which *elsewhere* is given; outlive one that is dead.
-
-    Raise `HostClosing` if the client is to listen again.
-    """
-    until = trio.current_time() + forwarding.patience
-    home = await forwarding.home(request)
-    refusal: SessionHeld | None = None
-    is_own = False
-    while True:
-        holder = home
-        if holder is None:
-            try:
-                return await here()
-            except SessionHeld as held:
-                if not forwarding.may(request, held):
-                    raise
-                refusal, holder = held, held.holder
-            except UnknownCursor:
-                if is_own:
-                    raise
-                is_own = await forwarding.still_has(request)  # noqa: ASYNC120 - who cancels it wants no error
-                if not is_own:
-                    raise HostClosing from None
-                continue
-        try:
-            return await elsewhere(holder)
-        except HolderGoneError as gone:
-            await forwarding.outlive(request, refusal, gone)  # noqa: ASYNC120 - who cancels it wants no error
-            if trio.current_time() > until:
-                raise HostClosing from None
 
 
 def _forwarded_message(name: str, frame: SseFrame) -> bytes:

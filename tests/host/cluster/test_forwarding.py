@@ -340,6 +340,49 @@ async def test_a_listener_on_a_websocket_waits_in_the_host_for_the_session_of_a_
         assert running(second) == [1]
 
 
+class CountingJournal(MemoryJournal):
+    """Notes when sessions are claimed that others hold, and is away for a while when somebody claims the first."""
+
+    def __init__(self, away: float = 0.0) -> None:
+        super().__init__()
+        self.refused: list[float] = []
+        self._away = away
+
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+        try:
+            return await super().claim(session_id, holder, lease, take_over=take_over)
+        except SessionHeld:
+            await trio.sleep(self._away)
+            self._away = 0.0
+            self.refused.append(trio.current_time())
+            raise
+
+
+async def test_those_who_wait_for_the_session_of_a_dead_host_ask_the_journal_together() -> None:
+    journal, dead = CountingJournal(), f"http://127.0.0.1:{free_port()}"
+    async with open_place(journal, talks()) as first:
+        await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+    async with open_place(journal, talks(), lease=60) as second:
+        await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), 60_000))
+        with trio.move_on_after(2.0):
+            async with trio.open_nursery() as nursery:
+                for _ in range(10):
+                    nursery.start_soon(partial(second.ann.post, "/v1/sessions/trip/prompt", json={"message": "hi"}))
+    waiting = [at for at in journal.refused if at > journal.refused[0] + 1.0]
+    assert 0 < len(waiting) < 5
+
+
+async def test_the_patience_of_a_listener_begins_when_the_journal_is_there() -> None:
+    journal, dead = CountingJournal(away=2.5 * LEASE), f"http://127.0.0.1:{free_port()}"
+    async with open_place(journal, talks()) as first:
+        await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+    async with open_place(journal, talks()) as second, talking(second) as talker:
+        await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), int(3000 * LEASE)))
+        with trio.fail_after(10):
+            await talker.say(id="e", listen="events", session="trip", since="0")
+            assert await talker.heard() == {"id": "e", "cursor": "0.0"}
+
+
 async def test_a_session_that_a_dead_host_claimed_and_did_not_begin_is_opened() -> None:
     journal, dead = MemoryJournal(), f"http://127.0.0.1:{free_port()}"
     await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), 500))
