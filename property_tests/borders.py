@@ -418,7 +418,9 @@ class OddJournal:
                 made = (number,)
         return source.chance.choice((odd, *made))
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         """Claim the session; maybe return an odd claim."""
         with self.steps.apart():
             found = await self.inner.claim(session_id, holder, lease, take_over=take_over)

@@ -120,11 +120,11 @@ class HostedSessions:
         check_owner(call, who, name)
         return name
 
-    async def running(self, name: SessionName, watch: JournalWatch, *, take_over: bool = False) -> SessionHandle:
+    async def running(self, name: SessionName, watch: JournalWatch, *, take_over: bool | str = False) -> SessionHandle:
         """Return the session *name*, which is brought back if it is only stored; raise `UnknownSession` if none is.
 
-        From now on, *watch* watches its journal. With *take_over*, another host loses the session. A sub-agent is
-        brought back through its root session: resumed alone, it would become a session without a parent.
+        From now on, *watch* watches its journal. With *take_over*, as of `resume`, another host loses the session. A
+        sub-agent is brought back through its root session: resumed alone, it would become a session without a parent.
         """
         handle = self.here(name)
         if handle is None:

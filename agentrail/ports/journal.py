@@ -126,12 +126,13 @@ NO_HOLDING = Holding("", 0)
 """The holding of a session that nobody holds."""
 
 
-def check_free(session_id: str, holding: Holding, holder: str, at: int) -> None:
+def check_free(session_id: str, holding: Holding, holder: str, at: int, take_over: bool | str = False) -> None:
     """Raise `SessionHeld` if a holder other than *holder* has a lease of the session that has not ended at time *at*.
 
     The same holder may claim again: a process that starts at an address replaces the process that ran there before.
+    With *take_over* so may whoever it is, or takes the session over from the holder that this names.
     """
-    if holding.holder != holder and holding.until > at:
+    if take_over is not True and holding.holder not in {holder, take_over} and holding.until > at:
         raise SessionHeld(session_id, holding.holder, holding.until - at)
 
 
@@ -310,12 +311,15 @@ class Journal(Protocol):
     it returns how the write ended.
     """
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         """Make the caller the only writer of a session; writes under earlier claims are refused from now on.
 
         *holder* is the address at which others reach the caller. Raises `SessionHeld` if another holder has a lease of
-        the session that has not ended, unless *take_over* is set. With a *lease*, the same will be said to others: the
-        holder's lease, which counts for all sessions that it has claimed so, lasts at least as long.
+        the session that has not ended, unless *take_over* is set, or is the address of that holder. With a *lease*, the
+        same will be said to others: the holder's lease, which counts for all sessions that it has claimed so, lasts at
+        least as long.
         """
         ...
 

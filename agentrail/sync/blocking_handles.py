@@ -364,14 +364,14 @@ class Supervisor:
         *,
         restart: Literal["transient", "temporary"] = "transient",
         recovery: Literal["continue", "pause"] = "continue",
-        take_over: bool = False,
+        take_over: bool | str = False,
     ) -> SessionHandle:
         """Start a stored session again, continue its unfinished work, and return its handle.
 
         Its model and options are the stored ones. Its code comes from *spec*, or from `specs` by the name of its
         specification. With *recovery* `"pause"`, an unfinished turn waits for `session.resume()`. Raise an error if the
         session is not stored, or the code does not fit; raise `SessionHeld` if another supervisor has it. With
-        *take_over*, it is stopped there, and goes on here.
+        *take_over*, it is stopped there, and goes on here: whoever has it, or only if it is the holder so named.
         """
         return SessionHandle(
             self._thread,
@@ -387,7 +387,7 @@ class Supervisor:
         *,
         restart: Literal["transient", "temporary"] = "transient",
         recovery: Literal["continue", "pause"] = "continue",
-        take_over: bool = False,
+        take_over: bool | str = False,
         tenant: str = "",
         owner: str = "",
         title: str = "",

@@ -94,10 +94,12 @@ class Shelf:
 
     async def claim(self) -> str | None:
         """Claim a session, with a lease or without."""
-        name, holder, over = self.choose.pick(NAMES), self.choose.pick(HOLDERS), self.choose.percent(20)
+        name, holder = self.choose.pick(NAMES), self.choose.pick(HOLDERS)
+        overs: tuple[bool | str, ...] = (False, False, False, True, *HOLDERS)
+        over = self.choose.pick(overs)
         lease = self.choose.pick((NO_LEASE, Lease(self.now, 5), Lease(self.now, 50)))
         lease = Lease(self.now, lease.lasts)
-        free = over or self.free(name, holder)
+        free = over is True or self.free(name, holder) or self.kept[name].holder == over
         claim = await outcome(self.journal.claim(name, holder, lease, take_over=over), SessionHeld)
         if not free:
             return None if isinstance(claim, SessionHeld) else "held"

@@ -38,7 +38,7 @@ def bare(url: str, number: int) -> float:
     db = Database(Target(url))
     ids = [f"bare-{number}-{session}".encode() for session in range(SESSIONS)]
     db.run(statements.LEASE, (number, b"bare", 0, 0))
-    rows = db.run(statements.CLAIM, (number, False, ids, False, b"bare"))
+    rows = db.run(statements.CLAIM, (number, False, ids, False, b"bare", b"bare"))
     epochs = [row[1] for row in rows]
     ids = [cast("bytes", row[0]) for row in rows]
     body = b"." * 420

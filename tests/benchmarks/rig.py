@@ -35,7 +35,7 @@ class Forgetful(MemoryJournal):
         holder: str,
         lease: Lease = NO_LEASE,
         *,
-        take_over: bool = False,
+        take_over: bool | str = False,
     ) -> Claim:
         """Note nothing of the session."""
         return Claim(session_id, 1, 0)

@@ -31,7 +31,9 @@ class Counting(SqliteJournal):
         if session_id.startswith("h.acme."):  # a host that starts also tries whether its journal can be used
             self.calls[call] += 1
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         self._count("claim", session_id)
         return await super().claim(session_id, holder, lease, take_over=take_over)
 

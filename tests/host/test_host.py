@@ -658,7 +658,7 @@ NO_SPACE: Final = "the disk is full"
 async def test_a_host_whose_journal_is_full_at_the_start_serves(caplog: pytest.LogCaptureFixture) -> None:
     class Full(MemoryJournal):
         async def claim(
-            self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False
+            self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
         ) -> Claim:
             raise JournalFull(NO_SPACE)
 

@@ -70,7 +70,9 @@ class MortalJournal:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         await self._world.alive()
         return await self._world.journal.claim(session_id, holder, lease, take_over=take_over)
 

@@ -56,7 +56,9 @@ class TestJournal:
         self.fails_after: Failure | None = None
         self.commits = 0
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         if self.claim_takes is not None:
             await trio.sleep(self.claim_takes)
         return await self.inner.claim(session_id, holder, lease, take_over=take_over)
@@ -134,7 +136,9 @@ class AwakeJournal:
             raise error
         return results[0]
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         return await self._awake(self.inner.claim(session_id, holder, lease, take_over=take_over))
 
     async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:

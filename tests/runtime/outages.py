@@ -415,7 +415,9 @@ class OutageJournal:
             raise OSError(5, "the answer is lost")
         return result
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         claiming = partial(self.inner.claim, session_id, holder, lease, take_over=take_over)
         return await self._do("claim", session_id, claiming)
 

@@ -24,7 +24,9 @@ from tests.runtime.world import World, spec_of
 
 
 class Few:
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> None:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> None:
         """One method of many."""
 
 

@@ -471,7 +471,9 @@ class OddJournal(MemoryJournal):
         self.method = method
         self.odd = odd
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         found = await super().claim(session_id, holder, lease, take_over=take_over)
         return self.odd if self.method == "claim" else found  # type: ignore[return-value]
 

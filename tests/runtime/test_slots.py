@@ -35,7 +35,9 @@ class Cord(TestJournal):
         self.refused: list[str] = []
         self.is_cut = False
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         await self._reach()
         try:
             return await super().claim(session_id, holder, lease, take_over=take_over)
@@ -214,7 +216,7 @@ async def test_a_journal_that_fails_is_looked_at_again(caplog: pytest.LogCapture
         broken = True
 
         async def claim(
-            self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False
+            self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
         ) -> Claim:
             if self.broken:
                 raise ValueError

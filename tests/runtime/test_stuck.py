@@ -468,7 +468,9 @@ class Mute(TestJournal):
         if self.mute and method == self.method:
             await deaf()
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         await self._answer("claim")
         return await super().claim(session_id, holder, lease, take_over=take_over)
 

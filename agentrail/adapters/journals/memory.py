@@ -139,11 +139,12 @@ class MemoryJournal:
     def __repr__(self) -> str:
         return some(len(self._sessions), "session") or "empty"
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         """Make the caller the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
         session = self._sessions.setdefault(session_id, _SessionRecords(session_id))
-        if not take_over:
-            self._check_free(session, holder, lease.at)
+        self._check_free(session, holder, lease.at, take_over)
         self._epochs += 1  # one counter for all sessions: a deleted id that is used again gets a new epoch too
         session.epoch = self._epochs
         session.holder, session.is_held = holder, lease.lasts > 0
@@ -321,10 +322,11 @@ class MemoryJournal:
             self._unpaged -= len(session.pages.newest)
         return session is not None and bool(session.pages)
 
-    def _check_free(self, session: _SessionRecords, holder: str, at: int) -> None:
+    def _check_free(self, session: _SessionRecords, holder: str, at: int, take_over: bool | str = False) -> None:
         """Raise `SessionHeld` if another holder than *holder* holds the session at time *at*."""
         if session.is_held:
-            check_free(session.session_id, Holding(session.holder, self._leases.get(session.holder, 0)), holder, at)
+            holding = Holding(session.holder, self._leases.get(session.holder, 0))
+            check_free(session.session_id, holding, holder, at, take_over)
 
     def _claimed(self, claim: Claim) -> _SessionRecords:
         session = self._sessions.get(claim.session_id)

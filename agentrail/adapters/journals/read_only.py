@@ -34,7 +34,9 @@ class ReadOnlyJournal:
     def __repr__(self) -> str:
         return f"<ReadOnlyJournal of {self._journal!r}>"
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         """Raise `JournalReadOnly`: the process that runs the session goes on with it."""
         raise JournalReadOnly(f"claim the session `{session_id}`")
 

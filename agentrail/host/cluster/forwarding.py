@@ -221,19 +221,10 @@ class Forwarding:
         if is_dead and name is not None and refusal is not None:
             # its holder had died before it wrote anything, or another host takes it over at the same moment
             with suppress(UnknownSession, SessionHeld, Fenced):
-                await self._take_over(name, request, refusal.holder)
+                await self._sessions.running(name, request.watch, take_over=refusal.holder)
                 self._held.drop(name.root.internal)
                 return
         await trio.sleep(PAUSE if refusal is None else min(PAUSE, refusal.left / 1000))
-
-    async def _take_over(self, name: SessionName, request: CallRequest, dead: str) -> None:
-        """Take a session over, unless another host than the *dead* one has it by now."""
-        try:
-            await self._sessions.running(name, request.watch)
-        except SessionHeld as held:
-            if held.holder != dead:
-                raise
-            await self._sessions.running(name, request.watch, take_over=True)  # noqa: ASYNC120 - who cancels it wants no error
 
     def cut(self, holders: frozenset[str]) -> None:
         """End what is under way at *holders*, whose leases have ended: they may be stopped, or cut off."""

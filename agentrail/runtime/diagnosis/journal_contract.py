@@ -59,7 +59,9 @@ class CheckedJournal:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         """Become the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
         claimed: object = await self._journal.claim(session_id, holder, lease, take_over=take_over)
         claim = _of(Claim, "claim", claimed)

@@ -144,7 +144,9 @@ class SteadyJournal:
         """Whether a call failed within the last `FAILING` seconds, and nothing was written since."""
         return self._failed_at is not None and self._clock.now() < self._failed_at + FAILING
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         """Become the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
         try:
             return await self._journal.claim(session_id, holder, lease, take_over=take_over)

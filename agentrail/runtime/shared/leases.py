@@ -53,7 +53,7 @@ class Leases:
     def __repr__(self) -> str:
         return f"at {self.address!r}, {some(len(self._claims), 'claim') or 'no claims'}"
 
-    async def claim(self, session_id: str, *, take_over: bool = False) -> Claim:
+    async def claim(self, session_id: str, *, take_over: bool | str = False) -> Claim:
         """Claim a session, and keep its lease until `release`; raise `SessionHeld` if another supervisor holds it."""
         claim = await self._journal.claim(session_id, self.address, self._lease(), take_over=take_over)
         if self._lasts:

@@ -159,5 +159,9 @@ class Slots:
             if most <= share:
                 return
             slot = next(slot for slot, holder in holders.items() if holder == richest)
-            await self._leases.claim(slot_claim(slot), take_over=True)
-            del holders[slot]
+            try:
+                await self._leases.claim(slot_claim(slot), take_over=richest)
+            except SessionHeld as held:  # another supervisor has come, and was faster
+                holders[slot] = held.holder
+            else:
+                del holders[slot]

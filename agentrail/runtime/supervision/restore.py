@@ -51,7 +51,7 @@ MAX_SHOWN: Final = 200
 
 
 async def brought_back(
-    shared: SharedServices, session_id: str, find_code: FindCode, *, take_over: bool, is_read: bool
+    shared: SharedServices, session_id: str, find_code: FindCode, *, take_over: bool | str, is_read: bool
 ) -> tuple[Session, SessionReturned]:
     """Claim and rebuild a stored session, and return it with its first input; no record is written yet.
 

@@ -174,7 +174,7 @@ class Sessions:
         restart: str,
         above: ParentLink | None = None,
         *,
-        take_over: bool = False,
+        take_over: bool | str = False,
         is_read: bool = False,
     ) -> SessionHandle:
         """Rebuild a session from the journal, or return the one that runs here; raise if its code does not fit.
@@ -330,7 +330,7 @@ class Sessions:
             return await work()
         return await leavable(self.shared.nursery, f"opening {session_id}", work)
 
-    async def _claim(self, node: SupervisorNode, session_id: str, *, take_over: bool = False) -> Claim:
+    async def _claim(self, node: SupervisorNode, session_id: str, *, take_over: bool | str = False) -> Claim:
         """Claim a new session's id in the journal; raise if it exists, as claiming it would stop its holder."""
         journal = self.shared.journal
         if await journal.read(session_id, 0, 1):

@@ -194,6 +194,20 @@ class JournalConformance:
         assert await journal.renew([first], Lease(1200, 500)) == (first,)
         assert await journal.append(second, 3, run_of("s", 4, 1)) == 4
 
+    async def test_a_session_is_taken_over_from_the_holder_that_is_named_alone(self, journal: Journal) -> None:
+        """With an address as `take_over`, of several that take a session from a dead holder one gets it."""
+        await self.set_clock(journal, 1000)
+        first = await opened(journal, "s", lease=Lease(1000, 500))
+        error = await raised(SessionHeld, journal.claim("s", "another", Lease(1000, 500), take_over="a third"))
+        assert error.args == ("s", "test", 500)
+        assert await journal.append(first, 3, run_of("s", 4, 1)) == 4
+        second = await journal.claim("s", "another", Lease(1000, 500), take_over="test")
+        await raised(Fenced, journal.append(first, 4, run_of("s", 5, 1)))
+        error = await raised(SessionHeld, journal.claim("s", "a third", Lease(1000, 500), take_over="test"))
+        assert error.args == ("s", "another", 500)
+        assert await journal.append(second, 4, run_of("s", 5, 1)) == 5
+        assert (await journal.claim("new", "another", take_over="test")).head == 0
+
     async def test_a_holder_claims_its_own_sessions_again(self, journal: Journal) -> None:
         """A lease does not keep its own holder away: it may have started anew at the same address."""
         await self.set_clock(journal, 1000)

@@ -95,7 +95,9 @@ class FaultyJournal:
         if self._chaos.fires("journal_slow"):
             await trio.sleep(self._chance.number(1, 1500) / 1000)
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         """Make the caller the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
         self._alive("claiming_fails")
         await self._wait()

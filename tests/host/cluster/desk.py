@@ -53,7 +53,9 @@ class LaterJournal(SharedJournal):
 class WitnessedJournal(PostgresJournal):
     """Notes what is refused."""
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         try:
             return await super().claim(session_id, holder, lease, take_over=take_over)
         except SessionHeld:

@@ -348,7 +348,9 @@ class CountingJournal(MemoryJournal):
         self.refused: list[float] = []
         self._away = away
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         try:
             return await super().claim(session_id, holder, lease, take_over=take_over)
         except SessionHeld:
@@ -397,7 +399,9 @@ class OvertakenJournal(MemoryJournal):
 
     is_overtaken = False
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         claim = await super().claim(session_id, holder, lease, take_over=take_over)
         if take_over and not self.is_overtaken:
             self.is_overtaken = True
@@ -413,7 +417,9 @@ class TakenJournal(MemoryJournal):
         self._other = other
         self.claims: list[Claim] = []
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         try:
             return await super().claim(session_id, holder, lease, take_over=take_over)
         except SessionHeld:

@@ -77,7 +77,7 @@ class WaitingClaim(Waiting[Claim], eq=False):
 
     holder: str = ""
     lease: Lease = field(default_factory=lambda: Lease(0, 0))
-    take_over: bool = False
+    take_over: bool | str = False
 
 
 class WaitingAppend(Waiting[int], eq=False):
@@ -144,7 +144,7 @@ class PostgresWriter:
 
     # The jobs
 
-    def claim(self, session_id: str, holder: str, lease: Lease, *, take_over: bool) -> WaitingClaim:
+    def claim(self, session_id: str, holder: str, lease: Lease, *, take_over: bool | str) -> WaitingClaim:
         """Collect a claim."""
         waiting = WaitingClaim(session_id, holder=holder, lease=lease, take_over=take_over)
         self._claims.append(waiting)
@@ -248,7 +248,9 @@ class PostgresWriter:
         waiting = {claim.session_id: claim for claim in claims}
         ids = sorted(map(as_stored, waiting))
         holder, lasting = as_stored(first.holder), lasts > 0
-        for row in self._db.run(statements.CLAIM, (lease, lasting, ids, first.take_over, holder)):
+        over = first.take_over is True
+        other = as_stored(first.take_over) if isinstance(first.take_over, str) else holder
+        for row in self._db.run(statements.CLAIM, (lease, lasting, ids, over, holder, other)):
             head = session_head(row)
             self._forget(head.id)
             self._remember(head)
@@ -257,9 +259,9 @@ class PostgresWriter:
         if not waiting:
             return
         for row in self._db.run(statements.HOLDERS, (list(map(as_stored, waiting)),)):
-            session_id, other, rest = cast("tuple[bytes, bytes, int | None]", row)
+            session_id, holder, rest = cast("tuple[bytes, bytes, int | None]", row)
             claim = waiting.pop(as_text(session_id))
-            claim.error = SessionHeld(claim.session_id, as_text(other), max(rest or 0, 1))
+            claim.error = SessionHeld(claim.session_id, as_text(holder), max(rest or 0, 1))
         for claim in waiting.values():  # it was deleted meanwhile
             claim.error = NothingWritten("the session was deleted while it was claimed")
 

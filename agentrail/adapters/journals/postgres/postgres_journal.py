@@ -71,7 +71,9 @@ class PostgresJournal:
         is_used = self._writing.is_alive or any(worker.is_alive for worker in (self._operating, *self._readers))
         return f"{self.url!r} {'in use' if is_used else 'at rest'}"
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         """Make the caller the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
         waiting = await self._writing.do(
             lambda writer: writer.claim(session_id, holder, lease, take_over=take_over), about=session_id

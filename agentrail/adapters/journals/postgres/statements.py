@@ -22,9 +22,13 @@ LAPSED: Final = f"""delete from agentrail.lease where id in (
 CLAIM: Final = """insert into agentrail.session as s (id, epoch, lease, held)
 select id, nextval('agentrail.epoch'), %s::bigint, %s::boolean from unnest(%b::bytea[]) as wanted (id)
 on conflict (id) do update set epoch = nextval('agentrail.epoch'), lease = excluded.lease, held = excluded.held
-where %s::boolean or not s.held or coalesce(agentrail.time_left(s.lease, %b), 0) <= 0
+where %s::boolean or not s.held
+or coalesce(agentrail.time_left(s.lease, %b), 0) <= 0 or coalesce(agentrail.time_left(s.lease, %b), 0) <= 0
 returning id, epoch, head, seq, "check\""""
-"""Claim sessions that no other holder has; ids in their order, so that two who claim the same ones do not deadlock."""
+"""Claim sessions that only two holders may have: the caller, and whom they are taken over from.
+
+Ids are in their order, so that two who claim the same ones do not deadlock.
+"""
 
 HOLDERS: Final = """select s.id, lease.holder, lease.until - agentrail.now_ms()
 from agentrail.session s join agentrail.lease on lease.id = s.lease where s.id = any(%b)"""

@@ -79,7 +79,9 @@ class SqliteJournal:
     def __repr__(self) -> str:
         return f"{str(self.path)!r} {'in use' if self._writing.is_alive or self._reading.is_alive else 'at rest'}"
 
-    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
         """Make the caller the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
         claiming = partial(Writer.claim, take_over=take_over)
         return await self._writing.do(claiming, session_id, holder, lease, about=session_id)

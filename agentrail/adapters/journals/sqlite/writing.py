@@ -230,12 +230,11 @@ class Writer:
 
     # The jobs
 
-    def claim(self, session_id: str, holder: str, lease: Lease, *, take_over: bool) -> Claim:
+    def claim(self, session_id: str, holder: str, lease: Lease, *, take_over: bool | str) -> Claim:
         """Raise the epoch of a session, so that earlier claims are refused; return the new claim."""
         self._check_generation(session_id)
         row = self._row(session_id) or SessionRow(session_id, self._floor, holder)
-        if not take_over:
-            check_free(session_id, self._leases.holding(session_id), holder, lease.at)
+        check_free(session_id, self._leases.holding(session_id), holder, lease.at, take_over)
         self._change((session_id, row.epoch + 1, holder, *row[3:FACTS]), row.slot)
         self._leases[session_id] = HeldClaim(row.epoch + 1, holder, is_held=lease.lasts > 0)
         if lease.lasts:

@@ -46,6 +46,28 @@ async def journal(url: str) -> AsyncIterator[PostgresJournal]:
     await journal.close()
 
 
+async def test_of_processes_that_take_over_from_the_same_holder_at_once_one_has_the_session(url: str) -> None:
+    names = ("a", "b", "c")
+    journals = {name: PostgresJournal(url) for name in names}
+    outcomes: dict[str, Claim | SessionHeld] = {}
+
+    async def take(name: str) -> None:
+        try:
+            outcomes[name] = await journals[name].claim("s", name, Lease(0, 60_000), take_over="dead")
+        except SessionHeld as held:
+            outcomes[name] = held
+
+    for _ in range(5):
+        await journals["a"].claim("s", "dead", Lease(0, 60_000), take_over=True)
+        async with trio.open_nursery() as nursery:
+            for name in names:
+                nursery.start_soon(take, name)
+        (winner,) = [name for name, outcome in outcomes.items() if isinstance(outcome, Claim)]
+        assert {outcome.holder for outcome in outcomes.values() if isinstance(outcome, SessionHeld)} == {winner}
+    for journal in journals.values():
+        await journal.close()
+
+
 # Places and passwords
 
 
