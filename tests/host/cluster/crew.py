@@ -38,7 +38,9 @@ PORT = 8765
 WINDOW = 5.0
 """Seconds over which claims are counted."""
 FORGE = (sys.executable, "-m", "tests.host.cluster.forge")
-KILLED = ("kills of hosts", "kills of PostgreSQL", "immediate stops of PostgreSQL")
+STOPS = "immediate stops of PostgreSQL"
+KILLS = ("kills of ", STOPS)
+"""How the names of figures begin that count kills."""
 HELD = """select s.id from agentrail.session s join agentrail.lease l on l.id = s.lease
 where s.held and l.holder = %b and l.until > agentrail.now_ms()"""
 
@@ -105,6 +107,8 @@ class Crew:
     chance: Random
     url: str
     lease: float
+    program: Sequence[str] = (str(DESK),)
+    """What hosts serve, with the options of that."""
     clients: list[BusyClient] = field(factory=list)
     deaths: list[tuple[float, frozenset[str]]] = field(factory=list)
     """When each host died, and the names of its sessions."""
@@ -118,7 +122,7 @@ class Crew:
         """Have a process serve at *place*."""
         env = {"JOURNAL": self.url, "ADDRESS": place.address, "CLOCK": str(place.clock), "LEASE": str(self.lease)}
         forge = await self._forge(place.around)
-        place.pid = await forge.make(env, [str(DESK), "--host", place.listens, "--port", str(place.port)])
+        place.pid = await forge.make(env, [*self.program, "--host", place.listens, "--port", str(place.port)])
         with trio.fail_after(4 * PATIENCE):  # the first of all have to import what they need, all at once
             while not await _accepts(place):  # noqa: ASYNC110 - no event tells of it
                 await trio.sleep(0.02)
@@ -133,21 +137,25 @@ class Crew:
         return self._forges[around]
 
     async def kill(self, place: Place) -> None:
-        """Kill a host, and note what it had."""
-        held = await trio.to_thread.run_sync(self._held, place)
-        os.kill(place.pid, signal.SIGKILL)
-        self.deaths.append((time.monotonic(), held))
-        self.figures["kills of hosts"] += 1
+        """Kill a host, and wait for its end."""
+        await self.kill_process(place.pid, place.address, "hosts")
         with suppress(ProcessLookupError):
             while True:  # its parent is the forge
                 os.kill(place.pid, 0)
                 await trio.sleep(0.01)
 
-    def _held(self, place: Place) -> frozenset[str]:
-        """Return the names of the sessions that a host has; none while the server is away."""
+    async def kill_process(self, pid: int, holder: str, kind: str) -> None:
+        """Kill a process, and note what it had as the *holder* of sessions."""
+        held = await trio.to_thread.run_sync(self._held, holder)
+        os.kill(pid, signal.SIGKILL)
+        self.deaths.append((time.monotonic(), held))
+        self.figures[f"kills of {kind}"] += 1
+
+    def _held(self, holder: str) -> frozenset[str]:
+        """Return the names of the sessions that a holder has; none while the server is away."""
         try:
             with psycopg.connect(self.server.url, connect_timeout=2) as connection:
-                rows = connection.execute(HELD.encode(), [as_stored(place.address)], binary=True).fetchall()
+                rows = connection.execute(HELD.encode(), [as_stored(holder)], binary=True).fetchall()
         except psycopg.Error:
             return frozenset()
         return frozenset(as_text(row[0]).rpartition(".")[2] for row in rows)
@@ -193,7 +201,7 @@ class Crew:
             self.figures["kills of PostgreSQL"] += 1
             await trio.to_thread.run_sync(self.server.kill)
         else:
-            self.figures["immediate stops of PostgreSQL"] += 1
+            self.figures[STOPS] += 1
             await trio.to_thread.run_sync(self.server.stop, signal.SIGQUIT)
         await trio.sleep(self.chance.uniform(0, 0.5))
         await trio.to_thread.run_sync(self.server.start)
@@ -212,7 +220,7 @@ class Crew:
     @property
     def kills(self) -> int:
         """How many processes were killed."""
-        return sum(count for name, count in self.figures.items() if name in KILLED)
+        return sum(count for name, count in self.figures.items() if name.startswith(KILLS))
 
     async def audit(self) -> None:
         """Have the clients come to rest, check what they were told, and complete the figures."""
@@ -275,13 +283,14 @@ async def crew(
     *,
     lease: float = LEASE,
     url: str = "",
+    program: Sequence[str] = (str(DESK),),
 ) -> AsyncGenerator[Crew]:
     """Run hosts at *places* on a *server*, which they reach at *url*."""
     chance = Random(str(seed))
     async with deployment(folder) as one, trio.open_nursery() as nursery:
         balancer = Balancer([place.end for place in places], chance)
         await nursery.start(balancer.run)
-        made = Crew(one, server, places, balancer, nursery, chance, url or server.url, lease)
+        made = Crew(one, server, places, balancer, nursery, chance, url or server.url, lease, program)
         try:
             async with trio.open_nursery() as starting:
                 for place in places:

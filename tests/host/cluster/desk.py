@@ -129,8 +129,10 @@ def slow(_: object) -> SessionSpec:
     return SessionSpec(model=ScriptedModel([say(words, delay=0.02)], repeat_last=True))
 
 
+PROFILES = (Profile("desk", spec), Profile("slow", slow))
+
 host = Host(
-    [Profile("desk", spec), Profile("slow", slow)],
+    PROFILES,
     authenticator=ApiKeys("keys.txt"),
     journal=journal(),
     limits=desk.host.limits,

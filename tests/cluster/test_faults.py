@@ -1,0 +1,151 @@
+"""Shards, their machines, the hosts in front of them and the server fail under load: what clients were told holds.
+
+`AGENTRAIL_PROFILE=campaign` kills `AGENTRAIL_KILLS` times (150 if not set), and prints a table with `-s`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+from attrs import frozen
+
+from agentrail.cluster import end_cluster, ray_actors
+from agentrail.cluster.opened_cluster import join_ray
+from agentrail.cluster.ray_actors import NoAnswerError, in_thread
+from agentrail.cluster.shard_plan import ShardPlace, shard_name
+from tests.adapters.journals.postgres.server import PostgresServer, needs_postgres
+from tests.cluster.raylets import Raylets, needs_ray
+from tests.cluster.test_machines import is_alive
+from tests.cluster.test_open_cluster import PATIENCE
+from tests.host.cluster.crew import Crew, crew, on_loopback
+from tests.profiles import CAMPAIGN
+
+pytestmark = [pytest.mark.long, needs_ray, needs_postgres]
+
+DESK = Path(__file__).with_name("faults_desk.py")
+KILLS = int(os.environ.get("AGENTRAIL_KILLS", "150")) if CAMPAIGN else 3
+SEED = os.environ.get("AGENTRAIL_SEED", "1")
+SHARDS = 4 if CAMPAIGN else 2
+FRONTS = 2 if CAMPAIGN else 1
+CLIENTS = 12 if CAMPAIGN else 2
+LOOK_SECONDS = 2.0
+
+
+@frozen
+class Trouble:
+    """Kills what serves the clients of *one* on *machines*, one thing after the other."""
+
+    one: Crew
+    machines: Raylets
+
+    async def make(self) -> None:
+        """Make trouble of all kinds until there was enough."""
+        kinds = [self.kill_shard, self.kill_machine, self.stop_machine]
+        weights = [17, 2, 1]
+        if not CAMPAIGN:
+            await self.kill_shard()
+            await self.kill_machine()
+        while self.one.kills < KILLS:
+            await trio.sleep(self.one.chance.uniform(0.3, 5))
+            (kind,) = self.one.chance.choices(kinds, weights)
+            await kind()
+
+    async def make_in_front(self) -> None:
+        """Kill hosts in front of the shards, and the server."""
+        while self.one.kills < KILLS:
+            await trio.sleep(self.one.chance.uniform(5, 30))
+            if self.one.chance.random() < 0.5:
+                await self.one.restart(self.one.chance.choice(self.one.places))
+            else:
+                await self.one.kill_server()
+
+    async def kill_shard(self) -> None:
+        """Kill the process of a shard."""
+        name, place = await self._any(on_any=True)
+        await self._kill(name, place)
+
+    async def _kill(self, name: str, place: ShardPlace) -> None:
+        with suppress(ProcessLookupError):  # it has ended meanwhile, as it moves
+            await self.one.kill_process(place.process, name, "shards")
+
+    async def kill_machine(self) -> None:
+        """Kill a machine, and add one after a while."""
+        _, place = await self._any()
+        self.machines.kill(place.node)
+        self.one.figures["kills of raylets"] += 1
+        await trio.sleep(self.one.chance.uniform(0, 5))
+        await self._replace_machine()
+
+    async def stop_machine(self) -> None:
+        """Stop a machine until Ray takes it for dead and its shard is elsewhere; then it goes on."""
+        name, place = await self._any()
+        os.kill(place.process, signal.SIGSTOP)
+        try:
+            self.machines.kill(place.node, reap=False)
+            self.one.figures["kills of raylets"] += 1
+            with trio.fail_after(PATIENCE):
+                while await self._process(name) in {None, place.process}:
+                    await trio.sleep(0.2)
+        finally:
+            os.kill(place.process, signal.SIGCONT)
+        self.one.figures["taken for dead, and continued"] += 1
+        with trio.fail_after(PATIENCE):
+            while is_alive(place.process):  # noqa: ASYNC110 - no event tells of it
+                await trio.sleep(0.2)
+        await self._replace_machine()
+
+    async def _replace_machine(self) -> None:
+        """Add a machine; start hosts in front that have died with the one to which Ray had connected them."""
+        self.machines.fill()  # Ray wants the main thread
+        for front in self.one.places:
+            if not is_alive(front.pid):
+                await self.one.start(front)
+
+    async def _process(self, name: str) -> int | None:
+        with suppress(NoAnswerError):
+            return (await in_thread(partial(ray_actors.where, name, LOOK_SECONDS))).process
+        return None
+
+    async def _any(self, *, on_any: bool = False) -> tuple[str, ShardPlace]:
+        """Wait for any shard that serves, not on the machine to which Ray has connected this program but *on_any*."""
+        with trio.fail_after(PATIENCE):
+            while True:
+                name = shard_name(self.one.chance.randrange(SHARDS))
+                with suppress(NoAnswerError):
+                    place = await in_thread(partial(ray_actors.where, name, LOOK_SECONDS))
+                    if on_any or place.node != self.machines.own_node():
+                        return name, place
+                await trio.sleep(0.1)
+
+
+async def test_faults_lose_and_double_nothing(
+    tmp_path: Path, server: PostgresServer, url: str, machines: Raylets
+) -> None:
+    app = shutil.copy(DESK, tmp_path)
+    (tmp_path / "url").write_text(url)  # noqa: ASYNC240 - nothing else runs yet
+    program = (app, "--ray", machines.address, "--cores", str(SHARDS))
+    try:
+        async with crew(tmp_path / "desk", server, on_loopback(FRONTS), SEED, program=program) as one:
+            one.admit(CLIENTS)
+            for client in one.clients:
+                await client.began()
+            async with join_ray(machines.address), trio.open_nursery() as nursery:
+                trouble = Trouble(one, machines)
+                nursery.start_soon(trouble.make)
+                if CAMPAIGN:
+                    nursery.start_soon(trouble.make_in_front)
+            await one.audit()
+    finally:
+        with trio.CancelScope(shield=True):
+            await end_cluster(ray=machines.address)
+    print(one.table())  # noqa: T201
+    assert one.kills >= KILLS
+    assert one.figures["acknowledged"] > 0
+    assert one.claims_per_second() < 5
