@@ -62,12 +62,15 @@ class ShardCluster(Cluster):
         `None` if neither answers.
         """
         place = self._places.get(address)
+        return await self.find_again(address) if place is None else HostAddress(place.host, place.port)
+
+    async def find_again(self, address: str) -> HostAddress | None:
+        """Return where the shard *address* listens, as it says now, or who stands in for it; `None` as above."""
+        stand_in = self.plan.stand_in(address)
+        place = await in_thread(partial(ray_actors.where_now, address, stand_in, ANSWER_SECONDS))
         if place is None:
-            stand_in = self.plan.stand_in(address)
-            place = await in_thread(partial(ray_actors.where_now, address, stand_in, ANSWER_SECONDS))
-            if place is None:
-                return None
-            self._places[address] = place
+            return None
+        self._places[address] = place
         return HostAddress(place.host, place.port)
 
     def lose(self, address: str) -> None:

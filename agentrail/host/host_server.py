@@ -510,6 +510,8 @@ class Host:
             authenticator = ClusterAuthenticator(authenticator, self.cluster, Clock())
             forwarding = Forwarding(self.cluster, sessions, streams, late, Clock())
             tell_deaths(supervisor, forwarding.cut)
+            if self.cluster.members is not None:  # then no lease tells of deaths
+                nursery.start_soon(forwarding.watch)
             others = OtherHosts(self.cluster.address, forwarding, partial(_others, self.cluster, supervisor))
             functions = forwarding.forwarded(others.adding(functions))
         row.carry_out = PluginCalls(functions, limits).carry_out

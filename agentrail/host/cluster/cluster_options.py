@@ -96,6 +96,10 @@ class Cluster:
         """Return where the host at *address* listens; `None` if that is not known now."""
         return read_address(address)
 
+    async def find_again(self, address: str) -> HostAddress | None:
+        """Return where the host at *address* listens now, wherever it was found before."""
+        return await self.find(address)
+
     def lose(self, address: str) -> None:
         """Note that the host at *address* is not where it was found."""
 

@@ -55,6 +55,9 @@ MAX_HOPS: Final = 3
 MOMENT: Final = 0.02
 """Seconds until it is tried again whether a session has left this host that another has taken over."""
 
+LOOK_SECONDS: Final = 1.0
+"""Seconds between two looks at where the hosts listen to which requests are under way."""
+
 LATE: Final = 300
 """Milliseconds by which a holder that lives may be late with the renewal of its lease."""
 
@@ -231,6 +234,20 @@ class Forwarding:
         for connection in tuple(self._connections):
             if connection.holder in holders:
                 connection.cut()
+
+    async def watch(self) -> None:
+        """Body of a task: end what is under way where a host was that listens elsewhere now.
+
+        It may be stopped, or cut off: nothing else tells that it will not answer. Nobody's lease ends, as another
+        process has its name.
+        """
+        while True:
+            await trio.sleep(LOOK_SECONDS)
+            for holder in {connection.holder for connection in self._connections}:
+                place = await self._cluster.find_again(holder)
+                for connection in tuple(self._connections):
+                    if connection.holder == holder and place is not None and connection.place != place:
+                        connection.cut()
 
     async def _check_free(self, request: CallRequest) -> None:
         """Raise `SessionHeld` if another host runs the session that a request to talk is for.

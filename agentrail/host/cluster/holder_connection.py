@@ -10,6 +10,7 @@ import trio
 from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.host.requests.http_messages import OWNED, Headers
 from agentrail.remote.transport.client_socket import CutError, dial_address
+from agentrail.remote.transport.host_address import HostAddress
 
 CONNECT_SECONDS: Final = 2.0
 """How long a connection to another host may take: it is near."""
@@ -29,11 +30,13 @@ class HolderRefusedError(HolderGoneError):
 
 
 class HolderConnection:
-    """A connection for one request to the host at *holder*, and its answer."""
+    """A connection for one request to the host at *holder*, which listens at *place*, and its answer."""
 
-    def __init__(self, stream: trio.abc.Stream, holder: str) -> None:
+    def __init__(self, stream: trio.abc.Stream, holder: str, place: HostAddress) -> None:
         self.holder = holder
         """Address of the host."""
+        self.place = place
+        """Where it listened."""
         self._stream = stream
         self._reading = trio.CancelScope()
         self._is_cut = False
@@ -119,7 +122,7 @@ async def connect(cluster: Cluster, address: str) -> tuple[HolderConnection, str
         place, tried = await cluster.find(address), None
         while place is not None and place != tried:
             try:
-                return HolderConnection(await dial_address(place, None), address), place.authority
+                return HolderConnection(await dial_address(place, None), address, place), place.authority
             except OSError as error:
                 is_refused = _is_refusal(error.__cause__ or error)
             except CutError:

@@ -55,7 +55,7 @@ async def ask_report(place: HostAddress, address: str, key: str) -> MemberReport
     problem = f"it did not answer within {WITHIN:g} s"
     with trio.move_on_after(WITHIN):
         try:
-            connection = HolderConnection(await dial_address(place, None), address)
+            connection = HolderConnection(await dial_address(place, None), address, place)
         except OSError as error:
             raise HostNotReached(address, cut_reason(error), ADVICE) from None
         except CutError as error:

@@ -28,6 +28,7 @@ from agentrail.values.events.envelope import Envelope
 from tests.host.cluster.several import KEY, LEASE, free_port, open_place, two_places, until_known
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, frames, listening
 from tests.host.websocket.talking import talking
+from tests.patience import PATIENCE
 
 
 def talks() -> SessionSpec:
@@ -489,6 +490,42 @@ class Homes(Cluster):
     def home(self, session_id: str) -> str | None:
         assert session_id.startswith("h.acme.ann.")
         return self._home
+
+
+class Frozen(Homes):
+    """The same, and the home is first found where nobody answers."""
+
+    def __init__(self, url: str, home: str, port: int) -> None:
+        super().__init__(url, home)
+        self._port = port
+
+    async def find(self, address: str) -> HostAddress | None:
+        return HostAddress("127.0.0.1", self._port)
+
+    async def find_again(self, address: str) -> HostAddress | None:
+        self._port = int(address.rpartition(":")[2])
+        return await self.find(address)
+
+
+async def say_nothing(_: trio.SocketStream) -> None:
+    """Accept, as the system of a process does that is stopped."""
+    await trio.sleep_forever()
+
+
+async def test_what_waits_where_a_shard_is_stopped_is_sent_to_where_it_is_now() -> None:
+    journal, home = MemoryJournal(), f"http://127.0.0.1:{free_port()}"
+    front = f"http://127.0.0.1:{free_port()}"
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(partial(trio.serve_tcp, say_nothing, 0, host="127.0.0.1"))
+        cluster = Frozen(front, home, listeners[0].socket.getsockname()[1])
+        async with (
+            open_place(journal, talks(), cluster=Homes(home, home)),
+            open_place(journal, talks(), cluster=cluster) as first,
+        ):
+            with trio.fail_after(PATIENCE):
+                answer = await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+            assert answer.json()["text"] == "fine"
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_session_runs_at_its_home_whoever_is_asked() -> None:
