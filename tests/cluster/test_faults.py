@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,8 @@ FRONTS = 2 if CAMPAIGN else 1
 CLIENTS = 12 if CAMPAIGN else 2
 LOOK_SECONDS = 2.0
 MOST_CLAIMS = 5
+SETTLED = 0.5
+"""Seconds after which nothing is under way any more that a process has sent before it was stopped."""
 
 
 @frozen
@@ -103,13 +106,16 @@ class Trouble:
         await self._add_machine()
 
     async def stop_machine(self) -> None:
-        """Stop a machine until Ray takes it for dead and its shard is elsewhere; then that one goes on."""
+        """Stop a machine until Ray takes it for dead, and clients hear of its sessions again; then it goes on."""
         name, place = await self._any()
+        sessions = await self.one.held_by(name)
         with suppress(ProcessLookupError):  # as above
             os.kill(place.process, signal.SIGSTOP)
+            stopped = time.monotonic()
             try:
                 self._kill_raylet(place, reap=False)
                 await self._until_elsewhere(name, place)
+                await self._until_heard(sessions, stopped + SETTLED)
             finally:
                 os.kill(place.process, signal.SIGCONT)
             self.one.figures["taken for dead, and continued"] += 1
@@ -136,6 +142,14 @@ class Trouble:
         with trio.fail_after(PATIENCE):
             while is_alive(old.process):  # noqa: ASYNC110 - as above
                 await trio.sleep(PAUSE)
+
+    async def _until_heard(self, sessions: frozenset[str], since: float) -> None:
+        """Wait until each client of *sessions* has heard something after *since*."""
+        clients = [client for client in self.one.clients if client.session in sessions]
+        with trio.fail_after(PATIENCE):
+            for client in clients:
+                while not client.times or client.times[-1] < since:
+                    await client.news.wait()
 
     async def _any(self) -> tuple[str, ShardPlace]:
         """Wait for any shard that serves on a machine that was not killed."""

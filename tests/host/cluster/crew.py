@@ -146,13 +146,16 @@ class Crew:
 
     async def kill_process(self, pid: int, holder: str, kind: str) -> None:
         """Kill a process, and note what it had as the *holder* of sessions."""
-        held = await trio.to_thread.run_sync(self._held, holder)
+        held = await self.held_by(holder)
         os.kill(pid, signal.SIGKILL)
         self.deaths.append((time.monotonic(), held))
         self.figures[f"kills of {kind}"] += 1
 
-    def _held(self, holder: str) -> frozenset[str]:
+    async def held_by(self, holder: str) -> frozenset[str]:
         """Return the names of the sessions that a holder has; none while the server is away."""
+        return await trio.to_thread.run_sync(self._held, holder)
+
+    def _held(self, holder: str) -> frozenset[str]:
         try:
             with psycopg.connect(self.server.url, connect_timeout=2) as connection:
                 rows = connection.execute(HELD.encode(), [as_stored(holder)], binary=True).fetchall()
