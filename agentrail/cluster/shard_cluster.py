@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from agentrail.cluster import ray_actors
-from agentrail.cluster.ray_actors import in_thread
+from agentrail.cluster.ray_actors import NoAnswerError, in_thread
 from agentrail.cluster.shard_plan import ShardPlace, ShardPlan, shard_name
 from agentrail.errors import NotAuthenticated
 from agentrail.host.authentication.identity import Identity
@@ -19,6 +19,9 @@ FRONT: Final = "front"
 
 ANSWER_SECONDS: Final = 2.0
 """How long a shard may take to say where it is; one that starts says so when it serves."""
+
+SOON_SECONDS: Final = 1.0
+"""How long a shard that is thought to serve may take to say where it is."""
 
 NO_USERS: Final = "a shard answers the hosts and programs of its cluster alone"
 
@@ -62,16 +65,23 @@ class ShardCluster(Cluster):
         `None` if neither answers.
         """
         place = self._places.get(address)
-        return await self.find_again(address) if place is None else HostAddress(place.host, place.port)
+        return await self._ask(address) if place is None else _address_of(place)
 
     async def find_again(self, address: str) -> HostAddress | None:
-        """Return where the shard *address* listens, as it says now, or who stands in for it; `None` as above."""
-        stand_in = self.plan.stand_in(address)
-        place = await in_thread(partial(ray_actors.where_now, address, stand_in, ANSWER_SECONDS))
+        """Return where the shard *address* listens now; who stands in for it is asked only if it does not answer."""
+        try:
+            self._places[address] = place = await in_thread(partial(ray_actors.where, address, SOON_SECONDS))
+        except NoAnswerError:
+            return await self._ask(address)
+        return _address_of(place)
+
+    async def _ask(self, address: str) -> HostAddress | None:
+        """Ask a shard, and who stands in for it, where it is; return `None` if neither answers."""
+        place = await in_thread(partial(ray_actors.where_now, address, self.plan.stand_in(address), ANSWER_SECONDS))
         if place is None:
             return None
         self._places[address] = place
-        return HostAddress(place.host, place.port)
+        return _address_of(place)
 
     def lose(self, address: str) -> None:
         """Forget where a shard was."""
@@ -80,3 +90,7 @@ class ShardCluster(Cluster):
     def home(self, session_id: str) -> str | None:
         """Return the name of the shard that runs a session."""
         return self.plan.home(session_id)
+
+
+def _address_of(place: ShardPlace) -> HostAddress:
+    return HostAddress(place.host, place.port)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import partial
 from itertools import count
 from typing import Final
 
@@ -16,8 +15,9 @@ from agentrail.cluster.shard_cluster import ShardCluster
 from agentrail.errors import AgentrailError
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.cluster.cluster_identity import signature
+from agentrail.nurseries import open_shielded_nursery
 from agentrail.remote.transport.client_socket import CutError, dial_address
-from agentrail.remote.transport.host_address import HostKey
+from agentrail.remote.transport.host_address import HostAddress, HostKey
 from agentrail.remote.transport.host_connection import HostConnection, open_line
 from agentrail.remote.transport.host_subscription import HostSubscription
 from agentrail.runtime.shared.clock import Clock
@@ -28,6 +28,9 @@ from agentrail.values.json import Json, JsonObject
 
 LONGEST_PAUSE: Final = 0.5
 """The most seconds between two attempts to connect: shards are near, and come back soon."""
+
+LOOK_SECONDS: Final = 1.0
+"""Seconds between two looks at where the shards are to which the lines lead."""
 
 NOT_THERE: Final = "Ray does not say where it is"
 
@@ -107,24 +110,47 @@ class ShardLines:
         return lines[next(self._turns) % len(lines)]
 
 
+class ShardDialler:
+    """Connects to the shard *name*, wherever it is now, with a signature of *who* as its *key*."""
+
+    def __init__(self, cluster: ShardCluster, who: Identity, name: str) -> None:
+        self.key = HostKey("unsigned")
+        """The signature of the last connection."""
+        self._cluster = cluster
+        self._who = who
+        self._name = name
+        self._place: HostAddress | None = None
+        self._stream: trio.abc.Stream | None = None
+
+    async def dial(self) -> trio.abc.Stream:
+        """Connect; raise `CutError` if Ray does not say where."""
+        self._cluster.lose(self._name)  # it was there, and somebody else may listen there now
+        self._place = await self._cluster.find(self._name)
+        if self._place is None:
+            raise CutError(NOT_THERE)
+        self.key.replace(signature(self._cluster, self._who, self._name, Clock().now_ms(), is_first=True))
+        self._stream = await dial_address(self._place, None)
+        return self._stream
+
+    async def watch(self) -> None:
+        """Body of a task: cut the connection if the shard is elsewhere now: it may be stopped, and never answer."""
+        while True:
+            await trio.sleep(LOOK_SECONDS)
+            stream, place = self._stream, self._place
+            if stream is not None and await self._cluster.find_again(self._name) not in {None, place}:
+                await trio.aclose_forcefully(stream)
+
+
 @asynccontextmanager
 async def open_lines(cluster: ShardCluster, who: Identity, patience: float) -> AsyncGenerator[ShardLines]:
     """Connect to all shards, for the time of the `async with`."""
-    async with AsyncExitStack() as stack:
+    async with open_shielded_nursery() as nursery, AsyncExitStack() as stack:
         lines: dict[str, HostConnection] = {}
         for name in cluster.plan.names:
-            key = HostKey("unsigned")
-            dial = partial(_dial, cluster, who, name, key)
-            opened = open_line(f"http://{name}", key, patience=patience, dial=dial, longest_pause=LONGEST_PAUSE)
+            dialler = ShardDialler(cluster, who, name)
+            opened = open_line(
+                f"http://{name}", dialler.key, patience=patience, dial=dialler.dial, longest_pause=LONGEST_PAUSE
+            )
             lines[name] = await stack.enter_async_context(opened)
+            nursery.start_soon(dialler.watch)
         yield ShardLines(cluster, who, lines)
-
-
-async def _dial(cluster: ShardCluster, who: Identity, name: str, key: HostKey) -> trio.abc.Stream:
-    """Connect to the shard *name*, wherever it is now, with a signature for that."""
-    cluster.lose(name)  # it was there, and somebody else may listen there now
-    place = await cluster.find(name)
-    if place is None:
-        raise CutError(NOT_THERE)
-    key.replace(signature(cluster, who, name, Clock().now_ms(), is_first=True))
-    return await dial_address(place, None)

@@ -99,6 +99,41 @@ async def test_a_line_finds_a_shard_whose_old_port_another_program_has(ray: OneA
             nursery.cancel_scope.cancel()
 
 
+class Freezer:
+    """Passes connections on to a port, until it is frozen, as a process is that was stopped."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self.is_frozen = False
+
+    async def serve(self, client: trio.SocketStream) -> None:
+        async with await trio.open_tcp_stream("127.0.0.1", self._port) as server, trio.open_nursery() as nursery:
+            nursery.start_soon(self._pass, client, server)
+            nursery.start_soon(self._pass, server, client)
+
+    async def _pass(self, source: trio.SocketStream, sink: trio.SocketStream) -> None:
+        while piece := await source.receive_some():
+            if self.is_frozen:
+                await trio.sleep_forever()
+            await sink.send_all(piece)
+
+
+async def test_a_line_to_a_shard_that_is_stopped_is_cut_when_ray_has_it_elsewhere(ray: OneActor) -> None:
+    journal, told = MemoryJournal(), trio.Event()
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(serve, journal, ray, told)
+            freezer = Freezer(ray.port)
+            listeners = await nursery.start(partial(trio.serve_tcp, freezer.serve, 0, host="127.0.0.1"))
+            ray.port = listeners[0].socket.getsockname()[1]
+            async with open_lines(ShardCluster(PLAN), WHO, patience=60.0) as lines:
+                await lines.call("open_session", body={"session": "trip"})
+                freezer.is_frozen = True
+                await nursery.start(serve, journal, ray, told)
+                assert await lines.call("show_session", session="trip")
+            nursery.cancel_scope.cancel()
+
+
 def test_no_method_of_a_shard_holds_up_the_others() -> None:
     """Ray runs all methods of a class with coroutines in one event loop, and calls of a shard wait for what comes."""
     assert not [name for name, value in vars(ShardActor).items() if iscoroutinefunction(value)]
