@@ -1,4 +1,4 @@
-"""`agentrail serve`: serves the agents of a file, or the demo agent, over HTTP; and makes keys for that."""
+"""`agentrail serve`: serves the agents of a file, or the demo agent, over HTTP; makes keys, and ends shards."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 import trio
 
 from agentrail.app import process
-from agentrail.cli import serve_keys
+from agentrail.cli import serve_end, serve_keys
 from agentrail.cli.serve_options import WRONG_USAGE, ServeOptions, parsed
 from agentrail.cli.workers.worker_link import WorkerLink
 from agentrail.errors import AgentrailError
@@ -26,12 +26,15 @@ PARKING: Final = 10.0
 """The most seconds from the end of the last turn to that of the program: sessions are parked, and plugins stopped."""
 
 KEYS: Final = "keys"
+END: Final = "end"
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command with the arguments *argv*, and return the exit code."""
     if argv and argv[0] == KEYS:
         return serve_keys.main(argv[1:])
+    if argv and argv[0] == END:
+        return serve_end.main(argv[1:])
     options = parsed(argv)
     try:
         link = WorkerLink.inherited()

@@ -33,8 +33,8 @@ MANY: Final = {
 
 DESCRIPTION: Final = """\
 Serve a Host, Profile or SessionSpec of a Python file, or what a function of it
-is annotated to return; without FILE, a demo agent, offline. `agentrail serve
-keys` makes keys. --name, --origin and --proxy may be given again."""
+is annotated to return; without FILE, a demo agent, offline. `serve keys` makes
+keys, `serve end` ends shards. --name, --origin, --proxy may be given again."""
 
 
 class ServeParser(argparse.ArgumentParser):

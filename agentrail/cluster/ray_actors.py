@@ -46,6 +46,19 @@ class Ray(Protocol):
     def wait(self, refs: Sequence[object], *, timeout: float) -> tuple[list[object], list[object]]: ...  # noqa: D102
     def kill(self, actor: object, *, no_restart: bool) -> None: ...  # noqa: D102
     def remote(self, kind: type[object]) -> RemoteClass: ...  # noqa: D102
+    def get_runtime_context(self) -> RayContext: ...  # noqa: D102
+
+
+class RayState(Protocol):
+    """What Ray's head knows."""
+
+    def get_draining_nodes(self) -> Mapping[str, int]: ...  # noqa: D102
+
+
+class RayContext(Protocol):
+    """Where this process is."""
+
+    def get_node_id(self) -> str: ...  # noqa: D102
 
 
 class RemoteClass(Protocol):
@@ -182,6 +195,19 @@ def is_there(name: str) -> bool:
 
 
 def machines() -> frozenset[str]:
-    """Return the ids of the machines that are alive and run actors."""
+    """Return the ids of the machines that are alive and run actors; those that are drained run no new ones."""
     rows = [row for row in load_ray().nodes() if row["Alive"]]
-    return frozenset([str(row["NodeID"]) for row in rows if cast("Mapping[str, object]", row["Resources"]).get("CPU")])
+    alive = [str(row["NodeID"]) for row in rows if cast("Mapping[str, object]", row["Resources"]).get("CPU")]
+    return frozenset(alive) - drained_machines().keys()
+
+
+def drained_machines() -> Mapping[str, int]:
+    """Return when the machines end that Ray was told to drain, in milliseconds of Unix time; 0: that is not known."""
+    load_ray()
+    state = cast("RayState", import_module("ray._private.state").state)  # nothing public tells of it
+    return state.get_draining_nodes()
+
+
+def own_machine() -> str:
+    """Return the id of the machine of this process."""
+    return load_ray().get_runtime_context().get_node_id()

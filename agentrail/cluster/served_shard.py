@@ -11,11 +11,12 @@ import threading
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 import msgspec
 import trio
 
+from agentrail.cluster import ray_actors
 from agentrail.cluster.shard_cluster import ShardCluster
 from agentrail.cluster.shard_plan import ShardPlace, ShardPlan, shard_name
 from agentrail.cluster.tenure import Tenure
@@ -30,12 +31,6 @@ EVERYBODY: Final = ("0.0.0.0/0", "::/0")
 
 BEGINS: Final = "it begins"
 ENDS: Final = "it is ending"
-
-
-class RayContext(Protocol):
-    """Where an actor is."""
-
-    def get_node_id(self) -> str: ...  # noqa: D102
 
 
 class ServedShard:
@@ -70,10 +65,6 @@ class ServedShard:
         self._known.wait(seconds)
         place = self._place
         return b"" if place is None else msgspec.json.encode(place)
-
-    def wait_told(self, seconds: float) -> bool:
-        """Return whether it is told to end within so many seconds."""
-        return self._told.wait(seconds)
 
     def fail(self, problem: str) -> None:
         """Tell those who ask where it is that there is a *problem*."""
@@ -123,7 +114,7 @@ class ServedShard:
 
     async def _host(self, host: Host) -> None:
         """Serve until the shard is told to end."""
-        address, node = _here()
+        address, node = str(import_module("ray.util").get_node_ip_address()), ray_actors.own_machine()
         async with host.serving(0, address, proxies=EVERYBODY) as serving:
             port = int(serving.url.rpartition(":")[2])
             if not self.is_ending:
@@ -139,10 +130,3 @@ class ServedShard:
         log.error("another process is %s now: this one ends", self.name)
         self._when_lost()
         scope.cancel()
-
-
-def _here() -> tuple[str, str]:
-    """Return the address of this machine, and its id in Ray."""
-    ray = import_module("ray")
-    context = cast("RayContext", ray.get_runtime_context())
-    return str(import_module("ray.util").get_node_ip_address()), context.get_node_id()

@@ -11,14 +11,16 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 import trio
 
+from agentrail.cluster.drain import until_turn
+from agentrail.cluster.ray_actors import in_thread
 from agentrail.cluster.served_shard import ServedShard
-from agentrail.cluster.shard_plan import read_plan
+from agentrail.cluster.shard_plan import ShardPlan, read_plan
 from agentrail.cluster.stand_in import StandIn, end_stand_in
 from agentrail.values.untrusted_values import described
 
@@ -45,6 +47,7 @@ class ShardActor:
         self._plan = read_plan(plan)
         self._shard = ServedShard(self._plan, number, partial(os._exit, 1))
         self._stand_in = StandIn(self._plan, number)
+        self._is_over = threading.Event()
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self._terminate)
         threading.Thread(target=self._run, name="agentrail", daemon=True).start()
@@ -59,14 +62,19 @@ class ShardActor:
         return place
 
     def drain(self) -> None:
-        """Park all sessions, and return when that is done; the process waits for its end."""
+        """Park all sessions, and return when that is done; the process waits for its end, and another follows."""
         self._shard.end()
-        self._stand_in.give_back()
+        self._stand_in.end()
         self._shard.drain()
 
-    def is_told_to_end(self) -> bool:
-        """Wait a while, and return whether the shard was told to end; who watches it gets an error if it dies."""
-        return self._shard.wait_told(WATCH_SECONDS)
+    def end(self) -> None:
+        """Do the same, but no process follows, and nobody is to stand in."""
+        self._is_over.set()
+        self.drain()
+
+    def is_over(self) -> bool:
+        """Wait a while, and return whether the shard has ended for good; who watches it gets an error if it dies."""
+        return self._is_over.wait(WATCH_SECONDS)
 
     # The same for the shard after this one
 
@@ -90,7 +98,7 @@ class ShardActor:
 
     def _run(self) -> None:
         try:
-            trio.run(_serve, self._shard, self._stand_in, partial(end_stand_in, self._plan, self._shard.name))
+            trio.run(_serve, self._shard, self._stand_in, self._plan, self._terminate)
         except BaseException as error:  # noqa: ASYNC103 - no event loop runs here, and the process ends
             log.exception("the shard ends")
             if not self._shard.has_served and not self._shard.is_ending:
@@ -101,8 +109,17 @@ class ShardActor:
             os._exit(1)
 
 
-async def _serve(shard: ServedShard, stand_in: StandIn, when_ready: Callable[[], Awaitable[None]]) -> None:
+async def _serve(shard: ServedShard, stand_in: StandIn, plan: ShardPlan, leave: Callable[[], None]) -> None:
     async with trio.open_nursery() as nursery:  # noqa: TID251 - it is the root of this thread
         nursery.start_soon(stand_in.run)
-        await shard.serve(when_ready)
+        nursery.start_soon(_watch_machine, shard, plan, leave)
+        await shard.serve(partial(end_stand_in, plan, shard.name))
+        await in_thread(stand_in.end)  # it parks its sessions, too
         nursery.cancel_scope.cancel()
+
+
+async def _watch_machine(shard: ServedShard, plan: ShardPlan, leave: Callable[[], None]) -> None:
+    """Have the process end as soon as the shard is to leave a machine that Ray drains."""
+    await until_turn(plan, shard.name)
+    log.info("%s leaves its machine, which Ray drains", shard.name)
+    leave()

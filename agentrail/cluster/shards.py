@@ -78,7 +78,7 @@ class Shards:
 
     async def replace(self, number: int) -> None:
         """Park the sessions of a shard, end it and make it anew, on the machine with the fewest others."""
-        await end_shard(shard_name(number))
+        await _end(shard_name(number), "drain")
         await self._create(number, (await self._by_load(await self._nodes()))[0])
         await self._place(number)
 
@@ -145,10 +145,10 @@ class Shards:
         raise HostNotReached(shard_name(number), problem, LOOK_THERE)
 
 
-async def end_shard(name: str) -> None:
-    """Park the sessions of the shard *name*, and end it; return when there is none of this name."""
+async def _end(name: str, method: str) -> None:
+    """Park the sessions of the shard *name* by *method*, and end it; return when there is none of this name."""
     try:
-        await in_thread(partial(ray_actors.ask, name, "drain", DRAIN_SECONDS))
+        await in_thread(partial(ray_actors.ask, name, method, DRAIN_SECONDS))
     except NoAnswerError as error:
         log.warning("%s does not park its sessions, and is ended: %s", name, error)
     await in_thread(partial(ray_actors.kill, name))
@@ -157,8 +157,8 @@ async def end_shard(name: str) -> None:
 
 
 async def end_shards() -> None:
-    """End all shards that there are, beside each other."""
+    """End all shards that there are for good, beside each other."""
     async with trio.open_nursery() as nursery:  # noqa: TID251 - each task ends by itself
         for number in range(SLOTS):
             if await in_thread(partial(ray_actors.is_there, shard_name(number))):
-                nursery.start_soon(end_shard, shard_name(number))
+                nursery.start_soon(_end, shard_name(number), "end")

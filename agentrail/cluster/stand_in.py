@@ -1,4 +1,4 @@
-"""`StandIn`: serves a shard whose process has died, in the process of another one, until Ray has made it anew.
+"""`StandIn`: serves a shard whose process is gone, in the process of another one, until Ray has made it anew.
 
 A new process takes seconds to start, as it imports Ray and agentrail; one that runs has done so.
 """
@@ -37,7 +37,7 @@ PAUSE: Final = 0.5
 
 
 class StandIn:
-    """The shard after *number* in *plan*: this process watches it, and serves it while it is dead.
+    """The shard after *number* in *plan*: this process watches it, and serves it while it has no process.
 
     Its name and its address are those that it had. So the fence of the journal keeps out the dead one, should it live.
     """
@@ -45,8 +45,10 @@ class StandIn:
     def __init__(self, plan: ShardPlan, number: int) -> None:
         self._plan = plan
         self._number = (number + 1) % plan.count
+        self._version = plan.version()
         self._is_needed = threading.Event()
         self._is_back = False
+        self._is_ending = False
         self._shard: ServedShard | None = None
 
     # From any thread
@@ -60,41 +62,52 @@ class StandIn:
     def give_back(self) -> None:
         """Park the sessions of the shard, and return when that is done: its own process is there again."""
         self._is_back = True
-        if self._shard is not None:
-            self._shard.drain()
+        shard = self._shard
+        if shard is not None:
+            shard.drain()
+
+    def end(self) -> None:
+        """Do the same, because this process ends, and stand in no more."""
+        self._is_ending = True
+        self.give_back()
 
     # On Trio
 
     async def run(self) -> None:
-        """Watch the shard, and serve it whenever it has died."""
+        """Watch the shard, and serve it whenever its process has gone, unless the shard has ended for good."""
 
         def log_failure(error: BaseException) -> None:
-            tell(log, error, f"{name} was not served here while it is dead; Ray makes it anew")
+            tell(log, error, f"{name} was not served here while it has no process; Ray makes it anew")
 
         name = shard_name(self._number)
-        while self._plan.count > 1:
+        while self._plan.count > 1 and not self._is_ending:
             with suppress(NoAnswerError):
                 await in_thread(partial(ray_actors.ask, name, "where", START_SECONDS))
                 self._is_back = False
-                if await self._has_died(name):
+                if await self._is_gone(name):
                     with Contained(log_failure):
                         await self._serve()
             await trio.sleep(PAUSE)
 
-    async def _has_died(self, name: str) -> bool:
-        """Wait for the end of the shard; return whether it has died, and is not there again."""
+    async def _is_gone(self, name: str) -> bool:
+        """Wait for the end of the process; return whether the shard has not ended for good, and is not there again."""
         try:
-            while not await in_thread(partial(ray_actors.ask, name, "is_told_to_end", ANSWER_SECONDS)):
+            while not await in_thread(partial(ray_actors.ask, name, "is_over", ANSWER_SECONDS)):
                 pass
         except ActorDeadError:
             return not self._is_back
         return False
 
     async def _serve(self) -> None:
-        self._shard = ServedShard(self._plan, self._number, lambda: None)
+        if await in_thread(self._plan.version) != self._version:
+            log.warning("%s is not served here: the file is no longer what this process runs", shard_name(self._number))
+            return
+        self._shard = shard = ServedShard(self._plan, self._number, lambda: None)
+        if self._is_back or self._is_ending:  # by now
+            shard.end()
         self._is_needed.set()
         try:
-            await self._shard.serve(trio.lowlevel.checkpoint)
+            await shard.serve(trio.lowlevel.checkpoint)
         finally:
             self._is_needed.clear()
             self._shard = None

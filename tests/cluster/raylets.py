@@ -67,6 +67,10 @@ class Raylets:
         if reap:
             process.wait()
 
+    def take_out(self, node_id: str) -> Any:  # noqa: ANN401 - the raylet, as the library of tests that Ray has starts it
+        """Stop counting a machine, which is to end by itself, and return the process of its raylet."""
+        return self.nodes.pop(node_id).all_processes["raylet"][0].process
+
     def own_node(self) -> str:
         """Return the id of the machine to which this program is connected."""
         return str(import_module("ray").get_runtime_context().get_node_id())

@@ -1,16 +1,19 @@
-"""A shard is told to end, and a machine dies: sessions go on elsewhere, and shards are spread again."""
+"""A shard is told to end, and a machine is drained or dies: sessions go on elsewhere, and shards are spread again."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
 
-from agentrail.cluster.ray_actors import NoAnswerError
+from agentrail.cluster import end_cluster, ray_actors
+from agentrail.cluster.ray_actors import NoAnswerError, in_thread
 from agentrail.cluster.shard_plan import ShardPlace
 from agentrail.values.messages import UserMessage
 from tests.adapters.journals.postgres.server import needs_postgres
@@ -25,6 +28,8 @@ PATIENCE = 90.0
 PAUSE = 0.2
 """Seconds between two looks: neither Ray nor the handle of a session tells of what is waited for here."""
 SESSIONS = 4
+DRAIN = (sys.executable, "-m", "ray.scripts.scripts", "drain-node", "--reason", "DRAIN_NODE_REASON_PREEMPTION")
+"""What an operator calls as `ray drain-node`."""
 
 
 async def until_prompted(viewers: list[Viewer], more: int) -> None:
@@ -60,13 +65,75 @@ async def test_sessions_go_on_when_a_machine_dies(machines: Raylets, url: str) -
             assert len(texts) == len(viewer.acknowledged)
 
 
+async def test_sessions_go_on_elsewhere_while_their_shard_is_told_to_end(machines: Raylets, url: str) -> None:
+    async with cluster(machines, url) as supervisor:
+        viewers = [Viewer(await supervisor.spawn("desk", f"trip{number}")) for number in range(SESSIONS)]
+        async with trio.open_nursery() as nursery:
+            for viewer in viewers:
+                nursery.start_soon(viewer.view)
+            await until_prompted(viewers, 1)
+            await tell_to_end(machines, viewers)
+            await drain(machines, viewers)
+            for viewer in viewers:
+                viewer.is_over = True
+        for viewer in viewers:
+            viewer.check()
+            texts = [each for each in await viewer.session.messages() if isinstance(each, UserMessage)]
+            assert len(texts) == len(viewer.acknowledged)
+
+
+async def test_nobody_stands_in_for_a_shard_that_has_ended_for_good(machines: Raylets, url: str) -> None:
+    async with cluster(machines, url) as supervisor:
+        sessions = [await supervisor.spawn("desk", f"trip{number}") for number in range(SESSIONS)]
+        old = await places()
+        os.kill(old[SHARDS[0]].process, signal.SIGTERM)
+        await stand_in(SHARDS[0], old[SHARDS[0]])
+        await end_cluster(ray=machines.address)
+        assert not any([await in_thread(partial(ray_actors.is_there, name)) for name in SHARDS])
+        with trio.fail_after(PATIENCE):
+            while any(is_alive(each.process) for each in old.values()):  # noqa: ASYNC110 - no event tells of it
+                await trio.sleep(PAUSE)
+    async with cluster(machines, url) as supervisor:
+        for session in sessions:
+            assert await supervisor.session(session.id.partition(".")[2]).messages() == ()
+
+
+async def stand_in(name: str, old: ShardPlace) -> ShardPlace:
+    """Wait until the shard *name* is served by another process than before, and return where."""
+    other = next(each for each in SHARDS if each != name)
+    with trio.fail_after(PATIENCE):
+        while True:
+            found = await in_thread(partial(ray_actors.where_now, name, other, PATIENCE))
+            if found is not None and found.process != old.process:
+                return found
+            await trio.sleep(PAUSE)
+
+
 async def tell_to_end(machines: Raylets, viewers: list[Viewer]) -> None:
-    """Tell a shard to end by a signal; its sessions go on in the next process of its name."""
+    """Tell a shard to end by a signal: the other one serves its sessions, until its next process does."""
     name, old = await elsewhere(machines)
     os.kill(old.process, signal.SIGTERM)
+    other = next(each for each in SHARDS if each != name)
+    assert (await stand_in(name, old)).process == (await place(other)).process
     await until_other(name, old)
     await until_prompted(viewers, 2)
     print(f"\ntold to end: gaps {taken_gaps(viewers)}")  # noqa: T201
+
+
+async def drain(machines: Raylets, viewers: list[Viewer]) -> None:
+    """Drain a machine: its shard leaves it, another one stands in, and the raylet ends by itself."""
+    name, old = await elsewhere(machines)
+    where = ("--address", machines.address, "--node-id", old.node)
+    how = ("--reason-message", "to be replaced", "--deadline-remaining-seconds", "600")
+    await trio.run_process([*DRAIN, *where, *how], capture_stdout=True)
+    assert (await stand_in(name, old)).node != old.node
+    assert (await until_other(name, old)).node != old.node
+    raylet = machines.take_out(old.node)
+    with trio.fail_after(PATIENCE):
+        while raylet.poll() is None:  # noqa: ASYNC110 - it is of another library
+            await trio.sleep(PAUSE)
+    await until_prompted(viewers, 2)
+    print(f"\ndrained: gaps {taken_gaps(viewers)}")  # noqa: T201
 
 
 async def kill_machine(machines: Raylets, viewers: list[Viewer]) -> None:

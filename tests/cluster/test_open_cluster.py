@@ -17,7 +17,7 @@ import trio
 from agentrail import Secret
 from agentrail.cli.shard_check import check_shards
 from agentrail.cluster import end_cluster, open_cluster, ray_actors
-from agentrail.cluster.opened_cluster import made_plan, open_shards
+from agentrail.cluster.opened_cluster import join_ray, made_plan, open_shards
 from agentrail.cluster.ray_actors import NoAnswerError, in_thread
 from agentrail.cluster.shard_plan import ShardPlace
 from agentrail.errors import BadChoice
@@ -246,6 +246,11 @@ async def test_a_host_in_front_answers_for_the_shards_and_runs_nothing(
             assert await served.process.wait() == 0
         async with cluster_of_others(machines, url):  # they outlive the front
             assert await place("shard-1") == other
+        command = [*SERVE, "end", "--ray", machines.address]
+        ended = await trio.run_process(command, capture_stdout=True, cwd=tmp_path)
+        assert ended.stdout == b"the shards have ended; their sessions are in the journal\n"
+        async with join_ray(machines.address):
+            assert not any([await in_thread(partial(ray_actors.is_there, name)) for name in SHARDS])
     finally:
         with trio.CancelScope(shield=True):
             await end_cluster(ray=machines.address)
