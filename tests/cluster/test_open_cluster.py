@@ -205,6 +205,10 @@ async def test_another_number_of_shards_or_another_program_is_refused_or_replace
             assert (new.version != old.version, new.process != old.process) == (True, True)
             reply = await other.session("trip").ask("hi", command="again")
             assert reply.text
+            app.write_text(f"{text}\n# a third version, which no process has loaded")
+            os.kill(new.process, signal.SIGTERM)
+            with trio.fail_after(PATIENCE):
+                assert (await stand_in_of(new)).process != (await place("shard-1")).process
         assert accepted.ref
         assert [each.text for each in await session.messages() if isinstance(each, UserMessage)] == ["hi", "hi"]
 
