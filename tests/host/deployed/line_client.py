@@ -9,14 +9,14 @@ import trio
 from attrs import define, field
 
 import agentrail
-from agentrail.errors import HostNotReached, JournalFailed, SessionHeld
+from agentrail.errors import HostNotReached, JournalFailed, SessionHeld, WaitsForJournal
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.plugins import Gap
 from tests.host.deployed.client import Client, Heard
 
-TRY_AGAIN = (JournalFailed, SessionHeld)
+TRY_AGAIN = (JournalFailed, SessionHeld, WaitsForJournal)
 """Errors of a host that the database or another host is cut off from; the same command may be sent again."""
 
 
