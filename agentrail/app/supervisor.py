@@ -139,6 +139,7 @@ class Supervisor:
             check_spec(spec)
         check_choice("restart", restart, RESTARTS[1:])
         check_choice("recovery", recovery, RECOVERIES)
+        _check_take_over(take_over)
         if spec is not None:
             await bringing.bring_beside(spec)
         code = build.StoredCode(self._sessions, self._specs, spec, pause=recovery == "pause")
@@ -159,6 +160,7 @@ class Supervisor:
     ) -> SessionHandle:
         """Return the session of this id: the running one, else the stored one resumed, else a new one as by `spawn`."""
         check_text("id", id)
+        _check_take_over(take_over)
         while True:
             try:
                 return await self.spawn(
@@ -364,6 +366,12 @@ def look_at_slots(supervisor: Supervisor) -> None:
     slots = supervisor._sessions.shared.slots  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
     if slots is not None:
         slots.look_now()
+
+
+def _check_take_over(take_over: object) -> None:
+    """Raise `WrongType` unless *take_over* is what a journal takes."""
+    if not isinstance(take_over, bool | str):
+        raise WrongType.of("take_over", take_over, "`True`, `False`, or the address of the holder")
 
 
 async def still_has(supervisor: Supervisor, session_id: str) -> bool:

@@ -7,7 +7,7 @@ import trio
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.errors import Fenced, JournalFailed, SessionHeld, SessionNotAlive
+from agentrail.errors import Fenced, JournalFailed, SessionHeld, SessionNotAlive, WrongType
 from agentrail.ports.journal import Claim, Lease
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.end_reason import TAKEN
@@ -65,6 +65,14 @@ async def test_a_session_that_is_held_is_not_taken_from_whoever_has_it() -> None
             assert "`here`" in str(held.value)
         assert (await session.ask("still there?")).text == "fine"
         assert here.crashes() == there.crashes() == ()
+
+
+@pytest.mark.parametrize("given", [1, None, ["here"]])
+async def test_a_session_is_taken_over_from_a_holder_or_not(given: object) -> None:
+    async with open_supervisor(journal=MemoryJournal()) as supervisor:
+        for doing in (supervisor.resume, supervisor.open):
+            with pytest.raises(WrongType, match="as `take_over`; give `True`, `False`, or the address of the holder"):
+                await doing("s", talks(), take_over=given)  # type: ignore[arg-type]
 
 
 async def test_a_session_that_crashes_after_it_was_taken_over_ends_there() -> None:
