@@ -157,7 +157,7 @@ class Forwarding:
             holder = home
             if holder is None:
                 try:
-                    if refusal is not None and name is not None:
+                    if refusal is not None and name is not None and self._sessions.here(name.root) is None:
                         self._held.check(name.root.internal)
                     return await self._served_here(request, name, here, deadline)
                 except SessionHeld as held:
@@ -197,6 +197,10 @@ class Forwarding:
                     raise
                 # the session may have left this host, and have come back: what it said before that is to be asked again
                 is_own = name is None or await self._sessions.still_has(name.root)  # noqa: ASYNC120 - who cancels it wants no error
+            except AgentrailError:
+                if name is not None:
+                    self._held.drop(name.root.internal)
+                raise
             _rewind(request)
             await trio.sleep(MOMENT)
 
@@ -227,7 +231,7 @@ class Forwarding:
                 await self._sessions.running(name, request.watch, take_over=refusal.holder)
                 self._held.drop(name.root.internal)
                 return
-        await trio.sleep(PAUSE if refusal is None else min(PAUSE, refusal.left / 1000))
+        await trio.sleep(PAUSE if refusal is None else max(MOMENT, min(PAUSE, refusal.left / 1000)))
 
     def cut(self, holders: frozenset[str]) -> None:
         """End what is under way at *holders*, whose leases have ended: they may be stopped, or cut off."""
@@ -243,11 +247,17 @@ class Forwarding:
         """
         while True:
             await trio.sleep(LOOK_SECONDS)
-            for holder in {connection.holder for connection in self._connections}:
-                place = await self._cluster.find_again(holder)
-                for connection in tuple(self._connections):
-                    if connection.holder == holder and place is not None and connection.place != place:
-                        connection.cut()
+            async with trio.open_nursery() as nursery:  # noqa: TID251 - each task ends with its look
+                for holder in {connection.holder for connection in self._connections}:
+                    nursery.start_soon(self._look, holder)
+
+    async def _look(self, holder: str) -> None:
+        """End what is under way at *holder* if it listens elsewhere now."""
+        connections = [connection for connection in self._connections if connection.holder == holder]
+        place = await self._cluster.find_again(holder)
+        for connection in connections:
+            if place not in {None, connection.place}:
+                connection.cut()
 
     async def _check_free(self, request: CallRequest) -> None:
         """Raise `SessionHeld` if another host runs the session that a request to talk is for.

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 import trio
 
 from agentrail.errors import SessionHeld
+from agentrail.errors.agentrail_error import fresh
 
 PAUSE: Final = 0.25
 """Seconds until the journal is asked again who has a session."""
@@ -16,8 +17,6 @@ class Refusal(NamedTuple):
     """That a session is held."""
 
     held: SessionHeld
-    at: float
-    """When the journal said so."""
     until: float
     """Until when it counts."""
 
@@ -35,17 +34,16 @@ class HeldSessions:
             return
         now = trio.current_time()
         if now < refusal.until:
-            held = refusal.held
-            raise SessionHeld(held.session, held.holder, max(held.left - int(1000 * (now - refusal.at)), 1))
+            raise fresh(refusal.held)
         self._keep(session_id, refusal._replace(until=now + PAUSE))
 
     def add(self, session_id: str, held: SessionHeld) -> None:
         """Note what the journal says."""
         now = trio.current_time()
-        self._keep(session_id, Refusal(held, now, now + min(PAUSE, held.left / 1000)))
+        self._keep(session_id, Refusal(held, now + min(PAUSE, held.left / 1000)))
 
     def drop(self, session_id: str) -> None:
-        """Forget what it said: the session runs here now."""
+        """Forget what it said: it is not so any more."""
         self._refusals.pop(session_id, None)
 
     def _keep(self, session_id: str, refusal: Refusal) -> None:

@@ -38,7 +38,7 @@ class HolderConnection:
         self.place = place
         """Where it listened."""
         self._stream = stream
-        self._reading = trio.CancelScope()
+        self._waiting = trio.CancelScope()
         self._is_cut = False
         self._http = h11.Connection(h11.CLIENT)
         self._peeked: bytes | None = None
@@ -53,7 +53,8 @@ class HolderConnection:
         request = h11.Request(method=method, target=target, headers=[*own, *headers])
         data = b"".join(self._http.send(event) or b"" for event in (request, h11.Data(data=body), h11.EndOfMessage()))
         try:
-            await self._stream.send_all(data)
+            with self._waiting:
+                await self._stream.send_all(data)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise HolderGoneError from None
         while not isinstance(event := await self._next(float("inf")), h11.Response):
@@ -90,16 +91,16 @@ class HolderConnection:
     def cut(self) -> None:
         """End the exchange: whoever waits for more of the answer gets `HolderGoneError`."""
         self._is_cut = True
-        self._reading.cancel()
+        self._waiting.cancel()
 
     async def _next(self, seconds: float) -> h11.Event:
         try:
             while (event := self._http.next_event()) is h11.NEED_DATA:
                 if self._is_cut:
                     raise HolderGoneError
-                with trio.move_on_after(seconds) as self._reading:
+                with trio.move_on_after(seconds) as self._waiting:
                     self._http.receive_data(bytes(await self._stream.receive_some(CHUNK)))
-                if self._reading.cancelled_caught:
+                if self._waiting.cancelled_caught:
                     raise HolderGoneError
         except (trio.BrokenResourceError, trio.ClosedResourceError, h11.RemoteProtocolError):
             raise HolderGoneError from None

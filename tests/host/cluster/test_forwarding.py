@@ -375,6 +375,26 @@ async def test_those_who_wait_for_the_session_of_a_dead_host_ask_the_journal_tog
     assert 0 < len(waiting) < 5
 
 
+async def test_all_who_wait_are_answered_as_soon_as_the_lease_has_ended() -> None:
+    journal, statuses = MemoryJournal(), list[int]()
+    async with open_place(journal, talks()) as first:
+        await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+
+    async def prompt(place: Desk) -> None:
+        statuses.append((await place.ann.post("/v1/sessions/trip/prompt", json={"message": "hi"})).status_code)
+
+    async with trio.open_nursery() as around:
+        listeners = await around.start(partial(trio.serve_tcp, hang_up, 0, host="127.0.0.1"))
+        holder = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}"
+        async with open_place(journal, talks()) as second:
+            await journal.claim("h.acme.ann.trip", holder, Lease(Clock().now_ms(), int(1500 * LEASE)))
+            async with trio.open_nursery() as nursery:
+                for _ in range(12):
+                    nursery.start_soon(prompt, second)
+        around.cancel_scope.cancel()
+    assert statuses == [202] * 12
+
+
 async def test_the_patience_of_a_listener_begins_when_the_journal_is_there() -> None:
     journal, dead = CountingJournal(away=2.5 * LEASE), f"http://127.0.0.1:{free_port()}"
     async with open_place(journal, talks()) as first:

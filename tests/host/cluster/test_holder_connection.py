@@ -1,0 +1,30 @@
+"""One exchange with another host can be ended at any moment: nothing else tells of a host that is stopped."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import lockstep_stream_pair, wait_all_tasks_blocked
+
+from agentrail.host.cluster.holder_connection import HolderConnection, HolderGoneError
+from agentrail.remote.transport.host_address import HostAddress
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+async def test_what_is_cut_ends_while_it_sends_and_while_it_reads(is_sent: bool) -> None:
+    ours, theirs = lockstep_stream_pair()
+    connection = HolderConnection(ours, "http://10.0.0.5:1", HostAddress("10.0.0.5", 1))
+    ends: list[HolderGoneError] = []
+
+    async def ask() -> None:
+        with pytest.raises(HolderGoneError) as gone:
+            await connection.ask("10.0.0.5:1", "POST", "/v1/chat", (), b"." * 1000)
+        ends.append(gone.value)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        if is_sent:
+            await theirs.receive_some(100_000)
+        await wait_all_tasks_blocked()
+        connection.cut()
+    assert len(ends) == 1
