@@ -36,13 +36,19 @@ async def until_turn(plan: ShardPlan, name: str) -> None:
     if number == plan.count - 1 and number:
         before += plan.names[:1]
 
+    is_told = False
+
     def log_failure(error: BaseException) -> None:
-        tell(log, error, "it is not known whether this machine is drained; Ray is asked again")
+        nonlocal is_told
+        if not is_told:
+            tell(log, error, "it is not known whether this machine is drained; Ray is asked again")
+        is_told = True
 
     while True:
         with Contained(log_failure):
             if await in_thread(partial(_is_turn, before, Clock().now_ms())):
                 return
+            is_told = False
         await trio.sleep(LOOK_SECONDS)
 
 

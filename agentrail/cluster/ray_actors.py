@@ -12,6 +12,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Final, Protocol, TypeVar, cast
 
+import msgspec
 import trio
 
 from agentrail.adapters.extras import need_extra
@@ -31,6 +32,7 @@ THREADS: Final = 64
 """The most threads of this program that wait for Ray."""
 
 
+LEFT: Final = "this program has left Ray"
 ADVICE: Final = "start Ray there, of the same version, and give its token, if it wants one: `RAY_AUTH_TOKEN`"
 
 
@@ -139,6 +141,8 @@ def ask(name: str, method: str, seconds: float) -> object:
     """Call a *method* of the actor *name*, and return what it returns; raise `NoAnswerError` if it does not."""
     try:
         return load_ray().get(_call(name, method), timeout=seconds)
+    except NoAnswerError:
+        raise
     except TimeoutError:
         raise NoAnswerError(f"it did not answer within {seconds:g} s") from None
     except Exception as error:  # noqa: BLE001 - Ray raises many classes, and those of the actor
@@ -147,6 +151,8 @@ def ask(name: str, method: str, seconds: float) -> object:
 
 def _call(name: str, method: str) -> object:
     """Call a *method* of the actor *name*, and return what stands for its answer."""
+    if not load_ray().is_initialized():  # Ray would begin anew: this is a thread that was left behind
+        raise NoAnswerError(LEFT)
     return cast("RemoteClass", getattr(load_ray().get_actor(name, NAMESPACE), method)).remote()
 
 
@@ -159,7 +165,10 @@ def _problem(error: Exception) -> NoAnswerError:
 
 def where(name: str, seconds: float) -> ShardPlace:
     """Return where the process of the shard *name* is; raise `NoAnswerError` if it does not say so in time."""
-    return read_place(cast("bytes", ask(name, "where", seconds)))
+    try:
+        return read_place(cast("bytes", ask(name, "where", seconds)))
+    except msgspec.DecodeError as error:  # it is of another version
+        raise NoAnswerError(str(error)) from None
 
 
 def where_now(name: str, stand_in: str, seconds: float) -> ShardPlace | None:
@@ -169,7 +178,9 @@ def where_now(name: str, stand_in: str, seconds: float) -> ShardPlace | None:
         with suppress(Exception):  # then the other one is asked
             calls.append(_call(actor, method))
     while calls:
-        answers, calls = ray.wait(calls, timeout=max(until - time.monotonic(), 0))
+        answers: list[object] = []
+        with suppress(Exception):  # Ray has failed: it does not say where
+            answers, calls = ray.wait(calls, timeout=max(until - time.monotonic(), 0))
         if not answers:
             return None
         with suppress(Exception):  # as above
@@ -204,8 +215,11 @@ def machines() -> frozenset[str]:
 def drained_machines() -> Mapping[str, int]:
     """Return when the machines end that Ray was told to drain, in milliseconds of Unix time; 0: that is not known."""
     load_ray()
-    state = cast("RayState", import_module("ray._private.state").state)  # nothing public tells of it
-    return state.get_draining_nodes()
+    try:
+        state = cast("RayState", import_module("ray._private.state").state)  # nothing public tells of it
+        return state.get_draining_nodes()
+    except (ImportError, AttributeError):  # another version of Ray
+        return {}
 
 
 def own_machine() -> str:

@@ -48,7 +48,7 @@ class ShardPlan(Value):
         return tuple([shard_name(number) for number in range(self.count)])
 
     def stand_in(self, name: str) -> str:
-        """Return the name of the shard that stands in for the shard *name* while that one is dead."""
+        """Return the name of the shard that stands in for the shard *name* while that one has no process."""
         return self.names[self.names.index(name) - 1]
 
     @property

@@ -152,8 +152,11 @@ async def _end(name: str, method: str) -> None:
     except NoAnswerError as error:
         log.warning("%s does not park its sessions, and is ended: %s", name, error)
     await in_thread(partial(ray_actors.kill, name))
-    while await in_thread(partial(ray_actors.is_there, name)):  # noqa: ASYNC110 - Ray tells nobody
-        await trio.sleep(GONE_PAUSE)
+    with trio.move_on_after(START_SECONDS):
+        while await in_thread(partial(ray_actors.is_there, name)):  # noqa: ASYNC110 - Ray tells nobody
+            await trio.sleep(GONE_PAUSE)
+        return
+    log.warning("%s is there again: another program has made it", name)
 
 
 async def end_shards() -> None:

@@ -45,7 +45,7 @@ class StandIn:
     def __init__(self, plan: ShardPlan, number: int) -> None:
         self._plan = plan
         self._number = (number + 1) % plan.count
-        self._version = plan.version()
+        self._version = ""
         self._is_needed = threading.Event()
         self._is_back = False
         self._is_ending = False
@@ -80,6 +80,8 @@ class StandIn:
             tell(log, error, f"{name} was not served here while it has no process; Ray makes it anew")
 
         name = shard_name(self._number)
+        # not before: Ray makes no actor anew whose constructor fails, as this does where the file is missing
+        self._version = await in_thread(self._plan.version)
         while self._plan.count > 1 and not self._is_ending:
             with suppress(NoAnswerError):
                 await in_thread(partial(ray_actors.ask, name, "where", START_SECONDS))

@@ -13,10 +13,13 @@ import pytest
 import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.cluster import ray_actors
+from agentrail.cluster.ray_actors import NoAnswerError
 from agentrail.cluster.shard_actor import ShardActor
 from agentrail.cluster.shard_cluster import ShardCluster
 from agentrail.cluster.shard_lines import open_lines
 from agentrail.cluster.shard_plan import ShardPlace, ShardPlan
+from agentrail.cluster.stand_in import StandIn
 from agentrail.host import Host, Identity, Profile
 from tests.host.cluster.test_forwarding import talks
 
@@ -31,6 +34,9 @@ class OneActor(ModuleType):
         super().__init__("ray")
         self.__spec__ = ModuleSpec("ray", None)
         self.port = 0
+
+    def is_initialized(self) -> bool:
+        return True
 
     def get_actor(self, name: str, namespace: str) -> OneActor:
         return self
@@ -132,6 +138,26 @@ async def test_a_line_to_a_shard_that_is_stopped_is_cut_when_ray_has_it_elsewher
                 await nursery.start(serve, journal, ray, told)
                 assert await lines.call("show_session", session="trip")
             nursery.cancel_scope.cancel()
+
+
+@pytest.mark.usefixtures("ray")
+def test_a_place_that_another_version_tells_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OneActor, "remote", lambda _: b'{"host": "127.0.0.1", "rack": 5}')
+    with pytest.raises(NoAnswerError, match="rack"):
+        ray_actors.where("shard-0", 1.0)
+
+
+@pytest.mark.usefixtures("ray")
+def test_who_has_left_ray_does_not_begin_it_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OneActor, "is_initialized", lambda _: False)
+    with pytest.raises(NoAnswerError, match="this program has left Ray"):
+        ray_actors.ask("shard-0", "where", 1.0)
+    assert ray_actors.where_now("shard-0", "shard-1", 1.0) is None
+
+
+def test_a_shard_whose_file_is_not_there_yet_is_made_all_the_same() -> None:
+    """Ray makes no actor anew whose constructor has failed."""
+    StandIn(ShardPlan(2, "/nowhere/app.py", "", "", 10.0, "k" * 32), 0)
 
 
 def test_no_method_of_a_shard_holds_up_the_others() -> None:
