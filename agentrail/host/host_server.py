@@ -509,9 +509,7 @@ class Host:
         if self.cluster is not None:
             authenticator = ClusterAuthenticator(authenticator, self.cluster, Clock())
             forwarding = Forwarding(self.cluster, sessions, streams, late, Clock())
-            tell_deaths(supervisor, forwarding.cut)
-            if self.cluster.members is not None:  # then no lease tells of deaths
-                nursery.start_soon(forwarding.watch)
+            _tell_of_ends(self.cluster, supervisor, forwarding, nursery)
             others = OtherHosts(self.cluster.address, forwarding, partial(_others, self.cluster, supervisor))
             functions = forwarding.forwarded(others.adding(functions))
         row.carry_out = PluginCalls(functions, limits).carry_out
@@ -523,6 +521,13 @@ class Host:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])
         profiles = ", ".join([profile.id for profile in self._profiles])
         log.info("serving at %s: %d routes; profiles: %s; plugins: %s", url, len(ROUTES), profiles, plugins or "none")
+
+
+def _tell_of_ends(cluster: Cluster, supervisor: Supervisor, forwarding: Forwarding, nursery: trio.Nursery) -> None:
+    """Have *forwarding* know which hosts have gone."""
+    tell_deaths(supervisor, forwarding.cut)
+    if cluster.members is not None:  # then no lease tells of it
+        nursery.start_soon(forwarding.watch)
 
 
 def _others(cluster: Cluster, supervisor: Supervisor) -> frozenset[str]:

@@ -130,7 +130,7 @@ class Forwarding:
         self._late = late
         self._clock = clock
         self._missed = cluster.lease * 1000 * (1 - 1 / RENEWALS) - LATE
-        self._held = HeldSessions()
+        self._refusals = HeldSessions()
         self._connections = WeakSet[HolderConnection]()
 
     def forwarded(self, functions: Mapping[str, CallFunction]) -> Mapping[str, CallFunction]:
@@ -158,7 +158,7 @@ class Forwarding:
             if holder is None:
                 try:
                     if refusal is not None and name is not None and self._sessions.here(name.root) is None:
-                        self._held.check(name.root.internal)
+                        self._refusals.check(name.root.internal)
                     return await self._served_here(request, name, here, deadline)
                 except SessionHeld as held:
                     if not self.may(request, held) or deadline.has_passed():
@@ -185,9 +185,9 @@ class Forwarding:
                 answer = await here()
                 if not _is_fenced(answer) or deadline.has_passed():
                     return answer
-            except SessionHeld as held:
+            except SessionHeld as refusal:
                 if name is not None:
-                    self._held.add(name.root.internal, held)
+                    self._refusals.add(name.root.internal, refusal)
                 raise
             except Fenced:
                 if deadline.has_passed():
@@ -199,7 +199,7 @@ class Forwarding:
                 is_own = name is None or await self._sessions.still_has(name.root)  # noqa: ASYNC120 - who cancels it wants no error
             except AgentrailError:
                 if name is not None:
-                    self._held.drop(name.root.internal)
+                    self._refusals.drop(name.root.internal)
                 raise
             _rewind(request)
             await trio.sleep(MOMENT)
@@ -229,7 +229,7 @@ class Forwarding:
             # its holder had died before it wrote anything, or another host takes it over at the same moment
             with suppress(UnknownSession, SessionHeld, Fenced):
                 await self._sessions.running(name, request.watch, take_over=refusal.holder)
-                self._held.drop(name.root.internal)
+                self._refusals.drop(name.root.internal)
                 return
         await trio.sleep(PAUSE if refusal is None else max(MOMENT, min(PAUSE, refusal.left / 1000)))
 

@@ -16,7 +16,7 @@ PAUSE: Final = 0.25
 class Refusal(NamedTuple):
     """That a session is held."""
 
-    held: SessionHeld
+    error: SessionHeld
     until: float
     """Until when it counts."""
 
@@ -34,13 +34,13 @@ class HeldSessions:
             return
         now = trio.current_time()
         if now < refusal.until:
-            raise fresh(refusal.held)
+            raise fresh(refusal.error)
         self._keep(session_id, refusal._replace(until=now + PAUSE))
 
-    def add(self, session_id: str, held: SessionHeld) -> None:
+    def add(self, session_id: str, error: SessionHeld) -> None:
         """Note what the journal says."""
         now = trio.current_time()
-        self._keep(session_id, Refusal(held, now + min(PAUSE, held.left / 1000)))
+        self._keep(session_id, Refusal(error, now + min(PAUSE, error.left / 1000)))
 
     def drop(self, session_id: str) -> None:
         """Forget what it said: it is not so any more."""

@@ -103,8 +103,8 @@ class SocketListening:
         elsewhere = partial(open_events, forwarding, request=request, since=frame.since, types=names, policy=policy)
         try:
             events = await request.watch.answered(partial(forwarding.served, request, opening, elsewhere))
-        except SessionHeld as held:
-            if forwarding.may(request, held):  # its host is not reached: that does not end a subscription
+        except SessionHeld as refusal:
+            if forwarding.may(request, refusal):  # its host is not reached: that does not end a subscription
                 raise HostClosing from None
             raise
         if isinstance(events, Subscription):
