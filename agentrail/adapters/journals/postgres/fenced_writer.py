@@ -249,8 +249,8 @@ class PostgresWriter:
         ids = sorted(map(as_stored, waiting))
         holder, lasting = as_stored(first.holder), lasts > 0
         over = first.take_over is True
-        other = as_stored(first.take_over) if isinstance(first.take_over, str) else holder
-        for row in self._db.run(statements.CLAIM, (lease, lasting, ids, over, holder, other)):
+        former = as_stored(first.take_over) if isinstance(first.take_over, str) else holder
+        for row in self._db.run(statements.CLAIM, (lease, lasting, ids, over, holder, former)):
             head = session_head(row)
             self._forget(head.id)
             self._remember(head)
@@ -259,9 +259,9 @@ class PostgresWriter:
         if not waiting:
             return
         for row in self._db.run(statements.HOLDERS, (list(map(as_stored, waiting)),)):
-            session_id, holder, rest = cast("tuple[bytes, bytes, int | None]", row)
+            session_id, other, rest = cast("tuple[bytes, bytes, int | None]", row)
             claim = waiting.pop(as_text(session_id))
-            claim.error = SessionHeld(claim.session_id, as_text(holder), max(rest or 0, 1))
+            claim.error = SessionHeld(claim.session_id, as_text(other), max(rest or 0, 1))
         for claim in waiting.values():  # it was deleted meanwhile
             claim.error = NothingWritten("the session was deleted while it was claimed")
 
