@@ -324,14 +324,14 @@ async def test_what_was_taken_over_from_a_process_that_hangs_is_safe_under_any_n
 
 
 HANGS = """
-import os, signal, sys, trio
+import signal, sys, threading, trio
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.testing.conformance.journal_tests import opened, run_of
 
 def hang(point):
     if point is Failpoint[sys.argv[2]]:
-        os.kill(os.getpid(), signal.SIGSTOP)
+        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
 async def main():
     journal = SqliteJournal(sys.argv[1])
