@@ -38,7 +38,7 @@ NPM_COPILOTKIT := @copilotkit/react-core@1.74.0 react@19.3.1 react-dom@19.3.1 zo
 NPM_CLIENTS := openapi-fetch@0.17.0 openapi-typescript@7.13.0 typescript@5.9.3
 # The tests of the host: its edge on real sockets, its tables, and a browser that talks to it.
 HOST := tests/host tests/api
-AT_ONCE := --numprocesses 4 --dist worksteal
+AT_ONCE := -p tests.runner.plugin --workers 4
 
 ##@ Use
 
@@ -61,7 +61,7 @@ asgi: .venv/test ## run the tests of the host on each ASGI server
 	done; exit $$failed
 
 properties: .venv/test ## run the property tests, the same examples each time
-	$(PY) -m pytest property_tests --numprocesses 2 --dist worksteal
+	$(PY) -m pytest property_tests -p tests.runner.plugin --workers 2
 
 campaign: .venv/test build/schemathesis/.installed ## run the property tests for long, with new examples each time, and every figure at full size
 	@$(MAKE) copilotkit || echo "The page of CopilotKit cannot be made here: the test that needs it is skipped" >&2

@@ -6,16 +6,11 @@ import signal
 from collections.abc import Generator
 from itertools import count
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
-from agentrail.values.untrusted_values import mended
 from tests import cpu_time
-from tests.order import put_long_ones_first
 from tests.profiles import load_profile
-
-Sent: TypeAlias = "str | int | float | list[Sent] | tuple[Sent, ...] | dict[str, Sent] | None"
 
 load_profile()
 
@@ -83,9 +78,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse names with an address in them: two workers would collect different tests, and run none.
+    """Refuse names with an address in them: nobody could run such a test again by its name.
 
-    Refuse a mark `long` that comes from another file: `make long` would not find it. Then put the long tests first.
+    Refuse a mark `long` that comes from another file, too: `make long` would not find it.
     """
     named = [item.nodeid for item in items if " at 0x" in item.nodeid]
     if named:
@@ -96,24 +91,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if unseen:
         message = f"write `pytest.mark.long` in these files, as `make long` collects no others: {', '.join(unseen)}"
         raise pytest.UsageError(message)
-    put_long_ones_first(items)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_report_to_serializable() -> Generator[None, Sent, Sent]:
-    """Replace half surrogate pairs in what a test has logged: a worker that cannot send its report ends the run."""
-    return _sendable((yield))
-
-
-def _sendable(found: Sent) -> Sent:
-    match found:
-        case str():
-            return mended(found)
-        case dict():
-            return {key: _sendable(held) for key, held in found.items()}
-        case list():
-            return [_sendable(held) for held in found]
-        case tuple():
-            return tuple(_sendable(held) for held in found)
-        case _:
-            return found

@@ -82,7 +82,7 @@ def test_the_library_and_the_host_work_where_windows_is_simulated(system: str) -
 
 @pytest.mark.long
 def test_tests_of_files_journals_and_keys_pass_where_macos_is_simulated() -> None:
-    options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore::pytest.PytestAssertRewriteWarning")
+    options = ("-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
     simulated = (sys.executable, "-m", "tests.platforms.simulated", "darwin", "pytest", *options, "-m", "not long")
     done = ran(*simulated, *PORTABLE)
     assert done.returncode == 0, done.stdout

@@ -1,0 +1,87 @@
+"""`Budget`: what a test of `make test` may cost.
+
+It may not start a process, and its CPU time is bounded: its own with that of its fixtures, and an equal share of what
+the fixtures of its file took. On a slower machine, or beside other work, each second of CPU does less: the budget
+grows with the time of a fixed loop. What is over it at first is run again, as it may have paid for an import.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Generator, Sequence
+from typing import Final
+
+import pytest
+
+from tests.runner.finished_test import FinishedTest
+from tests.runner.speed import slowness
+
+STARTS: Final = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"})
+"""Audit events of a process that is started."""
+
+
+class Budget:
+    """Measures the tests of one worker; a plugin of pytest there."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds * slowness()
+        """What a test may take on this machine, now."""
+        self.shared_seconds = 0.0
+        """What fixtures of files took in the piece that runs."""
+        self._started = False
+        self._in_shared = False
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, args: tuple[object, ...]) -> None:
+        if event in STARTS:
+            self._started = True
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
+        """Measure a fixture that several tests share."""
+        if fixturedef.scope == "function" or self._in_shared:
+            return (yield)
+        self._in_shared = True
+        before = time.process_time()
+        try:
+            return (yield)
+        finally:
+            self.shared_seconds += time.process_time() - before
+            self._in_shared = False
+
+    def begin(self) -> tuple[float, float]:
+        """Begin a test; `cost` takes what is returned."""
+        self._started = False
+        return time.process_time(), self.shared_seconds
+
+    def cost(self, begun: tuple[float, float]) -> float:
+        """Return the CPU seconds of the test since `begin`, without fixtures that several tests share."""
+        return time.process_time() - begun[0] - (self.shared_seconds - begun[1])
+
+    @property
+    def has_started_a_process(self) -> bool:
+        """Whether the test that has begun last started a process."""
+        return self._started
+
+    def problem(self, test: FinishedTest, share: float) -> str | None:
+        """Return what is wrong with *test*, which has a *share* of its file's fixtures; `None` if nothing."""
+        if test.has_started_a_process:
+            return "it started a process: mark it `long`, as `make test` runs what needs none"
+        if test.cost + share <= self.seconds:
+            return None
+        return (
+            f"it took {test.cost:.2f} s of CPU, and {share:.2f} s for its share of the fixtures of its file, "
+            f"where {self.seconds:.2f} s are allowed: make it smaller, or mark it `long`"
+        )
+
+
+def hold_to_budget(tests: Sequence[FinishedTest], budget: Budget) -> None:
+    """Have each of the *tests* of a piece fail that has passed and was over the *budget*."""
+    share = budget.shared_seconds / len(tests) if tests else 0.0
+    for test in tests:
+        problem = budget.problem(test, share) if test.has_passed else None
+        if problem:
+            report = next(report for report in test.reports if report.when == "call")
+            report.outcome = "failed"
+            report.longrepr = problem

@@ -1,0 +1,171 @@
+"""`Dispatcher`: forks the workers, hands out the pieces, and gives pytest the reports."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import deque
+from collections.abc import Sequence
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from time import monotonic
+from typing import Final, TypeAlias, cast
+
+import pytest
+from attrs import define, field
+
+from tests.runner.messages import Passed, Reported, Told
+from tests.runner.pieces import Piece, function_of
+from tests.runner.shared_state import NO_TEST, SharedState
+from tests.runner.worker import Worker
+
+Link: TypeAlias = "Connection[tuple[int, ...] | None, Told]"
+
+GRACE: Final = 10.0
+"""Seconds that workers have for the end of what they run, when the run is cut short."""
+
+
+@define
+class Hand:
+    """A worker, seen from here."""
+
+    number: int
+    """From 0 on; one that is forked in the place of a dead one has the same."""
+    pid: int
+    """Its process."""
+    link: Link
+    """Pieces go out, reports come in."""
+    open_indexes: set[int] = field(factory=set[int])
+    """Tests that it has been given, and has not reported."""
+
+
+class Dispatcher:
+    """Runs the tests of one session in forked workers."""
+
+    def __init__(self, session: pytest.Session, pieces: Sequence[Piece], workers: int) -> None:
+        self._session = session
+        self._waiting = deque(piece.indexes for piece in pieces)
+        self._workers = min(workers, len(pieces))
+        self._state = SharedState(self._workers)
+        self._hands: dict[Link, Hand] = {}
+        self._totals: dict[str, tuple[float, int]] = {}
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """The mean time of one test of each function that ran."""
+        return {name: total / count for name, (total, count) in self._totals.items()}
+
+    def run(self) -> None:
+        """Return when all tests have been reported, or the run is to stop."""
+        for number in range(self._workers):
+            self._fork(number)
+        while self._hands:
+            for link in wait(list(self._hands)):
+                hand = self._hands[cast("Link", link)]
+                told = _received(hand.link)
+                if told is None:
+                    self._bury(hand)
+                else:
+                    self._take(hand, told)
+
+    def end(self) -> None:
+        """End the workers that are left: each ends its test and its fixtures, or is killed after a while."""
+        self._state.stop()
+        deadline = monotonic() + GRACE
+        for hand in self._hands.values():
+            while hand.link.poll(max(0.0, deadline - monotonic())):
+                if _received(hand.link) is None:
+                    break
+            else:
+                os.kill(hand.pid, signal.SIGKILL)
+            os.waitpid(hand.pid, 0)
+            hand.link.close()
+        self._hands.clear()
+        self._state.close()
+
+    def _fork(self, number: int) -> None:
+        """Fork a worker, and hand it a piece."""
+        ours, theirs = Pipe()
+        self._state.running(number, NO_TEST)
+        pid = os.fork()
+        if not pid:
+            ours.close()
+            for hand in self._hands.values():  # else they would not notice that the process that forked them is gone
+                hand.link.close()
+            Worker(self._session, theirs, number, self._state).run_and_exit()
+        theirs.close()
+        hand = Hand(number, pid, ours)
+        self._hands[ours] = hand
+        self._hand_out(hand)
+
+    def _hand_out(self, hand: Hand) -> None:
+        """Give the worker its next piece, or tell it that there is none."""
+        piece = self._waiting.popleft() if self._waiting and not self._is_stopping() else None
+        hand.open_indexes = set(piece or ())
+        try:
+            hand.link.send(piece)
+        except BrokenPipeError:
+            return  # it is dead: the end of its link says so
+
+    def _is_stopping(self) -> bool:
+        return bool(self._session.shouldstop or self._session.shouldfail)
+
+    def _take(self, hand: Hand, told: Told) -> None:
+        for one in told.reports:
+            if self._is_stopping():
+                break
+            self._session.config.hook.pytest_runtest_logreport(report=self._report_of(one))
+        hand.open_indexes -= set(told.done)
+        if self._is_stopping():
+            self._state.stop()
+        if told.is_piece_done:
+            self._hand_out(hand)
+
+    def _report_of(self, one: Passed | Reported) -> pytest.TestReport:
+        config = self._session.config
+        if isinstance(one, Reported):
+            report: pytest.TestReport = config.hook.pytest_report_from_serializable(config=config, data=one.data)
+            return report
+        self._note(one.index, one.seconds)
+        item = self._session.items[one.index]
+        return pytest.TestReport(item.nodeid, item.location, {}, "passed", None, "call", duration=one.seconds)
+
+    def _note(self, index: int, seconds: float) -> None:
+        name = function_of(self._session.items[index].nodeid)
+        total, count = self._totals.get(name, (0.0, 0))
+        self._totals[name] = total + seconds, count + 1
+
+    def _bury(self, hand: Hand) -> None:
+        """Take note that a worker has ended: in order, or in the middle of a test, which then has failed.
+
+        What it had not reported is run again by another one, but for the test at which it died.
+        """
+        del self._hands[hand.link]
+        hand.link.close()
+        status = os.waitstatus_to_exitcode(os.waitpid(hand.pid, 0)[1])
+        index = self._state.test_of(hand.number)
+        if status == 0 and not hand.open_indexes:
+            return
+        problem = f"worker {hand.number} ended with status {status}"
+        if index == NO_TEST:
+            self._fail("the runner", (__file__, None, "worker"), f"{problem} while it ran no test")
+        else:
+            item = self._session.items[index]
+            self._fail(item.nodeid, item.location, f"{problem} while it ran this test")
+        rest = tuple(sorted(hand.open_indexes - {index}))
+        if rest:
+            self._waiting.appendleft(rest)
+        if self._waiting and not self._is_stopping():
+            self._fork(hand.number)
+
+    def _fail(self, node_id: str, location: tuple[str, int | None, str], problem: str) -> None:
+        report = pytest.TestReport(node_id, location, {}, "failed", problem, "call")
+        self._session.config.hook.pytest_runtest_logreport(report=report)
+
+
+def _received(link: Link) -> Told | None:
+    """Return the next message; `None` if the worker has ended."""
+    try:
+        return link.recv()
+    except (EOFError, ConnectionResetError):
+        return None

@@ -1,0 +1,58 @@
+"""Cuts the list of all tests into pieces, the longest first: a worker has one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from attrs import frozen
+
+MOST_TESTS: Final = 60
+"""Tests in a piece, at most: fixtures of a module are made once for each piece."""
+
+MOST_SECONDS: Final = 15.0
+"""Seconds of a piece with more than one test, at most, as far as they are known."""
+
+UNKNOWN: Final = 0.005
+"""Seconds of a test that is not among the slow ones."""
+
+
+@frozen
+class Piece:
+    """Tests of one file that one worker runs, one after the other."""
+
+    indexes: tuple[int, ...]
+    """Their places in the list of all tests."""
+    seconds: float
+    """How long they take, as far as that is known."""
+
+
+def function_of(node_id: str) -> str:
+    """Return the id without the parameters."""
+    return node_id.partition("[")[0]
+
+
+def pieces_of(ids: Sequence[str], seconds: Mapping[str, float]) -> list[Piece]:
+    """Cut the tests with these *ids* into pieces; *seconds* has the time of one test of a slow function."""
+    files = groupby(range(len(ids)), key=lambda index: ids[index].partition("::")[0])
+    return [piece for _, indexes in files for piece in _cut(list(indexes), ids, seconds)]
+
+
+def _cut(indexes: Sequence[int], ids: Sequence[str], seconds: Mapping[str, float]) -> Iterator[Piece]:
+    chosen: list[int] = []
+    total = 0.0
+    for index in indexes:
+        own = seconds.get(function_of(ids[index]), UNKNOWN)
+        if chosen and (len(chosen) == MOST_TESTS or total + own > MOST_SECONDS):
+            yield Piece(tuple(chosen), total)
+            chosen, total = [], 0.0
+        chosen.append(index)
+        total += own
+    if chosen:
+        yield Piece(tuple(chosen), total)
+
+
+def longest_first(pieces: Sequence[Piece]) -> list[Piece]:
+    """Sort *pieces*, so that no worker begins a long one when the others are done; equal ones keep their order."""
+    return sorted(pieces, key=lambda piece: -piece.seconds)

@@ -1,0 +1,77 @@
+"""The runner of our tests, a plugin for pytest: `-p tests.runner.plugin --workers 4`.
+
+All tests are collected once. The process that has collected them forks the workers, which share what is imported, and
+hands them pieces of the list. Nothing of a test travels but its place in the list and its reports.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.runner.dispatcher import Dispatcher
+from tests.runner.known_seconds import load_seconds, store_seconds
+from tests.runner.pieces import longest_first, pieces_of
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("runner", "workers that are forked after the collection")
+    group.addoption("--workers", type=int, default=0, help="how many processes run the tests; 0: this one")
+    group.addoption(
+        "--budget",
+        type=float,
+        default=0.0,
+        help="seconds of CPU that a test may take, fixtures included, on the machine of `speed.py`; "
+        "with a budget, a test that starts a process fails; 0: no budget",
+    )
+    group.addoption("--store-seconds", action="store_true", help="write down how long the slow tests took")
+    group.addoption("--store-skipped", type=Path, help="write the ids of the tests that were skipped to this file")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Run the tests in workers, if there shall be any."""
+    option = session.config.option
+    if not option.workers or option.collectonly:
+        return None
+    if session.testsfailed and not option.continue_on_collection_errors:
+        message = f"{session.testsfailed} error{'s' if session.testsfailed != 1 else ''} during collection"
+        raise session.Interrupted(message)
+    _check_can_fork(session.config)
+    ids = [item.nodeid for item in session.items]
+    pieces = longest_first(pieces_of(ids, load_seconds()))
+    dispatcher = Dispatcher(session, pieces, option.workers)
+    try:
+        dispatcher.run()
+    finally:
+        dispatcher.end()
+    if option.store_seconds:
+        store_seconds(dispatcher.seconds)
+    if session.shouldfail:
+        raise session.Failed(session.shouldfail)
+    if session.shouldstop:
+        raise session.Interrupted(session.shouldstop)
+    return True
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Write down which tests were skipped: `pytest @FILE` runs them, when what they need is there."""
+    file = cast("Path | None", terminalreporter.config.getoption("store_skipped"))
+    if file is not None:
+        ids = {report.nodeid for report in terminalreporter.getreports("skipped")}
+        file.write_text("".join(f"{node_id}\n" for node_id in sorted(ids)), "utf-8")
+
+
+def _check_can_fork(config: pytest.Config) -> None:
+    """Refuse what each worker would need for itself."""
+    if config.option.basetemp:
+        message = "--basetemp is one folder, which each worker would empty: leave out `--basetemp` or `--workers`"
+        raise pytest.UsageError(message)
+    others = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+    if others:
+        message = f"modules of tests have started threads, which a fork does not have: {', '.join(others)}"
+        raise pytest.UsageError(message)

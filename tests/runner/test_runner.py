@@ -1,0 +1,219 @@
+"""The runner, tried on small projects, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.runner.pieces import MOST_TESTS, longest_first, pieces_of
+
+HERE: Final = Path(__file__).parents[2]
+
+
+def ran(folder: Path, *options: str, **files: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest with the runner on the *files*, which are modules by their names."""
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text, "utf-8")
+    return subprocess.run(  # noqa: S603 - our own tests
+        _command(*options), cwd=folder, env=_environment(), capture_output=True, text=True, check=False
+    )
+
+
+def _command(*options: str) -> list[str]:
+    return [
+        *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "tests.runner.plugin"),
+        *("--workers", "2", *options),
+    ]
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return kept | {"PYTHONPATH": str(HERE)}
+
+
+def summary(done: subprocess.CompletedProcess[str]) -> str:
+    """Return the last line, without its time."""
+    return done.stdout.splitlines()[-1].strip("= ").partition(" in ")[0]
+
+
+PASSING: Final = "def test_one(): pass\ndef test_two(): pass\n"
+
+
+def test_a_file_is_cut_and_the_longest_piece_comes_first() -> None:
+    ids = [*[f"a.py::test_a[{number}]" for number in range(MOST_TESTS + 1)], "b.py::test_b", "c.py::test_c"]
+    pieces = longest_first(pieces_of(ids, {"b.py::test_b": 9.0}))
+    assert [piece.indexes for piece in pieces] == [(61,), tuple(range(60)), (60,), (62,)]
+
+
+def test_a_piece_of_slow_tests_is_cut_by_their_time() -> None:
+    ids = [f"a.py::test_{number}" for number in range(4)]
+    pieces = pieces_of(ids, {"a.py::test_0": 8.0, "a.py::test_1": 8.0, "a.py::test_2": 40.0})
+    assert [piece.indexes for piece in pieces] == [(0,), (1,), (2,), (3,)]
+
+
+@pytest.mark.long
+def test_reports_are_those_of_a_run_without_workers(tmp_path: Path) -> None:
+    text = """
+import pytest
+def test_passes(): pass
+def test_fails(): assert [1] == [2]
+@pytest.mark.skip(reason="not now")
+def test_is_skipped(): pass
+@pytest.mark.xfail(strict=True)
+def test_is_expected_to_fail(): assert False
+@pytest.fixture
+def broken(): raise OSError("no fixture")
+def test_has_an_error(broken): pass
+@pytest.fixture
+def ends_badly():
+    yield
+    raise OSError("no end")
+def test_ends_badly(ends_badly): print("said")
+"""
+    junit = tmp_path / "junit.xml"
+    done = ran(tmp_path, f"--junit-xml={junit}", test_a=text, test_b=PASSING)
+    alone = ran(tmp_path, "--workers=0")
+    assert done.returncode == alone.returncode == 1
+    assert summary(done) == summary(alone) == "1 failed, 4 passed, 1 skipped, 1 xfailed, 2 errors"
+    assert "assert [1] == [2]" in done.stdout
+    cases = ET.parse(junit).iter("testcase")  # noqa: S314 - we have written it
+    assert [(case.attrib["name"], *[child.tag for child in case]) for case in cases if len(case)] == [
+        ("test_fails", "failure"),
+        ("test_is_skipped", "skipped"),
+        ("test_is_expected_to_fail", "skipped"),
+        ("test_has_an_error", "error"),
+        ("test_ends_badly", "error"),
+    ]
+
+
+@pytest.mark.long
+def test_what_was_skipped_can_be_run_by_its_ids(tmp_path: Path) -> None:
+    text = """
+import os, pytest
+@pytest.mark.parametrize("word", ["a b", "[c]::d", "e"])
+def test_it(word):
+    if word != "e" and not os.path.exists("there"): pytest.skip("it is not there")
+"""
+    assert summary(ran(tmp_path, "--store-skipped=skipped", test_a=text)) == "1 passed, 2 skipped"
+    (tmp_path / "there").touch()
+    assert summary(ran(tmp_path, "@skipped")) == "2 passed"
+
+
+@pytest.mark.long
+def test_a_failure_names_its_worker_and_the_test_before_it(tmp_path: Path) -> None:
+    done = ran(tmp_path, test_a="def test_first(): pass\ndef test_second(): assert False\n")
+    assert "worker 0" in done.stdout
+    assert "the test before it was test_a.py::test_first" in done.stdout
+
+
+@pytest.mark.long
+def test_a_worker_that_dies_fails_its_test_alone(tmp_path: Path) -> None:
+    text = "import os\ndef test_a(): pass\ndef test_dies(): os.abort()\ndef test_z(): pass\n"
+    done = ran(tmp_path, "-p", "no:faulthandler", test_a=text, test_b=PASSING)
+    assert summary(done) == "1 failed, 4 passed"
+    assert f"ended with status {-signal.SIGABRT} while it ran this test" in done.stdout
+    assert "FAILED test_a.py::test_dies" in done.stdout
+
+
+@pytest.mark.long
+def test_after_so_many_failures_no_test_begins(tmp_path: Path) -> None:
+    failing = "".join(f"def test_{number}(): assert False\n" for number in range(50))
+    done = ran(tmp_path, "-x", test_a=failing, test_b=failing)
+    assert done.returncode == 1
+    assert "stopping after 1 failures" in done.stdout
+    assert summary(done) == "1 failed"
+
+
+@pytest.mark.long
+def test_fixtures_of_the_session_are_made_once_in_a_worker_and_ended(tmp_path: Path) -> None:
+    shared = """
+import os, pathlib, pytest
+@pytest.fixture(scope="session")
+def server():
+    made = pathlib.Path(f"{os.getpid()}.made")
+    made.touch(exist_ok=False)
+    yield
+    made.rename(f"{os.getpid()}.ended")
+"""
+    using = "def test_one(server): pass\n"
+    done = ran(tmp_path, conftest=shared, test_a=using, test_b=using, test_c=using, test_d=using)
+    assert summary(done) == "4 passed"
+    assert not list(tmp_path.glob("*.made"))
+    assert 1 <= len(list(tmp_path.glob("*.ended"))) <= 2
+
+
+@pytest.mark.long
+def test_what_one_worker_prints_is_not_shown_with_the_failure_of_another(tmp_path: Path) -> None:
+    text = "import os\ndef test_{0}():\n    os.write(1, b'{0}' * 2000)\n    assert False\n"
+    done = ran(tmp_path, test_a=text.format("a"), test_b=text.format("b"))
+    assert done.stdout.count("a" * 2000) == done.stdout.count("b" * 2000) == 1
+
+
+@pytest.mark.long
+def test_a_test_over_the_budget_fails_and_one_that_pays_for_an_import_does_not(tmp_path: Path) -> None:
+    text = """
+import subprocess, sys, time
+done = []
+def burn(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end: pass
+def test_is_slow(): burn(1.5)
+def test_is_slow_once():
+    if not done: burn(1.5)
+    done.append(1)
+def test_starts_a_process(): subprocess.run([sys.executable, "-c", ""], check=True)
+def test_is_fast(): pass
+"""
+    done = ran(tmp_path, "--budget", "0.1", test_a=text)
+    assert summary(done) == "2 failed, 2 passed"
+    assert "it started a process: mark it `long`" in done.stdout
+    assert "make it smaller, or mark it `long`" in done.stdout
+
+
+@pytest.mark.long
+def test_a_fixture_of_a_file_is_shared_out_among_its_tests(tmp_path: Path) -> None:
+    text = """
+import pytest, time
+@pytest.fixture(scope="module")
+def dear():
+    end = time.process_time() + 3
+    while time.process_time() < end: pass
+@pytest.mark.parametrize("number", range({0}))
+def test_uses_it(dear, number): pass
+"""
+    assert summary(ran(tmp_path, "--budget", "0.1", test_few=text.format(2))) == "2 failed"
+    (tmp_path / "test_few.py").unlink()
+    assert summary(ran(tmp_path, "--budget", "0.1", test_many=text.format(40))) == "40 passed"
+
+
+@pytest.mark.long
+def test_an_interrupt_ends_the_fixtures_of_the_workers(tmp_path: Path) -> None:
+    text = """
+import pathlib, pytest, time
+@pytest.fixture
+def server():
+    yield
+    pathlib.Path("ended").touch()
+def test_waits(server):
+    print("waits", flush=True)
+    time.sleep(60)
+"""
+    (tmp_path / "test_a.py").write_text(text, "utf-8")
+    with subprocess.Popen(  # noqa: S603 - our own tests
+        _command("-s"), cwd=tmp_path, env=_environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:
+        assert running.stdout
+        while "waits" not in (line := running.stdout.readline()):
+            assert line, "it has ended"
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+        told = running.stdout.read()
+    assert running.returncode == pytest.ExitCode.INTERRUPTED
+    assert "KeyboardInterrupt" in told
+    assert (tmp_path / "ended").exists()
