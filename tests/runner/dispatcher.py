@@ -14,19 +14,19 @@ from typing import Final, TypeAlias, cast
 import pytest
 from attrs import define, field
 
-from tests.runner.messages import Passed, Reported, Told
+from tests.runner.messages import Passed, PieceReport, Reported
 from tests.runner.pieces import Piece, function_of
 from tests.runner.shared_state import NO_TEST, SharedState
 from tests.runner.worker import Worker
 
-Link: TypeAlias = "Connection[tuple[int, ...] | None, Told]"
+Link: TypeAlias = "Connection[tuple[int, ...] | None, PieceReport]"
 
 GRACE: Final = 10.0
 """Seconds that workers have for the end of what they run, when the run is cut short."""
 
 
 @define
-class Hand:
+class WorkerHandle:
     """A worker, seen from here."""
 
     number: int
@@ -47,7 +47,7 @@ class Dispatcher:
         self._waiting = deque(piece.indexes for piece in pieces)
         self._workers = min(workers, len(pieces))
         self._state = SharedState(self._workers)
-        self._hands: dict[Link, Hand] = {}
+        self._handles: dict[Link, WorkerHandle] = {}
         self._totals: dict[str, tuple[float, int]] = {}
 
     @property
@@ -59,28 +59,28 @@ class Dispatcher:
         """Return when all tests have been reported, or the run is to stop."""
         for number in range(self._workers):
             self._fork(number)
-        while self._hands:
-            for link in wait(list(self._hands)):
-                hand = self._hands[cast("Link", link)]
-                told = _received(hand.link)
-                if told is None:
-                    self._bury(hand)
+        while self._handles:
+            for link in wait(list(self._handles)):
+                handle = self._handles[cast("Link", link)]
+                message = _received(handle.link)
+                if message is None:
+                    self._worker_ended(handle)
                 else:
-                    self._take(hand, told)
+                    self._take(handle, message)
 
     def end(self) -> None:
         """End the workers that are left: each ends its test and its fixtures, or is killed after a while."""
         self._state.stop()
         deadline = monotonic() + GRACE
-        for hand in self._hands.values():
-            while hand.link.poll(max(0.0, deadline - monotonic())):
-                if _received(hand.link) is None:
+        for handle in self._handles.values():
+            while handle.link.poll(max(0.0, deadline - monotonic())):
+                if _received(handle.link) is None:
                     break
             else:
-                os.kill(hand.pid, signal.SIGKILL)
-            os.waitpid(hand.pid, 0)
-            hand.link.close()
-        self._hands.clear()
+                os.kill(handle.pid, signal.SIGKILL)
+            os.waitpid(handle.pid, 0)
+            handle.link.close()
+        self._handles.clear()
         self._state.close()
 
     def _fork(self, number: int) -> None:
@@ -90,80 +90,81 @@ class Dispatcher:
         pid = os.fork()
         if not pid:
             ours.close()
-            for hand in self._hands.values():  # else they would not notice that the process that forked them is gone
-                hand.link.close()
+            # Else the others would not notice that the process that forked them is gone.
+            for other in self._handles.values():
+                other.link.close()
             Worker(self._session, theirs, number, self._state).run_and_exit()
         theirs.close()
-        hand = Hand(number, pid, ours)
-        self._hands[ours] = hand
-        self._hand_out(hand)
+        handle = WorkerHandle(number, pid, ours)
+        self._handles[ours] = handle
+        self._hand_out(handle)
 
-    def _hand_out(self, hand: Hand) -> None:
+    def _hand_out(self, handle: WorkerHandle) -> None:
         """Give the worker its next piece, or tell it that there is none."""
         piece = self._waiting.popleft() if self._waiting and not self._is_stopping() else None
-        hand.open_indexes = set(piece or ())
+        handle.open_indexes = set(piece or ())
         try:
-            hand.link.send(piece)
+            handle.link.send(piece)
         except BrokenPipeError:
             return  # it is dead: the end of its link says so
 
     def _is_stopping(self) -> bool:
         return bool(self._session.shouldstop or self._session.shouldfail)
 
-    def _take(self, hand: Hand, told: Told) -> None:
-        for one in told.reports:
+    def _take(self, handle: WorkerHandle, message: PieceReport) -> None:
+        for outcome in message.reports:
             if self._is_stopping():
                 break
-            self._session.config.hook.pytest_runtest_logreport(report=self._report_of(one))
-        hand.open_indexes -= set(told.done)
+            self._session.config.hook.pytest_runtest_logreport(report=self._report_of(outcome))
+        handle.open_indexes -= set(message.done)
         if self._is_stopping():
             self._state.stop()
-        if told.is_piece_done:
-            self._hand_out(hand)
+        if message.is_piece_done:
+            self._hand_out(handle)
 
-    def _report_of(self, one: Passed | Reported) -> pytest.TestReport:
+    def _report_of(self, outcome: Passed | Reported) -> pytest.TestReport:
         config = self._session.config
-        if isinstance(one, Reported):
-            report: pytest.TestReport = config.hook.pytest_report_from_serializable(config=config, data=one.data)
+        if isinstance(outcome, Reported):
+            report: pytest.TestReport = config.hook.pytest_report_from_serializable(config=config, data=outcome.data)
             return report
-        self._note(one.index, one.seconds)
-        item = self._session.items[one.index]
-        return pytest.TestReport(item.nodeid, item.location, {}, "passed", None, "call", duration=one.seconds)
+        self._note(outcome.index, outcome.seconds)
+        item = self._session.items[outcome.index]
+        return pytest.TestReport(item.nodeid, item.location, {}, "passed", None, "call", duration=outcome.seconds)
 
     def _note(self, index: int, seconds: float) -> None:
         name = function_of(self._session.items[index].nodeid)
         total, count = self._totals.get(name, (0.0, 0))
         self._totals[name] = total + seconds, count + 1
 
-    def _bury(self, hand: Hand) -> None:
+    def _worker_ended(self, handle: WorkerHandle) -> None:
         """Take note that a worker has ended: in order, or in the middle of a test, which then has failed.
 
         What it had not reported is run again by another one, but for the test at which it died.
         """
-        del self._hands[hand.link]
-        hand.link.close()
-        status = os.waitstatus_to_exitcode(os.waitpid(hand.pid, 0)[1])
-        index = self._state.test_of(hand.number)
-        if status == 0 and not hand.open_indexes:
+        del self._handles[handle.link]
+        handle.link.close()
+        status = os.waitstatus_to_exitcode(os.waitpid(handle.pid, 0)[1])
+        index = self._state.test_of(handle.number)
+        if status == 0 and not handle.open_indexes:
             return
-        problem = f"worker {hand.number} ended with status {status}"
-        if index == NO_TEST:
+        problem = f"worker {handle.number} ended with status {status}"
+        if index == NO_TEST:  # the next one would, too
             self._fail("the runner", (__file__, None, "worker"), f"{problem} while it ran no test")
-        else:
-            item = self._session.items[index]
-            self._fail(item.nodeid, item.location, f"{problem} while it ran this test")
-        rest = tuple(sorted(hand.open_indexes - {index}))
+            return
+        item = self._session.items[index]
+        self._fail(item.nodeid, item.location, f"{problem} while it ran this test")
+        rest = tuple(sorted(handle.open_indexes - {index}))
         if rest:
             self._waiting.appendleft(rest)
         if self._waiting and not self._is_stopping():
-            self._fork(hand.number)
+            self._fork(handle.number)
 
     def _fail(self, node_id: str, location: tuple[str, int | None, str], problem: str) -> None:
         report = pytest.TestReport(node_id, location, {}, "failed", problem, "call")
         self._session.config.hook.pytest_runtest_logreport(report=report)
 
 
-def _received(link: Link) -> Told | None:
+def _received(link: Link) -> PieceReport | None:
     """Return the next message; `None` if the worker has ended."""
     try:
         return link.recv()

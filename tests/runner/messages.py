@@ -26,7 +26,7 @@ class Reported:
 
 
 @frozen
-class Told:
+class PieceReport:
     """What has become of some tests of a piece."""
 
     reports: Sequence[Passed | Reported]

@@ -15,10 +15,10 @@ import pytest
 
 from tests.runner.budget import Budget, hold_to_budget
 from tests.runner.finished_test import FinishedTest
-from tests.runner.messages import Passed, Reported, Told
+from tests.runner.messages import Passed, PieceReport, Reported
 from tests.runner.shared_state import NO_TEST, SharedState
 
-Link: TypeAlias = "Connection[Told, tuple[int, ...] | None]"
+Link: TypeAlias = "Connection[PieceReport, tuple[int, ...] | None]"
 
 TELL_AFTER: Final = 1.0
 """Seconds after which a worker tells what it has, in the middle of a piece: people see that it goes on."""
@@ -133,7 +133,7 @@ class Worker:
 
     def _tell(self, tests: Sequence[FinishedTest], *, is_piece_done: bool) -> None:
         reports = [report for test in tests for report in self._reports_of(test)]
-        self._link.send(Told(reports, [test.index for test in tests], is_piece_done))
+        self._link.send(PieceReport(reports, [test.index for test in tests], is_piece_done))
         self._told_at = monotonic()
 
     def _reports_of(self, test: FinishedTest) -> list[Passed | Reported]:
