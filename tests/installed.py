@@ -1,6 +1,6 @@
 """Tries the package as it is installed for an interpreter, in an empty folder: `make wheel` does so with a wheel.
 
-It is a program and imports nothing of ours: `python -I installed.py PYTHON [EXTRA]`.
+It is a program and imports nothing of ours: `python -I installed.py PYTHON [EXTRA…]`.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ OF_EXTRA: Final = {
     "prices": "import genai_prices; from agentrail.adapters.published_prices import published_cost",
     "testing": "import agentrail.testing.laws.checking, agentrail.testing.fixtures",
 }
-"""What works with an extra alone."""
+"""What works with an extra."""
 
 
-def problems(python: str, folder: Path, extra: str | None = None) -> Iterator[str]:
+def problems(python: str, folder: Path, *extras: str) -> Iterator[str]:
     """Yield what does not work with the package that *python* has; *folder* is empty."""
     command = str(Path(python).parent / "agentrail")
     (folder / "my_plugins.py").write_text(PLUGIN, encoding="utf-8")
@@ -66,7 +66,7 @@ def problems(python: str, folder: Path, extra: str | None = None) -> Iterator[st
         ([python, "-I", "-m", "agentrail", "run", "hello"], "I am the built-in demo model"),
         ([python, "-I", "-c", NAMES], ""),
         ([command, "check", "--examples", "20", "my_plugins.py"], "✓ laws: Turns", "-m pip install "),
-        ([python, "-I", "-c", OF_EXTRA.get(extra or "", "")], ""),
+        *(([python, "-I", "-c", OF_EXTRA[extra]], "") for extra in extras),
     ):
         done = subprocess.run(  # noqa: S603 - our own commands
             words,
