@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import lru_cache, partial
 from itertools import chain
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Final, TypeVar, cast
 from weakref import WeakValueDictionary
 
@@ -32,8 +32,20 @@ IMPORTS: Final = "IMPORT_NAME"
 ATTRIBUTES: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 """Instructions that look up an attribute of some object; it counts if the object of the method has one of that name."""
 
-LOOKS_UP: Final = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", IMPORTS, *ATTRIBUTES})
+ENCLOSED: Final = "LOAD_DEREF"
+"""Instruction that looks up a variable of an enclosing function, or one that an inner function has too."""
+
+LOOKS_UP: Final = frozenset({"LOAD_GLOBAL", "LOAD_NAME", ENCLOSED, IMPORTS, *ATTRIBUTES})
 """Instructions that look up a name outside of the function."""
+
+NAMED: Final = (type, FunctionType, BuiltinFunctionType, MethodType)
+"""What has the name of its module itself; of anything else, that of its class counts."""
+
+WRAPPED: Final = "__wrapped__"
+"""The attribute in which a decorator leaves what it decorates."""
+
+LAYERS: Final = 100
+"""How many decorators, methods and partials around one function are seen through; they may lie in a circle."""
 
 
 class Placement:
@@ -87,20 +99,44 @@ def _modules(fn: object, visited: set[CodeType]) -> Iterator[str]:
     if plain is None or plain.__code__ in visited or not inspect.iscoroutinefunction(plain):
         return
     visited.add(plain.__code__)
-    outer = inspect.getclosurevars(plain).nonlocals
+    outer = _enclosed(plain)
     for operation, name in _lookups(plain.__code__):
         if operation == IMPORTS:
             yield name
             continue
-        is_member = operation in ATTRIBUTES
-        value: object = _member(owner, name) if is_member else outer.get(name, plain.__globals__.get(name))
-        if isinstance(value, ModuleType):
-            yield value.__name__
+        if operation in ATTRIBUTES:
+            value = _member(owner, name)
+        else:
+            value = outer.get(name) if operation == ENCLOSED else plain.__globals__.get(name)
+        if _is(value, ModuleType):
+            yield cast("ModuleType", value).__name__
             continue
-        home: object = getattr(value if inspect.isroutine(value) else type(value), "__module__", None)
+        home: object = getattr(value if _is(value, NAMED) else type(value), "__module__", None)
         if isinstance(home, str):
             yield home
         yield from _modules(value, visited)
+
+
+def _is(value: object, kinds: type | tuple[type, ...]) -> bool:
+    """Whether *value* is of one of *kinds* by its type: `isinstance` would run code of a lazy object, which may raise.
+
+    Held by tests/bridge/test_marked_code.py::test_what_a_function_names_is_not_run_to_tell_its_kind.
+    """
+    return issubclass(type(value), kinds)
+
+
+def _enclosed(function: FunctionType) -> Mapping[str, object]:
+    """Return the variables of enclosing functions that *function* names, without those that have no value yet."""
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    return {name: value for name, cell in cells for value in _content(cell)}
+
+
+def _content(cell: CellType) -> tuple[object, ...]:
+    """Return what *cell* holds; empty if its variable is assigned later."""
+    try:
+        return (cast("object", cell.cell_contents),)
+    except ValueError:
+        return ()
 
 
 def _member(owner: object, name: str) -> object:
@@ -110,21 +146,46 @@ def _member(owner: object, name: str) -> object:
 
 
 def _plain_function(fn: object) -> tuple[FunctionType | None, object]:
-    """Return the Python function in *fn*, which may be a method, a `partial`, or decorated, and its object.
+    """Return the Python function in *fn*, and its object; each is `None` if there is none.
 
-    Each is `None` if there is none.
+    *fn* may be a function, a method, a `partial`, decorated, or an object that can be called.
     """
     owner: object = None
-    while isinstance(fn, partial | MethodType) or hasattr(fn, "__wrapped__"):
-        match fn:
-            case partial():
-                fn = cast("object", fn.func)
-            case MethodType():
-                owner = fn.__self__
-                fn = fn.__func__
-            case _:
-                fn = cast("object", getattr(fn, "__wrapped__", None))
-    return (fn if isinstance(fn, FunctionType) else None), owner
+    for _ in range(LAYERS):
+        if _is(fn, partial):
+            fn = cast("partial[object]", fn).func
+        elif _is(fn, MethodType):
+            method = cast("MethodType", fn)
+            owner, fn = method.__self__, method.__func__
+        elif (wrapped := _wrapped(fn)) is not None:
+            fn = wrapped
+        elif _is(fn, FunctionType):
+            return cast("FunctionType", fn), owner
+        elif (called := _called(fn)) is not None:
+            owner, fn = fn, called
+        else:
+            break
+    return None, owner
+
+
+def _called(value: object) -> FunctionType | None:
+    """Return the function `__call__` in the class of *value*; `None` if it has none that is written in Python."""
+    method: object = inspect.getattr_static(type(value), "__call__", None)
+    return method if isinstance(method, FunctionType) else None
+
+
+def _wrapped(value: object) -> object:
+    """Return what the decorated function *value* wraps; `None` if it wraps nothing.
+
+    Objects that make up an attribute for each name, such as a proxy of a server, are not asked: they would have one in
+    which there is another, without end.
+    """
+    if inspect.getattr_static(value, WRAPPED, None) is None:
+        return None
+    try:
+        return cast("object", getattr(value, WRAPPED, None))
+    except Exception:  # noqa: BLE001 - a property of a foreign class
+        return None
 
 
 @lru_cache(maxsize=256)

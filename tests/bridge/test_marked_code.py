@@ -8,6 +8,7 @@ import contextvars
 import logging
 import threading
 import warnings
+from asyncio import Semaphore
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -433,16 +434,153 @@ def trio_runs() -> bool:
     return trio.lowlevel.in_trio_run()
 
 
-@pytest.mark.parametrize("fn", [plainly, by_a_helper, by_an_import, on_trio, on_both, neither])
+async def by_a_class() -> str:
+    """Await an object of a class of asyncio."""
+    async with Semaphore(1):
+        return "Trio" if trio_runs() else "asyncio"
+
+
+async def by_an_object() -> str:
+    """Await an object that can be called."""
+    await HELPER()
+    return "asyncio"
+
+
+class Helper:
+    """Can be called like a function."""
+
+    async def __call__(self, payload: Json = None) -> Json:
+        await asyncio.sleep(0)
+        return f"{payload} on asyncio"
+
+
+HELPER: Final = Helper()
+
+
+async def by_no_variable_of_its_own() -> str:
+    """Name a variable as a global one is called that needs asyncio."""
+    asyncio = "asyncio"
+
+    def where() -> str:
+        return "Trio" if trio_runs() else asyncio
+
+    return where()
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        plainly,
+        by_a_helper,
+        by_an_import,
+        by_a_class,
+        by_an_object,
+        on_trio,
+        on_both,
+        neither,
+        by_no_variable_of_its_own,
+    ],
+)
 def test_the_kind_of_a_function_is_told_where_its_code_names_it(
     fn: Callable[[], Coroutine[object, object, str]],
 ) -> None:
-    expected = {"plainly": "asyncio", "by_a_helper": "asyncio", "by_an_import": "asyncio"}.get(fn.__name__, "Trio")
+    told_by = {"plainly", "by_a_helper", "by_an_import", "by_a_class", "by_an_object"}
+    expected = "asyncio" if fn.__name__ in told_by else "Trio"
 
     async def main() -> None:
         for made in (fn, tool(fn)):
             async with session_with([made], fn.__name__) as session:
                 assert (await result_of(session)).text == expected
+
+    plain(main)
+
+
+def test_the_kind_of_an_object_that_is_called_is_told_by_its_call() -> None:
+    async def main() -> None:
+        async with aio.open_supervisor() as supervisor:
+            services = {"lookup": HELPER}
+            session = await supervisor.spawn(SessionSpec(model="demo", services=services, plugins=[AsksTheService()]))
+            await session.ask("hi")
+            assert "key on asyncio" in str(session.messages()[0])
+
+    plain(main)
+
+
+@pytest.mark.parametrize("awaits", [plainly, neither])
+def test_a_function_may_name_a_variable_that_is_assigned_later(
+    awaits: Callable[[], Coroutine[object, object, str]],
+) -> None:
+    expected = "asyncio, later" if awaits is plainly else "Trio, later"
+
+    async def main() -> None:
+        async def fetch() -> str:
+            """Fetch it."""
+            return await awaits() + later
+
+        async with session_with([fetch], "fetch") as session:
+            later = ", later"
+            assert (await result_of(session)).text == expected
+
+    def script() -> None:
+        async def fetch() -> str:
+            """Fetch it."""
+            return await awaits() + later
+
+        with sync.open_supervisor() as supervisor:
+            session = supervisor.spawn(SessionSpec(model=calling("fetch"), tools=[fetch]))
+            later = ", later"
+            session.ask("go")
+            assert expected in str(session.messages()[2])
+
+    plain(main)
+    script()
+
+
+class Unready:
+    """An object that stands for another, which cannot be made yet."""
+
+    @property  # type: ignore[misc]  # as lazy objects do
+    def __class__(self) -> type:
+        raise RuntimeError("not configured")
+
+    def __getattr__(self, name: str) -> object:
+        raise RuntimeError("not configured")
+
+
+class Endless:
+    """A proxy that has an object for each name, whose class says that it wraps something."""
+
+    def __getattr__(self, name: str) -> Endless:
+        return Endless()
+
+
+class Broken(Endless):
+    """A proxy whose wrapped object is not there."""
+
+    @property
+    def __wrapped__(self) -> object:
+        raise RuntimeError("not bound")
+
+
+async def circle() -> None:
+    """Wrap yourself."""
+
+
+setattr(circle, "__wrapped__", circle)  # noqa: B010 - type checkers know no such attribute
+
+
+@pytest.mark.parametrize("make", [Unready, Endless, Broken, lambda: circle], ids=["lazy", "proxy", "broken", "circle"])
+def test_what_a_function_names_is_not_run_to_tell_its_kind(make: Callable[[], object]) -> None:
+    named = make()
+
+    async def fetch() -> str:
+        """Fetch it."""
+        await trio.lowlevel.checkpoint()
+        return type(named).__name__
+
+    async def main() -> None:
+        async with session_with([fetch], "fetch") as session:
+            assert (await result_of(session)).text == type(named).__name__
 
     plain(main)
 
