@@ -78,7 +78,7 @@ class HostedRun(Generic[T]):
         self._loop = loop
         self._post = post
         """Has an action run in the Trio thread."""
-        self._task: asyncio.Task[T] | None = None
+        self._task: asyncio.Task[T | None] | None = None
         self._value: T | None = None
         """What the code returned."""
         self._error: BaseException | None = None
@@ -98,8 +98,16 @@ class HostedRun(Generic[T]):
         self._task = self._loop.create_task(self._body(), name=f"agentrail {self.name}", context=self._context)
         self._task.add_done_callback(self._keep)
 
-    async def _body(self) -> T:
-        return await self._start()
+    async def _body(self) -> T | None:
+        """Return what the code returns. Keep a `SystemExit`: asyncio ends the loop if a task raises one.
+
+        On Trio it is an error of the code alone, too. A `KeyboardInterrupt` may be the user's, and ends the program.
+        """
+        try:
+            return await self._start()
+        except SystemExit as error:
+            self._error = error
+            return None
 
     def cancel(self) -> None:
         """Cancel the asyncio task."""
@@ -107,12 +115,12 @@ class HostedRun(Generic[T]):
         if self._task is not None:
             self._task.cancel()
 
-    def _keep(self, task: asyncio.Task[T]) -> None:
+    def _keep(self, task: asyncio.Task[T | None]) -> None:
         """Keep how the task ended, and tell Trio of the end."""
         if task.cancelled():
             # Nobody on Trio asked for it, or else nobody looks at it: it is a crash of the code.
             self._error = asyncio.CancelledError(f"{self.name} was cancelled, and not by its session")
-        else:
+        elif self._error is None:
             self._error = task.exception()
             self._value = None if self._error is not None else task.result()
         self._task = None

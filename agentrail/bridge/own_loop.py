@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 from typing import Final
 
 from agentrail.bridge.waiters import LoopOutbox
@@ -23,6 +24,8 @@ class OwnLoop:
         self._outbox: LoopOutbox | None = None
         """The way into the loop; `None` before the first use."""
         self._thread = threading.Thread(target=self._run, name=NAME, daemon=True)
+        self._closing = asyncio.Event()
+        """Set, in the loop, when it is to end."""
 
     @in_brackets
     def __repr__(self) -> str:
@@ -45,19 +48,28 @@ class OwnLoop:
         if self._outbox is None:
             return
         loop = self._outbox.loop
-        loop.run_forever()
-        tasks = asyncio.all_tasks(loop)
+        life = loop.create_task(self._live(loop))
+        # asyncio leaves the loop when a task of it raises one of these. The task has ended with it; the others go on:
+        # tests/bridge/test_sync.py::test_a_task_of_a_marked_tool_that_exits_ends_nothing_else
+        while not life.done():
+            with suppress(SystemExit, KeyboardInterrupt):
+                loop.run_until_complete(life)
+        loop.close()
+
+    async def _live(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let tasks run until the loop is closed, and end them then."""
+        await self._closing.wait()
+        tasks = asyncio.all_tasks(loop) - {asyncio.current_task(loop)}
         for task in tasks:
             task.cancel()
         if tasks:
-            loop.run_until_complete(asyncio.wait(tasks, timeout=LAST))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
+            await asyncio.wait(tasks, timeout=LAST)
+        await loop.shutdown_asyncgens()
 
     def close(self) -> None:
         """End the loop and its thread; tasks that ignore their cancellation are dropped with it."""
         if self._outbox is not None:
-            self._outbox.put(self._outbox.loop.stop)
+            self._outbox.put(self._closing.set)
             self._thread.join()
 
 

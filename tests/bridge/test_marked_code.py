@@ -21,7 +21,7 @@ import trio.lowlevel
 
 from agentrail import Ask, Context, Continue, Plugin, ReplacePrompt, SessionSpec, aio, sync, tool
 from agentrail import open_supervisor as open_trio_supervisor
-from agentrail.errors import BadTool, BridgeClosed, FileMissing, NoHostLoop, ToolError
+from agentrail.errors import BadTool, BridgeClosed, FileMissing, NoHostLoop, ToolError, TurnAborted
 from agentrail.events import CompactEnd, MessageDelta, ToolExecutionEnd, ToolExecutionUpdate
 from agentrail.hooks.actions import CallService, ChangeTools
 from agentrail.hooks.hook_types import BeforePrompt
@@ -143,6 +143,57 @@ def test_an_error_for_the_model_and_a_crash_are_told_apart() -> None:
             ended = await result_of(session)
             assert ended.is_error
             assert "ValueError" in ended.text
+
+    plain(main)
+
+
+class OwnError(BaseException):
+    """An error that `except Exception` does not catch."""
+
+
+RAISED: Final[dict[str, Callable[[], BaseException]]] = {
+    "SystemExit": lambda: SystemExit(3),
+    "GeneratorExit": GeneratorExit,
+    "CancelledError": asyncio.CancelledError,
+    "OwnError": OwnError,
+    "BaseExceptionGroup": lambda: BaseExceptionGroup("mixed", [ValueError("one"), SystemExit(4)]),
+}
+"""Errors that are no `Exception`, by the name that the model and the user are told."""
+
+
+@pytest.mark.parametrize("name", RAISED)
+def test_what_asyncio_code_raises_ends_nothing_but_itself(name: str) -> None:
+    async def fail(*_: object) -> Json:
+        await asyncio.sleep(0)
+        error = RAISED[name]()
+        raise error
+
+    @aio.tool
+    async def fetch() -> str:
+        """Fetch it."""
+        return str(await fail())
+
+    class Failing:
+        name = "failing"
+
+        async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+            return Response((Text(str(await fail())),))
+
+    async def main() -> None:
+        async with aio.open_supervisor() as supervisor:
+            session = await supervisor.spawn(SessionSpec(model=calling("fetch"), tools=[fetch]))
+            ended = await result_of(session)
+            assert ended.is_error
+            assert name in ended.text
+            services = {"lookup": aio.service(fail)}
+            session = await supervisor.spawn(
+                SessionSpec(model=ScriptedModel(["fine"]), services=services, plugins=[AsksTheService()])
+            )
+            await session.ask("hi")
+            assert name in str(session.messages()[0])
+            session = await supervisor.spawn(SessionSpec(model=aio.model(Failing())))
+            with pytest.raises(TurnAborted, match=name):
+                await session.ask("hi")
 
     plain(main)
 
@@ -499,7 +550,9 @@ def test_the_kind_of_an_object_that_is_called_is_told_by_its_call() -> None:
     async def main() -> None:
         async with aio.open_supervisor() as supervisor:
             services = {"lookup": HELPER}
-            session = await supervisor.spawn(SessionSpec(model="demo", services=services, plugins=[AsksTheService()]))
+            session = await supervisor.spawn(
+                SessionSpec(model=ScriptedModel(["fine"]), services=services, plugins=[AsksTheService()])
+            )
             await session.ask("hi")
             assert "key on asyncio" in str(session.messages()[0])
 

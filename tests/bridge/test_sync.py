@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -164,6 +165,66 @@ def test_marked_code_gets_a_loop_of_its_own() -> None:
             assert isinstance(ended, ToolExecutionEnd)
             assert ended.text == "agentrail loop"
     assert "agentrail loop" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_tool_that_exits_ends_nothing_else() -> None:
+    @sync.tool
+    async def leave() -> str:
+        """Leave."""
+        sys.exit(3)
+
+    with sync.open_supervisor() as supervisor:
+        session = supervisor.spawn(SessionSpec(model=calling("leave"), tools=[leave]))
+        assert session.ask("go").text == "finished"
+        assert "SystemExit: 3" in str(session.messages()[2])
+
+
+def test_a_task_of_a_marked_tool_that_exits_ends_nothing_else() -> None:
+    """asyncio ends its loop when any task raises `SystemExit`, also one that the tool has started and waits for."""
+    begun = threading.Event()
+
+    async def leave() -> None:
+        sys.exit(3)
+
+    async def stay() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            sys.exit(4)
+
+    @sync.tool
+    async def share() -> str:
+        """Share the work."""
+        stays = asyncio.create_task(stay())
+        begun.set()
+        await asyncio.gather(leave(), return_exceptions=True)
+        return f"shared, {'done' if stays.done() else 'and one goes on'}"
+
+    with sync.open_supervisor() as supervisor:
+        session = supervisor.spawn(SessionSpec(model=calling("share"), tools=[share]))
+        assert session.ask("go").text == "finished"
+        assert "and one goes on" in str(session.messages()[2])
+    assert begun.is_set()
+    assert "agentrail loop" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_an_interrupt_that_a_tool_raises_ends_the_supervisor_as_it_does_on_trio() -> None:
+    @sync.tool
+    async def on_the_loop() -> str:
+        """Interrupt."""
+        raise KeyboardInterrupt
+
+    async def on_trio() -> str:
+        """Interrupt."""
+        raise KeyboardInterrupt
+
+    for made in (on_the_loop, on_trio):
+        supervisor = sync.open_supervisor()
+        session = supervisor.spawn(SessionSpec(model=calling(getattr(made, "__name__", "")), tools=[made]))
+        with pytest.raises(BridgeClosed):
+            session.ask("go")
+        with pytest.raises(KeyboardInterrupt):
+            supervisor.close()
 
 
 def test_a_call_that_would_never_return_is_refused() -> None:
