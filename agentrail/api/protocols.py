@@ -93,7 +93,7 @@ class AnySession(SessionCalls, Protocol):
         ...
 
     def tasks(self) -> Look[tuple[Task, ...]]:
-        """Return the session's running sub-agents, and the last ones in the background that have ended."""
+        """Return the running sub-agents, and the last ended ones in the background, as the journal has them."""
         ...
 
     async def task_result(self, child: str) -> Ok | Err:

@@ -190,7 +190,7 @@ class RemoteSession(SessionCalls):
         return tuple([value_of(Prompt, view) for view in (await self._see("queued", QueueView)).items])
 
     async def tasks(self) -> tuple[Task, ...]:
-        """Return the session's running sub-agents, and the last ones in the background that have ended."""
+        """Return the running sub-agents, and the last ended ones in the background, as the journal has them."""
         return tuple([value_of(Task, view) for view in (await self._see("tasks", TasksView)).items])
 
     async def task_result(self, child: str) -> Ok | Err:

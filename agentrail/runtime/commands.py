@@ -138,6 +138,24 @@ def _bytes(part: Part) -> int:
             return weight(data)
 
 
+def tasks_of(state: State) -> tuple[Task, ...]:
+    """Return what `tasks()` shows in *state*: the last ended sub-agents in the background, then the running ones."""
+    running = (
+        Task(
+            agent.child,
+            agent.agent,
+            agent.description,
+            agent.call_id,
+            agent.background,
+            "waiting" if agent.waits else "running",
+            agent.peers,
+        )
+        for agent in state.subagents
+        if not agent.rests
+    )
+    return (*ended_tasks(state), *running)
+
+
 def ended_tasks(state: State) -> tuple[Task, ...]:
     """Return the entries in `tasks()` of the last sub-agents in the background that have ended."""
     return tuple(

@@ -263,7 +263,8 @@ class SessionHandle(SessionCalls):
 
     def status(self) -> Status:
         """Return what the session is doing, as of its last journaled step."""
-        return commands.status_of(self._session.state, self._session.links.held_calls(), self.tasks())
+        state = self._session.state
+        return commands.status_of(state, self._session.links.held_calls(), commands.tasks_of(state))
 
     def messages(self) -> tuple[Message, ...]:
         """Return the conversation, as of the last journaled step."""
@@ -281,9 +282,8 @@ class SessionHandle(SessionCalls):
         return self._session.state.queue
 
     def tasks(self) -> tuple[Task, ...]:
-        """Return the session's running sub-agents, and the last ones in the background that have ended."""
-        subagents = self._session.links.subagents
-        return () if subagents is None else subagents.tasks()
+        """Return the running sub-agents, and the last ended ones in the background, as the journal has them."""
+        return commands.tasks_of(self._session.state)
 
     async def task_result(self, child: str) -> Ok | Err:
         """Wait for the answer of a sub-agent and return it."""

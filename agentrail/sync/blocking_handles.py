@@ -139,7 +139,7 @@ class SessionHandle:
         return self._thread.look(self._handle.queued)
 
     def tasks(self) -> tuple[Task, ...]:
-        """Return the session's running sub-agents, and the last ones in the background that have ended."""
+        """Return the running sub-agents, and the last ended ones in the background, as the journal has them."""
         return self._thread.look(self._handle.tasks)
 
     def task_result(self, child: str) -> Ok | Err:

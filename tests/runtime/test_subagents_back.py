@@ -61,6 +61,28 @@ class Noting(TestJournal):
         return head
 
 
+class Looking(TestJournal):
+    """A journal that compares, before each commit, what a session shows of its tasks with what is stored."""
+
+    def __init__(self, inner: Journal | None = None) -> None:
+        super().__init__(commit=0.1, inner=None if inner is None else lambda: inner)
+        self.session: SessionHandle | None = None
+        self.compared: list[tuple[set[tuple[str, str]], set[tuple[str, str]]]] = []
+        """Child and status of each task: as shown, and as stored."""
+
+    async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+        await self._compare()
+        return await super().append(claim, expected, records)
+
+    async def _compare(self) -> None:
+        if self.session is not None:
+            stored = await rebuilt(self.inner, self.session.id)
+            running = {(agent.child, "waiting" if agent.waits else "running") for agent in stored.subagents}
+            ended = {(agent.child, "failed" if agent.failed else "done") for agent in stored.ended_tasks}
+            assert self.session.status().tasks == self.session.tasks()
+            self.compared.append(({(task.child, task.status) for task in self.session.tasks()}, running | ended))
+
+
 def spec(*, background: bool = False) -> SessionSpec:
     finder = SessionSpec(
         description="Finds things.",
@@ -377,6 +399,41 @@ async def test_a_task_whose_call_has_left_the_conversation_comes_back_too() -> N
         session = await supervisor.resume("p", forgetting())
         assert session.tasks() == before
         assert "found" in str(await session.task_result("p.c5"))
+
+
+@pytest.mark.parametrize("background", [False, True])
+async def test_a_session_shows_of_its_tasks_what_is_stored_also_after_a_restart(background: bool) -> None:
+    """Before the records of a start, of a wait for a person, and of an end, none of them is shown."""
+
+    def held() -> SessionSpec:
+        asks = spec(background=background)
+        finder = asks.agents["finder"].but(plugins=[HumanApproval(tools=("slow",))])
+        return asks.but(agents={"finder": finder})
+
+    noting = Noting()
+    looking = Looking(noting)
+    async with open_supervisor(journal=looking) as supervisor:
+        looking.session = await supervisor.spawn(held(), "p")
+        await looking.session.prompt("go")
+        await until(lambda: looking.session and [task.status for task in looking.session.tasks()] == ["waiting"])
+        await looking.session.approve(looking.session.status().held[0].id)
+        await over(looking.session)
+        looking.session = None
+    assert [shown for shown, _ in looking.compared] == [stored for _, stored in looking.compared]
+    assert {status for shown, _ in looking.compared for _, status in shown} >= {"running", "waiting"}
+
+    ended = next(
+        number
+        for number, record in enumerate(noting.written)
+        if any(isinstance(envelope.event, SubagentEnd) for envelope in record.events)
+    )
+    again = Looking(await cut(noting.written[:ended]))
+    async with open_supervisor(journal=again) as supervisor:
+        again.session = await supervisor.resume("p", held())
+        await over(again.session)
+        again.session = None
+    assert [shown for shown, _ in again.compared] == [stored for _, stored in again.compared]
+    assert ("p.c3", "running") in again.compared[0][0]
 
 
 @pytest.mark.long

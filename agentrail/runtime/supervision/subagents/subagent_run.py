@@ -61,7 +61,7 @@ class SubagentRun:
         return self._ended.is_set()
 
     def task_entry(self) -> Task:
-        """Return the entry for `tasks()`."""
+        """Return the task with how far it is by now."""
         if not self.has_ended:
             return self.task.but(status="waiting" if self.link.waits else "running")
         return self.task.but(status="failed" if isinstance(self.answer, Err) else "done")

@@ -20,7 +20,7 @@ from agentrail.ports.journal import opening_of
 from agentrail.ports.tool import Task
 from agentrail.runtime.actor.parent_link import ParentLink
 from agentrail.runtime.actor.session import Session
-from agentrail.runtime.commands import ended_tasks, letter
+from agentrail.runtime.commands import ended_tasks, letter, tasks_of
 from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
@@ -95,8 +95,11 @@ class Subagents:
         return self.limits.parent
 
     def tasks(self) -> tuple[Task, ...]:
-        """Return the running sub-agents, and the last ones in the background that have ended."""
-        return (*self._ended.values(), *(run.task_entry() for run in self._runs.values()))
+        """Return the running sub-agents, and the last ended ones in the background, as the journal has them.
+
+        The runs here begin before the parent's record of their start, and end before that of their end.
+        """
+        return tasks_of(self._parent.state)
 
     def _keep(self, run: SubagentRun) -> None:
         """Keep the entry and the answer of a sub-agent in the background that has ended; drop the oldest beyond 32."""
