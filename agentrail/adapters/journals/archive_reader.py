@@ -7,6 +7,7 @@ noted: eight bytes a record.
 
 from __future__ import annotations
 
+import os
 import re
 from array import array
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
@@ -27,9 +28,12 @@ from agentrail.adapters.journals.packing import (
     unpack,
     unpack_messages,
 )
+from agentrail.adapters.journals.text_dedup import check_whole
 from agentrail.codec.json_text import DOCUMENT_DEPTH, from_text, to_text
+from agentrail.codec.values import write
 from agentrail.errors import BadArchive, BadRecord, BadText, NotReadable
 from agentrail.ports.journal import ALL_SESSIONS, Record, SessionFilter, StoredSession
+from agentrail.values.events.life import AgentEnd
 from agentrail.values.json import Json
 from agentrail.values.messages import Message
 
@@ -134,9 +138,11 @@ class ArchiveReader:
         if others:
             raise BadArchive(str(self.path), others[0].line, SEVERAL)
         try:
-            return session.session_id, self._records(session.session_id, 0, session.sound)
+            records = self._records(session.session_id, 0, session.sound)
+            _check_ends(records, self.file.seek(0, os.SEEK_END))
         except BadRecord as error:
             raise BadArchive(str(self.path), session.line + error.number, error.problem) from error
+        return session.session_id, records
 
     def _records(self, session_id: str, after: int, limit: int) -> tuple[Record, ...]:
         session = self._sessions.get(session_id)
@@ -258,6 +264,24 @@ class _Scan:
             problem = f"it counts {count} records, but there are {len(session.offsets)}"
             session.problem = (self._number, problem)
         session.end, self._open = self._offset, None
+
+
+def _check_ends(records: Iterable[Record], size: int) -> None:
+    """Raise `BadRecord` if the messages at the ends of turns are too long for a file of *size* bytes.
+
+    They may refer to messages of earlier records, and a journal writes them anew if these are of another turn.
+    """
+    whole, sizes = size, dict[int, int]()
+    for record in records:
+        for envelope in record.events:
+            for message in envelope.event.messages if isinstance(envelope.event, AgentEnd) else ():
+                if id(message) not in sizes:
+                    sizes[id(message)] = len(write(message))
+                whole += sizes[id(message)]
+        try:
+            check_whole(whole, size)
+        except ValueError as why:
+            raise BadRecord(record.session_id, record.number, str(why)) from None
 
 
 def scanned(file: BinaryIO) -> list[ArchivedSession]:

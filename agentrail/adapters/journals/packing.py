@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from agentrail.adapters.journals.message_index import MessagePlaces, MessagesOf, messages_in, nothing_earlier
 from agentrail.adapters.journals.stored_form import StoredRecord, stored_record, whole
-from agentrail.adapters.journals.text_dedup import expand_texts, share_texts
+from agentrail.adapters.journals.text_dedup import check_whole, expand_texts, most_whole, share_texts
 from agentrail.codec.decode_error import MisfitError
 from agentrail.codec.json_text import from_own_text, to_text
 from agentrail.codec.values import decode, read, write
@@ -60,8 +60,10 @@ def pack(value: Record | Snapshot, places: MessagePlaces | None = None) -> Packe
     if len(body) < BLOB_FROM or not _may_be_long(body.decode()):
         return PackedRecord(share_texts(body), NO_BLOBS)
     blobs: dict[str, bytes] = {}
-    split = _split(from_own_text(body), blobs)
-    return PackedRecord(to_text(split).encode(), blobs) if blobs else PackedRecord(share_texts(body), NO_BLOBS)
+    split = to_text(_split(from_own_text(body), blobs)).encode()
+    if blobs and len(body) <= most_whole(len(split) + sum(map(len, blobs.values()))):
+        return PackedRecord(split, blobs)
+    return PackedRecord(share_texts(body), NO_BLOBS)
 
 
 def unpack(packed: PackedRecord, session_id: str, number: int, earlier: MessagesOf = nothing_earlier) -> Record:
@@ -93,7 +95,9 @@ def _unpack(type_: type[T], packed: PackedRecord) -> T:
             return read(type_, text)
         data = from_own_text(packed.body if packed.blobs else expand_texts(packed.body))
         if packed.blobs:
-            data = _with_blobs(data, packed.blobs)
+            texts = _BlobTexts(packed)
+            data = _with_blobs(data, texts)
+            texts.check_whole()
         return decode(type_, upcast(data, packed.format))
     except (BadText, BadData, MisfitError, ValueError) as why:
         problem = f"{why.place} {why.problem}" if isinstance(why, MisfitError) else str(why)
@@ -164,6 +168,7 @@ def _text_of(packed: PackedRecord) -> bytes | None:
         if blob not in texts:
             texts[blob] = to_text(_content(blob, packed.blobs)).encode()
         pieces += (texts[blob], rest)
+    check_whole(sum(map(len, pieces)), len(packed.body) + sum(map(len, texts.values())))
     return b"".join(pieces)
 
 
@@ -171,14 +176,35 @@ _STANDS_FOR: Final = b'{"%b":"' % _BLOB.encode()
 _LIKE_A_BLOB: Final = b'"%b' % _BLOB.encode()
 
 
-def _with_blobs(data: Json, blobs: Mapping[str, bytes]) -> Json:
-    """Return *data* with the long texts from *blobs* in place of their names: the inverse of `_split`."""
+class _BlobTexts:
+    """The long texts of a body: each is made once, and counted as often as the body names it."""
+
+    def __init__(self, packed: PackedRecord) -> None:
+        self._blobs = packed.blobs
+        self._texts: dict[str, str] = {}
+        self._whole = self._stored = len(packed.body)
+
+    def __getitem__(self, name: str) -> str:
+        if name not in self._texts:
+            self._texts[name] = _content(name, self._blobs)
+            self._stored += len(self._texts[name])
+        text = self._texts[name]
+        self._whole += len(text)
+        return text
+
+    def check_whole(self) -> None:
+        """Raise `ValueError` if the body has too many bytes with its texts."""
+        check_whole(self._whole, self._stored)
+
+
+def _with_blobs(data: Json, texts: _BlobTexts) -> Json:
+    """Return *data* with the long texts in place of their names: the inverse of `_split`."""
     if isinstance(data, Mapping):
         if _BLOB in data:
-            return _content(str(data[_BLOB]), blobs)
-        return {key[:-1] if key.startswith(_BLOB) else key: _with_blobs(item, blobs) for key, item in data.items()}
+            return texts[str(data[_BLOB])]
+        return {key[:-1] if key.startswith(_BLOB) else key: _with_blobs(item, texts) for key, item in data.items()}
     if isinstance(data, list | tuple):
-        return [_with_blobs(item, blobs) for item in data]
+        return [_with_blobs(item, texts) for item in data]
     return data
 
 

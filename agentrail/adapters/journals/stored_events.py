@@ -154,8 +154,16 @@ def _derived_fields(event: _Abridged | _Unabridged, around: RecordContext) -> di
 
 def _stored_end(event: AgentEnd, around: RecordContext, places: MessagePlaces) -> StoredAgentEnd:
     around.ends_turn = True
-    messages = tuple([places.place_of(message) or message for message in event.messages])
-    return StoredAgentEnd(event.ref, event.stop_reason, messages, event.usage, event.fits)
+    messages: list[Message | MessageAt] = []
+    referred = set[MessageAt]()
+    for message in event.messages:
+        place = places.place_of(message)
+        if place is None or place in referred:  # the texts of a repeated one are shared by `text_dedup`, and counted
+            messages.append(message)
+        else:
+            messages.append(place)
+            referred.add(place)
+    return StoredAgentEnd(event.ref, event.stop_reason, tuple(messages), event.usage, event.fits)
 
 
 def _stored_abort(event: AgentAbort, around: RecordContext, _: MessagePlaces) -> AgentAbort:
@@ -220,6 +228,10 @@ def _whole_response(message: AssistantMessage | int, around: RecordContext, at: 
     return response
 
 
+MAX_REPEATED: Final = 1024 * 1024
+"""The most bytes of messages that an event may repeat by references; see `_stored_end`, which repeats none."""
+
+
 def _whole_messages(
     messages: Sequence[Message | MessageAt], around: RecordContext, earlier: MessagesOf, at: str
 ) -> tuple[Message, ...]:
@@ -231,7 +243,25 @@ def _whole_messages(
             whole.append(message_at(item, home_messages, f"{at}[{place}]"))
         else:
             whole.append(item)
+    references = [item for item in messages if isinstance(item, tuple)]
+    if len(references) > len(set(references)):
+        _check_repeated(messages, whole, at)
     return tuple(whole)
+
+
+def _check_repeated(messages: Sequence[Message | MessageAt], whole: Sequence[Message], at: str) -> None:
+    """Raise `MisfitError` if the references in *messages* repeat too much of the *whole* messages."""
+    from agentrail.codec.values import write  # noqa: PLC0415 - costs 20 ms, and hardly any record needs it
+
+    sizes: dict[MessageAt, int] = {}
+    repeated = 0
+    for item, message in zip(messages, whole, strict=True):
+        if isinstance(item, tuple):
+            repeated += sizes.get(item, 0)
+            if item not in sizes:
+                sizes[item] = len(write(message))
+    if repeated > MAX_REPEATED:
+        raise MisfitError(at, f"repeats {repeated:,} bytes of messages, and may repeat {MAX_REPEATED:,}")
 
 
 def _all_fields(form: _Abridged, around: RecordContext, at: str) -> dict[str, object]:

@@ -2,6 +2,9 @@
 
 A record says most texts several times: a prompt is its input, an event, and a message of the history. Both ways work on
 the JSON, without parsing it, so that what is read is what was written, byte for byte.
+
+A reference of six bytes may stand for a text of megabytes, so a file of a stranger could fill the memory. What a record
+would be with all its texts is counted before they are joined.
 """
 
 from __future__ import annotations
@@ -17,6 +20,12 @@ MARK: Final = b"$="
 A text that begins so itself gets one more `=`, which is no number.
 """
 
+FREE: Final = 256 * 1024
+"""Bytes of JSON that each record may have, however often it refers to one text."""
+
+TIMES: Final = 64
+"""How many times as long as what is stored a longer record may be. One made of the largest results has some 50."""
+
 _MARKED: Final = b'"' + MARK
 """Stands in each JSON text with a text that begins with the mark: nothing else in JSON begins with a quote and `$`."""
 
@@ -30,8 +39,26 @@ _RUN: Final = b"." * LEAST
 """Occurs in a masked body, translated by `_SHAPE`, if one of its texts is long. This is the cheapest test."""
 
 
+def check_whole(whole: int, stored: int) -> None:
+    """Raise `ValueError` if *whole* bytes of JSON are too many for the *stored* bytes that they are made of."""
+    if whole > most_whole(stored):
+        problem = (
+            f"with all that it refers to it would have {whole:,} bytes, and may have {most_whole(stored):,}, "
+            f"as {stored:,} are stored; it was not written by agentrail"
+        )
+        raise ValueError(problem)
+
+
+def most_whole(stored: int) -> int:
+    """Return how many bytes of JSON may be made of *stored* bytes."""
+    return max(FREE, TIMES * stored)
+
+
 def share_texts(body: bytes) -> bytes:
-    """Return the JSON *body* with references in place of long texts that occur earlier in it."""
+    """Return the JSON *body* with references in place of long texts that occur earlier in it.
+
+    If it could not be read so, because one text occurs too often, it is returned without references.
+    """
     # `find`, because `in` is slower: it first tries to convert its operand to a number
     masked = body if body.find(_BACKSLASH) < 0 else _mask(body)
     # searched for first: one byte is found in a fifth of the time
@@ -55,11 +82,15 @@ def share_texts(body: bytes) -> bytes:
             marks[text] = MARK + b"%d" % len(marks)
         if text.startswith(MARK):
             pieces[at] = b"%b=%b" % (MARK, text[len(MARK) :])
-    return _unmask(b'"'.join(pieces))
+    shared = _unmask(b'"'.join(pieces))
+    return shared if len(body) <= most_whole(len(shared)) else _unmask(masked.replace(_MARKED, _MARKED + b"="))
 
 
 def expand_texts(body: bytes) -> bytes:
-    """Undo `share_texts`: return the original JSON; raise `ValueError` if a reference leads nowhere."""
+    """Undo `share_texts`: return the original JSON.
+
+    Raise `ValueError` if a reference leads nowhere, or the JSON would be too long: see `check_whole`.
+    """
     if body.find(_MARKED) < 0:
         return body
     first, *others = _mask(body).split(_MARKED)
@@ -81,6 +112,7 @@ def expand_texts(body: bytes) -> bytes:
             text = texts[number]
         pieces += (text, rest)
         parts.append(rest)
+    check_whole(sum(map(len, pieces)), len(body))
     return _unmask(b'"'.join(pieces))
 
 

@@ -1,0 +1,53 @@
+"""Stored sessions of a stranger: each checksum fits, and what they cover is not what agentrail would have written."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from agentrail.adapters.journals.archive_reader import outside
+from agentrail.adapters.journals.packing import NO_CHECK, PackedRecord, check_of, pack
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.adapters.journals.sqlite.tables import COLUMNS, FACTS, RECORD_COLUMNS, RecordRow, SessionRow, seal_row
+from agentrail.codec.versions import FORMAT
+from agentrail.testing.conformance.journal_tests import prompted, run_of
+
+HOLE: Final = b'"a place to fill"'
+"""A text in the body of a record, in place of which others are put."""
+
+
+def body_with(filling: bytes, number: int = 1) -> bytes:
+    """Return the body of a record that has *filling* among the names of its effects."""
+    body = pack(prompted("s", number).but(effects=(HOLE.strip(b'"').decode(),))).body
+    assert body.count(HOLE) == 1
+    return body.replace(HOLE, filling)
+
+
+def write_archive(path: Path, bodies: Sequence[bytes], session_id: str = "s") -> None:
+    """Write an export file of a session whose records have these *bodies*."""
+    check, lines = NO_CHECK, [b'{"kind":"agentrail session","version":1,"session":"%b"}' % session_id.encode()]
+    for body in bodies:
+        check = check_of(check, outside(FORMAT, session_id), body)
+        lines.append(b'{"check":"%b","format":%d,"record":%b}' % (check.hex().encode(), FORMAT, body))
+    path.write_bytes(b"\n".join([*lines, b'{"end":%d}' % len(bodies), b""]))
+
+
+async def write_database(path: Path, bodies: Sequence[PackedRecord]) -> None:
+    """Write a journal with a session `s` whose records have these *bodies*."""
+    journal = SqliteJournal(path, sync="normal")
+    await journal.append(await journal.claim("s", "test"), 0, run_of("s", 1, len(bodies)))
+    await journal.close()
+    with closing(sqlite3.connect(path)) as db, db:
+        check = NO_CHECK
+        for number, packed in enumerate(bodies, 1):
+            query = f"SELECT {RECORD_COLUMNS} FROM record WHERE number = ?"  # noqa: S608
+            row = RecordRow._make(db.execute(query, (number,)).fetchone())
+            row = row._replace(body=packed.body, blobs=" ".join(packed.blobs))
+            check = check_of(check, row.outside, row.body)
+            query = 'UPDATE record SET body = ?, blobs = ?, "check" = ? WHERE number = ?'
+            db.execute(query, (row.body, row.blobs, check, number))
+            db.executemany("INSERT OR IGNORE INTO blob VALUES (?, ?)", packed.blobs.items())
+        session = SessionRow._make(db.execute(f"SELECT {COLUMNS} FROM session").fetchone())  # noqa: S608
+        sealed = seal_row(session._replace(check=check)[:FACTS], session.slot)
+        db.execute('UPDATE session SET "check" = ?, seal = ?', (sealed.check, sealed.seal))
