@@ -508,6 +508,7 @@ async def test_one_that_cannot_be_written_does_not_harm_those_beside_it(path: Pa
         return None
 
     Picky.failing = staticmethod(failing)
+    assert len(await journal.read("s0")) == 3  # a file that has a trigger is not opened
     change(
         path,
         "DELETE FROM record WHERE session = 's3' AND number = 3",

@@ -10,7 +10,8 @@ from typing import Final
 
 from agentrail.adapters.journals.sqlite.error_mapping import RAISED, is_locked, not_opened
 from agentrail.adapters.journals.sqlite.file_type import NOT_OURS, other_version
-from agentrail.adapters.journals.sqlite.tables import NO_TABLES, PAGE_SIZE, SCHEMA, TABLES, is_ours, pragma
+from agentrail.adapters.journals.sqlite.foreign_parts import foreign_part
+from agentrail.adapters.journals.sqlite.tables import AUTO_VACUUM, NO_TABLES, PAGE_SIZE, SCHEMA, TABLES, is_ours, pragma
 from agentrail.adapters.journals.sqlite.wal_file import check_log
 from agentrail.adapters.journals.sqlite.writer_lock import FileUse, Ownership, make_file, write_lock_holder
 from agentrail.errors import JournalError, JournalLocked, JournalUnusable
@@ -24,14 +25,14 @@ Connect = Callable[..., sqlite3.Connection]
 """Function that opens a connection: `sqlite3.connect`, or one that fails on purpose in tests."""
 
 SETTINGS: Final = (
+    "trusted_schema = OFF",
     "secure_delete = ON",
     "cell_size_check = ON",
-    "trusted_schema = OFF",
     "fullfsync = ON",
     "checkpoint_fullfsync = ON",
 )
 WRITER_SETTINGS: Final = ("wal_autocheckpoint = 0",)
-NEW_FILE: Final = (f"page_size = {PAGE_SIZE}", "auto_vacuum = INCREMENTAL")
+NEW_FILE: Final = (f"page_size = {PAGE_SIZE}", AUTO_VACUUM)
 """Settings that a file has from its first page on."""
 
 
@@ -74,7 +75,7 @@ def _look(connection: sqlite3.Connection, path: Path, connect: Connect) -> int:
     try:
         return _check(connection, path)
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
+        if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_READONLY_ROLLBACK:
             raise
     with closing(_connect(path, connect, "rw")) as writing:
         is_ours(writing)
@@ -133,6 +134,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> int:
     """Return the version of the tables; raise `JournalUnusable` if the file is no journal or has an unknown version.
 
     Whether there are tables is read first. Another connection may be making them: after that the file is ours too.
+    Until it is known that the file has the tables of a journal alone, nothing is run but pragmas.
     """
     has_tables = pragma(connection, "schema_version") != 0
     if not is_ours(connection):
@@ -142,6 +144,9 @@ def _check(connection: sqlite3.Connection, path: Path) -> int:
     version = pragma(connection, "user_version")
     if version != SCHEMA:
         raise JournalUnusable(str(path), other_version(version))
+    problem = foreign_part(connection)
+    if problem is not None:
+        raise JournalUnusable(str(path), problem)
     return SCHEMA
 
 

@@ -37,6 +37,9 @@ APPLICATION: Final = 0x41524A4C
 PAGE_SIZE: Final = 1024
 """Bytes of a page of a new file. A commit writes whole pages: 9 kB for a short turn, and 25 kB with SQLite's 4,096."""
 
+AUTO_VACUUM: Final = "auto_vacuum = INCREMENTAL"
+"""The setting with which a file gives free pages back, and has a map that says what each page is."""
+
 STRIDE: Final = 64
 """One record of this many is in the index; the others are found from it. A change needs a new version of the tables."""
 

@@ -1,0 +1,99 @@
+"""Files of SQLite from a stranger: what no journal has is refused before any of it is run; what waits can be ended."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+import trio
+
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.errors import JournalUnusable
+from agentrail.testing.conformance.journal_tests import opened
+from tests.patience import PATIENCE
+
+ENDLESS: Final = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
+
+FOREIGN: Final = {
+    "a view for a table": (
+        "ALTER TABLE session RENAME TO hidden",
+        f"CREATE VIEW session AS {ENDLESS} hidden.* FROM n JOIN hidden",
+    ),
+    "another view": (f"CREATE VIEW more AS {ENDLESS} i FROM n",),
+    "a trigger": (
+        f"CREATE TRIGGER more BEFORE UPDATE ON journal BEGIN INSERT INTO journal {ENDLESS} i, i FROM n; END",
+    ),
+    "another table": ("CREATE TABLE more (x)",),
+    "another index": ("CREATE INDEX more ON record (length(body) * 2)",),
+    "a virtual table": ("CREATE VIRTUAL TABLE more USING fts5 (x)",),
+    "a computed column": ("ALTER TABLE about ADD COLUMN more GENERATED ALWAYS AS (zeroblob(length(title) * 1000000))",),
+    "a column that is checked": ("ALTER TABLE about ADD COLUMN more CHECK (length(title) < 10000)",),
+}
+
+NAMED: Final = {
+    "a view for a table": "table 'hidden'",
+    "a virtual table": "table 'more'",
+    "a computed column": "table 'about'",
+    "a column that is checked": "table 'about'",
+}
+
+
+async def stored(path: Path) -> None:
+    """Make a journal with a session."""
+    journal = SqliteJournal(path, sync="normal")
+    await opened(journal, "s")
+    await journal.close()
+
+
+def content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def put(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
+def names_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def change(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        for statement in statements:
+            file.execute(statement)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    trio.run(stored, tmp_path / "a.db")
+    return tmp_path / "a.db"
+
+
+async def test_a_definition_that_is_no_text_is_refused(path: Path) -> None:
+    whole = content(path)
+    at = whole.index(b"tenant TEXT NOT NULL")
+    put(path, whole[:at] + b"\xff" + whole[at + 1 :])
+    journal = SqliteJournal(path)
+    with pytest.raises(JournalUnusable, match=r"its table '\w+' is damaged"):
+        await journal.sessions()
+    await journal.close()
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+async def test_a_file_with_what_no_journal_has_is_refused_before_it_runs(path: Path, name: str) -> None:
+    change(path, *FOREIGN[name])
+    journal = SqliteJournal(path)
+    calls: tuple[Callable[[], object], ...] = (
+        journal.sessions,
+        partial(journal.read, "s"),
+        partial(journal.claim, "s", "me"),
+        partial(journal.delete, "s", "me", 1),
+    )
+    with trio.fail_after(PATIENCE):
+        for call in calls:
+            with pytest.raises(JournalUnusable, match=NAMED.get(name, "'more'")):
+                await call()  # type: ignore[misc]
+    await journal.close()
