@@ -1,6 +1,10 @@
 """Files of SQLite from a stranger: what no journal has is refused before any of it is run; what waits can be ended."""
 
+import os
 import sqlite3
+import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
@@ -97,3 +101,66 @@ async def test_a_file_with_what_no_journal_has_is_refused_before_it_runs(path: P
             with pytest.raises(JournalUnusable, match=NAMED.get(name, "'more'")):
                 await call()  # type: ignore[misc]
     await journal.close()
+
+
+BESIDE: Final = ("a.db-wal", "a.db-shm", "a.db-journal")
+"""The files of SQLite beside a journal."""
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+async def test_what_stands_beside_a_file_and_is_no_plain_file_is_refused_and_untouched(
+    path: Path, name: str, kind: str
+) -> None:
+    victim, beside = path.with_name("victim.txt"), path.with_name(name)
+    victim.write_text("of the user")
+    if kind == "link":
+        beside.symlink_to(victim)
+    else:
+        os.mkfifo(beside)
+    journal = SqliteJournal(path)
+    with trio.fail_after(PATIENCE):
+        for call in (journal.sessions, partial(journal.claim, "s", "me")):
+            with pytest.raises(JournalUnusable, match=f"`{name}` beside it is no regular file"):
+                await call()
+    await journal.close()
+    assert victim.read_text() == "of the user"
+    assert name in names_in(path.parent)
+
+
+def hot(path: Path, named: Path) -> None:
+    """Leave a rollback journal beside a file that is made anew, as a killed process does, that names another file.
+
+    SQLite undoes what the process has written, takes the named file for one that told of several databases, and deletes
+    it.
+    """
+    killed = (
+        "import os, sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None); "
+        "db.execute('PRAGMA cache_size = 1'); db.execute('BEGIN IMMEDIATE'); "
+        "db.execute('CREATE TABLE half (written)'); "
+        "db.executemany('INSERT INTO half VALUES (?)', [('x' * 4000,)] * 100); os._exit(0)"
+    )
+    path.unlink()
+    subprocess.run([sys.executable, "-c", killed, str(path)], check=True)  # noqa: S603 - our own program
+    beside, name = path.with_name("a.db-journal"), str(named).encode()
+    content = beside.read_bytes()
+    assert content.startswith(MAGIC)
+    reserved = (1 << 30) // 4096 + 1
+    end = struct.pack(">I", reserved) + name + struct.pack(">II", len(name), sum(name)) + MAGIC
+    beside.write_bytes(content + end)
+
+
+MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
+"""The first bytes of a rollback journal of SQLite, and the last ones of one that names another file."""
+
+
+async def test_a_file_that_would_have_sqlite_delete_another_one_is_refused(path: Path) -> None:
+    victim = path.with_name("victim.txt")
+    victim.write_text("of the user")
+    hot(path, victim)
+    journal = SqliteJournal(path)
+    for call in (journal.sessions, partial(journal.claim, "s", "me")):
+        with pytest.raises(JournalUnusable, match="journal` beside it names another file"):
+            await call()
+    await journal.close()
+    assert victim.read_text() == "of the user"

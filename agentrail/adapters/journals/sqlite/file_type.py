@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from os import SEEK_END
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Final
@@ -27,6 +29,16 @@ SHOWN: Final = 24
 EXPORTED: Final = b'"agentrail session"'
 """A part of the first line of an export file."""
 
+BESIDE: Final = ("-wal", "-shm", "-journal")
+"""How the names end of the files that SQLite has beside a database."""
+
+ROLLBACK: Final = bytes.fromhex("d9d505f920a163d7")
+"""The first bytes of a rollback journal (`-journal`), and the last ones of one that names another file.
+
+That is one for a transaction over several databases, which agentrail has none of. When SQLite has undone the
+transaction it deletes the named file, whatever that is.
+"""
+
 NOT_OURS: Final = "it is a file of another program; give another path"
 
 
@@ -40,11 +52,36 @@ def check_kind(path: Path) -> None:
         raise JournalUnusable(str(path), "it is a folder; give the path of a file in it")
     if not S_ISREG(status.st_mode):
         raise JournalUnusable(str(path), "it is no regular file; give another path")
+    _check_beside(path)
     with path.open("rb") as file:
         head = file.read(HEAD)
     problem = _problem(path, head, status.st_size) if head else None
     if problem is not None:
         raise JournalUnusable(str(path), problem)
+
+
+def _check_beside(path: Path) -> None:
+    """Raise `JournalUnusable` if a file beside the journal would have SQLite wait, or harm a file elsewhere."""
+    resolved = path.resolve()  # SQLite names its files after the file that a link leads to
+    for end in BESIDE:
+        beside = resolved.with_name(f"{resolved.name}{end}")
+        try:
+            is_regular = S_ISREG(beside.lstat().st_mode)
+        except FileNotFoundError:
+            continue
+        if not is_regular:
+            problem = f"`{beside.name}` beside it is no regular file, and SQLite would write to it; remove it"
+            raise JournalUnusable(str(path), problem)
+        if end == "-journal" and _names_another(beside):
+            problem = f"`{beside.name}` beside it names another file, which SQLite would delete; remove it"
+            raise JournalUnusable(str(path), problem)
+
+
+def _names_another(rollback: Path) -> bool:
+    with suppress(FileNotFoundError), rollback.open("rb") as file:
+        file.seek(max(file.seek(0, SEEK_END) - len(ROLLBACK), 0))
+        return file.read() == ROLLBACK
+    return False
 
 
 def _problem(path: Path, head: bytes, size: int) -> str | None:
