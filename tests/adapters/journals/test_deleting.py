@@ -318,7 +318,7 @@ async def test_a_redaction_looks_once_for_the_long_texts_that_are_left(path: Pat
     await talked(journal, "s", 1, 30_000)
     statements.clear()
     assert await journal.redact("s", 1, 120, NOTE, "") == 120
-    walks = [text for text in statements if text.startswith("WITH RECURSIVE chain (slot, back, blobs)")]
+    walks = [text for text in statements if text.startswith("WITH RECURSIVE chain (number, back, blobs)")]
     assert len(walks) == 1
     assert (await journal.read("s", 120))[0].redacted is None
     await journal.close()

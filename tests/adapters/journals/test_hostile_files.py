@@ -16,7 +16,8 @@ import trio
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.errors import JournalUnusable
-from agentrail.testing.conformance.journal_tests import opened
+from agentrail.ports.journal import Redaction
+from agentrail.testing.conformance.journal_tests import opened, prompted, run_of, told
 from tests.patience import PATIENCE
 
 ENDLESS: Final = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
@@ -164,3 +165,42 @@ async def test_a_file_that_would_have_sqlite_delete_another_one_is_refused(path:
             await call()
     await journal.close()
     assert victim.read_text() == "of the user"
+
+
+async def test_a_deletion_ends_in_a_file_without_free_pages_to_give_back(path: Path) -> None:
+    """A file without `auto_vacuum` keeps free pages, and has no map that tells which pages are rows."""
+    await with_private_session(path)
+    change(path, "PRAGMA journal_mode = DELETE", "PRAGMA auto_vacuum = NONE", "VACUUM")
+    journal = SqliteJournal(path)
+    with trio.fail_after(PATIENCE):
+        assert await journal.delete("private", "me", 1) == 1
+    assert await journal.read("s") == run_of("s", 1, 3)
+    assert await journal.read("long", 0, 1) == (prompted("long", 1, LONG),)
+    await journal.close()
+    assert PRIVATE.encode() not in content(path)
+    with closing(sqlite3.connect(path)) as file:
+        assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert file.execute("PRAGMA freelist_count").fetchone() == (0,)
+
+
+PRIVATE: Final = "a word of hers that nobody may keep"
+LONG: Final = "long " * 100_000
+
+
+async def with_private_session(path: Path) -> None:
+    journal = SqliteJournal(path, sync="normal")
+    private = [prompted("private", number, f"{PRIVATE} {number} " * 20) for number in range(1, 101)]
+    await journal.append(await journal.claim("private", "test"), 0, private)
+    await journal.append(await journal.claim("long", "test"), 0, [prompted("long", 1, LONG)])
+    await journal.close()
+
+
+async def test_a_redaction_ends_in_a_file_whose_records_follow_each_other_in_a_circle(path: Path) -> None:
+    journal = SqliteJournal(path)
+    texts = [told("t", number, "x" * 20_000) for number in range(1, 4)]
+    await journal.append(await journal.claim("t", "test"), 0, texts)
+    await journal.close()
+    change(path, "UPDATE record SET back = (SELECT max(slot) FROM record) WHERE session = 't' AND number = 1")
+    with trio.fail_after(PATIENCE):
+        await journal.redact("t", 1, 3, Redaction(1, "me"), "me")
+    await journal.close()

@@ -150,11 +150,11 @@ def drop_unused_blobs(db: sqlite3.Connection, session_id: str, slot: int) -> Non
         _erase_blob(db, session_id, digest)
 
 
-_NAMED: Final = """WITH RECURSIVE chain (slot, back, blobs) AS (
-    SELECT slot, back, blobs FROM record WHERE slot = :slot AND session = :session
+_NAMED: Final = """WITH RECURSIVE chain (number, back, blobs) AS (
+    SELECT number, back, blobs FROM record WHERE slot = :slot AND session = :session
     UNION ALL
-    SELECT record.slot, record.back, record.blobs FROM chain JOIN record ON record.slot = chain.back
-    WHERE record.session = :session
+    SELECT record.number, record.back, record.blobs FROM chain JOIN record ON record.slot = chain.back
+    WHERE record.session = :session AND record.number < chain.number
 )
 SELECT blobs FROM chain WHERE blobs <> ''"""
 

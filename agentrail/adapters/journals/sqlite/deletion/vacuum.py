@@ -19,6 +19,7 @@ from typing import Final
 
 from agentrail.adapters.journals.sqlite.deletion.erasing import ERASED
 from agentrail.adapters.journals.sqlite.file_type import HEAD, number_at, size_of_pages
+from agentrail.adapters.journals.sqlite.tables import AUTO_VACUUM
 from agentrail.ports.failpoints import reach
 
 GIVEN_BACK: Final = 128
@@ -52,6 +53,7 @@ LEAVES: Final = frozenset({10, 13})
 class CleaningPhase(Enum):
     """The phases of a round of cleaning: what it does next."""
 
+    REBUILDING = "the file is written anew, as one that can give free pages back"
     GIVING_BACK = "free pages are given back"
     MOVING = "the log is moved into the file"
     SEARCHING = "gaps that are not zero are searched"
@@ -64,7 +66,9 @@ class Round:
     """One round of cleaning, for all sessions whose rows were erased before it began."""
 
     def __init__(self, db: sqlite3.Connection, path: Path, descriptor: int) -> None:
-        self.phase = CleaningPhase.GIVING_BACK
+        # a file that another program has made may lack it, and with it the map that says which pages are rows
+        has_map = _pragma(db, "auto_vacuum")
+        self.phase = CleaningPhase.GIVING_BACK if has_map else CleaningPhase.REBUILDING
         self._db = db
         self._log = path.with_name(f"{path.name}-wal")
         self._file = descriptor
@@ -85,6 +89,10 @@ class Round:
     def go_on(self) -> bool:
         """Do the next piece; return false if it has to wait, because another program reads the file."""
         match self.phase:
+            case CleaningPhase.REBUILDING:
+                self._db.execute(f"PRAGMA {AUTO_VACUUM}")
+                self._db.execute("VACUUM")
+                self.phase = CleaningPhase.GIVING_BACK
             case CleaningPhase.GIVING_BACK:
                 self._give_back()
             case CleaningPhase.MOVING:
@@ -101,12 +109,14 @@ class Round:
         return True
 
     def _give_back(self) -> None:
+        left = _pragma(self._db, "freelist_count")
         for _ in range(GIVEN_BACK):
-            if not _pragma(self._db, "freelist_count"):
-                self.phase = CleaningPhase.MOVING
-                return
             # frees one page: Python runs one step of this pragma, whatever its number
             self._db.execute("PRAGMA incremental_vacuum(1)")
+            before, left = left, _pragma(self._db, "freelist_count")
+            if not left or left == before:
+                self.phase = CleaningPhase.MOVING
+                return
 
     def _move_log(self, then: CleaningPhase) -> bool:
         """Move the log into the file, truncate it, and go on to *then*; return false if a reader prevents that."""
