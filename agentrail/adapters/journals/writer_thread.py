@@ -4,7 +4,7 @@ Jobs that run together are answered together. The thread then waits a moment for
 jobs can run together again.
 
 A cancelled task takes its job back if the job has not begun. A job that has begun runs to its end, and its task waits
-for that. So `Cancelled` always means that nothing has happened.
+for that, unless the job stops early: one that only reads does. So `Cancelled` always means that nothing has happened.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ class ThreadJob(Struct, Generic[C, T_co], eq=False):
     about: str = ""
     task: Task = field(default_factory=current_task)
     token: TrioToken = field(default_factory=current_trio_token)
+    is_unwanted: bool = False
+    """Whether the task was cancelled after the job had begun."""
     error: Exception | None = None
     value: T_co | None = None
 
@@ -59,6 +61,10 @@ class ThreadJob(Struct, Generic[C, T_co], eq=False):
         return self.value  # type: ignore[return-value]  # the job was done, so this is a T_co
 
 
+class JobStoppedError(Exception):
+    """A job has stopped before its end because it is unwanted; it has changed nothing."""
+
+
 def _nothing(_: object) -> None:
     """No-op: `close` waits for the end of the thread by a job, which has nothing to do."""
 
@@ -68,6 +74,8 @@ class WriterJob(Protocol[C_contra]):
 
     about: str
     """The session that the job concerns; empty if none."""
+    is_unwanted: bool
+    """Whether the task that waits for the job was cancelled: a job that only reads may raise `JobStoppedError`."""
     error: Exception | None
 
     def do(self, holder: C_contra) -> None:
@@ -135,6 +143,8 @@ class Worker(Generic[C]):
         job: ThreadJob[C, T] = ThreadJob(run, arguments, about)
         self._give(job, self._jobs)
         await trio.lowlevel.wait_task_rescheduled(partial(self._take_back, job, self._jobs))
+        if isinstance(job.error, JobStoppedError):
+            await trio.lowlevel.checkpoint()  # raises `Cancelled`, or `KeyboardInterrupt`
         return job.outcome()
 
     async def close(self) -> None:
@@ -162,6 +172,7 @@ class Worker(Generic[C]):
     ) -> trio.lowlevel.Abort:
         with self._lock:
             if job not in queue:
+                job.is_unwanted = True
                 return trio.lowlevel.Abort.FAILED
             queue.remove(job)
         return trio.lowlevel.Abort.SUCCEEDED

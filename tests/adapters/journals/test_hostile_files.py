@@ -1,6 +1,7 @@
 """Files of SQLite from a stranger: what no journal has is refused before any of it is run; what waits can be ended."""
 
 import os
+import signal
 import sqlite3
 import struct
 import subprocess
@@ -18,6 +19,7 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.errors import JournalUnusable
 from agentrail.ports.journal import Redaction
 from agentrail.testing.conformance.journal_tests import opened, prompted, run_of, told
+from tests.adapters.journals.sick import Connection, connecting
 from tests.patience import PATIENCE
 
 ENDLESS: Final = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
@@ -204,3 +206,72 @@ async def test_a_redaction_ends_in_a_file_whose_records_follow_each_other_in_a_c
     with trio.fail_after(PATIENCE):
         await journal.redact("t", 1, 3, Redaction(1, "me"), "me")
     await journal.close()
+
+
+class Endless(Connection):
+    """A connection whose list of sessions never ends: in place of it a query runs that has no last row."""
+
+    begun: trio.Event
+    token: trio.lowlevel.TrioToken
+
+    def execute(self, sql: str, parameters: object = (), /) -> sqlite3.Cursor:
+        if " FROM session" not in sql:
+            return super().execute(sql, parameters)
+        self.token.run_sync_soon(self.begun.set)
+        return super().execute(f"{ENDLESS} count(*) FROM n")
+
+
+async def test_a_query_that_does_not_end_is_cancelled(path: Path) -> None:
+    class Once(Endless):
+        begun, token = trio.Event(), trio.lowlevel.current_trio_token()
+
+    journal = SqliteJournal(path, connect=connecting(Once))
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(journal.sessions)
+            await Once.begun.wait()
+            nursery.cancel_scope.cancel()
+        assert nursery.cancel_scope.cancelled_caught
+        assert await journal.holders() == ()
+        await journal.close()
+
+
+ENDLESS_PROGRAM: Final = """
+import sys
+from pathlib import Path
+
+import trio
+
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from tests.adapters.journals import sick
+
+
+class Endless(sick.Connection):
+    def execute(self, sql, parameters=(), /):
+        if " FROM session" in sql:
+            print("begun", flush=True)
+            sql, parameters = sys.argv[2], ()
+        return super().execute(sql, parameters)
+
+
+trio.run(SqliteJournal(Path(sys.argv[1]), connect=sick.connecting(Endless)).sessions)
+"""
+
+
+@pytest.mark.long
+def test_a_query_that_does_not_end_is_interrupted_by_ctrl_c(path: Path) -> None:
+    process = subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-c", ENDLESS_PROGRAM, str(path), f"{ENDLESS} count(*) FROM n"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        process.send_signal(signal.SIGINT)
+        try:
+            _, errors = process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()
+    assert process.returncode == -signal.SIGINT
+    assert errors.splitlines()[-1] == b"KeyboardInterrupt"

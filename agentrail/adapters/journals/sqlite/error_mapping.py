@@ -53,6 +53,11 @@ def is_locked(error: Exception) -> bool:
     return _kind(error) == sqlite3.SQLITE_BUSY
 
 
+def is_stopped(error: Exception) -> bool:
+    """Whether *error* means that a query was ended because nobody wants its result any more."""
+    return _kind(error) == sqlite3.SQLITE_INTERRUPT
+
+
 def rollback_failure(error: Exception, path: Path) -> JournalError:
     """Return the journal's error for *error* of a transaction that was rolled back before its commit."""
     return _unwritten(error) if is_passing(error) else JournalUnusable(str(path), _sqlite_message(error))

@@ -18,7 +18,7 @@ from agentrail.adapters.journals.packing import (
 )
 from agentrail.adapters.journals.record_loader import load_rows
 from agentrail.adapters.journals.sqlite.deletion.erasing import refuse_deleting
-from agentrail.adapters.journals.sqlite.error_mapping import RAISED, in_reading, is_passing
+from agentrail.adapters.journals.sqlite.error_mapping import RAISED, in_reading, is_passing, is_stopped
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_reading
 from agentrail.adapters.journals.sqlite.session_summaries import DAMAGED, list_sessions
 from agentrail.adapters.journals.sqlite.tables import (
@@ -30,7 +30,7 @@ from agentrail.adapters.journals.sqlite.tables import (
     SessionRow,
 )
 from agentrail.adapters.journals.sqlite.writer_lock import FileUse
-from agentrail.adapters.journals.writer_thread import WriterJob
+from agentrail.adapters.journals.writer_thread import JobStoppedError, WriterJob
 from agentrail.errors import AgentrailError, BadRecord
 from agentrail.ports.journal import Latest, Record, SessionFilter, Snapshot, StoredAnswer, StoredSession
 
@@ -43,6 +43,9 @@ PAGE: Final = 256
 
 MAX_SOUND: Final = 10_000
 """The most sessions that `Sound` remembers; beyond it the oldest one is forgotten, and checked again when needed."""
+
+STEPS: Final = 100_000
+"""After how many steps of its virtual machine SQLite asks whether a query is still wanted: about a millisecond."""
 
 REINDEX: Final = (
     "and each of them is looked for in all of its records; when no process uses the journal, "
@@ -141,12 +144,14 @@ class JournalReader:
         self._connection: sqlite3.Connection | None = None
         self._sound = Sound()
         self._file = FileUse(path)
+        self._job: WriterJob[JournalReader] | None = None
 
     # The methods of `JobHandler`, which the worker calls
 
     def serve(self, jobs: Sequence[WriterJob[JournalReader]]) -> None:
         """Run *jobs*; an exception is stored in its job, and raised in the task that waits for it."""
         for job in jobs:
+            self._job = job
             try:
                 job.do(self)
             except AgentrailError as error:
@@ -154,6 +159,8 @@ class JournalReader:
             except RAISED as error:  # a damaged page is reported as a damaged session
                 damaged = job.about and not is_passing(error)
                 job.error = BadRecord(job.about, 0, str(error)) if damaged else in_reading(error, self._path)
+            if job.error is not None and job.is_unwanted:
+                job.error = JobStoppedError()
 
     def rest(self) -> None:
         """No-op: a reader has nothing to do between jobs."""
@@ -197,6 +204,8 @@ class JournalReader:
         """Return the result of *query*, run in one read transaction; `None` if there is no journal yet."""
         if self._connection is None:
             self._connection = open_for_reading(self._path, self._connect, self._file)
+            if self._connection is not None:
+                self._connection.set_progress_handler(self._is_unwanted, STEPS)
         db = self._connection
         if db is None:
             return None
@@ -207,6 +216,10 @@ class JournalReader:
             # SQLite ends the transaction after some errors; a `ROLLBACK` would then raise, and hide the error
             if db.in_transaction:
                 db.execute("ROLLBACK")
+
+    def _is_unwanted(self) -> bool:
+        """Whether SQLite is to end the query that runs: its progress handler, called every so many `STEPS`."""
+        return self._job is not None and self._job.is_unwanted
 
 
 def _records(db: sqlite3.Connection, session_id: str, after: int, limit: int) -> tuple[Record, ...]:
@@ -309,8 +322,11 @@ def _search_command(db: sqlite3.Connection, sound: Sound, row: SessionRow, comma
                 commands.add((record_row.command, record_row.slot))
                 sought = record_row if record_row.command == command else sought
     indexed: set[tuple[str, int]] | None = None
-    with suppress(*RAISED):
+    try:
         indexed = set(db.execute(_COMMANDS, (row.id,)).fetchall())
+    except RAISED as error:
+        if is_stopped(error):
+            raise
     if indexed == commands:
         sound.add(row.id)
     else:
