@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 
 import trio
 
-from agentrail.adapters.file_lock import try_lock_file
+from agentrail.adapters.file_lock import open_lock_file, try_lock_file
 from agentrail.adapters.journals.archive_reader import (
     BEGINNING,
     KIND,
@@ -27,7 +27,6 @@ from agentrail.adapters.journals.archive_reader import (
 )
 from agentrail.adapters.journals.message_index import MessagePlaces
 from agentrail.adapters.journals.packing import NO_CHECK, check_of
-from agentrail.adapters.journals.sqlite.writer_lock import O_BINARY, ONLY_ITS_OWNERS_FILE
 from agentrail.adapters.journals.stored_form import stored_record
 from agentrail.adapters.journals.text_dedup import share_texts
 from agentrail.codec.json_text import to_text
@@ -125,7 +124,7 @@ async def open_archive_writer(path: Path, *, replaces: bool = False) -> AsyncGen
 def _opened(part: Path, is_new: bool) -> tuple[BinaryIO, list[ArchivedSession]]:
     """Open the unfinished file *part* and lock it; return it with the whole sessions in it, none if it *is_new*."""
     try:
-        file = open(os.open(part, os.O_CREAT | os.O_RDWR | O_BINARY, ONLY_ITS_OWNERS_FILE), "r+b")  # noqa: PTH123, SIM115
+        file = open(open_lock_file(part), "r+b")  # noqa: PTH123, SIM115
     except OSError as error:
         raise _failure(part, error) from error
     try:

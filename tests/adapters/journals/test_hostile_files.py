@@ -124,7 +124,7 @@ async def test_what_stands_beside_a_file_and_is_no_plain_file_is_refused_and_unt
     journal = SqliteJournal(path)
     with trio.fail_after(PATIENCE):
         for call in (journal.sessions, partial(journal.claim, "s", "me")):
-            with pytest.raises(JournalUnusable, match=f"`{name}` beside it is no regular file"):
+            with pytest.raises(JournalUnusable, match=f"`{name}` is a link or no regular file"):
                 await call()
     await journal.close()
     assert victim.read_text() == "of the user"

@@ -20,6 +20,11 @@ HEAD: Final = 100
 SMALLEST: Final = 512
 """The size of the smallest file that SQLite writes, in bytes."""
 
+BESIDE: Final = ("-wal", "-shm", "-journal")
+"""How the names of the files end that SQLite opens beside a database; it follows links, and empties what they name."""
+
+REMOVE_LINK: Final = "look where it leads, and remove it"
+
 PAGES_OF_64_K: Final = 1
 """The number in the header that means the largest page size, 65,536 bytes."""
 
@@ -28,9 +33,6 @@ SHOWN: Final = 24
 
 EXPORTED: Final = b'"agentrail session"'
 """A part of the first line of an export file."""
-
-BESIDE: Final = ("-wal", "-shm", "-journal")
-"""How the names end of the files that SQLite has beside a database."""
 
 ROLLBACK: Final = bytes.fromhex("d9d505f920a163d7")
 """The first bytes of a rollback journal (`-journal`), and the last ones of one that names another file.
@@ -70,7 +72,7 @@ def _check_beside(path: Path) -> None:
         except FileNotFoundError:
             continue
         if not is_regular:
-            problem = f"`{beside.name}` beside it is no regular file, and SQLite would write to it; remove it"
+            problem = f"`{beside.name}` is a link or no regular file, and SQLite would write to it; {REMOVE_LINK}"
             raise JournalUnusable(str(path), problem)
         if end == "-journal" and _names_another(beside):
             problem = f"`{beside.name}` beside it names another file, which SQLite would delete; remove it"

@@ -35,7 +35,7 @@ from struct import pack, unpack_from
 from threading import Lock
 from typing import Final, NamedTuple, cast
 
-from agentrail.adapters.file_lock import try_lock_file
+from agentrail.adapters.file_lock import O_BINARY, ONLY_ITS_OWNERS_FILE, open_lock_file, try_lock_file
 from agentrail.adapters.journals.sqlite.file_type import check_kind
 from agentrail.adapters.system import HAS_FLOCK, HAS_FOLDERS
 from agentrail.errors import JournalInUse, JournalLinked, JournalUnusable, WrongType
@@ -49,9 +49,6 @@ BYTE: Final = 2**62
 
 CAN_TAKE_OVER: Final = HAS_FLOCK
 """Whether the lock file of another process can be replaced: Windows replaces and removes no file that is open."""
-
-O_BINARY: Final = getattr(os, "O_BINARY", 0)
-"""Flag for files of bytes on Windows, which else changes the ends of lines."""
 
 HELD: Final = frozenset({errno.EAGAIN, errno.EACCES})
 """Error numbers that mean that another process has the lock."""
@@ -167,7 +164,10 @@ class FileUse:
             if not _is_locked(file.descriptor):
                 return None
         with suppress(OSError):
-            return self._path.with_name(f"{self._path.name}.lock").read_text(errors="replace")[:MAX_NAME] or NAMELESS
+            beside = self._path.with_name(f"{self._path.name}.lock")
+            opened = open_lock_file(beside, os.O_RDONLY, owner=self._path.stat().st_uid)
+            with os.fdopen(opened, errors="replace") as file:
+                return file.read(MAX_NAME) or NAMELESS
         return NAMELESS
 
     @property
@@ -281,7 +281,6 @@ HOME = "AGENTRAIL_HOME"
 NAME = "agentrail.db"
 A_PATH = "the path of a file: text without a NUL or half a surrogate pair, or a `Path`"
 ONLY_ITS_OWNER = 0o700
-ONLY_ITS_OWNERS_FILE = 0o600
 
 
 def home() -> Path:
@@ -421,7 +420,7 @@ class Ownership:
 
         If another process has the lock, return `None` if it may, and can, be taken *over*, else raise `JournalInUse`.
         """
-        beside = register_lock(os.open(self._path, os.O_RDWR | os.O_CREAT, ONLY_ITS_OWNERS_FILE))
+        beside = register_lock(open_lock_file(self._path, owner=self._journal.stat().st_uid))
         if try_lock_file(beside):
             return beside
         owner = os.read(beside, MAX_NAME).decode(errors="replace")
@@ -443,7 +442,8 @@ class Ownership:
     def _replace(self) -> int:
         """Replace the lock file, which another process has locked, by a new one; lock it and return its descriptor."""
         new = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-        beside = register_lock(os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC, ONLY_ITS_OWNERS_FILE))
+        new.unlink(missing_ok=True)  # it may be a link: `O_EXCL` follows none
+        beside = register_lock(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, ONLY_ITS_OWNERS_FILE))
         try_lock_file(beside)
         new.replace(self._path)
         return beside
