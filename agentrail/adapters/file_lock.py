@@ -19,9 +19,18 @@ from stat import S_ISREG
 from typing import Final, Protocol, cast
 
 from agentrail.adapters.system import HAS_FLOCK
+from agentrail.errors import FileFailed
 
 AGAIN: Final = 0.05
-"""Seconds after which a lock that another process has is tried again, where the system does not wait for it."""
+"""Seconds after which a lock that another process has is tried again."""
+
+LOCK_WITHIN: Final = 10.0
+"""Seconds within which `lock_file` gets the lock: whoever may read a file may lock it, and keep the lock for ever."""
+
+LOCKS: Final = Path("/proc/locks")
+"""Where Linux lists the locks of all processes."""
+
+SOMEBODY: Final = "a process that the system does not name"
 
 BYTE: Final = 1 << 30
 """Offset of the byte that is locked on Windows."""
@@ -85,10 +94,45 @@ def try_lock_file(descriptor: int) -> bool:
     return True
 
 
-def lock_file(descriptor: int) -> None:
-    """Lock the open file; wait, in this thread, while another process has the lock."""
+def lock_file(descriptor: int, path: Path) -> None:
+    """Lock the open file, whose path is *path*; wait, in this thread, while another process has the lock.
+
+    Raise `FileFailed`, which names that process, if it does not release the lock within `LOCK_WITHIN` seconds.
+    """
+    until = time.monotonic() + LOCK_WITHIN
     while not try_lock_file(descriptor):
+        if time.monotonic() >= until:
+            raise FileFailed("lock", str(path), f"{flock_holder(descriptor)} has locked it; end that process")
         time.sleep(AGAIN)
+
+
+def flock_holder(descriptor: int) -> str:
+    """Return the process that has locked the open file, and its user, as words of an error."""
+    pid = process_with_lock(os.fstat(descriptor), "FLOCK", "0")
+    if pid is None:
+        return SOMEBODY
+    try:
+        return f"process {pid} of user {Path('/proc', pid).stat().st_uid}"
+    except OSError:
+        return f"process {pid}"
+
+
+def process_with_lock(status: os.stat_result, kind: str, first_byte: str) -> str | None:
+    """Return the id of the process that has a lock of this *kind* from *first_byte* on; `None` if it is not known."""
+    if sys.platform != "linux":
+        return None
+    try:
+        lines = LOCKS.read_text().splitlines()
+    except OSError:
+        return None
+    # With the device: a file of another disk may have the same inode.
+    # tests/adapters/journals/test_locks.py::test_a_lock_of_another_disk_is_not_that_of_the_journal
+    file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    for line in lines:
+        fields = line.split()  # number, kind, ADVISORY, access, process, device:inode, first and last byte
+        if fields[1] == kind and fields[5] == file and fields[6] == first_byte:
+            return fields[4]
+    return None
 
 
 def _try_lock_byte(descriptor: int) -> bool:

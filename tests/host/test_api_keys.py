@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
+from agentrail.adapters import file_lock
 from agentrail.api.operation_table import SCOPES
-from agentrail.errors import BadChoice, BadKeys, NotAuthenticated, UnknownKey
+from agentrail.errors import BadChoice, BadKeys, FileFailed, NotAuthenticated, UnknownKey
 from agentrail.host.authentication.api_keys import ApiKey, ApiKeys, KeyFile, new_key, read_keys, render_keys
 from agentrail.host.authentication.authenticators import LOCAL, LocalToken
 from agentrail.host.authentication.identity import Authenticator, Identity
@@ -300,6 +301,23 @@ def test_root_keeps_the_owner_of_the_file(tmp_path: Path) -> None:
     assert (file.path.stat().st_uid, file.path.stat().st_gid) == (10001, 10002)
     file.withdraw(bob.id)
     assert (file.path.stat().st_uid, file.path.stat().st_gid) == (10001, 10002)
+
+
+def test_a_file_that_another_process_keeps_locked_is_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_lock, "LOCK_WITHIN", 0.1)
+    file = KeyFile(tmp_path / "keys")
+    row, _ = new_key("acme", "ada", ["talk"])
+    file.add(row)
+    holder = os.open(file.path, os.O_RDONLY)
+    try:
+        assert file_lock.try_lock_file(holder)
+        with pytest.raises(FileFailed, match=f"process {os.getpid()} of user .* has locked it; end that process"):
+            file.withdraw(row.id)
+    finally:
+        os.close(holder)
+    assert file.withdraw(row.id) == row
 
 
 def test_keys_that_are_made_at_once_are_all_there(tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ class KeyFile:
         while True:
             opened = os.open(self.path, os.O_RDONLY | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR)
             try:
-                lock_file(opened)
+                lock_file(opened, self.path)
                 # the path still names the locked file: no other process has replaced it
                 if os.path.samestat(os.fstat(opened), self.path.stat()):
                     yield

@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from agentrail.adapters.file_lock import try_lock_file
+from agentrail.adapters.file_lock import flock_holder, try_lock_file
 from agentrail.errors import CannotListen
 
 BACKLOG: Final = 65535
@@ -21,7 +21,11 @@ BACKLOG: Final = 65535
 LOCK_AGAIN: Final = 0.01
 """Seconds after which a folder that another process has locked is tried again."""
 
+LOCK_WITHIN: Final = 5.0
+"""Seconds within which the folder is to be locked: whoever may enter it may lock it, and keep the lock for ever."""
+
 ANOTHER_PATH: Final = "choose another path, in a folder of your own"
+END_IT: Final = f"end that process, or {ANOTHER_PATH}"
 NO_SOCKET: Final = "a file that is no socket is there"
 LIVING: Final = "another program listens there"
 
@@ -44,8 +48,13 @@ async def _listen(path: Path) -> trio.SocketListener:
         with _lock_folder(path.parent) as folder:
             # Two processes that start at once would both find a dead socket, and the second would remove the new socket
             # of the first.
-            while not try_lock_file(folder):  # noqa: ASYNC110 - no event tells when another process releases the lock
-                await trio.sleep(LOCK_AGAIN)
+            with trio.move_on_after(LOCK_WITHIN) as scope:
+                # no event tells when another process releases the lock
+                while not try_lock_file(folder):  # noqa: ASYNC110
+                    await trio.sleep(LOCK_AGAIN)
+            if scope.cancelled_caught:
+                problem = f"{flock_holder(folder)} has locked its folder `{path.parent}` (flock)"
+                raise CannotListen(_path_text(path), problem, END_IT)
             _remove_dead(path)
             return _bind_unix(path)
     except OSError as error:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from agentrail.adapters import file_lock
 from agentrail.adapters.journals.archive_writer import open_archive_writer
-from agentrail.adapters.journals.sqlite import SqliteJournal, writer_lock
+from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.writer_lock import WRITE_LOCK, FileUse, write_lock_holder
 from agentrail.errors import FileFailed, JournalUnusable
 
@@ -25,7 +26,7 @@ def test_a_lock_of_another_disk_is_not_that_of_the_journal(tmp_path: Path, monke
     stat = shared.stat()
     other = line(11, stat.st_dev + 1, stat.st_ino)
     locks = tmp_path / "locks"
-    monkeypatch.setattr(writer_lock, "LOCKS", locks)
+    monkeypatch.setattr(file_lock, "LOCKS", locks)
     locks.write_text(f"{other}\n")
     assert write_lock_holder(tmp_path / "kept.db") is None
     locks.write_text(f"{other}\n{line(22, stat.st_dev, stat.st_ino)}\n")

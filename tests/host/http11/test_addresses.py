@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import stat
@@ -11,8 +12,10 @@ import pytest
 import trio
 import trustme
 
+from agentrail.adapters.file_lock import try_lock_file
 from agentrail.api.limits import HostLimits
 from agentrail.errors import CannotListen
+from agentrail.host.http11 import unix_listener
 from agentrail.host.http11.certificates import Certificate
 from agentrail.host.http11.listening import Tcp, UnixSocket, opened
 from tests.host.http11.served import everything, request, served, statuses
@@ -75,6 +78,26 @@ async def test_a_socket_at_which_nobody_listens_any_more_is_replaced(tmp_path: P
         dead.bind(str(path))
     async with served(address=UnixSocket(path)):
         assert await _ask(path) == [200]
+
+
+async def test_a_folder_that_another_process_keeps_locked_is_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unix_listener, "LOCK_WITHIN", 0.05)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        assert try_lock_file(folder)
+        holder = f"process {os.getpid()} of user {os.getuid()}"
+        with (
+            pytest.raises(CannotListen, match=f"{holder} has locked its folder `{tmp_path}`.*; end that process, or"),
+            trio.fail_after(5),
+        ):
+            async with opened(UnixSocket(tmp_path / "socket")):
+                pass
+    finally:
+        os.close(folder)
+    async with served(address=UnixSocket(tmp_path / "socket")):
+        assert await _ask(tmp_path / "socket") == [200]
 
 
 async def test_a_file_is_not_replaced(tmp_path: Path) -> None:

@@ -35,7 +35,13 @@ from struct import pack, unpack_from
 from threading import Lock
 from typing import Final, NamedTuple, cast
 
-from agentrail.adapters.file_lock import O_BINARY, ONLY_ITS_OWNERS_FILE, open_lock_file, try_lock_file
+from agentrail.adapters.file_lock import (
+    O_BINARY,
+    ONLY_ITS_OWNERS_FILE,
+    open_lock_file,
+    process_with_lock,
+    try_lock_file,
+)
 from agentrail.adapters.journals.sqlite.file_type import check_kind
 from agentrail.adapters.system import HAS_FLOCK, HAS_FOLDERS
 from agentrail.errors import JournalInUse, JournalLinked, JournalUnusable, WrongType
@@ -337,30 +343,17 @@ def _ours() -> str:
     return _name(os.getpid())
 
 
-LOCKS: Final = Path("/proc/locks")
-"""Where Linux lists the locks of all processes."""
-
 WRITE_LOCK: Final = "120"
 """The byte of a `-shm` file that the connection which writes has locked: see SQLite's page about the WAL index."""
 
 
 def write_lock_holder(path: Path) -> str | None:
     """Return the process that has SQLite's lock for writing the journal *path*; `None` if the system does not say."""
-    if sys.platform != "linux":
-        return None
     try:
-        stat = path.with_name(f"{path.name}-shm").stat()
-        lines = LOCKS.read_text().splitlines()
+        pid = process_with_lock(path.with_name(f"{path.name}-shm").stat(), "POSIX", WRITE_LOCK)
     except OSError:
         return None
-    # With the device: a file of another disk may have the same inode.
-    # tests/adapters/journals/test_locks.py::test_a_lock_of_another_disk_is_not_that_of_the_journal
-    file = f"{os.major(stat.st_dev):02x}:{os.minor(stat.st_dev):02x}:{stat.st_ino}"
-    for line in lines:
-        fields = line.split()  # number, kind, ADVISORY, access, process, device:inode, first and last byte
-        if fields[1] == "POSIX" and fields[5] == file and fields[6] == WRITE_LOCK:
-            return _name(fields[4])
-    return None
+    return None if pid is None else _name(pid)
 
 
 class Ownership:
