@@ -13,8 +13,9 @@ from urllib.parse import quote
 
 import trio
 
+from agentrail.adapters.peer_process import StrangePeerError, check_peer
 from agentrail.cli.holder_file import HolderFile, holding
-from agentrail.cli.own_files import ANOTHER_PLACE, NOT_OURS, is_own, is_own_folder
+from agentrail.cli.own_files import ANOTHER_PLACE, NOT_OURS, is_own_folder
 from agentrail.errors import CannotListen
 from agentrail.host.authentication.authenticators import SocketOwner
 from agentrail.host.authentication.identity import Authenticator
@@ -23,6 +24,8 @@ from agentrail.remote.transport.host_address import HostKey
 
 KEY: Final = "whoever-reaches-the-socket"
 """No secret, and not looked at: the socket is that of the user alone."""
+
+START_BOTH: Final = f"start both outside of it, or {ANOTHER_PLACE}"
 
 MAX_PATH: Final = 100
 """The most bytes of the path of a socket; systems take 104 or 108."""
@@ -42,11 +45,19 @@ class UnixEndpoint:
         """The key for the host."""
 
     async def reach(self) -> trio.abc.Stream:
-        """Connect to the process that serves; raise `OSError` if none does, `CannotListen` if it is another user's."""
-        # Another user has put a socket there, and would read what is sent
-        if not is_own(self.socket.lstat()):
-            raise CannotListen(f"unix:{self.socket}", NOT_OURS, ANOTHER_PLACE)
-        return await trio.open_unix_socket(self.socket)
+        """Connect to the process that serves; raise `OSError` if none does, `CannotListen` if it is a stranger's.
+
+        The process is looked at, not the path: another socket may lie there by the time of the connection.
+        """
+        stream = await trio.open_unix_socket(self.socket)
+        try:
+            check_peer(stream.socket)
+        except BaseException as error:
+            await trio.aclose_forcefully(stream)
+            if isinstance(error, StrangePeerError):
+                raise CannotListen(f"unix:{self.socket}", str(error), START_BOTH) from error
+            raise
+        return stream
 
     @asynccontextmanager
     async def serving(self, host_for: Callable[[Authenticator], Host], *, has_page: bool) -> AsyncGenerator[None, None]:

@@ -274,10 +274,9 @@ class Host:
         async with anew.listening(), self.opened(authenticator) as opened, open_shielded_nursery() as nursery:
             nursery.start_soon(anew.run)
             answer = self._hearing(opened, opened.application.answer)
-            handler = screened(policy, answer)
+            server = HttpServer(screened(policy, answer), Clock().now_ms, self.limits, proxies)
             if isinstance(authenticator, SocketOwner):
-                handler = authenticator.admitting(handler)
-            server = HttpServer(handler, Clock().now_ms, self.limits, proxies)
+                server.handler, server.admits = authenticator.admitting(server.handler), authenticator.admits
             opened.metrics.connections = server.__len__
             server.on_answer = opened.metrics.requests.add
             collector.count(server)

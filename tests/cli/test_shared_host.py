@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,17 +84,6 @@ async def test_a_journal_that_another_program_holds_is_told(tmp_path: Path, monk
         async with open_shared(journal.path, profile_of):
             pass
     await journal.close()
-
-
-async def test_a_socket_of_somebody_else_is_not_talked_to(tmp_path: Path) -> None:
-    journal = tmp_path / "j.db"
-    with socket.socket(socket.AF_UNIX) as planted:
-        planted.bind(str(socket_of(journal)))
-        planted.listen()
-        os.chown(socket_of(journal), 12345, 12345)
-        with pytest.raises(CannotListen, match="not of this user alone"):
-            async with open_shared(journal, profile_of):
-                pass
 
 
 def test_a_long_path_has_its_socket_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

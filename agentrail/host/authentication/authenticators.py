@@ -11,6 +11,7 @@ from typing import Final, cast
 import trio
 from attrs import evolve
 
+from agentrail.adapters.peer_process import StrangePeerError, check_peer
 from agentrail.api.operation_table import SCOPES
 from agentrail.errors import AuthenticatorFailed, NotAuthenticated, RefusedError
 from agentrail.host.authentication.api_keys import ApiKeys
@@ -20,6 +21,8 @@ from agentrail.host.requests.proxies import UNIX
 from agentrail.runtime.shared.code_loops import place_function
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.untrusted_values import type_name
+
+log = logging.getLogger("agentrail.host")
 
 WRONG: Final = "the token is not the one that was printed at the start of this host"
 
@@ -63,8 +66,18 @@ class LocalToken:
 class SocketOwner(LocalToken):
     """Authenticator of a host at a unix socket that one user can open: a request there needs no token, others do.
 
-    It is for hosts without proxies: the request of another user may reach the socket through one.
+    It is for hosts without proxies: the request of another user may reach the socket through one. A process in a
+    sandbox has the same user, and is not answered: it may have been started by an agent.
     """
+
+    def admits(self, connected: trio.socket.SocketType) -> bool:
+        """Whether the peer of a socket is a process of this user that is in no sandbox; see `check_peer`."""
+        try:
+            check_peer(connected)
+        except (StrangePeerError, OSError) as error:
+            log.info("a connection to the socket was closed: %s", error)
+            return False
+        return True
 
     def admitting(self, handler: Handler) -> Handler:
         """Return *handler* for requests of which those at the socket have the token, whatever key they came with."""
@@ -78,8 +91,6 @@ class SocketOwner(LocalToken):
         others = tuple([header for header in request.headers if header[0] != AUTHORIZATION])
         return evolve(request, headers=(*others, (AUTHORIZATION, f"Bearer {self._token}")))
 
-
-log = logging.getLogger("agentrail.host")
 
 WITHIN: Final = 10.0
 """Seconds that an authenticator may take, as a hook of a host plugin may."""

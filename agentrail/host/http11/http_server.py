@@ -56,6 +56,12 @@ def nobody_counts(note: RequestNote, status: int, seconds: float) -> None:
     """No-op: the default of `on_answer`, for a server whose requests are not counted."""
 
 
+def admit_all(connected: trio.socket.SocketType) -> bool:
+    """Admit each peer: the default of `admits`."""
+    del connected
+    return True
+
+
 class HttpServer:
     """Serves connections until it is drained. Its *handler* is called once for each request."""
 
@@ -75,6 +81,8 @@ class HttpServer:
         self.closing = Gate(CLOSINGS)
         self.on_answer: OnAnswer = nobody_counts
         """Is called when the answer to a request begins: with its note, its status, and the seconds since it came."""
+        self.admits: Callable[[trio.socket.SocketType], bool] = admit_all
+        """Whether the peer of a unix socket is answered; others are closed without a word."""
         self._draining = trio.Event()
         self._drained = trio.Event()
         self._ended = trio.Event()
@@ -187,6 +195,9 @@ class HttpServer:
         """Serve one connection. Nothing that it raises may reach `trio.serve_listeners`: that would end the server."""
         with Contained(_log_failure):
             peer = _peer_of(stream)
+            if peer == UNIX and not self.admits(_socket_of(stream)):
+                await trio.aclose_forcefully(stream)
+                return
             refusal = self._refusal(peer)
             if refusal is not None:
                 await self._turn_away(stream, refusal)
@@ -250,13 +261,17 @@ def _log_failure(error: BaseException) -> None:
 
 def _peer_of(stream: PeerStream) -> str:
     """Return the IP address of the peer, `unix` on a unix socket, and no text if it has gone already."""
-    transport = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
-    if transport.socket.family not in INTERNET:
+    connected = _socket_of(stream)
+    if connected.family not in INTERNET:
         return UNIX
     try:
-        return str(transport.socket.getpeername()[0])
+        return str(connected.getpeername()[0])
     except OSError:
         return ""
+
+
+def _socket_of(stream: PeerStream) -> trio.socket.SocketType:
+    return (stream.transport_stream if isinstance(stream, trio.SSLStream) else stream).socket
 
 
 @cache
