@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias, cast, get_args
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox, check_bwrap, find_bwrap
 from agentrail.adapters.system import HAS_FOLDERS
+from agentrail.adapters.user_folders import hidden_files, hidden_folders
 from agentrail.app.spec import SessionSpec
 from agentrail.cli.console_tools import demo_tools
 from agentrail.core.vocabulary.options import Options
@@ -18,6 +19,7 @@ from agentrail.plugins.approval import SAFE_COMMANDS, HumanApproval
 from agentrail.plugins.security import SecurityGuard
 from agentrail.ports.sandbox import Sandbox
 from agentrail.tools.builtin import ask_user, glob, grep, list_dir, read_file, standard_tools, web_fetch, write_todos
+from agentrail.values.untrusted_values import mended
 
 STOP_WITHIN: Final = 3.0
 """The most seconds that the program may take to end; short, because a person waits."""
@@ -116,7 +118,7 @@ def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
     if not HAS_FOLDERS:
         tools = (web_fetch, write_todos, ask_user, *(demo_tools() if model == DEMO else ()))
         approval = HumanApproval(tools=ASK_FIRST[mode], timeout=None)
-        return SessionSpec(model=model, tools=tools, plugins=(SecurityGuard(), approval), working_dir=str(folder))
+        return SessionSpec(model=model, tools=tools, plugins=(_guard(), approval), working_dir=str(folder))
     sandbox = _sandbox(folder) if confines() else None
     # Without confinement, a command can read all files that the user can read
     safe_commands = () if sandbox is None else SAFE_COMMANDS
@@ -126,7 +128,7 @@ def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
     return SessionSpec(
         model=model,
         tools=(*READERS, web_fetch, write_todos, ask_user) if is_plan else tools,
-        plugins=(SecurityGuard(), approval),
+        plugins=(_guard(), approval),
         system=f"{SYSTEM}\n\n{PLANNING}" if is_plan else SYSTEM,
         memory=MEMORY,
         skills=SKILLS,
@@ -135,6 +137,12 @@ def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
         working_dir=str(folder),
         event_buffer_size=OPTIONS.event_buffer_size,
     )
+
+
+def _guard() -> SecurityGuard:
+    """Return a guard that also blocks the files of agentrail itself, wherever this user has them."""
+    paths = (*hidden_folders(), *hidden_files())
+    return SecurityGuard(blocked_paths=[path for path in paths if mended(path) == path])  # a guard compares text
 
 
 def _sandbox(folder: Path) -> Sandbox:

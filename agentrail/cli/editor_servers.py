@@ -14,8 +14,8 @@ from typing import Final, cast
 
 import msgspec
 
-from agentrail.adapters.journals.sqlite.writer_lock import home
 from agentrail.adapters.mcp.server import McpServer
+from agentrail.adapters.user_folders import home
 from agentrail.cli.project_settings import Surface
 from agentrail.cli.trust_store import allow, unallowed
 from agentrail.codec.json_text import to_text

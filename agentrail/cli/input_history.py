@@ -14,7 +14,7 @@ from typing import Final, cast
 
 import msgspec
 
-from agentrail.adapters.journals.sqlite.writer_lock import home
+from agentrail.adapters.user_folders import home
 from agentrail.codec.json_text import to_text
 from agentrail.plugins.guards.pii_patterns import SECRET_KINDS, patterns_of, taken_out
 from agentrail.values.value import learned

@@ -25,7 +25,7 @@ EXPORTED: Final = ".jsonl"
 def file_named(text: str) -> Path:
     """Return the file that *text* names; raise `BadInputError` for the URL of a server.
 
-    Commands that run agents of the user share a journal through a socket beside its file.
+    Commands that run agents of the user share a journal through a socket of this machine.
     """
     place = place_named(text)
     if isinstance(place, str):

@@ -21,7 +21,7 @@ from typing import Final
 import h11
 import trio
 
-from agentrail.adapters.journals.sqlite.writer_lock import home
+from agentrail.adapters.user_folders import home
 from agentrail.api.operation_table import CALLS
 from agentrail.cli.holder_file import LOOPBACK, HolderFile, holding, read_holder
 from agentrail.cli.own_files import ANOTHER_PLACE, NOT_OURS, is_own_folder

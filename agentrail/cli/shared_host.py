@@ -54,15 +54,18 @@ STOP_WITHIN: Final = 6.0
 class Endpoint(Protocol):
     """Where the journal is served to other processes of this user."""
 
-    file: Path
-    """The file that says where the page is, while a process serves one."""
     url: str
     """The URL of the host there."""
     key: HostKey
     """The key for the host, once `reach` has connected to it."""
 
+    @property
+    def file(self) -> Path:
+        """The file that says where the page is, while a process serves one."""
+        ...
+
     async def reach(self) -> trio.abc.Stream:
-        """Connect to the process that serves; raise `OSError` if none does, `CannotListen` if it is another user's."""
+        """Connect to the process that serves; raise `OSError` if none does, `CannotListen` if it is a stranger's."""
         ...
 
     def serving(

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from agentrail.adapters.journals.sqlite.writer_lock import home
+from agentrail.adapters.user_folders import home
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.project_settings import ProjectSettings, Surface, read_settings
 from agentrail.cli.screen import escaped

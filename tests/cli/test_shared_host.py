@@ -1,25 +1,31 @@
 """Several terminals on one journal: whoever is first serves it, and when it ends, another does."""
 
+import json
 import os
 import re
+import shutil
 import signal
-from collections.abc import Generator
+import tempfile
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import pytest
 import trio
 
+from agentrail.adapters import user_folders
 from agentrail.adapters.journals.auditing import model_requests
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.cli import shared_host
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.default_agent import ASK_FIRST
-from agentrail.cli.shared_host import open_shared
+from agentrail.cli.shared_host import find_page, is_served, open_shared
 from agentrail.cli.unix_endpoint import socket_of
 from agentrail.errors import CannotListen, JournalInUse
 from agentrail.values.events import AgentEnd
-from tests.cli.talking import Talk, through_pipes
+from tests.cli.talking import COMMAND, Talk, through_pipes
+from tests.sandboxes.kinds import needs_bubblewrap
 
 
 @contextmanager
@@ -86,15 +92,98 @@ async def test_a_journal_that_another_program_holds_is_told(tmp_path: Path, monk
     await journal.close()
 
 
-def test_a_long_path_has_its_socket_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    long = tmp_path / ("a" * 100) / "j.db"
-    there = socket_of(long)
-    assert there.parent == tmp_path / f"agentrail-{os.getuid()}"
-    assert there == socket_of(long) != socket_of(long.with_name("k.db"))
-    there.parent.chmod(0o755)
-    with pytest.raises(CannotListen, match="not of this user alone"):
-        socket_of(long)
+# Where the socket is
+
+
+@pytest.fixture
+def folders(monkeypatch: pytest.MonkeyPatch) -> Generator[dict[str, Path], None, None]:
+    """The folders in which a socket may be, in this order; their paths are short, as that of a socket has to be."""
+    places = {"XDG_RUNTIME_DIR": "agentrail", "AGENTRAIL_HOME": "run", "TMPDIR": f"agentrail-run-{os.getuid()}"}
+    with tempfile.TemporaryDirectory(prefix="own-") as name:
+        short = Path(name)
+        monkeypatch.setattr(user_folders, "RUN_USER", str(short / "users"))
+        monkeypatch.setattr(user_folders, "TEMPORARY", str(short / "TMPDIR"))
+        for variable in places:
+            (short / variable).mkdir(mode=0o700)
+            monkeypatch.setenv(variable, str(short / variable))
+        yield {variable: short / variable / folder for variable, folder in places.items()}
+
+
+async def test_socket_and_token_are_never_beside_the_journal(tmp_path: Path, folders: dict[str, Path]) -> None:
+    async with open_shared(tmp_path / "j.db", profile_of):
+        beside = sorted(place.name for place in tmp_path.iterdir())  # noqa: ASYNC240
+        assert beside == ["j.db", "j.db-shm", "j.db-wal", "j.db.lock"]
+        own = folders["XDG_RUNTIME_DIR"]
+        assert own.stat().st_mode & 0o777 == 0o700
+        assert sorted(place.suffix for place in own.iterdir()) == [".json", ".sock"]
+    assert list(own.iterdir()) == []
+
+
+def wrong_owner(folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 12345, 12345)
+
+
+def wrong_mode(folder: Path) -> None:
+    folder.mkdir()
+    folder.chmod(0o755)
+
+
+def wrong_kind(folder: Path) -> None:
+    folder.with_name("elsewhere").mkdir(mode=0o700)
+    folder.symlink_to("elsewhere")
+
+
+def wrong_parent(folder: Path) -> None:
+    os.chown(folder.parent, 12345, 12345)
+
+
+@pytest.mark.parametrize("spoil", [wrong_owner, wrong_mode, wrong_kind, wrong_parent])
+def test_a_folder_that_is_not_of_this_user_alone_is_not_used(
+    spoil: Callable[[Path], None], tmp_path: Path, folders: dict[str, Path]
+) -> None:
+    journal, ready = tmp_path / "j.db", list(folders.values())
+    while ready:
+        assert socket_of(journal).parent == ready[0]
+        shutil.rmtree(ready[0])
+        spoil(ready.pop(0))
+    with pytest.raises(CannotListen, match=r"is of this user alone.*; let XDG_RUNTIME_DIR name a folder of your own"):
+        socket_of(journal)
+
+
+def test_a_path_that_is_too_long_for_a_socket_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folders: dict[str, Path]
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("a" * 100)))
+    (tmp_path / ("a" * 100)).mkdir(mode=0o700)
+    one = socket_of(tmp_path / "j.db")
+    assert one.parent == folders["AGENTRAIL_HOME"]
+    assert one == socket_of(tmp_path / "j.db") != socket_of(tmp_path / "k.db")
+
+
+@pytest.mark.parametrize("serves_with_variable", [True, False])
+async def test_a_process_without_the_variable_and_one_with_it_find_each_other(
+    serves_with_variable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folders: dict[str, Path]
+) -> None:
+    """As cron starts one: Linux has the folder of the user in a place that is known without the variable."""
+    runtime = folders["XDG_RUNTIME_DIR"].parent
+    (runtime.parent / "users").mkdir()
+    (runtime.parent / "users" / str(os.getuid())).symlink_to(runtime)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime) if serves_with_variable else "")
+    async with open_shared(tmp_path / "j.db", profile_of):
+        monkeypatch.setenv("XDG_RUNTIME_DIR", "" if serves_with_variable else str(runtime))
+        assert await is_served(tmp_path / "j.db")
+        assert find_page(tmp_path / "j.db") is not None
+
+
+async def test_a_process_that_serves_elsewhere_is_found_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folders: dict[str, Path]
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "")
+    async with open_shared(tmp_path / "j.db", profile_of):
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(folders["XDG_RUNTIME_DIR"].parent))
+        assert await is_served(tmp_path / "j.db")
+        assert find_page(tmp_path / "j.db") is not None
 
 
 @pytest.mark.parametrize("folder", ["/p", "/päth with=& ünd", "/" + "x" * 255, "/bad\udcff"])
@@ -285,3 +374,39 @@ def test_a_session_that_may_write_is_not_made_one_that_plans(tmp_path: Path, whi
 
 def test_no_mode_but_yes_lets_more_pass_than_it_says() -> None:
     assert set(ASK_FIRST["ask"]) == set(ASK_FIRST["plan"]) > set(ASK_FIRST["edits"]) > set(ASK_FIRST["yes"]) == set()
+
+
+# An agent that works where the journal is
+
+
+LOOK: Final = """
+find / -name '*.sock' 2>/dev/null
+find . -type f -not -name look.sh -exec cat {} + 2>/dev/null
+mv .local moved && echo moved
+mkdir -p .local/share/agentrail && echo planted > .local/share/agentrail/allowed && echo planted
+echo looked
+"""
+"""A script that shows each socket, each token and each journal that it can reach, and tries to replace them."""
+
+
+@needs_bubblewrap
+@pytest.mark.long
+def test_an_agent_that_works_in_the_home_reaches_neither_socket_nor_token_nor_journal() -> None:
+    with tempfile.TemporaryDirectory(prefix="home-") as name:  # with a short path, so that the socket is in it
+        home = Path(name)
+        (home / "look.sh").write_text(LOOK)
+        command = ("env", "-u", "AGENTRAIL_HOME", f"HOME={home}", "XDG_RUNTIME_DIR=", *COMMAND)
+        options = ("--dir", name, "--journal", str(home / "j.db"), "--model", "demo", "--yes")
+        with through_pipes("chat", *options, command=command) as talk:
+            talk.wait_for("goes on with it.\n\n")
+            (file,) = home.rglob("*.sock.json")
+            token = json.loads(file.read_text())["token"]
+            talk.say("run sh look.sh\n")
+            talk.wait_for("✓ shell")
+            talk.say(f"read {file.relative_to(home)}\n/quit\n")
+            talk.rest()
+        shown = [text for text in (".sock\n", token, "SQLite format", "moved\n", "planted\n") if text in talk.output]
+        assert not shown, talk.output
+        assert "looked" in talk.output
+        assert not (home / "moved").exists()
+        assert not (home / ".local/share/agentrail/allowed").exists()

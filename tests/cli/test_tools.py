@@ -3,11 +3,15 @@ from pathlib import Path
 import pytest
 import trio.testing
 
+from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox
 from agentrail.app.spec import SessionSpec
 from agentrail.cli import default_agent
 from agentrail.cli.console_tools import demo_tools, remembering
 from agentrail.cli.default_agent import ASK_FIRST, Mode, spec_for
+from agentrail.hooks.actions import BlockTool
+from agentrail.hooks.context import Context
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.plugins.approval import HumanApproval
 from agentrail.plugins.security import SecurityGuard
 from agentrail.ports.tool import Tool, ToolContext
@@ -49,7 +53,8 @@ def test_whatever_may_change_something_or_reaches_further_asks_first(
 ) -> None:
     spec: SessionSpec = spec_for("demo", tmp_path, mode)
     guard, approval = spec.plugins
-    assert guard == SecurityGuard()
+    assert isinstance(guard, SecurityGuard)
+    assert guard == SecurityGuard(blocked_paths=guard.blocked_paths)
     assert isinstance(approval, HumanApproval)
     tools = {tool.spec.name: tool.spec for tool in map(as_tool, spec.tools)}
     inward = {"shell_kill", "write_todos", "ask_user", "remember", "compact_conversation"}
@@ -60,6 +65,22 @@ def test_whatever_may_change_something_or_reaches_further_asks_first(
     assert approval.timeout is None
     if mode == "plan":
         assert changing <= {"web_fetch"}
+
+
+async def test_the_guard_blocks_the_files_of_agentrail_wherever_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AGENTRAIL_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    journal = SqliteJournal(tmp_path / "j.db")
+    await journal.release(())
+    guard = spec_for("demo", tmp_path).plugins[0]
+    await journal.close()
+    assert isinstance(guard, SecurityGuard)
+    for path in ("AGENTRAIL_HOME/allowed", "XDG_RUNTIME_DIR/agentrail/x.sock.json", "j.db", "j.db-wal", "./x/../j.db"):
+        for tool, args in (("read_file", {"path": path}), ("shell", {"command": f"cat {path}"})):
+            ruling = guard.before_tool(BeforeTool(tool, args, "c1"), None, Context(working_dir=str(tmp_path)))
+            assert isinstance(ruling, BlockTool), path
 
 
 def test_commands_are_confined_to_the_folder_or_each_is_asked_about(

@@ -394,6 +394,11 @@ PATHS: list[tuple[str, str, str]] = [
     ("device", "/dev/sda", "path"),
     ("device", "/dev", "path"),
     ("device", "/var/run/docker.sock", "path"),
+    ("device", "/run/user/1000/bus", "path"),
+    ("own", "/run/user/1000/agentrail/x.sock", "path"),
+    ("own", "/tmp/agentrail-run-1000/x.sock.json", "path"),  # noqa: S108 - a name
+    ("own", "~/.local/share/agentrail/agentrail.db", "path"),
+    ("own", "/home/ada/.local/share/agentrail/allowed", "path"),
     ("spelling", "/etc//shadow", "path"),
     ("spelling", "/etc/./shadow", "path"),
     ("spelling", "/etc/x/../shadow", "path"),
@@ -432,6 +437,8 @@ PATHS: list[tuple[str, str, str]] = [
     ("work", ".", "pass"),
     ("work", "..", "pass"),
     ("work", "~/project/x", "pass"),
+    ("work", "~/.local/share/uv/x", "pass"),
+    ("work", "/tmp/agentrail-x1y2/samples/notes.txt", "pass"),  # noqa: S108 - a name
     ("work", "/etc/hosts", "pass"),
     ("work", "/etc/shadows", "pass"),
     ("work", "/etc/shadow.d/x", "pass"),

@@ -7,7 +7,8 @@ unless that is allowed.
 The limits are those of `setrlimit`. Each counts per process, except the number of processes, which counts per user and
 is not enforced for root. The timeout bounds the whole command: all its processes end with their namespace.
 
-`Guards` keeps commands from creating protected names, such as `.git`, in the root.
+`Guards` keeps commands from creating protected names, such as `.git`, in the root. `Covers` keeps files of agentrail
+itself from them, where an agent works in a folder that has some.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from agentrail.adapters.processes import SAFE_PATH, Launch, ProcessTree, Ready, 
 from agentrail.adapters.sandboxes.confined_open import Root
 from agentrail.adapters.sandboxes.local import LocalSandbox, shell
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
+from agentrail.adapters.user_folders import hidden_files, hidden_folders, is_in
 from agentrail.errors import CommandRefused, SandboxMissing
 from agentrail.ports.sandbox import Command, OnOutput, Process
 from agentrail.values.argument_checks import checked
@@ -74,6 +76,76 @@ class Guards:
                     with suppress(OSError):
                         os.rmdir(name, dir_fd=root.fd)
                 self._made.clear()
+
+
+class Covers:
+    """Covers the hidden files and folders that commands would see, each by an empty one that cannot be written.
+
+    A missing folder is created first, so that a command cannot create one of its own in its place. The same holds for
+    the rollback journal, which SQLite would obey; it is empty, and removed when the last command has ended.
+    Each folder above a cover is mounted too: a mounted folder cannot be renamed, which would take the cover with it.
+    """
+
+    __slots__ = ("_lock", "_made", "_users")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._made: set[str] = set()
+
+    def hold(self, root: str, readable: Iterable[str], read_only: Iterable[str]) -> list[str]:
+        """Return the arguments of `bwrap` that cover what is hidden in *root*, and in the *readable* paths.
+
+        *read_only* are the names in *root* that are mounted read-only, so that nothing in them can be renamed.
+        """
+        folders = hidden_folders()
+        words: dict[tuple[str, ...], None] = {}  # a dictionary, as several covers have the same folders above them
+        with self._lock:
+            for path in _outermost((*folders, *hidden_files()), (root, *readable)):
+                if is_in(path, root):
+                    self._make(path, is_folder=path in folders)
+                    for folder in Path(path).relative_to(root).parents[-2::-1]:
+                        if folder.parts[0] not in read_only:
+                            words["--bind", f"{root}/{folder}", f"{root}/{folder}"] = None
+                if Path(path).is_dir():
+                    words["--tmpfs", path] = words["--remount-ro", path] = None
+                elif Path(path).exists():
+                    words["--ro-bind", os.devnull, path] = None
+            self._users += 1
+        return [word for group in words for word in group]
+
+    def _make(self, path: str, *, is_folder: bool) -> None:
+        """Create *path*, if it is missing and a command could create it."""
+        if is_folder:
+            Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
+        elif path.endswith("-journal"):
+            with suppress(FileExistsError, FileNotFoundError):
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+                self._made.add(path)
+
+    def release(self) -> None:
+        """Remove the created files after the last command has ended, unless something was written to them."""
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                for path in self._made:
+                    with suppress(OSError):
+                        if not Path(path).stat().st_size:
+                            Path(path).unlink()
+                self._made.clear()
+
+
+COVERS: Final = Covers()
+"""The covers of all sandboxes of this process: what one has made, another may still need."""
+
+
+def _outermost(paths: Iterable[str], places: Iterable[str]) -> list[str]:
+    """Return those of *paths* that are in one of *places*, in order, without those inside another one of them."""
+    found: list[str] = []
+    for path in sorted({path for path in paths for place in places if is_in(path, place)}):
+        if not any(is_in(path, other) for other in found):
+            found.append(path)
+    return found
 
 
 HOME: Final = "/home/agent"
@@ -169,7 +241,7 @@ class BubblewrapSandbox(LocalSandbox):
             check_bwrap(bwrap)
             fd = self._files.open_folder(command.folder)
             try:
-                guarded = self._guards.hold()
+                guarded, covered = self._hold()
             except OSError:
                 os.close(fd)
                 raise
@@ -177,18 +249,34 @@ class BubblewrapSandbox(LocalSandbox):
                 *_namespaces(network=self._network),
                 *self._view(),
                 *_read_only(self.root, guarded),
+                *covered,
                 *_variables(env),
             )
             return Ready((bwrap, *words, "--chdir", folder, "--", *self._with_process_limit(argv)), fd)
 
-        launch = Launch(argv[0], {"PATH": SAFE_PATH}, enter, self._guards.release, self._rlimits(), wraps=True)
+        launch = Launch(argv[0], {"PATH": SAFE_PATH}, enter, self._release, self._rlimits(), wraps=True)
         return ProcessTree(command, launch, on_output)
 
+    def _hold(self) -> tuple[list[str], list[str]]:
+        """Guard the protected names and cover what is hidden; return the names, and the arguments for the covers."""
+        guarded = self._guards.hold()
+        try:
+            return guarded, COVERS.hold(self.root, self._readable, guarded)
+        except BaseException:
+            self._guards.release()
+            raise
+
+    def _release(self) -> None:
+        self._guards.release()
+        COVERS.release()
+
     def _check_root(self) -> None:
-        """Refuse a root that contains folders of the system: commands could write to them and see the whole machine."""
+        """Refuse a root with folders of the system, which commands could write to, or that is a folder of agentrail."""
         if any(Path(path).is_relative_to(self.root) for path in (*SYSTEM, "/dev", "/etc", "/proc")):
             problem = f"its root `{self.root}` holds the system, so nothing would be confined; take another"
             raise CommandRefused(problem)
+        if self.root in hidden_folders():
+            raise CommandRefused(f"its root `{self.root}` is where agentrail keeps files of its own; take another")
 
     def _view(self) -> Iterator[str]:
         """Yield the arguments of `bwrap` that mount what a command sees; later mounts may cover earlier ones."""

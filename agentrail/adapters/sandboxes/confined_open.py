@@ -11,11 +11,13 @@ import functools
 import os
 import stat
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from agentrail.adapters.sandboxes.paths import Parts, Why, path_of
 from agentrail.adapters.system import HAS_FOLDERS
+from agentrail.adapters.user_folders import hidden_in, is_in
 from agentrail.errors import FileFailed, PathRefused
 
 NO_FOLDERS: Final = (
@@ -90,13 +92,17 @@ def has_openat2() -> bool:
 
 
 class Root:
-    """The root folder, open within a `with` block, in which paths below it are opened."""
+    """The root folder, open within a `with` block, in which paths below it are opened.
 
-    __slots__ = ("_device", "_folder", "fd")
+    Files and folders of agentrail itself are not opened; see `agentrail.adapters.user_folders`.
+    """
+
+    __slots__ = ("_device", "_folder", "_hidden", "fd")
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._device = 0
+        self._hidden = hidden_in(folder)
         self.fd = -1
 
     def __enter__(self) -> Self:
@@ -115,10 +121,35 @@ class Root:
         flags |= O_CLOEXEC
         try:
             if has_openat2():
-                return _openat2(self.fd, path, flags, RESOLVE if links else RESOLVE | NO_SYMLINKS)
-            return Walk(self.fd, self._device, links=links).open(parts, flags)
+                opened = _openat2(self.fd, path, flags, RESOLVE if links else RESOLVE | NO_SYMLINKS)
+            else:
+                opened = Walk(self.fd, self._device, links=links).open(parts, flags)
         except OSError as error:
             raise _path_error(error, path, links=links) from error
+        if self._hidden and self._is_hidden(opened, parts):
+            os.close(opened)
+            raise PathRefused(path, Why.HIDDEN)
+        return opened
+
+    def _is_hidden(self, opened: int, parts: Parts) -> bool:
+        """Whether the descriptor, which links may have led to, is that of a hidden file or folder, or below one.
+
+        Linux says which path it has. Elsewhere the path is looked up once more, and somebody may have changed a link.
+        """
+        try:
+            place = str(Path("/proc/self/fd", str(opened)).readlink())
+        except OSError:
+            place = os.path.realpath("/".join((self._folder.rstrip("/"), *parts)))
+        return any(is_in(place, hidden) for hidden in self._hidden)
+
+    def check_unhidden(self, parts: Parts) -> None:
+        """Raise `PathRefused` if the path, in which no link is followed, is or has a hidden file or folder.
+
+        It is for what is written or removed without being opened.
+        """
+        place = "/".join((self._folder.rstrip("/"), *parts))
+        if any(is_in(place, hidden) or is_in(hidden, place) for hidden in self._hidden):
+            raise PathRefused(path_of(parts), Why.HIDDEN)
 
 
 def _path_error(error: OSError, path: str, *, links: bool) -> Exception:

@@ -133,6 +133,7 @@ class DiskFiles:
         check_writable(path, parts, self.protected)
         check_data(path, data)
         with translate_errors("write", path), Root(self.ensure_root()) as root:
+            root.check_unhidden(parts)
             folder = make_folders(root, parts[:-1])
             try:
                 before = self._look(folder, parts)
@@ -146,6 +147,7 @@ class DiskFiles:
         parts = parts_of(path)
         check_writable(path, parts, self.protected)
         with translate_errors("edit", path), Root(self.root) as root:
+            root.check_unhidden(parts)
             folder = root.open(parts[:-1], O_PATH | os.O_DIRECTORY, links=False)
             try:
                 for _ in range(_TRIES):
@@ -314,6 +316,7 @@ class IncomingFile:
         """Create the file in its folder, nameless or with a temporary name; raise `FileFailed` if its name is taken."""
         check_writable(self._path, self._parts, self._files.protected)
         with translate_errors("write", self._path), Root(self._files.ensure_root()) as root:
+            root.check_unhidden(self._parts)
             self._folder = make_folders(root, self._parts[:-1])
             with suppress(FileNotFoundError):
                 os.stat(self._parts[-1], dir_fd=self._folder, follow_symlinks=False)
@@ -386,6 +389,7 @@ def remove_path(files: DiskFiles, path: str) -> None:
     parts = parts_of(path)
     check_writable(path, parts, files.protected)
     with translate_errors("remove", path), suppress(FileNotFoundError), Root(files.root) as root:
+        root.check_unhidden(parts)
         folder = root.open(parts[:-1], O_PATH | os.O_DIRECTORY, links=False)
         try:
             status = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)

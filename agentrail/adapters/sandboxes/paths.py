@@ -42,6 +42,7 @@ class Why(StrEnum):
     HARD_LINK = "the file has more than one name, and the others may be outside of the root"
     NO_FILE = "it is neither a file nor a folder"
     PROTECTED = "it, or what is in it, is run or obeyed by other programs; a person must change it"
+    HIDDEN = "agentrail keeps files of its own there, which no agent sees"
     MOVING = "somebody else changes it at the same time"
 
 

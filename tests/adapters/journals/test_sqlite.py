@@ -19,8 +19,8 @@ import trio
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, SCHEMA
-from agentrail.adapters.journals.sqlite.writer_lock import home
 from agentrail.adapters.journals.writer_thread import Worker, WriterJob
+from agentrail.adapters.user_folders import home
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import Setup, State

@@ -44,6 +44,7 @@ from agentrail.adapters.file_lock import (
 )
 from agentrail.adapters.journals.sqlite.file_type import check_kind
 from agentrail.adapters.system import HAS_FLOCK, HAS_FOLDERS
+from agentrail.adapters.user_folders import begin_journal, end_journal, home
 from agentrail.errors import JournalInUse, JournalLinked, JournalUnusable, WrongType
 from agentrail.values.untrusted_values import brief, mended
 
@@ -130,6 +131,7 @@ class FileUse:
             file.uses += 1
             _FILES.by_identity[identity] = file
             self._identity = identity
+            begin_journal(self._path)
 
     def end(self) -> None:
         """End this use of the file; its connection must be closed."""
@@ -143,6 +145,7 @@ class FileUse:
             if self.has_lock:
                 self._unlock(file)
             file.uses -= 1
+            end_journal(self._path)
             if not file.uses:
                 del _FILES.by_identity[identity]
                 if file.descriptor is not None:
@@ -172,8 +175,8 @@ class FileUse:
         with suppress(OSError):
             beside = self._path.with_name(f"{self._path.name}.lock")
             opened = open_lock_file(beside, os.O_RDONLY, owner=self._path.stat().st_uid)
-            with os.fdopen(opened, errors="replace") as file:
-                return file.read(MAX_NAME) or NAMELESS
+            with os.fdopen(opened, errors="replace") as lock:
+                return lock.read(MAX_NAME) or NAMELESS
         return NAMELESS
 
     @property
@@ -281,21 +284,9 @@ def _other_name(path: Path, identity: FileIdentity) -> str:
     return ""
 
 
-HOME = "AGENTRAIL_HOME"
-"""Environment variable with the folder for files that agentrail keeps per user."""
-
 NAME = "agentrail.db"
 A_PATH = "the path of a file: text without a NUL or half a surrogate pair, or a `Path`"
 ONLY_ITS_OWNER = 0o700
-
-
-def home() -> Path:
-    """Return the folder for files that agentrail keeps per user."""
-    folder = os.environ.get(HOME)
-    if folder:
-        return Path(folder).expanduser()
-    data = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_DATA_HOME")
-    return (Path(data) if data else Path.home() / ".local" / "share") / "agentrail"
 
 
 def place_of(path: object) -> Path:
