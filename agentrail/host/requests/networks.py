@@ -37,11 +37,16 @@ class Networks:
 
 
 def network_of(peer: str) -> str:
-    """Return the network that counts as one peer: an IPv4 address, or the /64 of an IPv6 address."""
+    """Return the network that counts as one peer: an IPv4 address, or the /64 of an IPv6 address.
+
+    All loopback addresses are one: this machine has 16 million of them, and each of its users may take any.
+    """
     try:
         address = ip_address(peer)
     except ValueError:
         return peer
     if isinstance(address, IPv6Address):
-        return str(address.ipv4_mapped or address.packed[:8].hex())
-    return peer
+        address = address.ipv4_mapped or address
+    if address.is_loopback:
+        return "loopback"
+    return address.packed[:8].hex() if isinstance(address, IPv6Address) else str(address)
