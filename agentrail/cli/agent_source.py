@@ -25,6 +25,7 @@ from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import DEMO, MODES, Mode, mode_named, spec_for
 from agentrail.cli.editor_servers import EditorServers
 from agentrail.cli.run_limits import limited
+from agentrail.cli.screen import escaped
 from agentrail.cli.settings_code import with_settings
 from agentrail.cli.trust_store import settings_of
 from agentrail.errors import BadProfile, KeyMissing
@@ -36,6 +37,9 @@ SCHEME: Final = "agentrail:chat?"
 """How the names begin."""
 
 NO_CONFIG: Final = "none"
+
+LIMITS: Final = ("model", "max_usd", "max_rounds", "max_seconds")
+"""What of an agent a person is told beside folder, file and mode, where it is set."""
 
 KINDS: Final = (Profile, SessionSpec)
 """What a file may have, in the order in which it is looked for."""
@@ -68,6 +72,8 @@ class AgentSource(Value):
     """The most requests of a turn; empty if the agent says itself."""
     max_seconds: str = ""
     """The most seconds of a turn; empty if the agent says itself."""
+    seal: str = ""
+    """A code that shows that this user has begun the agent (`AgentSeal`); empty if nobody has yet."""
 
     @property
     def id(self) -> str:
@@ -80,6 +86,19 @@ class AgentSource(Value):
         """The label of the agent's sessions; it is made from the folder, and finds all sessions in it."""
         label = f"folder:{quote(os.fsencode(self.folder))}"
         return label if len(label) <= LONGEST_NAME else f"folder:{sha256(label.encode()).hexdigest()}"
+
+    @property
+    def described(self) -> str:
+        """What the agent is made of, on one line, in words for a person who has not begun it."""
+        file = f"the file {self.file!r}" if self.file else "the agent of the command line"
+        parts = [
+            f"{file}, its `{self.name}`" if self.name else file,
+            f"in the folder {self.folder!r}",
+            f"mode `{self._mode}`" if not self.file else "which says itself what it asks about",
+            *(f"{key} {text!r}" for key in LIMITS if (text := cast("str", getattr(self, key)))),
+            *(["without the settings of the folder"] if self.config == NO_CONFIG and not self.file else ()),
+        ]
+        return escaped(", ".join(parts))
 
     @classmethod
     def read(cls, agent_id: str) -> AgentSource | None:

@@ -1,38 +1,42 @@
-"""`fork_session`: begins a copy of a session of `chat`, by whoever serves its journal, else by itself."""
+"""`fork_session`: begins a copy of a session of `chat`, by whoever serves its journal, else from its records alone."""
 
 from __future__ import annotations
 
-import trio
+from collections.abc import Sequence
+from typing import Final
 
+from agentrail.adapters.journals.archive import store_session
 from agentrail.adapters.journals.journal_places import PlacedJournal
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
-from agentrail.app.spec import SessionSpec
-from agentrail.app.supervisor import open_supervisor
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.session_names import OWN, STORED, name_in_chat, new_name
 from agentrail.cli.shared_host import is_served, open_served
-from agentrail.core.vocabulary.state import State
+from agentrail.cli.steps_without_code import branched
+from agentrail.cli.stored_sessions import state_after
+from agentrail.errors import UnknownRecord
+from agentrail.ports.journal import Record
+from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.supervision.restore import left_behind
+
+ELSEWHERE: Final = "`supervisor.fork` forks it there, and `copy` takes it elsewhere"
 
 
-async def fork_session(journal: PlacedJournal, origin: State, at: int | None) -> str:
-    """Fork *origin* at record *at* (`None`: its end), by the serving process if there is one; return the new name."""
-    name = new_name()
+async def fork_session(journal: PlacedJournal, records: Sequence[Record], at: int | None) -> str:
+    """Fork the session of *records* at record *at* (`None`: its end), and return the name of the fork.
+
+    If a process serves the journal, it makes the fork. Otherwise no code of its agent is imported or run.
+    """
+    name, origin = new_name(), records[0].session_id
     if isinstance(journal, SqliteJournal) and await is_served(journal.path):
         async with open_served(journal.path) as host:
-            return (await host.fork(name_in_chat(origin.session_id), at=at, id=name)).id.removeprefix(OWN)
-    spec = await trio.to_thread.run_sync(_spec_of, origin)
-    # Without `specs`, the supervisor resumes no other session of the journal.
-    async with open_supervisor(journal=journal) as supervisor:
-        await supervisor.fork(origin.session_id, spec, at=at, id=STORED + name)
+            return (await host.fork(name_in_chat(origin), at=at, id=name)).id.removeprefix(OWN)
+    number = len(records) if at is None else at
+    if number > len(records):
+        raise UnknownRecord(origin, number)
+    state = state_after(records[:number])
+    if AgentSource.read(state.setup.spec) is None:
+        raise BadInputError(f"`{origin}` has the agent of another program; {ELSEWHERE}")
+    left = await left_behind(journal, origin, number, state)
+    await store_session(journal, STORED + name, [branched(state, number, left, STORED + name, Clock().now_ms())])
     return name
-
-
-def _spec_of(origin: State) -> SessionSpec:
-    """Return a new spec of the session's agent; raise `BadInputError` if another program made the session."""
-    source = AgentSource.read(origin.setup.spec)
-    spec = None if source is None else source.profile().spec
-    if source is None or not isinstance(spec, SessionSpec):
-        problem = f"`{origin.session_id}` has the agent of another program"
-        raise BadInputError(f"{problem}; `supervisor.fork` forks it there, and `copy` takes it elsewhere")
-    return spec.but(name=source.id)

@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from agentrail.adapters.journals.archive import export_session, import_session
+from agentrail.adapters.journals.archive import export_session
 from agentrail.adapters.journals.journal_places import PlacedJournal, shown_place
 from agentrail.adapters.journals.session_copy import CopyReport, SessionCopier
 from agentrail.cli.bad_input import BadInputError
@@ -20,12 +20,18 @@ from agentrail.cli.journal_file import check_differ, open_journal, open_target, 
 from agentrail.cli.screen import clean, date_and_time, one_line
 from agentrail.cli.session_names import name_in_chat
 from agentrail.cli.session_options import SessionOptions, parsed
-from agentrail.cli.stored_sessions import existing_journal, no_such_session, stored_id, stored_records, stored_sessions
+from agentrail.cli.stored_sessions import (
+    existing_journal,
+    no_such_session,
+    state_after,
+    stored_id,
+    stored_records,
+    stored_sessions,
+)
 from agentrail.cli.text_table import aligned
 from agentrail.codec.json_text import to_text
-from agentrail.core.vocabulary.state import State
 from agentrail.errors import SessionExists, SessionNotStored
-from agentrail.ports.journal import ALL_SESSIONS, Journal, SessionFilter, StoredSession, folded, opening_of
+from agentrail.ports.journal import ALL_SESSIONS, Journal, SessionFilter, StoredSession
 from agentrail.runtime.shared.clock import Clock
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage
@@ -112,7 +118,8 @@ def _as_json(stored: StoredSession) -> JsonObject:
 
 
 async def _show(journal: Journal, options: SessionOptions) -> int:
-    state, count = await _stored(journal, options.words[0])
+    records = await stored_records(journal, options.words[0])
+    state, count = state_after(records), len(records)
     usage, messages = state.usage, [*state.history][-options.messages :] if options.messages else []
     if options.as_json:
         last = [{"role": _role(message), "text": message.text} for message in messages]
@@ -151,15 +158,6 @@ def _role(message: Message) -> str:
             return "user" if message.origin.value == "prompt" else message.origin.value
 
 
-async def _stored(journal: Journal, session_id: str) -> tuple[State, int]:
-    """Return the state of a session after its last record, and the number of its records."""
-    records = await stored_records(journal, session_id)
-    state = opening_of(records[0])
-    for record in records:
-        state = folded(state, record)
-    return state, len(records)
-
-
 # Moving
 
 
@@ -178,8 +176,9 @@ async def _export(journal: Journal, options: SessionOptions) -> int:
 
 
 async def _import(journal: Journal, options: SessionOptions) -> int:
-    session_id = await import_session(journal, options.words[0])
-    tell(f"{session_id} is in the journal")
+    from agentrail.cli.session_import import import_file  # noqa: PLC0415 - imports what agents are made of
+
+    tell(await import_file(journal, options.words[0]))
     return DONE
 
 
@@ -202,8 +201,7 @@ async def _copy(journal: PlacedJournal, options: SessionOptions) -> int:
 async def _fork(journal: PlacedJournal, options: SessionOptions) -> int:
     from agentrail.cli.session_fork import fork_session  # noqa: PLC0415 - imports everything that runs sessions
 
-    state, _ = await _stored(journal, options.words[0])
-    name = await fork_session(journal, state, options.at)
+    name = await fork_session(journal, await stored_records(journal, options.words[0]), options.at)
     print(name)
     tell(f"`agentrail chat --resume {name}` goes on with it")
     return DONE

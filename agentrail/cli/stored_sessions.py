@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -13,9 +13,10 @@ from agentrail.cli.exit_status import tell
 from agentrail.cli.journal_file import open_journal
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.session_names import id_of_chat
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import SessionNotStored
 from agentrail.errors.agentrail_error import suggestion
-from agentrail.ports.journal import ALL_SESSIONS, Journal, Record, SessionFilter, StoredSession
+from agentrail.ports.journal import ALL_SESSIONS, Journal, Record, SessionFilter, StoredSession, folded, opening_of
 
 PAGE: Final = 500
 """Sessions, or records, that are read at once."""
@@ -53,6 +54,14 @@ async def stored_records(journal: Journal, session_id: str) -> list[Record]:
     if not records:
         raise SessionNotStored(session_id)
     return records
+
+
+def state_after(records: Sequence[Record]) -> State:
+    """Return the state of a session after *records*, which begin with its first one."""
+    state = opening_of(records[0])
+    for record in records:
+        state = folded(state, record)
+    return state
 
 
 def add_reading_options(parser: OptionParser, of_json: str) -> None:

@@ -42,7 +42,7 @@ from agentrail.runtime.shared.ids import follows_grammar
 from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits, Ticket
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.untrusted_calls import traced as told
-from agentrail.runtime.supervision.restore import _left_behind
+from agentrail.runtime.supervision.restore import left_behind
 from agentrail.runtime.work import plugin_files
 from agentrail.runtime.work.background_jobs import MAX_KEPT, BackgroundJobs
 from agentrail.runtime.work.plugin_asks import _text_of_file, _write
@@ -713,7 +713,7 @@ async def characters_of_what_a_fork_left_behind(size: int) -> bool:
     journal = MemoryJournal()
     started = Started(freeze_object({"x": "y" * (size - len(args))}))
     journal.read = started.read  # type: ignore[method-assign]  # its records are written by hand
-    (shown,) = await _left_behind(journal, "s", 0, Bench().state)
+    (shown,) = await left_behind(journal, "s", 0, Bench().state)
     return shown.endswith("}")
 
 

@@ -112,7 +112,7 @@ PLACES: Final = (
     Place(REBUILT, "latest", "session.Session.quarantine", "nobody", "set_aside"),
     Place(OPENING, "read", FORKED, "caller", "fork"),
     Place(REBUILT, "latest", FORKED, "caller", "fork"),
-    Place("restore._intact", "read", "restore._left_behind", "caller", "fork"),
+    Place("restore._intact", "read", "restore.left_behind", "caller", "fork"),
     Place("restore._intact", "read", "restore._record_before", "caller", "fork_before"),
     Place(CLAIM, "read", CLAIM, "caller", "spawn"),
     Place(CLAIMS, "claim", CLAIM, "caller", "spawn"),

@@ -6,6 +6,7 @@ The file can be imported into any journal, all or nothing, and is refused if a l
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,7 @@ import trio
 from agentrail.adapters.journals.archive_reader import open_archive
 from agentrail.adapters.journals.archive_writer import open_archive_writer
 from agentrail.errors import SessionExists, SessionNotStored
-from agentrail.ports.journal import Journal
+from agentrail.ports.journal import Journal, Record
 from agentrail.values.argument_checks import checked
 
 PAGE: Final = 100
@@ -42,12 +43,22 @@ async def export_session(journal: Journal, session_id: str, path: str | os.PathL
 @checked
 async def import_session(journal: Journal, path: str | os.PathLike[str]) -> str:
     """Read the file *path*, written by `export_session`, into *journal*; return the id of the session."""
+    session_id, records = await read_archive(path)
+    await store_session(journal, session_id, records)
+    return session_id
+
+
+async def read_archive(path: str | os.PathLike[str]) -> tuple[str, tuple[Record, ...]]:
+    """Return the id and the records of the session in the file *path*; raise `BadArchive` unless all of it is whole."""
     async with open_archive(Path(path)) as reader:
-        session_id, records = await trio.to_thread.run_sync(reader.only_session)
+        return await trio.to_thread.run_sync(reader.only_session)
+
+
+async def store_session(journal: Journal, session_id: str, records: Sequence[Record]) -> None:
+    """Write *records* to *journal* as a new session; raise `SessionExists` if there is one of this id."""
     if await journal.read(session_id, 0, 1):
         raise SessionExists(session_id)
     claim = await journal.claim(session_id, OWNER)
     if claim.head:
         raise SessionExists(session_id)
     await journal.append(claim, 0, records)
-    return session_id

@@ -128,7 +128,7 @@ async def forked(
     state, number, *_ = await rebuilt(shared.journal, origin, at)
     if at is not None and number != at:
         raise UnknownRecord(origin, at)
-    left_calls = await _left_behind(shared.journal, origin, number, state)
+    left_calls = await left_behind(shared.journal, origin, number, state)
     state, code, now = await find_code(branch(state, session_id), number)
     return (
         state,
@@ -150,7 +150,7 @@ async def _record_before(journal: Journal, origin: str, ref: str) -> int:
     raise UnknownTurn(origin, ref)
 
 
-async def _left_behind(journal: Journal, origin: str, after: int, state: State) -> tuple[str, ...]:
+async def left_behind(journal: Journal, origin: str, after: int, state: State) -> tuple[str, ...]:
     """Return the calls that *origin* started after the fork and that cannot be undone, as text."""
     calls: dict[str, str] = {}
     while records := await _intact(journal, origin, after):
