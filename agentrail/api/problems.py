@@ -200,6 +200,7 @@ REFUSED: Final[Mapping[type[AgentrailError], Row]] = {
     errors.RefusedError: Row(403, OPERATOR),
     errors.NotAuthenticated: Row(401),
     errors.ScopeMissing: Row(403),
+    errors.AgentNotAllowed: Row(403),
     errors.OwnDecision: Row(403),
     errors.FourEyesWanted: Row(403),
     errors.OriginRefused: Row(

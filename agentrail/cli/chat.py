@@ -16,6 +16,7 @@ import trio
 import agentrail
 from agentrail.app import process
 from agentrail.app.supervisor_options import SupervisorOptions
+from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.chat_options import LAST, ChatOptions, parsed
@@ -24,13 +25,14 @@ from agentrail.cli.command import INTERRUPTED, WRONG_USAGE, leave_unread
 from agentrail.cli.console import Console
 from agentrail.cli.console_commands import ConsoleCommands, last_used, mode_labelled, set_mode
 from agentrail.cli.error_text import in_own_words
-from agentrail.cli.exit_status import tell_more
+from agentrail.cli.exit_status import status_of_error, tell_more
 from agentrail.cli.help_text import greeting
 from agentrail.cli.input_history import InputHistory
 from agentrail.cli.printed_lines import PrintedLines, own_output
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.screen import line
 from agentrail.cli.session_names import name_in_chat, new_name
+from agentrail.cli.session_question import ask_about_session
 from agentrail.cli.setting_order import chosen_journal, chosen_page
 from agentrail.cli.settings_code import supervisor_options
 from agentrail.cli.shared_host import STOP_WITHIN, find_page, open_shared
@@ -85,9 +87,13 @@ def main(argv: Sequence[str]) -> int:
     try:
         options = parsed(argv)
         settings = settings_for(options, options.folder, ask_about)
+        if options.session:
+            ask_about_session(chosen_journal(options.journal, settings), options.session)
     except BadInputError as error:
         print(f"agentrail: {error}", file=sys.stderr)
         return WRONG_USAGE
+    except AgentrailError as error:  # such as a damaged record of the session
+        return status_of_error(error)
     screen = own_output(sys.stdout)
     terminal = Terminal(sys.stdin, screen)
     code = process.run(partial(conversation, options, settings, terminal), stop_within=STOP_WITHIN)
@@ -141,6 +147,7 @@ class Chat:
     async def run(self, journal: Path | None, supervisor_options: SupervisorOptions, *, has_page: bool) -> bool:
         """Converse until the person leaves; return false if input from a pipe was refused or stopped."""
         await trio.to_thread.run_sync(self._source.check)
+        begun = await trio.to_thread.run_sync(AgentSeal(journal).begun, self._source)
         async with open_shared(journal, profile_of, supervisor_options, has_page=has_page) as supervisor:
             session = await self._first(supervisor)
             source = self._source if session is None else await self._as_stored(session)
@@ -150,7 +157,7 @@ class Chat:
             while True:
                 is_new = session is None
                 if session is None:
-                    session = await supervisor.spawn(self._source.id, new_name(), labels=[self._source.label])
+                    session = await supervisor.spawn(begun.id, new_name(), labels=[begun.label])
                 commands = ConsoleCommands(
                     session,
                     self._terminal,

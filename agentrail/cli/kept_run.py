@@ -9,10 +9,14 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import trio
+
+from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import NO_CONFIG, AgentSource, profile_of
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.run_options import RunOptions
 from agentrail.cli.session_names import name_in_chat, new_name
+from agentrail.cli.session_question import ask_about_session
 from agentrail.cli.setting_order import chosen_journal, chosen_mode, chosen_model, chosen_page
 from agentrail.cli.settings_code import supervisor_options
 from agentrail.cli.shared_host import open_shared
@@ -39,7 +43,9 @@ class KeptRun:
         self._journal = chosen_journal(options.journal, settings)
         self._supervisor_options = supervisor_options(settings)
         self._has_page = chosen_page(settings, option=True)
-        if options.session is None:
+        if options.session is not None:
+            ask_about_session(self._journal, options.session)
+        else:
             try:
                 self.source.check()
             except BadProfile as error:
@@ -56,8 +62,8 @@ class KeptRun:
     async def _opened(self, supervisor: RemoteSupervisor, title: str) -> RemoteSession:
         name = self._options.session
         if name is None:
-            source = self.source
-            return await supervisor.spawn(source.id, new_name(), title=title, labels=[source.label])
+            begun = await trio.to_thread.run_sync(AgentSeal(self._journal).begun, self.source)
+            return await supervisor.spawn(begun.id, new_name(), title=title, labels=[begun.label])
         session = supervisor.session(name_in_chat(name))
         try:
             async with session.subscribe():  # brings it back, with the calls that wait: a look at it would not

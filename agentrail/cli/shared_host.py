@@ -19,12 +19,12 @@ from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.adapters.system import HAS_UNIX_SOCKETS
 from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor_options import SupervisorOptions
+from agentrail.cli.begun_agents import AgentMaker, BegunAgents
 from agentrail.cli.holder_file import HolderFile, read_holder
 from agentrail.cli.own_files import ANOTHER_PLACE
 from agentrail.errors import AgentrailError, CannotListen, JournalInUse
 from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.host_server import Host
-from agentrail.host.profiles import ProfileOf
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.remote.transport.client_socket import CutError
@@ -92,7 +92,7 @@ class SharedHost:
     def __init__(
         self,
         journal: Path,
-        profiles: ProfileOf,
+        make_agent: AgentMaker,
         nursery: trio.Nursery,
         options: SupervisorOptions | None,
         *,
@@ -104,7 +104,7 @@ class SharedHost:
         """Whether this process is the one that serves."""
         self.journal = journal
         """The file of the journal."""
-        self._profiles = profiles
+        self._agents = BegunAgents(journal, make_agent)
         self._options = options
         self._has_page = has_page
         self._nursery = nursery
@@ -151,7 +151,7 @@ class SharedHost:
 
         def host_for(authenticator: Authenticator) -> Host:
             return Host(
-                self._profiles, authenticator=authenticator, journal=journal, limits=LIMITS, supervisor=self._options
+                self._agents.find, authenticator=authenticator, journal=journal, limits=LIMITS, supervisor=self._options
             )
 
         try:
@@ -200,16 +200,16 @@ async def open_served(journal: Path) -> AsyncGenerator[RemoteSupervisor, None]:
 
 @asynccontextmanager
 async def open_shared(
-    journal: Path | None, profiles: ProfileOf, options: SupervisorOptions | None = None, *, has_page: bool = True
+    journal: Path | None, make_agent: AgentMaker, options: SupervisorOptions | None = None, *, has_page: bool = True
 ) -> AsyncGenerator[RemoteSupervisor, None]:
     """Open the supervisor of the sessions in *journal* (by default the user's), and close it when the block ends.
 
-    If this process is the one that serves, *profiles* finds the agents, the supervisor has *options*, and with
-    *has_page* browsers of this machine can open the page.
+    If this process is the one that serves, *make_agent* makes the agents that this user has begun or allowed, the
+    supervisor has *options*, and with *has_page* browsers of this machine can open the page.
     Raise `JournalInUse` if a program has the journal that does not serve it so.
     """
     async with open_shielded_nursery() as nursery:
-        shared = SharedHost(SqliteJournal(journal).path, profiles, nursery, options, has_page=has_page)
+        shared = SharedHost(SqliteJournal(journal).path, make_agent, nursery, options, has_page=has_page)
         await shared.settle()
         async with open_line(shared.endpoint.url, shared.endpoint.key, dial=shared.dial) as line:
             yield RemoteSupervisor(line)

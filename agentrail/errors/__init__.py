@@ -87,6 +87,7 @@ from agentrail.errors.refused import SteeringQueueFull as SteeringQueueFull
 from agentrail.errors.refused import ToolChanged as ToolChanged
 from agentrail.errors.refused import TurnAborted as TurnAborted
 from agentrail.errors.refused import WebRefused as WebRefused
+from agentrail.errors.serving import AgentNotAllowed as AgentNotAllowed
 from agentrail.errors.serving import AppNotOpened as AppNotOpened
 from agentrail.errors.serving import AuthenticatorFailed as AuthenticatorFailed
 from agentrail.errors.serving import BadBody as BadBody

@@ -299,6 +299,21 @@ class ScopeMissing(RefusedError):
 
 
 @error
+class AgentNotAllowed(RefusedError):
+    """The user of the command line has neither begun the agent of a session, nor allowed the session to come back."""
+
+    wording = (
+        "`{session}` is a session whose agent you have not begun in this journal ({agent}), so nothing of it runs; "
+        "`agentrail chat --resume {session}` shows it at a terminal, and asks"
+    )
+
+    session: str
+    """Name of the session."""
+    agent: str
+    """What its agent is made of."""
+
+
+@error
 class OwnDecision(RefusedError):
     """Who asked for something may not decide about it, because the host wants four eyes."""
 

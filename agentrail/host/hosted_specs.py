@@ -98,12 +98,15 @@ class HostedSpecs:
         return self._with_bridge(profile, spec, request.state)
 
     async def forking(self, session_id: str, origin: str, agent: str) -> SessionSpec | None:
-        """Return the specification for a fork of *origin*, built for the fork; `None` if no profile is *agent*."""
-        context = no_request(session_id, agent)
+        """Return the specification for a fork of *origin*, built for the fork; `None` if no profile is *agent*.
+
+        The profile is that of the origin: who may not bring it back may not go on with its past in a fork either.
+        """
         try:
-            profile = await self._profiles.find(context)
+            profile = await self._profiles.find(no_request(origin, agent))
         except UnknownAgent:
             return None
+        context = no_request(session_id, agent)
         stored = await self.supervisor.state(origin)
         return self._with_bridge(profile, await self._spec_with_given(profile, context, stored), stored)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 import pytest
 
+from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.holder_file import HolderFile
 from agentrail.cli.shared_host import endpoint_of, find_page, open_shared
@@ -46,8 +47,10 @@ async def test_who_has_the_token_sees_and_acts_and_nobody_else(tmp_path: Path) -
             assert (await client.get("/v1/sessions", headers=headers)).status_code == 401
         for other in ({"origin": "https://evil.example"}, {"origin": "null"}, {"host": "evil.example"}):
             assert (await client.get("/v1/sessions", headers=key | other)).status_code == 403
-        body = {"session": "talk", "agent": AgentSource(str(tmp_path), model="demo").id}
-        assert (await client.post("/v1/sessions", headers=key, json=body)).status_code == 201
+        source = AgentSource(str(tmp_path), model="demo")
+        for agent, status in ((source, 403), (AgentSeal(tmp_path / "j.db").begun(source), 201)):
+            body = {"session": "talk", "agent": agent.id}
+            assert (await client.post("/v1/sessions", headers=key, json=body)).status_code == status
         said = await client.post("/v1/sessions/you.talk/ask", headers=key, json={"message": "Who are you?"})
         assert said.json()["text"].startswith("I am the built-in demo model")
 

@@ -15,6 +15,7 @@ import trio
 from trio_websocket import wrap_client_stream
 
 from agentrail.cli import loopback_endpoint, shared_host
+from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.loopback_endpoint import LoopbackEndpoint, file_of, proof_of
 from agentrail.cli.sessions import main
@@ -46,7 +47,7 @@ async def test_the_first_one_serves_the_second_one(tmp_path: Path) -> None:
     async with open_shared(journal, profile_of) as first:
         assert file_of(journal).stat().st_mode & 0o777 == 0o600
         assert file_of(journal).parent.stat().st_mode & 0o777 == 0o700
-        session = await first.spawn(source.id, "talk", labels=[source.label])
+        session = await first.spawn(AgentSeal(journal).begun(source).id, "talk", labels=[source.label])
         async with open_shared(journal, profile_of) as second, open_served(journal) as third:
             await session.ask("Who are you?")
             for other in (second, third):
@@ -64,7 +65,7 @@ async def test_when_the_one_that_serves_leaves_another_goes_on_under_a_new_token
 
             async def serve() -> None:
                 async with open_shared(journal, profile_of) as first:
-                    await first.spawn(source.id, "talk")
+                    await first.spawn(AgentSeal(journal).begun(source).id, "talk")
                     served.set()
                     await leave.wait()
 
@@ -87,7 +88,7 @@ async def test_of_three_that_start_at_once_one_serves_the_others(tmp_path: Path)
 
     async def share(name: str) -> None:
         async with open_shared(journal, profile_of) as supervisor:
-            await supervisor.spawn(source.id, name, labels=[source.label])
+            await supervisor.spawn(AgentSeal(journal).begun(source).id, name, labels=[source.label])
             opened[name] = True
             if all(opened.values()):
                 all_opened.set()
@@ -103,7 +104,7 @@ async def test_of_three_that_start_at_once_one_serves_the_others(tmp_path: Path)
 async def test_a_session_is_forked_by_whoever_serves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journal, source = tmp_path / "j.db", source_in(tmp_path)
     async with open_shared(journal, profile_of) as first:
-        session = await first.spawn(source.id, "talk", labels=[source.label])
+        session = await first.spawn(AgentSeal(journal).begun(source).id, "talk", labels=[source.label])
         await session.ask("Who are you?")
         assert await trio.to_thread.run_sync(main, ["fork", "talk", "--journal", str(journal)]) == 0
         name = capsys.readouterr().out.strip()
@@ -218,7 +219,7 @@ async def test_a_program_that_has_taken_the_port_gets_no_token_and_the_journal_i
         leave_behind(journal, port, "token-of-the-dead")
         assert not await is_served(journal)
         async with open_shared(journal, profile_of) as supervisor:
-            await supervisor.spawn(source_in(tmp_path).id, "talk")
+            await supervisor.spawn(AgentSeal(journal).begun(source_in(tmp_path)).id, "talk")
             assert holder_of(journal) != (port, "token-of-the-dead")
             assert await is_served(journal)
         assert b"GET /v1/sessions" in received

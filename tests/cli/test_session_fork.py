@@ -11,17 +11,19 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.sessions import main
 from agentrail.cli.shared_host import open_shared
-from agentrail.journals import SqliteJournal
+from agentrail.core.audit import Difference
+from agentrail.journals import SqliteJournal, audit
 from agentrail.testing import ScriptedModel
 
 
 async def _fill(journal: Path, folder: Path) -> None:
     source = AgentSource(str(folder), model="demo")
     async with open_shared(journal, profile_of) as supervisor:
-        session = await supervisor.spawn(source.id, "talk", labels=[source.label])
+        session = await supervisor.spawn(AgentSeal(journal).begun(source).id, "talk", labels=[source.label])
         await session.ask("Who are you?")
         await session.ask("list the files")
 
@@ -31,6 +33,14 @@ async def _go_on(journal: Path, name: str) -> None:
     async with open_shared(journal, profile_of) as supervisor:
         assert name in {stored.session_id.removeprefix("you.") for stored in await supervisor.stored()}
         assert (await supervisor.session(name).ask("Who are you?")).text
+
+
+async def _differences(path: Path, session_id: str) -> tuple[Difference, ...]:
+    """Return what today's code would have done otherwise than the records say."""
+    journal = SqliteJournal(path)
+    differences = await audit(journal, session_id)
+    await journal.close()
+    return differences
 
 
 @pytest.fixture
@@ -61,7 +71,9 @@ def test_a_fork_has_the_past_and_the_agent_of_its_origin_and_is_not_run(
     assert (status, err) == (0, f"`agentrail chat --resume {name.strip()}` goes on with it\n")
     origin, fork = (shown(capsys, name, journal) for name in ("talk", name.strip()))
     assert (fork["messages"], fork["phase"], fork["labels"]) == (origin["messages"], "idle", origin["labels"])
+    assert trio.run(_differences, journal, f"h.local.you.{name.strip()}") == ()
     trio.run(_go_on, journal, name.strip())
+    assert trio.run(_differences, journal, f"h.local.you.{name.strip()}") == ()
     _, first, _ = run(capsys, "fork", "talk", "--at", 1, "--journal", journal)
     assert shown(capsys, first.strip(), journal)["messages"] == []
     status, out, err = run(capsys, "fork", "talk", "--at", 999, "--journal", journal)

@@ -18,6 +18,7 @@ from agentrail.adapters import user_folders
 from agentrail.adapters.journals.auditing import model_requests
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.cli import shared_host
+from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.default_agent import ASK_FIRST
 from agentrail.cli.shared_host import find_page, is_served, open_shared
@@ -49,12 +50,12 @@ async def test_the_first_one_serves_the_second_one(tmp_path: Path) -> None:
     journal, source = tmp_path / "j.db", source_in(tmp_path)
     async with open_shared(journal, profile_of) as first:
         assert socket_of(journal).stat().st_mode & 0o777 == 0o600
-        session = await first.spawn(source.id, "talk", labels=[source.label])
+        session = await first.spawn(AgentSeal(journal).begun(source).id, "talk", labels=[source.label])
         async with open_shared(journal, profile_of) as second:
             await session.ask("Who are you?")
             assert (await second.session("talk").messages())[0].text == "Who are you?"
             (stored,) = await second.stored(label=source.label)
-            assert stored.about.spec == source.id
+            assert stored.about.spec == AgentSeal(journal).begun(source).id
     assert not socket_of(journal).exists()
 
 
@@ -66,7 +67,7 @@ async def test_when_the_one_that_serves_leaves_another_goes_on(tmp_path: Path) -
 
             async def serve() -> None:
                 async with open_shared(journal, profile_of) as first:
-                    await first.spawn(source.id, "talk")
+                    await first.spawn(AgentSeal(journal).begun(source).id, "talk")
                     served.set()
                     await leave.wait()
 

@@ -16,6 +16,7 @@ import agentrail
 from agentrail import RemoteSupervisor, SessionSpec, tool
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.api.session_values import ChildView
+from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.command import INTERRUPTED
 from agentrail.cli.shared_host import is_served, open_shared
@@ -120,7 +121,7 @@ async def test_without_a_url_it_is_the_journal_that_chat_serves(tmp_path: Path) 
     source = AgentSource(str(tmp_path), model="demo")
     async with open_shared(journal, profile_of) as supervisor:
         assert await is_served(journal)
-        await (await supervisor.spawn(source.id, "talk")).ask("Who are you?")
+        await (await supervisor.spawn(AgentSeal(journal).begun(source).id, "talk")).ask("Who are you?")
         ran = await top("--journal", str(journal))
         assert (ran.returncode, ran.stderr) == (0, b"")
         assert ran.stdout.decode().splitlines()[-1].split()[:3] == ["talk", "idle", "demo"]

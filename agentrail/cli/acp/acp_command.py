@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 import trio
 
@@ -14,7 +15,8 @@ from agentrail.cli.acp.acp_options import parsed
 from agentrail.cli.acp.editor_connection import EditorConnection
 from agentrail.cli.acp.json_lines import LAST_WORDS, LineReader, LineWriter, own_input
 from agentrail.cli.acp.peer import Peer
-from agentrail.cli.agent_source import profile_of
+from agentrail.cli.agent_seal import AgentSeal
+from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.chat_options import ChatOptions
 from agentrail.cli.chosen_agent import source_of
@@ -46,9 +48,11 @@ def main(argv: Sequence[str]) -> int:
 async def serve(options: ChatOptions, reader: LineReader, output: StandardOutput) -> int:
     """Talk to the editor until it leaves, and return the exit code."""
     try:
-        async with open_shared(chosen_journal(options.journal, None), profile_of) as supervisor:
+        journal = chosen_journal(options.journal, None)
+        async with open_shared(journal, profile_of) as supervisor:
             writer = LineWriter(output)
-            connection = EditorConnection(supervisor, partial(source_of, options), Peer(writer))
+            begun_in = partial(_begun_in, AgentSeal(journal), options)
+            connection = EditorConnection(supervisor, begun_in, Peer(writer))
             async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
                 nursery.start_soon(writer.run)
                 nursery.start_soon(_end_with, writer, nursery.cancel_scope)
@@ -64,6 +68,11 @@ async def serve(options: ChatOptions, reader: LineReader, output: StandardOutput
             raise
         return 1
     return 0
+
+
+def _begun_in(seal: AgentSeal, options: ChatOptions, folder: Path) -> AgentSource:
+    """Return the agent of a new session in *folder*, with the seal of this user."""
+    return seal.begun(source_of(options, folder))
 
 
 async def _end_with(writer: LineWriter, scope: trio.CancelScope) -> None:

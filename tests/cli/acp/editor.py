@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 from agentrail.cli.acp.editor_connection import EditorConnection
 from agentrail.cli.acp.json_lines import LineReader, LineWriter
 from agentrail.cli.acp.peer import Peer
+from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.shared_host import open_shared
 from agentrail.cli.standard_output import StandardOutput
@@ -210,7 +211,7 @@ async def editor(journal: Path, source: AgentSource | None = None) -> AsyncGener
     we_read, agent_writes = os.pipe()
 
     def source_in(folder: Path) -> AgentSource:
-        return (source or AgentSource("", model="demo")).but(folder=str(folder))
+        return AgentSeal(journal).begun((source or AgentSource("", model="demo")).but(folder=str(folder)))
 
     with os.fdopen(agent_writes, "w") as stream:
         async with open_shared(journal, profile_of) as supervisor:

@@ -1,0 +1,64 @@
+"""`BegunAgents`: the agents of one journal's sessions, of those alone that this user has begun or allowed.
+
+It stands where an agent is made from the name that is stored with a session. So it holds for each way in which one
+begins or comes back: in a terminal, for a run, in an editor, on the page, by a fork, by itself when it is due, and in
+another process that takes the sessions over.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import trio
+
+from agentrail.cli.agent_seal import AgentSeal
+from agentrail.cli.agent_source import AgentSource
+from agentrail.cli.project_settings import Surface
+from agentrail.cli.session_names import OWN
+from agentrail.cli.trust_store import allow, unallowed
+from agentrail.errors import AgentNotAllowed
+from agentrail.host.plugins.plugin_values import RequestContext
+from agentrail.host.profiles import Profile
+from agentrail.values.json import canonical
+
+AgentMaker = Callable[[RequestContext], Awaitable[Profile | None]]
+"""Makes the agent whose name is in a context; returns `None` for the agent of another program."""
+
+
+class BegunAgents:
+    """Has agents made that this user has begun in a journal, and those of sessions that the user has allowed."""
+
+    def __init__(self, journal: Path | None, make: AgentMaker) -> None:
+        self._seal = AgentSeal(journal)
+        self._make = make
+
+    async def find(self, context: RequestContext) -> Profile | None:
+        """Return the agent of a session for the host; raise `AgentNotAllowed` before any code of it runs."""
+        source = AgentSource.read(context.agent_id)
+        if source is not None:
+            await trio.to_thread.run_sync(check_allowed, self._seal, source, context.session_id)
+        return await self._make(context)
+
+
+def check_allowed(seal: AgentSeal, source: AgentSource, session_id: str) -> None:
+    """Raise `AgentNotAllowed` unless this user has begun *source*, or has allowed the session in the seal's journal."""
+    if not seal.fits(source) and not is_allowed(seal, source, session_id):
+        raise AgentNotAllowed(session_id.removeprefix(OWN), source.described)
+
+
+def is_allowed(seal: AgentSeal, source: AgentSource, session_id: str) -> bool:
+    """Whether the user has allowed the session, with exactly this agent, in the seal's journal."""
+    return not unallowed(Path(source.folder), [_surface(seal, source, session_id)])
+
+
+def allow_session(seal: AgentSeal, source: AgentSource, session_id: str) -> None:
+    """Store that the user has allowed the session to come back with *source*."""
+    allow(Path(source.folder), [_surface(seal, source, session_id)])
+
+
+def _surface(seal: AgentSeal, source: AgentSource, session_id: str) -> Surface:
+    """Return the session as what a user allows, stored with the settings of its folder, and forgotten with them."""
+    name = session_id.removeprefix(OWN)
+    return Surface(f"session.{name}", canonical([os.fsencode(seal.journal).hex(), name, source.id]))

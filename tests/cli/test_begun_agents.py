@@ -1,0 +1,235 @@
+"""Sessions that somebody else began: none of their code runs, and nothing goes on, before a person has said yes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+import trio
+
+from agentrail import SessionSpec, open_supervisor
+from agentrail.cli.agent_seal import AgentSeal
+from agentrail.cli.agent_source import AgentSource, profile_of
+from agentrail.cli.shared_host import open_shared
+from agentrail.cli.stored_sessions import state_after
+from agentrail.core.audit import Difference
+from agentrail.core.vocabulary.state import Phase, State
+from agentrail.errors import AgentNotAllowed
+from agentrail.journals import SqliteJournal, audit, export_session
+from agentrail.testing import ScriptedModel, stall
+from agentrail.values.events import RequestStart
+from tests.cli.talking import at_a_terminal, through_pipes
+
+NAME: Final = "5a5a5a5a"
+EVIL: Final = """\
+from pathlib import Path
+from agentrail import SessionSpec
+
+Path(__file__).with_name("it-ran").touch()
+desk = SessionSpec(model="demo")
+"""
+
+
+async def _begin(journal: Path, source: AgentSource, folder: Path) -> None:
+    """Leave a session at work, as a process that ends: the next one that may bring it back does so at once."""
+    spec = SessionSpec(model=ScriptedModel([stall()], name="demo"), name=source.id, working_dir=str(folder))
+    async with open_supervisor(journal=SqliteJournal(journal)) as supervisor:
+        session = await supervisor.spawn(
+            spec, f"h.local.you.{NAME}", tenant="local", owner="you", title="A talk", labels=[source.label]
+        )
+        async with session.subscribe(types=[RequestStart]) as events:
+            await session.prompt("Go on")
+            await anext(events)
+
+
+class Stranger:
+    """What a stranger has made: a file with code, and a session whose agent it is."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "project"
+        self.folder.mkdir()
+        self.file = folder / "evil.py"
+        self.file.write_text(EVIL)
+        self.journal = folder / "theirs.db"
+        self.mark = folder / "it-ran"
+
+    def source(self, *, file: bool = True, mode: str = "") -> AgentSource:
+        return AgentSource(str(self.folder), str(self.file) if file else "", model="demo", config="none", mode=mode)
+
+    def begin(self, source: AgentSource) -> Path:
+        trio.run(_begin, self.journal, source, self.folder)
+        return self.journal
+
+    def export(self) -> Path:
+        """Return the file with the session that `begin` has left."""
+        path = self.journal.with_suffix(".jsonl")
+
+        async def export() -> None:
+            journal = SqliteJournal(self.journal)
+            await export_session(journal, f"h.local.you.{NAME}", path)
+            await journal.close()
+
+        trio.run(export)
+        return path
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Stranger:
+    return Stranger(tmp_path)
+
+
+def agentrail(*argv: object) -> tuple[int, str]:
+    """Run the command with nothing typed; return its exit status, and what it prints."""
+    with through_pipes(*map(str, argv)) as talk:
+        assert talk.process.stdin
+        talk.process.stdin.close()
+        shown = talk.rest()
+        return talk.code(), shown
+
+
+def chat_options(stranger: Stranger, journal: Path) -> tuple[str, ...]:
+    return "--model", "demo", "--dir", str(stranger.folder), "--journal", str(journal)
+
+
+REFUSED: Final = "is a session whose agent you have not begun in this journal"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", [("chat", "--ask"), ("run", "--keep", "Who are you?")], ids=["chat", "run"])
+def test_after_an_import_no_code_of_a_stranger_runs(
+    stranger: Stranger, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    own = tmp_path / "own.db"
+    stranger.begin(stranger.source())
+    status, said = agentrail("sessions", "import", stranger.export(), "--journal", own)
+    assert status == 0
+    assert str(stranger.file) in said
+    assert "the file is left out" in said
+    assert agentrail(*command, *chat_options(stranger, own))[0] == 0
+    status, said = agentrail("chat", "--resume", NAME, "--journal", own)
+    assert (status, stranger.mark.exists()) == (1, False)
+    assert REFUSED in said
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("chat", "--resume", NAME),
+        ("chat", "--continue"),
+        ("chat",),
+        ("run", "--resume", NAME, "Who are you?"),
+        ("sessions", "fork", NAME),
+    ],
+    ids=lambda words: "-".join(words[:2]),
+)
+def test_a_journal_of_a_stranger_runs_none_of_its_code(stranger: Stranger, command: tuple[str, ...]) -> None:
+    journal = stranger.begin(stranger.source())
+    place = ("--dir", stranger.folder) if command[0] == "chat" else ()
+    status, said = agentrail(*command, *place, "--journal", journal)
+    assert not stranger.mark.exists(), said
+    assert (REFUSED in said) == ("--resume" in command or "--continue" in command)
+    assert bool(status) == (REFUSED in said)
+
+
+@pytest.mark.long
+def test_an_agent_that_somebody_can_guess_is_not_begun_by_that(stranger: Stranger, tmp_path: Path) -> None:
+    """The user has begun the very same agent, in the same folder and with the same model."""
+    own, source = tmp_path / "own.db", stranger.source(file=False)
+    assert agentrail("chat", "--no-config", "--ask", *chat_options(stranger, own))[0] == 0
+    assert agentrail("sessions", "copy", f"h.local.you.{NAME}", own, "--journal", stranger.begin(source))[0] == 0
+    status, said = agentrail("chat", "--resume", NAME, "--no-config", *chat_options(stranger, own)[2:])
+    assert (status, REFUSED in said) == (1, True)
+
+
+async def test_who_reaches_the_host_of_a_terminal_begins_no_agent_without_the_seal_of_its_user(
+    stranger: Stranger, tmp_path: Path
+) -> None:
+    for number, agent in enumerate((stranger.source(), stranger.source(file=False, mode="yes").but(folder="/"))):
+        async with open_shared(tmp_path / f"{number}.db", profile_of) as supervisor:
+            for forged in (agent, agent.but(seal="0" * 64), AgentSeal(tmp_path / "other.db").begun(agent)):
+                with pytest.raises(AgentNotAllowed, match="not begun in this journal"):
+                    await supervisor.spawn(forged.id, "talk")
+    assert not stranger.mark.exists()
+
+
+@pytest.mark.long
+async def test_a_session_that_somebody_else_began_is_not_forked_by_who_serves_it(stranger: Stranger) -> None:
+    journal = stranger.journal
+    await _begin(journal, stranger.source(file=False), stranger.folder)
+    async with open_shared(journal, profile_of) as supervisor:
+        with pytest.raises(AgentNotAllowed):
+            await supervisor.fork(NAME, id="copy")
+        with pytest.raises(AgentNotAllowed):
+            await supervisor.session(NAME).prompt("Go on")
+        assert [stored.session_id for stored in await supervisor.stored()] == [f"you.{NAME}"]
+
+
+@pytest.mark.long
+def test_a_person_at_a_terminal_sees_what_a_session_is_made_of_and_says_yes_once(
+    stranger: Stranger, tmp_path: Path
+) -> None:
+    journal = stranger.begin(stranger.source(file=False, mode="yes").but(max_rounds="9000"))
+    place = {"AGENTRAIL_HOME": str(tmp_path / "home"), "NO_COLOR": "1"}
+    resume = ("chat", "--resume", NAME, "--journal", str(journal))
+    with at_a_terminal(*resume, **place) as (talk, _):
+        shown = talk.wait_for("Allow this? [y]es / [n]o ")
+        for fact in (
+            str(stranger.folder),
+            "that of the command line",
+            "yes: ask only",
+            "demo",
+            "9000",
+            "goes on at once",
+        ):
+            assert fact in shown
+        talk.say("n\n")
+        talk.wait_for("is not brought back")
+        assert talk.code() == 2
+    with at_a_terminal(*resume, **place) as (talk, _):
+        talk.wait_for("Allow this? [y]es / [n]o ")
+        talk.say("y\n")
+        talk.wait_for("Go on")
+        talk.say("\x04")
+    with at_a_terminal(*resume, **place) as (talk, _):
+        assert "Allow this?" not in talk.wait_for("Go on")
+        talk.say("\x04")
+
+
+@pytest.mark.long
+def test_an_import_rests_and_a_terminal_shows_what_its_records_say(stranger: Stranger, tmp_path: Path) -> None:
+    own = tmp_path / "own.db"
+    stranger.begin(stranger.source())
+    agentrail("sessions", "import", stranger.export(), "--journal", own)
+    place = {"AGENTRAIL_HOME": str(tmp_path / "home"), "NO_COLOR": "1"}
+    with at_a_terminal("chat", "--resume", NAME, "--journal", str(own), **place) as (talk, _):
+        shown = talk.wait_for("Allow this? [y]es / [n]o ")
+        assert "that of the command line" in shown
+        assert "under way" not in shown
+        talk.say("y\n")
+        talk.wait_for("the session was imported")
+        talk.say("Who are you?\n")
+        talk.wait_for("demo model")
+        talk.say("\x04")
+    assert not stranger.mark.exists()
+
+
+async def _stored(path: Path) -> tuple[State, tuple[Difference, ...]]:
+    journal = SqliteJournal(path)
+    state = state_after(await journal.read(f"h.local.you.{NAME}"))
+    differences = await audit(journal, f"h.local.you.{NAME}")
+    await journal.close()
+    return state, differences
+
+
+@pytest.mark.long
+def test_an_import_aborts_what_is_under_way_by_steps_that_an_audit_finds_again(
+    stranger: Stranger, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.db"
+    assert trio.run(_stored, stranger.begin(stranger.source()))[0].turn is not None
+    agentrail("sessions", "import", stranger.export(), "--journal", own)
+    state, differences = trio.run(_stored, own)
+    assert (state.phase, state.turn, state.queue, differences) == (Phase.IDLE, None, (), ())
+    assert AgentSource.read(state.setup.spec) == stranger.source(file=False)
