@@ -25,7 +25,7 @@ from agentrail.cli.command import INTERRUPTED, WRONG_USAGE, leave_unread
 from agentrail.cli.console import Console
 from agentrail.cli.console_commands import ConsoleCommands, last_used, mode_labelled, set_mode
 from agentrail.cli.error_text import in_own_words
-from agentrail.cli.exit_status import status_of_error, tell_more
+from agentrail.cli.exit_status import status_of_error, tell, tell_more
 from agentrail.cli.help_text import greeting
 from agentrail.cli.input_history import InputHistory
 from agentrail.cli.printed_lines import PrintedLines, own_output
@@ -114,7 +114,7 @@ async def conversation(options: ChatOptions, settings: ProjectSettings | None, t
         tell_more(error)
         return WRONG_USAGE
     except AgentrailError as error:
-        print(f"agentrail: {in_own_words(str(error))}", file=sys.stderr, flush=True)
+        tell(f"agentrail: {in_own_words(str(error))}")
         tell_more(error)
         if isinstance(error, SupervisorStuck):
             raise

@@ -10,7 +10,7 @@ from typing import Final
 from agentrail.app.session_code import attachments
 from agentrail.app.spec import SessionSpec
 from agentrail.cli.agent_options import add_look_options, named_spec
-from agentrail.cli.exit_status import DONE, exit_status
+from agentrail.cli.exit_status import DONE, exit_status, json_line
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import ERASE, clean, clipped, one_line
 from agentrail.codec.json_text import to_text
@@ -154,4 +154,4 @@ def _json_lines(plugins: ListedPlugins) -> list[str]:
         }
         for matters in plugins.orders
     ]
-    return [to_text(row) for row in rows]
+    return [json_line(row) for row in rows]

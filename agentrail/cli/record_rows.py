@@ -9,11 +9,10 @@ from typing import Final, cast
 import trio
 
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.exit_status import DONE, FAILED, exit_status, tell
+from agentrail.cli.exit_status import DONE, FAILED, exit_status, json_line, tell
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import clean, clipped, date_and_time, one_line
 from agentrail.cli.stored_sessions import add_reading_options, read_session
-from agentrail.codec.json_text import to_text
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import CallList
 from agentrail.errors import UnknownRecord
@@ -65,7 +64,7 @@ async def _run(argv: Sequence[str]) -> int:
         return FAILED
     rows = timeline(records if moment is None else records[: moment.record.number]).rows
     for row in rows if moment is None else rows[-1:]:
-        for line in _lines(row, moment) if not args.json else (to_text(_as_json(row, moment)),):
+        for line in _lines(row, moment) if not args.json else (json_line(_as_json(row, moment)),):
             print(line)
     return DONE
 

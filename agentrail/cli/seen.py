@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -10,7 +11,7 @@ import trio
 from agentrail.api.public_ids import WHOLE_JOURNAL
 from agentrail.cli.exit_status import DONE, FAILED, exit_status, tell
 from agentrail.cli.option_parser import OptionParser
-from agentrail.cli.screen import clean, date_and_time, one_line
+from agentrail.cli.screen import clean, date_and_time, escaped, one_line
 from agentrail.cli.stored_sessions import add_reading_options, read_session
 from agentrail.cli.text_table import aligned
 from agentrail.errors import UnknownModel, UnknownRequest
@@ -88,7 +89,8 @@ def _print_body(whole: Seen) -> int:
     except UnknownModel:
         tell(f"agentrail: `{whole.sent.model}` is a model of a program: what it sends is not in the records")
         return FAILED
-    print(rendered.body)
+    is_read_by_a_program = not sys.stdout.isatty()  # a terminal would obey what the body has besides text
+    print(rendered.body if is_read_by_a_program else escaped(rendered.body))
     return DONE
 
 
@@ -97,7 +99,8 @@ def _print_view(whole: Seen, records: Sequence[Record]) -> int:
     from agentrail.api.views import to_json  # noqa: PLC0415 - it brings the interface of the host
     from agentrail.host.operations.insight_replies import rounds_in, seen_view  # noqa: PLC0415 - as above
 
-    print(to_json(seen_view(whole, rounds_in(requests(records)), WHOLE_JOURNAL, whole=True)).decode())
+    view = seen_view(whole, rounds_in(requests(records)), WHOLE_JOURNAL, whole=True)
+    print(escaped(to_json(view).decode()))
     return DONE
 
 

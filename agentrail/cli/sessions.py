@@ -15,9 +15,9 @@ from agentrail.adapters.journals.archive import export_session
 from agentrail.adapters.journals.journal_places import PlacedJournal, shown_place
 from agentrail.adapters.journals.session_copy import CopyReport, SessionCopier
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.exit_status import DONE, FAILED, exit_status, tell
+from agentrail.cli.exit_status import DONE, FAILED, exit_status, json_line, tell
 from agentrail.cli.journal_file import check_differ, open_journal, open_target, without_password
-from agentrail.cli.screen import clean, date_and_time, one_line
+from agentrail.cli.screen import clean, date_and_time, escaped, one_line
 from agentrail.cli.session_names import name_in_chat
 from agentrail.cli.session_options import SessionOptions, parsed
 from agentrail.cli.stored_sessions import (
@@ -29,7 +29,6 @@ from agentrail.cli.stored_sessions import (
     stored_sessions,
 )
 from agentrail.cli.text_table import aligned
-from agentrail.codec.json_text import to_text
 from agentrail.errors import SessionExists, SessionNotStored
 from agentrail.ports.journal import ALL_SESSIONS, Journal, SessionFilter, StoredSession
 from agentrail.runtime.shared.clock import Clock
@@ -73,7 +72,7 @@ async def _list(journal: Journal, options: SessionOptions) -> int:
     listed = listed[: options.limit]
     if options.as_json:
         for stored in listed:
-            print(to_text(_as_json(stored)))
+            print(json_line(_as_json(stored)))
         return DONE
     rows = [
         (
@@ -126,7 +125,7 @@ async def _show(journal: Journal, options: SessionOptions) -> int:
         tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens, "cost_usd": usage.cost_usd}
         labels = sorted(state.labels)
         print(
-            to_text(
+            json_line(
                 {
                     "session": state.session_id,
                     "title": state.title,
@@ -141,10 +140,10 @@ async def _show(journal: Journal, options: SessionOptions) -> int:
         )
         return DONE
     cost = "cost unknown" if usage.cost_usd is None and not usage.is_nothing else f"${usage.cost_usd or 0:.4f}"
-    print(f"{state.session_id}: {one_line(clean(state.title or UNTITLED))}")
-    print(f"{state.phase.value}, model {state.model}, {usage.total_tokens} tokens, {cost}, {count} records")
+    print(f"{escaped(state.session_id)}: {one_line(clean(state.title or UNTITLED))}")
+    print(f"{state.phase.value}, model {escaped(state.model)}, {usage.total_tokens} tokens, {cost}, {count} records")
     for message in messages:
-        print(f"\n{_role(message)}:\n{clean(message.text)}".rstrip())
+        print(f"\n{escaped(_role(message))}:\n{clean(message.text)}".rstrip())
     return DONE
 
 
@@ -178,7 +177,8 @@ async def _export(journal: Journal, options: SessionOptions) -> int:
 async def _import(journal: Journal, options: SessionOptions) -> int:
     from agentrail.cli.session_import import import_file  # noqa: PLC0415 - imports what agents are made of
 
-    tell(await import_file(journal, options.words[0]))
+    for line in await import_file(journal, options.words[0]):
+        tell(line)
     return DONE
 
 
@@ -226,7 +226,7 @@ async def _confirmed(question: str, action: str) -> bool:
     if not sys.stdin.isatty():
         message = f"nobody can be asked whether it is to be {action}; `--yes` says so"
         raise BadInputError(message)
-    answer = await trio.to_thread.run_sync(partial(input, f"{question} [y/N] "), abandon_on_cancel=True)
+    answer = await trio.to_thread.run_sync(partial(input, f"{escaped(question)} [y/N] "), abandon_on_cancel=True)
     return answer.strip().lower() in {"y", "yes"}
 
 

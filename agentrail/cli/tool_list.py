@@ -9,11 +9,10 @@ from agentrail.app.session_code import attachments, brought_by, sources_of, tool
 from agentrail.app.spec import SessionSpec
 from agentrail.cli.agent_options import add_look_options, named_spec
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.exit_status import DONE, exit_status
+from agentrail.cli.exit_status import DONE, exit_status, json_line
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import clean
 from agentrail.cli.text_table import aligned
-from agentrail.codec.json_text import to_text
 from agentrail.errors.agentrail_error import advice
 from agentrail.hooks.attachments import implemented
 from agentrail.plugins.approval import HumanApproval
@@ -95,7 +94,7 @@ def _run(argv: Sequence[str]) -> int:
             raise BadInputError(f"--tool: there is no tool `{args.tool}`; {advice(args.tool, names, 'there are')}")
     if args.json:
         for tool in tools:
-            print(to_text(tool.as_json))
+            print(json_line(tool.as_json))
     elif args.tool is not None:
         _show(tools[0])
     else:
@@ -148,4 +147,4 @@ def _show(tool: ListedTool) -> None:
     spec = tool.spec
     print(f"{spec.name}: {spec.effect.value}, asks: {tool.asks}, at most {spec.timeout:g} seconds a call")
     print(f"\n{clean(spec.description.strip())}\n")
-    print(to_text(spec.parameters))
+    print(json_line(spec.parameters))

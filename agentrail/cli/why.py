@@ -7,11 +7,10 @@ from typing import Final
 
 import trio
 
-from agentrail.cli.exit_status import DONE, FAILED, exit_status, tell
+from agentrail.cli.exit_status import DONE, FAILED, exit_status, json_line, tell
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import clean, date_and_time, one_line
 from agentrail.cli.stored_sessions import add_reading_options, read_session
-from agentrail.codec.json_text import to_text
 from agentrail.insight.account import END, Account, AccountEntry, number_or_id, why
 from agentrail.ports.journal import Record
 from agentrail.values.events import ResponseComplete
@@ -57,7 +56,7 @@ async def _run(argv: Sequence[str]) -> int:
     if not account.entries:
         tell(f"agentrail: {account.sentence}{_what_there_is(records)}")
         return FAILED
-    for line in map(to_text, map(_as_json, account.entries)) if args.json else _lines(account):
+    for line in map(json_line, map(_as_json, account.entries)) if args.json else _lines(account):
         print(line)
     return DONE
 

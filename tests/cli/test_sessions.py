@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +15,9 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail.cli.command import main as command_main
 from agentrail.cli.sessions import main
-from agentrail.journals import SqliteJournal
+from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.testing import ScriptedModel, call, say
 
 TITLE: Final = "A trip\x1b[2J to \u202eRome"
@@ -182,3 +184,67 @@ async def test_others_look_while_a_supervisor_has_the_journal(tmp_path: Path) ->
         refused = await trio.run_process(deleting, capture_stdout=True, capture_stderr=True, check=False)
         assert refused.returncode == 1
         assert trip.status().phase == "idle"
+
+
+NASTY: Final = "a\x1b]0;b\x07c\x9bd\u202ee\u2028f"
+FORGED: Final = f"{NASTY}\nagentrail: all is well"
+HARMFUL: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+async def _fill_nastily(path: Path) -> None:
+    """Store a session whose id, model, title, labels, tool and texts would command a terminal."""
+    model = ScriptedModel([say(NASTY, calls=[call(NASTY, {NASTY: NASTY})]), NASTY], name=NASTY)
+    memory, journal = MemoryJournal(), SqliteJournal(path)
+    async with open_supervisor(journal=memory) as supervisor:
+        trip = await supervisor.spawn(SessionSpec(model=model, system=NASTY), "trip", title=NASTY, labels=[NASTY])
+        await trip.ask(NASTY)
+    first, *others = await memory.read("trip")
+    assert first.opening is not None
+    records = [first.but(opening=first.opening.but(session_id=FORGED)), *others]
+    claim = await journal.claim(FORGED, "test")
+    await journal.append(claim, 0, [record.but(session_id=FORGED) for record in records])
+    await journal.close()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sessions", "list"),
+        ("sessions", "list", "--json"),
+        ("sessions", "show", FORGED),
+        ("sessions", "show", FORGED, "--json"),
+        ("sessions", "show", f"{FORGED}?"),
+        ("sessions", "export", FORGED, "{folder}/a.jsonl"),
+        ("sessions", "import", "{folder}/a.jsonl"),
+        ("sessions", "import", "{folder}/a.jsonl", "--journal", "{folder}/other.db"),
+        ("sessions", "copy", FORGED, "{folder}/copy.db"),
+        ("sessions", "fork", FORGED),
+        ("sessions", "delete", FORGED, "--yes"),
+        ("why", FORGED),
+        ("why", FORGED, "--json"),
+        ("why", FORGED, f"{NASTY}?"),
+        ("seen", FORGED),
+        ("seen", FORGED, "--json"),
+        ("seen", FORGED, "99"),
+        ("replay", FORGED),
+        ("replay", FORGED, "--json"),
+        ("replay", FORGED, "2"),
+    ],
+    ids=lambda words: " ".join(word for word in words if word.isprintable()),
+)
+def test_what_a_session_has_stored_commands_no_terminal(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "j.db"
+    trio.run(_fill_nastily, path)
+    place = () if "--journal" in words else ("--journal", str(path))
+    if words[1] == "import":
+        command_main(["sessions", "export", FORGED, f"{tmp_path}/a.jsonl", "--journal", str(path)])
+        capsys.readouterr()
+    command_main([*(word.replace("{folder}", str(tmp_path)) for word in words), *place])
+    captured = capsys.readouterr()
+    assert captured.out + captured.err
+    assert not HARMFUL.findall(captured.out + captured.err)
+    assert not [line for line in (captured.out + captured.err).splitlines() if line.startswith("agentrail: all is")]
+    if words[:2] == ("sessions", "list") and "--json" in words:
+        assert [json.loads(line)["session"] for line in captured.out.splitlines()] == [FORGED]

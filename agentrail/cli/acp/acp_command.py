@@ -22,7 +22,7 @@ from agentrail.cli.chat_options import ChatOptions
 from agentrail.cli.chosen_agent import source_of
 from agentrail.cli.command import INTERRUPTED, WRONG_USAGE
 from agentrail.cli.error_text import in_own_words
-from agentrail.cli.exit_status import tell_more
+from agentrail.cli.exit_status import tell, tell_more
 from agentrail.cli.setting_order import chosen_journal
 from agentrail.cli.shared_host import STOP_WITHIN, open_shared
 from agentrail.cli.standard_output import StandardOutput, open_what_is_closed
@@ -62,7 +62,7 @@ async def serve(options: ChatOptions, reader: LineReader, output: StandardOutput
                     await writer.gone.wait()
                 nursery.cancel_scope.cancel()
     except AgentrailError as error:
-        print(f"agentrail: {in_own_words(str(error))}", file=sys.stderr, flush=True)
+        tell(f"agentrail: {in_own_words(str(error))}")
         tell_more(error)
         if isinstance(error, SupervisorStuck):
             raise
