@@ -6,12 +6,13 @@ surfaces: somebody has to allow each of them before anything of the file is used
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
-from os.path import normpath
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Literal, cast, get_type_hints
 
 import attrs
@@ -25,7 +26,9 @@ from agentrail.cli.journal_file import file_named
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import NotJson, WrongType
 from agentrail.errors.agentrail_error import advice
+from agentrail.tools.skills.folder_scan import is_outside
 from agentrail.values.json import EMPTY, Json, canonical, freeze
+from agentrail.values.untrusted_values import brief
 from agentrail.values.value import Value, learned
 
 FILE: Final = "agentrail.toml"
@@ -56,6 +59,8 @@ PAGE: Final = "page"
 PATHS: Final = ("skills", "memory")
 """Those that are lists of paths."""
 
+EMPTY_PATHS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+
 USE: Final = "use"
 """Key of a plugin's table that says which plugin it is: the name of one that comes with agentrail, or `FILE:CLASS`."""
 
@@ -81,6 +86,8 @@ class ProjectSettings(Value, gc=True):
     """The file."""
     values: Mapping[str, Json]
     """Its values, by key; those of tables are objects."""
+    paths: Mapping[str, tuple[str, ...]] = EMPTY_PATHS
+    """The values of `PATHS` as a session takes them: in its sandbox, or by their whole path without links."""
 
     @property
     def folder(self) -> Path:
@@ -112,7 +119,7 @@ class ProjectSettings(Value, gc=True):
     def spec_fields(self) -> Mapping[str, Json]:
         """The settings that are arguments of `SessionSpec`, except the model."""
         values = {key: value for key, value in self.values.items() if key in _kinds() and key != "model"}
-        return values | {key: self._paths(values[key]) for key in PATHS if key in values}
+        return {**values, **self.paths}
 
     @property
     def servers(self) -> Mapping[str, Mapping[str, Json]]:
@@ -133,28 +140,14 @@ class ProjectSettings(Value, gc=True):
         for key in ("mode", "model_options", "journal", "supervisor"):
             if key in self.values and self.values[key] not in {"ask", "plan"}:
                 yield Surface(key, canonical(self.values[key]))
-        for key in PATHS:
-            outside = [str(path) for path in cast("Sequence[Json]", self.values.get(key, ())) if self._leads_out(path)]
+        for key, paths in self.paths.items():
+            outside = [path for path in paths if is_outside(path)]
             if outside:
                 yield Surface(key, canonical(outside))
         for name, server in self.servers.items():
             yield Surface(f"mcp.{name}", canonical(server))
         for number, plugin in enumerate(self.plugins, 1):
             yield Surface(f"plugins.{number}", canonical(plugin), self._code_of(plugin))
-
-    def _paths(self, paths: Json) -> Json:
-        """Return *paths* as a session takes them: in its sandbox, or by their whole path on this machine."""
-        return tuple([self._path(str(path)) for path in cast("Sequence[Json]", paths)])
-
-    def _path(self, path: str) -> str:
-        if path.startswith(("/", "~/")):
-            return path
-        inside = normpath(path) if ".." in Path(path).parts else path
-        return normpath(self.folder.resolve() / path) if Path(inside).parts[:1] == ("..",) else inside
-
-    def _leads_out(self, path: Json) -> bool:
-        inside = self.folder.resolve()
-        return not (inside / Path(str(path)).expanduser()).resolve().is_relative_to(inside)
 
     def _code_of(self, plugin: Mapping[str, Json]) -> str:
         """Return a digest of the file that contains a plugin's code; empty for a built-in plugin."""
@@ -166,14 +159,39 @@ def read_settings(folder: Path) -> ProjectSettings | None:
     """Return the settings of *folder*; `None` if it has none. Raise `BadInputError` if they cannot be used."""
     path = folder / FILE
     if path.exists():
-        return ProjectSettings(path, _checked(path, _parsed(path)))
+        return _settings(path, _parsed(path))
     path = folder / PYPROJECT
     if not path.exists() or TABLE.encode() not in _content(path):
         return None
     tools = _a_table(f"{path}: `tool`", _parsed(path).get("tool", {}))
-    if TABLE not in tools:
-        return None
-    return ProjectSettings(path, _checked(path, _a_table(f"{path}: `tool.{TABLE}`", tools[TABLE])))
+    return _settings(path, _a_table(f"{path}: `tool.{TABLE}`", tools[TABLE])) if TABLE in tools else None
+
+
+def _settings(path: Path, parsed: Mapping[str, object]) -> ProjectSettings:
+    values = _checked(path, parsed)
+    return ProjectSettings(path, values, {key: _places(path, key, values[key]) for key in PATHS if key in values})
+
+
+def _places(file: Path, key: str, paths: Json) -> tuple[str, ...]:
+    """Return the *paths* under *key* of *file* as a session takes them; raise `BadInputError` if one cannot be any."""
+    folder = file.parent.resolve()
+    for path in cast("Sequence[str]", paths):
+        if "\0" in path:
+            raise BadInputError(f"{file}: `{key}`: {brief(path)} has a NUL character, and no path has one")
+    return tuple([_place(folder, path) for path in cast("Sequence[str]", paths)])
+
+
+def _place(folder: Path, path: str) -> str:
+    """Return *path* as it is if the session's sandbox, whose root is *folder*, is to read it; else its whole path.
+
+    What this returns is what a person is asked about, and what is read: a link in it could be another one by then. The
+    sandbox follows no link out of its root, and a whole path has its links resolved.
+    """
+    # `os.path`: `Path.expanduser` raises an error if there is no home, or no user of that name
+    whole = Path(os.path.realpath(folder / (os.path.expanduser(path) if is_outside(path) else path)))  # noqa: PTH111
+    if not whole.is_relative_to(folder):
+        return str(whole)
+    return str(whole.relative_to(folder)) if is_outside(path) or ".." in Path(path).parts else path
 
 
 def table(value: Json) -> Mapping[str, Json]:

@@ -3,6 +3,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -11,7 +12,7 @@ from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import spec_for
-from agentrail.cli.project_settings import OF_SPEC, read_settings
+from agentrail.cli.project_settings import OF_SPEC, Surface, read_settings
 from agentrail.cli.setting_order import chosen_journal, chosen_mode, chosen_model
 from agentrail.cli.settings_code import supervisor_options, with_settings
 from agentrail.cli.trust_store import allow, described, forget, open_surfaces, settings_of
@@ -19,6 +20,7 @@ from agentrail.errors import BadProfile
 from agentrail.journals import Retention
 from agentrail.models import Limit
 from agentrail.plugins import BudgetGuard, HumanApproval
+from agentrail.values.json import canonical
 from tests.cli.talking import COMMAND, ENVIRONMENT, at_a_terminal
 from tests.patience import PATIENCE
 
@@ -154,6 +156,59 @@ def test_a_path_above_the_folder_that_is_allowed_is_read(folder: Path) -> None:
     outside = str(folder.parent.resolve() / "outside.md")
     assert tuple(spec.memory) == ("AGENTS.md", outside, outside, "..notes.md", "b")
     assert tuple(spec.skills) == (str(folder.parent.resolve() / "skills"),)
+
+
+@pytest.mark.parametrize("key", ["memory", "skills"])
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ("b/../../../.ssh/id_rsa", None),  # `b` is a link to `deep/er/folder`
+        ("c/../keys.md", "{home}/keys.md"),  # `c` is a link to a folder outside
+        ("c/keys.md", "{home}/box/keys.md"),
+        ("link.md", "{home}/outside.md"),
+        ("{folder}/link.md", "{home}/outside.md"),
+        ("{folder}/sub/../AGENTS.md", None),
+        ("~/keys.md", "{home}/keys.md"),
+        ("~no-one-here/keys.md", None),
+        ("x/../~/keys.md", "~/keys.md"),
+        ("b/AGENTS.md", None),
+    ],
+)
+def test_what_is_judged_is_what_is_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, key: str, path: str, place: str | None
+) -> None:
+    home = folder.parent.resolve()
+    monkeypatch.setenv("HOME", str(home))
+    (folder / "deep" / "er" / "folder").mkdir(parents=True)
+    (folder / "b").symlink_to("deep/er/folder")
+    (home / "box").mkdir()
+    (folder / "c").symlink_to(home / "box")
+    written = path.format(folder=folder.resolve())
+    say(folder, f"{key} = ['{written}']")
+    settings = read_settings(folder)
+    assert settings is not None
+    taken = cast("tuple[str, ...]", settings.spec_fields[key])
+    if place is None:
+        assert settings.surfaces == ()
+        assert not taken[0].startswith(("/", "~/"))
+        assert ".." not in taken[0].split("/")
+    else:
+        whole = place.format(home=home)
+        assert taken == (whole,)
+        assert settings.surfaces == (Surface(key, canonical([whole])),)
+
+
+def test_a_link_that_becomes_another_one_is_asked_for_again(folder: Path) -> None:
+    (folder.parent / "other.md").write_text("x")
+    say(folder, 'memory = ["link.md"]')
+    settings = read_settings(folder)
+    assert settings is not None
+    allow(folder, settings.surfaces)
+    (folder / "link.md").unlink()
+    (folder / "link.md").symlink_to(folder.parent / "other.md")
+    assert settings.spec_fields["memory"] == (str(folder.parent.resolve() / "outside.md"),)
+    with pytest.raises(BadInputError, match="nobody has allowed this yet"):
+        settings_of(folder)
 
 
 def test_the_options_of_the_supervisor_are_those_that_are_data(folder: Path) -> None:
@@ -347,6 +402,41 @@ def test_a_folder_that_was_cloned_runs_nothing(folder: Path) -> None:
     assert run(folder, "trust", "--yes").returncode == 0
     assert run(folder, "run", "hello").returncode == 0
     assert (folder / "ran").exists()
+
+
+SKILL = "---\nname: tea\ndescription: TOP SECRET\n---\nTOP SECRET\n"
+
+LINKS: dict[str, tuple[str, dict[str, str]]] = {
+    "memory that one function would find inside": ('memory = ["b/../../.ssh/id_rsa"]', {"b": "deep/er/folder"}),
+    "skills that one function would find inside": ('skills = ["b/../../skills"]', {"b": "deep/er/folder"}),
+    "a usual memory file": ("", {"AGENTS.md": "../.ssh/id_rsa"}),
+    "a usual folder of skills": ("", {".claude/skills": "../../skills"}),
+    "a usual skill": ("", {".claude/skills/tea": "../../../skills/tea"}),
+    "the text of a usual skill": ("", {".claude/skills/tea/SKILL.md": "../../../../skills/tea/SKILL.md"}),
+}
+"""Settings of a clone, and the links in it, by what they would have a session read."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", LINKS)
+def test_a_clone_reads_no_file_of_the_user_unasked(folder: Path, name: str) -> None:
+    for path, text in ((".ssh/id_rsa", "TOP SECRET"), ("skills/tea/SKILL.md", SKILL)):
+        (folder.parent / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder.parent / path).write_text(text)
+    (folder / "deep" / "er" / "folder").mkdir(parents=True)
+    settings, links = LINKS[name]
+    say(folder, settings)
+    for path, target in links.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).symlink_to(target)
+    journal = ("--journal", str(folder.parent / "j.db"))
+    done = run(folder, "run", "--model", "demo", "--keep", "--verbose", *journal, "hello")
+    assert done.returncode == 0, done.stderr
+    session = done.stderr.partition("session ")[2].partition(":")[0]
+    seen = run(folder, "seen", session, "--json", *journal)
+    assert seen.returncode == 0, seen.stderr
+    assert "You help in a terminal" in seen.stdout
+    assert "TOP SECRET" not in seen.stdout
 
 
 @pytest.mark.long
