@@ -11,8 +11,12 @@ from typing import Final
 
 import trio
 
+from agentrail.adapters.sandboxes.confined_open import Root, open_file
+from agentrail.adapters.sandboxes.paths import Why
+from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.prompt_input import fenced
+from agentrail.errors import PathRefused
 from agentrail.host.uploads.file_kinds import HEAD, PDF, shown_media
 from agentrail.values.content import File, Image, Part, Text
 
@@ -31,7 +35,8 @@ _ESCAPED: Final = re.compile(r"\\(.)")
 async def parts_of(text: str, folder: Path) -> str | tuple[Part, ...]:
     """Return the prompt *text* with the files that it names (`@path`), relative to *folder*; raise `BadInputError`.
 
-    What follows an `@` and is no file stays as it is: people are called so, too.
+    What follows an `@` and is no file stays as it is: people are called so, too. A link that leads out of *folder* is
+    not followed: a folder that was cloned could so have a file of the user sent.
     """
     named = dict.fromkeys(_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(text))
     files = [await trio.to_thread.run_sync(_read, folder, name) for name in named] if named else []
@@ -66,15 +71,44 @@ def _with_escapes(name: str) -> str:
     return name[:-1].replace("\\", "\\\\").replace(" ", "\\ ") + end
 
 
+def _typed(folder: Path, text: str) -> Path:
+    """Return the path that a person has typed."""
+    return folder / Path(text).expanduser()
+
+
+def _content(folder: Path, path: Path) -> bytes | None:
+    """Return the beginning of the file at *path*, as much as can be sent; `None` if there is no such file.
+
+    Raise `PathRefused` if *path* is in *folder*, which others may have written, and a link in it leads out of there. A
+    path outside of *folder* is the person's own choice, and so are its links.
+    """
+    if not path.is_file():
+        return None
+    root = next((place for place in path.parents if os.path.realpath(place) == str(folder)), None)
+    if root is not None and HAS_FOLDERS:
+        parts = path.relative_to(root).parts
+        with Root(str(root)) as inside, os.fdopen(open_file(inside, parts, hard_links=True), "rb") as file:
+            return file.read(MAX_PICTURE + 1)
+    if root is not None and not path.resolve().is_relative_to(folder):
+        raise PathRefused(str(path), Why.OUTSIDE)
+    with path.open("rb") as file:
+        return file.read(MAX_PICTURE + 1)
+
+
 def _read(folder: Path, name: str) -> Part | None:
-    path = folder / Path(name).expanduser()
+    folder = folder.resolve()
+    path = Path(os.path.normpath(_typed(folder, name)))  # a link before `..` must not choose what the person has typed
     try:
-        if not path.is_file():
-            return None
-        with path.open("rb") as file:
-            content = file.read(MAX_PICTURE + 1)
+        content = _content(folder, path)
+    except PathRefused as error:
+        leads_to = path.resolve()
+        is_outside = not leads_to.is_relative_to(folder)
+        problem = f"a link leads out of the folder, to {leads_to}; name that file to send it"
+        raise BadInputError(f"@{name}: {problem if is_outside else error.why}") from None
     except OSError as error:
         raise BadInputError(f"@{name}: {error.strerror or error}") from None
+    if content is None:
+        return None
     media = shown_media(content[:HEAD])
     if media is not None:
         if len(content) > MAX_PICTURE:

@@ -18,6 +18,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "pic.png").write_bytes(PNG)
     (tmp_path / "paper.pdf").write_bytes(PDF)
     (tmp_path / ".hidden").write_text("x")
+    (tmp_path / "away").symlink_to("..")
     return tmp_path
 
 
@@ -34,7 +35,10 @@ async def test_a_text_is_added_and_pictures_go_with_it(folder: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["nothing", "@", "@ann", "@docs", "a@pic.png", "@no/such", "@\x00"])
+@pytest.mark.parametrize(
+    "text",
+    ["nothing", "@", "@ann", "@docs", "a@pic.png", "@no/such", "@\x00", "@away"],
+)
 async def test_what_is_no_file_stays_as_it_is(text: str, folder: Path) -> None:
     assert await parts_of(text, folder) == text
 
@@ -51,7 +55,7 @@ async def test_what_cannot_be_sent_is_told(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("typed", "ways"),
     [
-        ("", ["docs/", "paper.pdf ", "pic.png "]),
+        ("", ["away/", "docs/", "paper.pdf ", "pic.png "]),
         ("p", ["aper.pdf ", "ic.png "]),
         ("docs/", ["my\\ plan.md "]),
         ("docs/my\\ ", ["plan.md "]),
@@ -64,3 +68,51 @@ def test_paths_are_completed(typed: str, ways: list[str], folder: Path) -> None:
     assert list(paths_behind(typed, folder)) == ways
     if typed == "p":
         assert list(paths_behind(f"{folder}/p", Path("/"))) == ways
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "AGENTS.md",
+        "{folder}/AGENTS.md",
+        "docs/../AGENTS.md",
+        "../{itself}/AGENTS.md",
+        "{alias}/AGENTS.md",
+        "box/id_rsa",
+        "twice",
+    ],
+)
+async def test_a_link_out_of_the_folder_is_not_followed(name: str, folder: Path) -> None:
+    clone = folder / "clone"
+    (clone / "docs").mkdir(parents=True)
+    (folder / "id_rsa").write_text("TOP SECRET")
+    (clone / "AGENTS.md").symlink_to("../id_rsa")
+    (clone / "twice").symlink_to("AGENTS.md")
+    (clone / "box").symlink_to("..")
+    (folder / "alias").symlink_to("clone")
+    written = name.format(folder=clone, itself=clone.name, alias=folder / "alias")
+    with pytest.raises(
+        BadInputError, match=r"a link leads out of the folder, to \S+/id_rsa; name that file to send it"
+    ):
+        await parts_of(f"@{written}", clone)
+
+
+async def test_what_a_person_names_outside_of_the_folder_is_sent(folder: Path) -> None:
+    clone = folder / "clone"
+    (clone / "deep" / "er").mkdir(parents=True)
+    (folder / "note.md").write_text("mine")
+    (folder / "link.md").symlink_to("note.md")
+    (clone / "inside.md").symlink_to("deep/er/note.md")
+    (clone / "deep" / "er" / "note.md").write_text("here")
+    for name, text in ((f"{folder}/note.md", "mine"), ("../link.md", "mine"), ("inside.md", "here")):
+        assert await parts_of(f"@{name}", clone) == f"@{name}\n\n{name}:\n\n```\n{text}\n```"
+
+
+async def test_a_link_before_two_dots_does_not_choose_what_is_sent(folder: Path) -> None:
+    clone = folder / "clone"
+    (clone / "docs").mkdir(parents=True)
+    (folder / "elsewhere" / "b").mkdir(parents=True)
+    (folder / "elsewhere" / "plan.md").write_text("TOP SECRET")
+    (clone / "plan.md").write_text("tea")
+    (clone / "b").symlink_to("../elsewhere/b")
+    assert await parts_of("@b/../plan.md", clone) == "@b/../plan.md\n\nb/../plan.md:\n\n```\ntea\n```"
