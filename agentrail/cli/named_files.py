@@ -55,7 +55,7 @@ def without_files(prompt: str) -> str:
 def paths_behind(typed: str, folder: Path) -> Sequence[str]:
     """Return the completions of *typed*, the beginning of a path in *folder*: the rest of each matching name."""
     head, _, beginning = _ESCAPED.sub(r"\1", typed).rpartition("/")
-    place = folder / Path(f"{head}/" if typed.startswith("/") else head).expanduser()
+    place = _typed(folder, f"{head}/" if typed.startswith("/") else head)
     try:
         with os.scandir(place) as entries:
             names = sorted(f"{entry.name}{'/' if entry.is_dir() else ' '}" for entry in entries)
@@ -72,8 +72,8 @@ def _with_escapes(name: str) -> str:
 
 
 def _typed(folder: Path, text: str) -> Path:
-    """Return the path that a person has typed."""
-    return folder / Path(text).expanduser()
+    """Return the path that a person has typed; `~` and `~user` stand for a home only if there is one."""
+    return folder / os.path.expanduser(text)  # noqa: PTH111 - `Path.expanduser` raises an error if there is none
 
 
 def _content(folder: Path, path: Path) -> bytes | None:

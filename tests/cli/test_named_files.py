@@ -37,7 +37,7 @@ async def test_a_text_is_added_and_pictures_go_with_it(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["nothing", "@", "@ann", "@docs", "a@pic.png", "@no/such", "@\x00", "@away"],
+    ["nothing", "@", "@ann", "@docs", "a@pic.png", "@no/such", "@\x00", "@~no-one-here", "@~no-one-here/x", "@away"],
 )
 async def test_what_is_no_file_stays_as_it_is(text: str, folder: Path) -> None:
     assert await parts_of(text, folder) == text
@@ -61,6 +61,8 @@ async def test_what_cannot_be_sent_is_told(folder: Path) -> None:
         ("docs/my\\ ", ["plan.md "]),
         (".h", ["idden "]),
         ("no/", []),
+        ("~no-one-here", []),
+        ("~no-one-here/", []),
         ("\x00/", []),
     ],
 )
