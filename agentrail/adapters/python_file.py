@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import walk_tb
-from types import ModuleType
-from typing import NamedTuple, cast
+from types import CodeType, ModuleType
+from typing import Final, NamedTuple, cast
 
 from agentrail.values.untrusted_values import described
+
+_LOADING: Final = threading.RLock()
+"""Held while a file runs: where modules are looked for is the same for all threads."""
 
 
 class NothingUsableError(Exception):
@@ -36,14 +43,16 @@ def split_name(text: str) -> tuple[str, str]:
     return drive + file, name
 
 
-def find_member(path: Path, name: str, kinds: Sequence[type]) -> FileMember:
+def find_member(
+    path: Path, name: str, kinds: Sequence[type], sources: Mapping[Path, bytes] | None = None
+) -> FileMember:
     """Return the object in the file at *path* that is of the first possible class of *kinds* and called *name*.
 
     An empty *name* means any name. Without an object of these kinds, functions are called that are annotated to return
-    one. Raise `NothingUsableError`, which says why, if there is nothing.
+    one. Raise `NothingUsableError`, which says why, if there is nothing. *sources* are those of `load`.
     """
     try:
-        module = load(path)
+        module = load(path, sources)
     except ImportError as error:
         raise NothingUsableError(str(error)) from error
     members: dict[str, object] = {
@@ -75,21 +84,109 @@ def _called(name: str, value: object, kinds: Sequence[type]) -> object:
         raise NothingUsableError(problem) from error
 
 
-def load(path: Path) -> ModuleType:
-    """Run the Python file at *path*, and return it as a module; raise `ImportError`, which says why, if that fails."""
-    spec = spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
+class SourceReader(SourceFileLoader):
+    """Runs a module from the bytes that it was made with, and not from what Python keeps compiled beside the file.
+
+    That may be of other code: a folder that was cloned can have such files too.
+    """
+
+    def __init__(self, name: str, path: Path, source: bytes) -> None:
+        super().__init__(name, str(path))
+        self._source = source
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile the bytes."""
+        return self.source_to_code(self._source, self.get_filename(fullname))
+
+
+class SourceFinder(MetaPathFinder):
+    """Finds modules of one folder among *sources*, and no others of it."""
+
+    def __init__(self, root: Path, sources: Mapping[Path, bytes]) -> None:
+        self._root = root
+        self._sources = sources
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,  # noqa: ARG002 - importlib gives it
+        target: ModuleType | None = None,  # noqa: ARG002 - importlib gives it
+    ) -> ModuleSpec | None:
+        """Return the spec of the module *fullname*; `None` if it is not in the folder."""
+        place = self._root.joinpath(*fullname.split("."))
+        for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
+            if file in self._sources:
+                return spec_from_file_location(
+                    fullname,
+                    file,
+                    loader=SourceReader(fullname, file, self._sources[file]),
+                    submodule_search_locations=[str(place)] if file.parent == place else None,
+                )
+        if any(place in file.parents for file in self._sources):
+            package = ModuleSpec(fullname, None, is_package=True)
+            package.submodule_search_locations = [str(place)]
+            return package
+        return None
+
+
+def load(path: Path, sources: Mapping[Path, bytes] | None = None) -> ModuleType:
+    """Run the Python file at *path*, and return it as a module; raise `ImportError`, which says why, if that fails.
+
+    It can import what is in its folder; with *sources*, which have the file itself too, nothing of it but these bytes.
+    """
+    if path.suffix != ".py":
+        problem = "it is no Python file"
+        raise ImportError(problem)
+    try:
+        source = path.read_bytes() if sources is None else sources[path]
+    except OSError as error:
+        problem = f"it cannot be read: {error.strerror}"
+        raise ImportError(problem) from error
+    loader = SourceReader(path.stem, path, source)
+    spec = spec_from_file_location(path.stem, path, loader=loader)
+    if spec is None:
         problem = "it is no Python file"
         raise ImportError(problem)
     module = module_from_spec(spec)
-    sys.modules[path.stem] = module
-    sys.path.insert(0, str(path.parent.resolve()))
     try:
-        spec.loader.exec_module(module)
+        with _LOADING, _on_path(path.parent) if sources is None else _found_among(path.parent, sources):
+            sys.modules[path.stem] = module
+            loader.exec_module(module)
     except Exception as error:
         lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == spec.origin]
         problem = f"it raised {described(error)}" + (f" (line {lines[-1]})" if lines else "")
         raise ImportError(problem) from error
+    return module
+
+
+@contextmanager
+def _on_path(folder: Path) -> Generator[None]:
+    """Within this block, modules are looked for in *folder* first."""
+    sys.path.insert(0, str(folder.resolve()))
+    try:
+        yield
     finally:
         sys.path.pop(0)
-    return module
+
+
+@contextmanager
+def _found_among(folder: Path, sources: Mapping[Path, bytes]) -> Generator[None]:
+    """Within this block, modules are looked for among *sources* first, also those that another folder has too."""
+    for file in sources:
+        for place in (file.with_suffix(""), *file.parents):
+            if place.is_relative_to(folder):
+                _forget(".".join(place.relative_to(folder).parts))
+    finder = SourceFinder(folder, sources)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+def _forget(name: str) -> None:
+    """Let the module *name* be imported anew if it came from a folder: the last one may have been another."""
+    module = sys.modules.get(name)
+    loader = getattr(getattr(module, "__spec__", None), "loader", None)
+    if module is not None and (isinstance(loader, SourceReader) or getattr(module, "__file__", "") is None):
+        del sys.modules[name]

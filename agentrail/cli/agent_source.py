@@ -21,6 +21,7 @@ from agentrail.api.command_checks import LONGEST_NAME
 from agentrail.app.model_chain import chain_of
 from agentrail.app.model_registry import check_set_up
 from agentrail.app.spec import SessionSpec, check_spec
+from agentrail.cli.allowed_code import guarded, guarded_agent
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import DEMO, MODES, Mode, mode_named, spec_for
 from agentrail.cli.editor_servers import EditorServers
@@ -115,7 +116,8 @@ class AgentSource(Value):
         """Return the agent as a host's profile; raise `BadProfile` if its file has no agent, or cannot be run."""
         if not self.file:
             spec, models = self._limited(self._spec()), ANY_MODEL
-            tools = tuple([server.to_server() for server in EditorServers(self.folder).allowed()])
+            servers = EditorServers(self.folder)
+            tools, spec = servers.for_session(), guarded(spec, Path(self.folder), servers.code())
             return Profile(self.id, spec, tools=tools, models=models, plugin_options=CHANGEABLE)
         try:
             member = find_member(Path(self.file), self.name, KINDS).value
@@ -127,7 +129,7 @@ class AgentSource(Value):
         return Profile(self.id, self._placed(cast("SessionSpec", member)))
 
     def _placed(self, spec: SessionSpec) -> SessionSpec:
-        return self._limited(self._in_folder(spec))
+        return self._limited(guarded_agent(self._in_folder(spec), Path(self.file)))
 
     def _limited(self, spec: SessionSpec) -> SessionSpec:
         return limited(

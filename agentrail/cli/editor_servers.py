@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, cast
@@ -16,6 +17,9 @@ import msgspec
 
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.user_folders import home
+from agentrail.cli.allowed_server import AllowedServer
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.folder_code import CodeFile, code_of_program
 from agentrail.cli.project_settings import Surface
 from agentrail.cli.trust_store import allow, unallowed
 from agentrail.codec.json_text import to_text
@@ -53,13 +57,13 @@ class EditorServer(Value, gc=True):
             "headers": self.headers,
         }
 
-    @property
-    def surface(self) -> Surface:
-        """What the user has to allow, with its exact content."""
-        return Surface(f"editor.mcp.{self.name}", canonical(self.fields))
+    def surface(self, folder: Path) -> Surface:
+        """Return what the user has to allow for *folder*: the exact content, and the files that run."""
+        code = code_of_program(folder, folder, self.command, self.env)
+        return Surface(f"editor.mcp.{self.name}", canonical(self.fields), code)
 
     def to_server(self) -> McpServer:
-        """Return the server for a session; raise `BadMcpServer` if its values are invalid."""
+        """Return the server as a session takes it; raise `BadMcpServer` if its values are invalid."""
         return McpServer(self.command, name=self.name, env=self.env, url=self.url, headers=self.headers)
 
 
@@ -74,14 +78,46 @@ class EditorServers:
         """Return the stored servers that the user has allowed, and has not forbidden since."""
         return tuple([server for server in self._stored() if self.is_allowed(server)])
 
-    def is_allowed(self, server: EditorServer) -> bool:
-        """Whether the user has allowed this server, with exactly this content, in this folder."""
-        return not unallowed(self._folder, [server.surface])
+    def for_session(self) -> tuple[McpServer, ...]:
+        """Return the allowed servers for a session; each starts only while its files are those that were allowed."""
+        return tuple(
+            [
+                AllowedServer(
+                    server.command,
+                    name=server.name,
+                    env=server.env,
+                    url=server.url,
+                    headers=server.headers,
+                    folder=self._folder,
+                    look=partial(server.surface, self._folder),
+                )
+                for server in self.allowed()
+            ]
+        )
 
-    def allow(self, server: EditorServer) -> None:
-        """Store that the user has allowed *server*."""
-        if not self.is_allowed(server):
-            allow(self._folder, [server.surface])
+    def code(self) -> tuple[CodeFile, ...]:
+        """Return the files of the folder that the programs of the allowed servers run."""
+        return tuple([file for server in self.allowed() for file in self.surface_of(server).code])
+
+    def is_allowed(self, server: EditorServer) -> bool:
+        """Whether the user has allowed this server, with exactly this content and these files, in this folder."""
+        try:
+            return not self.has_to_ask(self.surface_of(server))
+        except BadInputError:  # one of its files is too large to be digested
+            return False
+
+    def surface_of(self, server: EditorServer) -> Surface:
+        """Return what the user has to allow for *server*, with digests of its files as they are now."""
+        return server.surface(self._folder)
+
+    def has_to_ask(self, surface: Surface) -> bool:
+        """Whether the user has not allowed *surface* yet."""
+        return bool(unallowed(self._folder, [surface]))
+
+    def allow(self, server: EditorServer, surface: Surface) -> None:
+        """Store that the user has allowed *server*, with the files of *surface*."""
+        if self.has_to_ask(surface):
+            allow(self._folder, [surface])
         self.store(server)
 
     def store(self, server: EditorServer) -> None:

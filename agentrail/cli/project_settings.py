@@ -10,7 +10,6 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, cast, get_type_hints
@@ -22,6 +21,7 @@ from agentrail.adapters.mcp.server import McpServer
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import MODES, Mode, mode_named
+from agentrail.cli.folder_code import CodeFile, Sources, code_of_program, code_of_sources, content_of, sources_of
 from agentrail.cli.journal_file import file_named
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import NotJson, WrongType
@@ -35,9 +35,6 @@ FILE: Final = "agentrail.toml"
 PYPROJECT: Final = "pyproject.toml"
 TABLE: Final = "agentrail"
 """Name of the table below `[tool]` in `pyproject.toml`."""
-
-MAX_SIZE: Final = 1024 * 1024
-"""The most bytes of such a file."""
 
 OF_SPEC: Final[Mapping[str, object]] = {
     "model": str,
@@ -75,8 +72,8 @@ class Surface(Value):
     """Where it is in the file, such as `mcp.files`."""
     content: str
     """Its value as JSON, exactly."""
-    code: str = ""
-    """Digest of the file of the folder that it runs; empty if it runs none."""
+    code: tuple[CodeFile, ...] = ()
+    """The files of the folder that it runs, in order of their paths."""
 
 
 class ProjectSettings(Value, gc=True):
@@ -88,6 +85,8 @@ class ProjectSettings(Value, gc=True):
     """Its values, by key; those of tables are objects."""
     paths: Mapping[str, tuple[str, ...]] = EMPTY_PATHS
     """The values of `PATHS` as a session takes them: in its sandbox, or by their whole path without links."""
+    sources: Mapping[str, Sources] = {}
+    """The bytes of each plugin's file and of what it imports from beside it, by the file as `use` names it."""
 
     @property
     def folder(self) -> Path:
@@ -144,15 +143,21 @@ class ProjectSettings(Value, gc=True):
             outside = [path for path in paths if is_outside(path)]
             if outside:
                 yield Surface(key, canonical(outside))
-        for name, server in self.servers.items():
-            yield Surface(f"mcp.{name}", canonical(server))
+        for name in self.servers:
+            yield self.surface_of_server(name)
         for number, plugin in enumerate(self.plugins, 1):
-            yield Surface(f"plugins.{number}", canonical(plugin), self._code_of(plugin))
+            sources = self.sources.get(file_of(plugin), {})
+            yield Surface(f"plugins.{number}", canonical(plugin), code_of_sources(sources, self.folder))
 
-    def _code_of(self, plugin: Mapping[str, Json]) -> str:
-        """Return a digest of the file that contains a plugin's code; empty for a built-in plugin."""
-        file, colon, _ = str(plugin[USE]).rpartition(":")
-        return sha256(_content(self.folder / file)).hexdigest() if colon else ""
+    def surface_of_server(self, name: str) -> Surface:
+        """Return the surface of an MCP server, with digests of the files that its program has now."""
+        server = self.servers[name]
+        base = self.folder / str(server.get("working_dir", ""))
+        words, env = server.get("command", ()), server.get("env", EMPTY)
+        command = [words] if isinstance(words, str) else words if isinstance(words, tuple) else ()
+        texts = {key: str(text) for key, text in env.items()} if isinstance(env, Mapping) else {}
+        code = code_of_program(self.folder, base, list(map(str, command)), texts)
+        return Surface(f"mcp.{name}", canonical(server), code)
 
 
 def read_settings(folder: Path) -> ProjectSettings | None:
@@ -161,7 +166,7 @@ def read_settings(folder: Path) -> ProjectSettings | None:
     if path.exists():
         return _settings(path, _parsed(path))
     path = folder / PYPROJECT
-    if not path.exists() or TABLE.encode() not in _content(path):
+    if not path.exists() or TABLE.encode() not in content_of(path):
         return None
     tools = _a_table(f"{path}: `tool`", _parsed(path).get("tool", {}))
     return _settings(path, _a_table(f"{path}: `tool.{TABLE}`", tools[TABLE])) if TABLE in tools else None
@@ -169,7 +174,16 @@ def read_settings(folder: Path) -> ProjectSettings | None:
 
 def _settings(path: Path, parsed: Mapping[str, object]) -> ProjectSettings:
     values = _checked(path, parsed)
-    return ProjectSettings(path, values, {key: _places(path, key, values[key]) for key in PATHS if key in values})
+    paths = {key: _places(path, key, values[key]) for key in PATHS if key in values}
+    settings = ProjectSettings(path, values, paths)
+    files = dict.fromkeys(filter(None, map(file_of, settings.plugins)))
+    places = {file: settings.folder / file for file in files}
+    return settings.but(sources={file: sources_of(place, place.parent) for file, place in places.items()})
+
+
+def file_of(plugin: Mapping[str, Json]) -> str:
+    """Return the file of a plugin, as its table names it; empty for one that comes with agentrail."""
+    return str(plugin[USE]).rpartition(":")[0]
 
 
 def _places(file: Path, key: str, paths: Json) -> tuple[str, ...]:
@@ -199,23 +213,9 @@ def table(value: Json) -> Mapping[str, Json]:
     return cast("Mapping[str, Json]", value)
 
 
-def _content(path: Path) -> bytes:
-    """Return the bytes of a file; raise `BadInputError` unless it is a regular one: reading a pipe may never end."""
-    if not path.is_file():
-        raise BadInputError(f"{path}: there is no such file, and it has to be one")
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_SIZE + 1)
-    except OSError as error:
-        raise BadInputError(f"{path} cannot be read: {error.strerror}") from None
-    if len(content) > MAX_SIZE:
-        raise BadInputError(f"{path} has more than {MAX_SIZE // 1024} KiB")
-    return content
-
-
 def _parsed(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(_content(path).decode("utf-8-sig"))
+        return tomllib.loads(content_of(path).decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise BadInputError(f"{path} is no UTF-8") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:

@@ -19,6 +19,7 @@ from agentrail.api.views import to_json
 from agentrail.app import process
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import open_supervisor
+from agentrail.cli.allowed_code import guarded_agent
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.deciders import LineDecider, approve_all, decide_nothing, refuse_all
 from agentrail.cli.default_agent import DEMO, MODES, STOP_WITHIN, spec_for
@@ -191,6 +192,7 @@ def _spec_of(options: RunOptions, folder: Path, settings: ProjectSettings | None
         spec = _spec_in_file(options.agent)
         spec = spec if options.model is None else spec.but(model=options.model)
         spec = spec if options.folder is None else spec.but(working_dir=str(options.folder.resolve()))
+        spec = guarded_agent(spec, Path(split_name(options.agent)[0]).resolve())
     else:
         model, mode = chosen_model(options.model, settings), chosen_mode(None, settings)
         spec = spec_for(model, folder, mode or MODES[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import Final, cast
 
@@ -12,6 +13,8 @@ from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.python_file import NothingUsableError, find_member
 from agentrail.app.spec import SessionSpec, check_spec
 from agentrail.app.supervisor_options import SupervisorOptions
+from agentrail.cli.allowed_code import guarded
+from agentrail.cli.allowed_server import AllowedServer
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.project_settings import USE, ProjectSettings
 from agentrail.errors import AgentrailError, BadSpec
@@ -37,7 +40,8 @@ def with_settings(spec: SessionSpec, settings: ProjectSettings) -> SessionSpec:
         check_spec(spec)
     except BadSpec as error:
         raise BadInputError(f"{settings.path}: its `{error.field}` {error.problem}") from error
-    return spec
+    code = [file for surface in settings.surfaces for file in surface.code]
+    return guarded(spec, settings.folder, code)
 
 
 def supervisor_options(settings: ProjectSettings | None) -> SupervisorOptions:
@@ -47,8 +51,12 @@ def supervisor_options(settings: ProjectSettings | None) -> SupervisorOptions:
 
 
 def _server(settings: ProjectSettings, name: str, options: Mapping[str, Json]) -> McpServer:
+    if "working_dir" in options:
+        options = {**options, "working_dir": str(settings.folder / str(options["working_dir"]))}
+    look = partial(settings.surface_of_server, name)
+    fields = cast("Mapping[str, str]", options)
     try:
-        return McpServer(name=name, **cast("Mapping[str, str]", options))  # type: ignore[arg-type]  # it checks them
+        return AllowedServer(name=name, **fields, folder=settings.folder, look=look)  # type: ignore[arg-type]  # it checks them
     except (AgentrailError, TypeError, ValueError) as error:
         raise BadInputError(f"{settings.path}: `mcp.{name}`: {error}") from error
 
@@ -73,6 +81,7 @@ def _class_of(settings: ProjectSettings, use: str) -> Callable[..., object]:
             raise BadInputError(f"{settings.path}: there is no plugin `{use}`; {advice(use, public, 'there are')}")
         return cast("Callable[..., object]", getattr(import_module(BUILT_IN), use))
     try:
-        return cast("Callable[..., object]", find_member(settings.folder / file, name, (type,)).value)
+        place = settings.folder / file
+        return cast("Callable[..., object]", find_member(place, name, (type,), settings.sources[file]).value)
     except NothingUsableError as error:
         raise BadInputError(f"{settings.path}: the plugin `{use}`: {error}") from error

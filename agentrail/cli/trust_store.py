@@ -23,6 +23,8 @@ NAME: Final = "allowed"
 
 ONLY_OF_THE_USER: Final = 0o600
 
+MAX_SHOWN: Final = 20
+"""The most files whose names are shown for one surface."""
 
 Ask: TypeAlias = Callable[[ProjectSettings, Sequence[Surface]], bool]
 """Asks the person whether settings may have certain surfaces; returns whether that is allowed now."""
@@ -83,14 +85,24 @@ def forget(folder: Path) -> int:
 
 def described(surfaces: Sequence[Surface]) -> str:
     """Return the lines that show *surfaces* with their exact content."""
-    code = {True: "  # runs code of this folder", False: ""}
-    return "\n".join(
-        f"  {escaped(surface.name)} = {escaped(surface.content)}{code[bool(surface.code)]}" for surface in surfaces
-    )
+    return "\n".join([_row(surface) for surface in surfaces])
+
+
+def _row(surface: Surface) -> str:
+    told = code_told(surface)
+    return f"  {escaped(surface.name)} = {escaped(surface.content)}{f'  # {told}' if told else ''}"
+
+
+def code_told(surface: Surface) -> str:
+    """Return which files of the folder *surface* runs, in words; empty if it runs none."""
+    names = ", ".join(escaped(file.path) for file in surface.code[:MAX_SHOWN])
+    others = f" and {len(surface.code) - MAX_SHOWN} more" if len(surface.code) > MAX_SHOWN else ""
+    return f"runs code of this folder: {names}{others}" if names else ""
 
 
 def _digest(folder: Path, surface: Surface) -> str:
-    return sha256(canonical([str(folder), surface.name, surface.content, surface.code]).encode()).hexdigest()
+    code = [[file.path, file.digest] for file in surface.code] or ""
+    return sha256(canonical([str(folder), surface.name, surface.content, code]).encode()).hexdigest()
 
 
 def _allowed() -> frozenset[str]:

@@ -335,10 +335,10 @@ def test_plugins_and_servers_are_made_as_the_settings_say(folder: Path) -> None:
     assert settings is not None
     spec = with_settings(spec_for("demo", folder), settings)
     names = [type(plugin).__name__ for plugin in spec.plugins]
-    assert names == ["SecurityGuard", "BudgetGuard", "Loud", "HumanApproval"]
+    assert names == ["SecurityGuard", "BudgetGuard", "Loud", "HumanApproval", "AllowedCode"]
     assert any(isinstance(plugin, BudgetGuard) and plugin.max_tokens == 1000 for plugin in spec.plugins)
     assert [plugin.tools for plugin in spec.plugins if isinstance(plugin, HumanApproval)] == [("shell",)]
-    assert repr(spec.tools[-1]) == "<McpServer 'files'>"
+    assert repr(spec.tools[-1]) == "<AllowedServer 'files'>"
     assert (folder / "ran").exists()
 
 

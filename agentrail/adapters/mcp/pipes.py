@@ -39,9 +39,21 @@ SHOWN: Final = 400
 class Pipes:
     """One run of a server as a child process; as a context manager, the transport for the client of `mcp`."""
 
-    __slots__ = ("_argv", "_child_ends", "_env", "_folder", "_from_server", "_heard", "_name", "_said", "_to_server")
+    __slots__ = (
+        "_argv",
+        "_child_ends",
+        "_env",
+        "_folder",
+        "_from_server",
+        "_heard",
+        "_name",
+        "_said",
+        "_server",
+        "_to_server",
+    )
 
     def __init__(self, server: McpServer, working_dir: str) -> None:
+        self._server = server
         self._name = server.name
         self._argv = tuple(server.command)
         self._folder = working_dir if server.working_dir is None else server.working_dir
@@ -90,6 +102,11 @@ class Pipes:
             folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             raise CommandFailed(self._argv[0], f"its folder `{self._folder}`: {error.strerror}") from error
+        try:
+            self._server.before_start()
+        except BaseException:
+            os.close(folder)
+            raise
         ends, self._child_ends = self._child_ends, ()
         return Ready(self._argv, folder, ends)
 

@@ -88,6 +88,12 @@ class McpServer:
         if self.command and not HAS_FOLDERS:
             raise BadMcpServer(self.name, NO_COMMANDS)
 
+    def before_start(self) -> None:
+        """No-op: the program that made this server answers for its command; a subclass may refuse by an exception.
+
+        It is called in a thread, right before each start of the command.
+        """
+
     async def supply(self, working_dir: str, offer: Offer) -> None:
         """Connect to the server, offer its tools, and again when they change; end by an exception that says why."""
         module = await trio.to_thread.run_sync(import_module, CONNECTION)

@@ -18,8 +18,11 @@ from agentrail.cli.acp.params import objects_in, text_in, text_or_none
 from agentrail.cli.acp.peer import Peer
 from agentrail.cli.acp.permissions import ALWAYS, REJECT, chosen_option, permission_option
 from agentrail.cli.agent_source import AgentSource
+from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.editor_servers import EditorServer, EditorServers
+from agentrail.cli.project_settings import Surface
 from agentrail.cli.screen import escaped
+from agentrail.cli.trust_store import code_told
 from agentrail.errors import AgentrailError, SessionParked
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.values.json import JsonObject, canonical
@@ -138,8 +141,14 @@ class ServerRequests:
         problems: list[str] = []
         while self._servers:
             server = self._servers[0]
-            if not await trio.to_thread.run_sync(self._store.is_allowed, server):
-                answer = await self._ask(server, update)
+            try:
+                surface = await trio.to_thread.run_sync(self._store.surface_of, server)
+            except BadInputError as error:
+                self._servers.pop(0)
+                problems.append(f"{server.name}: {error}")
+                continue
+            if await trio.to_thread.run_sync(self._store.has_to_ask, surface):
+                answer = await self._ask(server, surface, update)
                 if answer is None:
                     break
                 if not answer:
@@ -147,7 +156,7 @@ class ServerRequests:
                     problems.append(f"{server.name}: {NOT_ALLOWED}")
                     continue
             self._servers.pop(0)
-            await trio.to_thread.run_sync(self._store.allow, server)
+            await trio.to_thread.run_sync(self._store.allow, server, surface)
             try:
                 await self._attach(server.name)
             except AgentrailError as error:
@@ -162,10 +171,13 @@ class ServerRequests:
                 return
         await self._session.attach_tools(name)
 
-    async def _ask(self, server: EditorServer, update: Callable[[Update | None], Awaitable[None]]) -> bool | None:
+    async def _ask(
+        self, server: EditorServer, surface: Surface, update: Callable[[Update | None], Awaitable[None]]
+    ) -> bool | None:
         """Ask about *server*; return the answer, or `None` if the question was taken back."""
         call_id = f"mcp {server.name}"
-        reason = "\n".join([QUESTION, *_rows(server)])
+        code = [f"  {told}"] if (told := code_told(surface)) else []
+        reason = "\n".join([QUESTION, *_rows(server), *code])
         fields: JsonObject = {
             "toolCallId": call_id,
             "title": f"MCP server {server.name}",

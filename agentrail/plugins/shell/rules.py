@@ -61,13 +61,14 @@ _DISKS: Final = names("disk* dm-* hd[a-z]* kmem loop* mapper md* mem mmcblk* nvm
 _HISTORIES: Final = names(".ash_history .bash_history .histfile .sh_history .zsh_history fish_history")
 _HISTORY_NAMES: Final = names("HISTCONTROL HISTFILE HISTFILESIZE HISTIGNORE HISTSIZE SAVEHIST")
 _STOPS: Final = names("emergency halt hibernate isolate kexec poweroff reboot rescue soft-reboot suspend")
-_RUN_BY_OTHERS: Final = names(
+RUN_BY_OTHERS: Final = names(
     "BASH_ENV DYLD_INSERT_LIBRARIES ENV GIT_EXTERNAL_DIFF GIT_PROXY_COMMAND GIT_SSH GIT_SSH_COMMAND IFS LD_AUDIT"
     " BASHOPTS BROWSER CDPATH EDITOR EXINIT GIT_ASKPASS GIT_EDITOR GIT_EXEC_PATH GIT_PAGER GIT_SEQUENCE_EDITOR"
     " GIT_TEMPLATE_DIR GLOBIGNORE GNUMAKEFLAGS JAVA_TOOL_OPTIONS LD_LIBRARY_PATH LESSCLOSE LESSOPEN MAKEFILES MAKEFLAGS"
     " MANPAGER NODE_OPTIONS PAGER PATH PERL5DB PERL5LIB PYTHONINSPECT RSYNC_RSH RUBYLIB SSH_ASKPASS TAR_OPTIONS VIMINIT"
     " VISUAL LD_PRELOAD PERL5OPT PROMPT_COMMAND PS4 PYTHONSTARTUP RUBYOPT SHELLOPTS"
 )
+"""Environment variables that make programs run something, or load code."""
 _SHOWS: Final = re.compile(r"(?:GIT_|MAN|GIT_SEQUENCE_)?(?:EDITOR|PAGER)|VISUAL")
 """Variables that name a pager or editor; assigning one is allowed if the value is harmless, such as `cat`."""
 _GIT_RUNS: Final = re.compile(
@@ -252,7 +253,7 @@ def _run_by_others(command: SimpleCommand, _: CommandScene) -> Certainty:
         if assignment.assigned.text in _HARMLESS and _SHOWS.fullmatch(assignment.name)
     }
     loud = assigned((command,)) - quiet
-    return MAYBE if loud & _RUN_BY_OTHERS or any(name.startswith("GIT_CONFIG") for name in loud) else NO
+    return MAYBE if loud & RUN_BY_OTHERS or any(name.startswith("GIT_CONFIG") for name in loud) else NO
 
 
 def _fed(command: SimpleCommand, scene: CommandScene) -> Certainty:

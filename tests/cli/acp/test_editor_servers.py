@@ -27,8 +27,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def shop(folder: Path, form: str = "one") -> Message:
     """Return a server that says in a file that it has been started."""
-    code = f"open('started', 'a').write('{form} '); import runpy; runpy.run_path({str(SHOP)!r}, run_name='__main__')"
-    env = {"FORM": form, "NOTES": str(folder / "notes"), "TOKEN": "s3cret"}
+    code = (
+        f"import os, runpy; open(os.environ['STARTED'], 'a').write('{form} ');"
+        f" runpy.run_path({str(SHOP)!r}, run_name='__main__')"
+    )
+    env = {"FORM": form, "NOTES": str(folder / "notes"), "STARTED": "started", "TOKEN": "s3cret"}
     pairs = [{"name": name, "value": value} for name, value in env.items()]
     return {"name": "my shop", "command": sys.executable, "args": ["-c", code], "env": pairs}
 
@@ -134,7 +137,7 @@ def test_what_is_stored_is_for_the_user_alone_and_counts_only_while_it_is_allowe
     server = EditorServer("shop", ("buy",), {"TOKEN": "s3cret"})
     servers.store(server)
     assert servers.allowed() == ()
-    servers.allow(server)
+    servers.allow(server, servers.surface_of(server))
     assert EditorServers(str(tmp_path)).allowed() == (server,)
     assert EditorServers(str(tmp_path / "other")).allowed() == ()
     (file,) = (home / "editor-servers").iterdir()

@@ -1,0 +1,104 @@
+"""`AllowedCode`: a person decides about each write to a file whose code was allowed to run outside of the sandbox.
+
+Such a file is read again at the next start: what the model writes there would leave its sandbox. One list has all of
+them: programs of MCP servers, plugins with what they import, and the file of the agent itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import attrs
+from attrs import frozen
+
+from agentrail.app.spec import SessionSpec
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.folder_code import CodeFile, sources_of
+from agentrail.hooks.actions import Continue, HoldTool
+from agentrail.hooks.context import Context
+from agentrail.hooks.hook_types import BeforeTool
+from agentrail.hooks.plugin import Plugin, Priority
+from agentrail.plugins.arguments import COMMAND_ARGS, DIRECTORY_ARGS, PATH_ARGS, command_lines, named, texts, visible
+from agentrail.plugins.options import as_tuple
+from agentrail.plugins.security import WRITERS
+from agentrail.plugins.shell.command_line import Commands
+from agentrail.plugins.shell.paths import PathPlace, directory, fence, resolve
+from agentrail.plugins.shell.rule_context import CommandScene, assigned, written_words
+from agentrail.values.json import JsonObject
+
+NOTHING: Final = fence(())
+
+
+@frozen
+class AllowedCode(Plugin[None]):
+    """Hold calls of file tools, and command lines, that write to one of the files.
+
+    What a program of a command line does is not seen: a file that was changed so is refused when it is to run.
+    """
+
+    files: tuple[str, ...] = attrs.field(default=(), converter=as_tuple)
+    """The whole paths of the files."""
+
+    priority = Priority.SECURITY + 15
+    critical = True
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | HoldTool[None]:  # noqa: ARG002 - a hook
+        """Hold the call if it writes to one of the files, unless a person has approved it."""
+        if hook.approved:
+            return Continue()
+        file = next(self._written(hook.name, hook.args, directory(ctx.working_dir)), None)
+        if file is None:
+            return Continue()
+        reason = f"`{hook.name}` wants to write to `{visible(file)}`, which runs outside of the sandbox"
+        return HoldTool(reason, timeout=None)
+
+    def _written(self, tool: str, args: JsonObject, working: PathPlace) -> Iterator[str]:
+        """Yield the files that the call writes to, as far as its arguments tell."""
+        files = fence(self.files)
+        bases = [working]
+        for _, value, _ in named(args, DIRECTORY_ARGS):
+            bases += (place for text in texts(value) for place in resolve(text, (working,)))
+        for _, value, _ in named(args, PATH_ARGS) if tool in WRITERS else ():
+            places = (place for text in texts(value) for place in resolve(text, bases))
+            yield from filter(None, map(files.find, places))
+        for _, line in command_lines(args, COMMAND_ARGS):
+            if isinstance(line, Commands):
+                scene = CommandScene(line, tuple(bases), working, NOTHING, files, NOTHING, assigned(line))
+                yield from _written_by(scene)
+
+
+def _written_by(scene: CommandScene) -> Iterator[str]:
+    for command in scene.commands:
+        there = scene.within(command)
+        for word in written_words(command):
+            certainty, file = there.fenced(word, scene.protected)
+            if certainty:
+                yield file
+        scene = scene.after(command)
+
+
+def guarded(spec: SessionSpec, folder: Path, code: Iterable[CodeFile]) -> SessionSpec:
+    """Return *spec* with an `AllowedCode` for *code* of *folder*, beside the files that its own one has."""
+    own = [file for plugin in spec.plugins if isinstance(plugin, AllowedCode) for file in plugin.files]
+    # The folder may be named by a link: paths of tools are below that name
+    places = [place / file.path for file in code for place in (folder, folder.resolve())]
+    working = Path(spec.working_dir)
+    if not working.is_absolute():  # paths of tools are below a folder of which nothing but this is known
+        there = working.resolve()
+        places += [working / place.relative_to(there) for place in places if place.is_relative_to(there)]
+    files = tuple(dict.fromkeys([*own, *map(str, places)]))
+    if not files:
+        return spec
+    others = [plugin for plugin in spec.plugins if not isinstance(plugin, AllowedCode)]
+    return spec.but(plugins=(*others, AllowedCode(files)))
+
+
+def guarded_agent(spec: SessionSpec, file: Path) -> SessionSpec:
+    """Return the *spec* of an agent in *file* with an `AllowedCode` for it, and for what it imports from beside it."""
+    files = [file]
+    with suppress(BadInputError):  # one of them cannot be read: the agent was made without it
+        files = list(sources_of(file, file.parent))
+    return guarded(spec, file.parent, [CodeFile(str(path.relative_to(file.parent)), "") for path in files])

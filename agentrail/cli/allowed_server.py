@@ -1,0 +1,40 @@
+"""`AllowedServer`: an MCP server whose program starts only while its files are those that the user has allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import attrs
+
+from agentrail.adapters.mcp.server import McpServer
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.project_settings import Surface
+from agentrail.cli.screen import escaped
+from agentrail.cli.trust_store import unallowed
+from agentrail.errors import McpFailed
+
+Look: TypeAlias = Callable[[], Surface]
+"""Returns what the user has to allow for a server, with digests of its files as they are now."""
+
+
+@attrs.frozen(repr=False, eq=False)
+class AllowedServer(McpServer):
+    """A server that a folder or an editor has named. An agent may write to its files while a session runs."""
+
+    folder: Path = attrs.field(kw_only=True)
+    """The folder for which the user has allowed it."""
+    look: Look = attrs.field(kw_only=True)
+    """Looks at what the user has to allow for it."""
+
+    def before_start(self) -> None:
+        """Raise `McpFailed` unless the user has allowed the files of the program as they are now."""
+        try:
+            surface = self.look()
+        except BadInputError as error:
+            raise McpFailed(self.name, str(error)) from error
+        if unallowed(self.folder, [surface]):
+            files = ", ".join(escaped(file.path) for file in surface.code) or "they are gone"
+            problem = f"nobody has allowed its files as they are now ({files}); `agentrail trust` shows and allows them"
+            raise McpFailed(self.name, problem)
