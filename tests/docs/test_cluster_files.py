@@ -55,6 +55,7 @@ def test_a_host_in_front_of_ray_is_started_by_the_command_as_it_is(tmp_path: Pat
     assert f'"--address={options.ray}"' in kuberay
     assert f"secretKeyRef: {{name: {name}, key: auth_token}}" in kuberay
     assert f"mountPath: {Path(str(options.served.keys)).parent}," in kuberay
+    assert len(options.proxies) == 1
     assert re.findall(r"--from-literal=(\w+)=", kuberay) == [secret_name(KEY), "DATABASE_URL"]
     (version,) = set(re.findall(r"(?:rayproject/ray:|rayVersion: )([\d.]+)", kuberay))
     assert f'"ray>={version.rpartition(".")[0]},' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")

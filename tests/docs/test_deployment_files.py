@@ -59,6 +59,7 @@ def test_the_unit_starts_the_command_as_it_is(tmp_path: Path) -> None:
     assert options.served.keys == Path("/etc/agents/keys.txt")
     assert f"/var/lib/{service['StateDirectory']}" == service["WorkingDirectory"] == KEPT
     assert socket["ListenStream"] == f"{options.host}:{PORT}"
+    assert options.proxies == (options.host,)  # the proxy with TLS is on the same machine
     assert service["Requires"] == "agents.socket"
     assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
     assert float(service["TimeoutStopSec"]) > ENOUGH
@@ -78,6 +79,8 @@ def test_the_image_starts_the_command_as_it_is(tmp_path: Path) -> None:
         assert options.served.journal == Path(KEPT) / "kept.db"
         assert options.port == PORT
     assert of_compose.names == ("agents.example.com",)
+    assert of_image.proxies == ("172.17.0.1",)  # the gateway of Docker's own network
+    assert of_compose.proxies == tuple(re.findall(r"subnet: ([^}]+)", compose))
     assert f"VOLUME {KEPT}" in text
     assert f'volumes: ["kept:{KEPT}", "./keys:{KEYS}:ro"]' in compose
     assert f"EXPOSE {PORT}" in text

@@ -356,3 +356,86 @@ async def test_with_default_settings_a_crowd_of_one_key_stops_nobody() -> None:
         for kind in ("socket", "body", "stream"):
             assert await crowd.fill(kind, "ann", 10) == []
         assert [await status(desk, user) for user in ("ann", "bob", "eve")] == [200, 200, 200]
+
+
+DEFAULT: Final = HostLimits()
+NO_ROOM: Final = (
+    503,
+    "too-many-connections",
+    (
+        f"{DEFAULT.connections_per_address} connections of one address that no known caller uses, as many as "
+        "`connections_per_address` lets there be, and none that can give way"
+    ),
+    "1",
+)
+
+
+async def asked(crowd: Crowd, path: str, user: str | None = None) -> str:
+    """Return the answer to a client with a connection of its own."""
+    keys = "" if user is None else f"Authorization: Bearer {KEYS[user]}\r\n"
+    stream = await crowd.connect(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{keys}Connection: close\r\n\r\n".encode())
+    return (await everything(stream)).decode()
+
+
+async def answered(crowd: Crowd) -> list[list[int]]:
+    """Return the statuses of answers to another tenant, and to those who ask for the health of the host."""
+    answers = [await asked(crowd, "/v1/sessions", "eve"), await asked(crowd, "/healthz"), await asked(crowd, "/readyz")]
+    return [statuses(answer.encode()) for answer in answers]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", [*BEGUN])
+async def test_by_default_a_key_that_uses_up_its_share_stops_nobody_of_its_address(
+    kind: str, mock_clock: trio.testing.MockClock
+) -> None:
+    number = int(DEFAULT.connections * DEFAULT.key_share)
+    most = min(number, DEFAULT.streams) if kind == "stream" else number
+    async with crowded(DEFAULT) as (desk, crowd):
+        for _ in range(most):
+            assert await crowd.fill(kind, "ann", 1) == []
+            mock_clock.jump(1.1 / DEFAULT.requests_per_second)
+        assert await answered(crowd) == [[200], [200], [200]]
+        assert [await status(desk, user) for user in ("bob", "eve")] == [200, 200]
+        refused = told((await crowd.join(kind, "ann"))[1])
+        assert refused[:2] == (429, "too-many-streams" if kind == "stream" else "connections-in-use")
+        mock_clock.rate = 10  # for the end of the host, which waits for requests
+
+
+@pytest.mark.parametrize("first", [b"", b"GET /v1/sess", sent("socket", None)], ids=["silent", "half", "keyless"])
+async def test_by_default_connections_without_a_caller_give_way_to_others_of_their_address(
+    first: bytes,
+    mock_clock: trio.testing.MockClock,  # time stands still
+) -> None:
+    async with crowded(DEFAULT) as (desk, crowd):
+        for _ in range(DEFAULT.connections_per_address):
+            stream = await crowd.connect(first)
+            if first.endswith(b"\r\n\r\n"):
+                assert statuses(await stream.receive_some(65536)) == [101]
+        await trio.testing.wait_all_tasks_blocked()
+        assert await answered(crowd) == [[200], [200], [200]]
+        assert [await status(desk, user) for user in ("ann", "eve")] == [200, 200]
+        mock_clock.rate = 10  # for the end of the host, which waits for requests
+
+
+async def test_by_default_health_is_answered_to_an_address_that_may_have_no_more() -> None:
+    begun, go_on = 0, trio.Event()
+
+    async def slow() -> bool:
+        nonlocal begun
+        begun += 1
+        await go_on.wait()
+        return True
+
+    async with open_desk(scripted("one"), limits=DEFAULT.but(drain_seconds=0.5), checks={"slow": slow}) as desk:
+        crowd = Crowd(desk)
+        for _ in range(DEFAULT.connections_per_address):
+            await crowd.connect(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        while not begun:
+            await trio.testing.wait_all_tasks_blocked()
+        assert statuses((await asked(crowd, "/healthz")).encode()) == [200]
+        refused = await asked(crowd, "/v1/sessions", "eve")
+        assert told(refused) == NO_ROOM
+        assert "name it with `--proxy`" in refused
+        go_on.set()
+        assert statuses((await asked(crowd, "/readyz")).encode()) == [200]
+        await crowd.close()

@@ -57,9 +57,10 @@ async def turn_begins(model: ScriptedModel) -> None:
             await trio.sleep(0.01)
 
 
-async def health(desk: Desk) -> list[int]:
+async def answered(desk: Desk) -> list[int]:
+    """Return the status of the answer to another connection of ann's."""
     async with await connect(desk) as stream:
-        await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        await stream.send_all(asked("GET /v1/sessions/trip").replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         return statuses(await everything(stream))
 
 
@@ -67,11 +68,11 @@ async def health(desk: Desk) -> list[int]:
 async def test_a_client_that_leaves_a_chat_frees_its_connection_and_not_its_turn(way: str) -> None:
     ends = Ends()
     model = ScriptedModel([stall(after=1)])
-    limits = HostLimits(connections_per_address=1, drain_seconds=0.5)
+    limits = HostLimits(connections=8, key_share=1 / 8, drain_seconds=0.5, requests_per_second=1e6, burst=10**6)
     async with open_desk(SessionSpec(model=model), [ends], limits=limits) as desk, await connect(desk) as stream:
         await stream.send_all(CHAT)
         await turn_begins(model)
-        assert await health(desk) == [503]
+        assert await answered(desk) == [429]
         match way:
             case "closes its side":
                 await stream.send_eof()
@@ -84,7 +85,7 @@ async def test_a_client_that_leaves_a_chat_frees_its_connection_and_not_its_turn
                 pass
         await stream.aclose()
         with trio.fail_after(20):
-            while await health(desk) != [200]:
+            while await answered(desk) != [200]:
                 pass
         assert ((await desk.ann.get("/v1/sessions/trip")).json()["at_work"], ends.heard) == (True, [])
         assert (await desk.ann.post("/v1/sessions/trip/abort", json={})).status_code == 204

@@ -32,7 +32,7 @@ from agentrail.host.requests.http_messages import (
     Upgrade,
     problem_answer,
 )
-from agentrail.host.requests.places import ConnectionPlace, Places
+from agentrail.host.requests.places import HEALTH, ConnectionPlace, Places
 from agentrail.host.requests.proxies import Proxies
 from agentrail.host.requests.refusals import HttpRefusal
 from agentrail.runtime.shared.untrusted_calls import Contained
@@ -68,30 +68,36 @@ class AsgiShared:
 
 
 class AsgiExchange:
-    """Answers one request."""
+    """Answers one request; by *refusal* if there is one, unless it asks for the health of the host."""
 
-    def __init__(self, shared: AsgiShared, scope: AsgiMessage, receive: ReceiveMessage, send: SendMessage) -> None:
+    def __init__(
+        self,
+        shared: AsgiShared,
+        scope: AsgiMessage,
+        receive: ReceiveMessage,
+        send: SendMessage,
+        refusal: HttpRefusal | None,
+    ) -> None:
         self._shared = shared
         self._scope = scope
         self._receive = receive
         self._send = send
-        self.peer = self._client = peer_of(scope)
-        self.place = ConnectionPlace(shared.places)
+        self._peer = self._client = peer_of(scope)
+        self.refusal = refusal
+        """Why the request is one too many; `None` if it is not."""
+        self.place = ConnectionPlace(shared.places if refusal is None else None)
         self._note = RequestNote(line=line_of(scope))
         self._is_socket = scope["type"] == WEBSOCKET
         self._answer = AsgiAnswer(send, shared.limits, self.place, DENIAL if self._is_socket else HTTP)
         self._counted = False
         self._began = trio.current_time()
 
-    async def answer(self, refusal: HttpRefusal | None) -> None:
-        """Answer the request, by *refusal* if there is one, and log it."""
+    async def answer(self) -> None:
+        """Answer the request, and log it."""
         try:
             if self._is_socket:
                 await self._receive()  # `websocket.connect`
-            if refusal is None:
-                await self._answer_request()
-            else:
-                await self._send_response(problem_answer(refusal.problem))
+            await self._answer_request()
         except HttpRefusal as problem:
             await self._send_response(problem_answer(problem.problem))
         finally:
@@ -107,9 +113,11 @@ class AsgiExchange:
 
     async def _answer_request(self) -> None:
         shared, headers = self._shared, headers_of(self._scope)
-        self._client = shared.proxies.client(self.peer, headers)
-        self._note.id = shared.proxies.request_id(self.peer, headers) or self._note.id
+        self._client = shared.proxies.client(self._peer, headers)
+        self._note.id = shared.proxies.request_id(self._peer, headers) or self._note.id
         head = head_of(self._scope, headers, shared.limits, shared.route)
+        if self.refusal is not None and (self._is_socket or head.path not in HEALTH):
+            raise self.refusal
         body = AsgiBody(self._receive, 0 if self._is_socket else head.length, shared.limits, self.place)
         request = HttpRequest(
             "GET" if head.method == "HEAD" else head.method,

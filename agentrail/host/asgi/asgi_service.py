@@ -11,14 +11,13 @@ from attrs import evolve
 from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor import Supervisor
 from agentrail.host.asgi.asgi_exchange import AsgiExchange, AsgiShared
-from agentrail.host.asgi.asgi_scope import AsgiMessage, ReceiveMessage, SendMessage
+from agentrail.host.asgi.asgi_scope import AsgiMessage, ReceiveMessage, SendMessage, peer_of
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.health.request_figures import RequestFigures
 from agentrail.host.requests.http_messages import Handler, PeerGone
-from agentrail.host.requests.networks import Networks
-from agentrail.host.requests.places import SILENT, Places
+from agentrail.host.requests.networks import limited_network
+from agentrail.host.requests.places import Places
 from agentrail.host.requests.proxies import Proxies
-from agentrail.host.requests.refusals import NO_PLACE, HttpRefusal
 from agentrail.host.requests.site_policy import SitePolicy, screened
 
 
@@ -38,7 +37,6 @@ class AsgiService:
         self.supervisor = supervisor
         """The supervisor of the sessions."""
         self.late = DelayedTasks()
-        self._networks = Networks(limits, proxies)
         handlers = {
             "http": screened(evolve(policy, https=False), handler),
             "https": screened(evolve(policy, https=True), handler),
@@ -54,28 +52,18 @@ class AsgiService:
 
     async def serve(self, scope: AsgiMessage, receive: ReceiveMessage, send: SendMessage) -> None:
         """Answer one request."""
-        exchange = AsgiExchange(self._shared, scope, receive, send)
-        refusal = self._refusal(exchange.peer)
+        places, network = self._shared.places, limited_network(peer_of(scope), self._shared.proxies)
+        exchange = AsgiExchange(self._shared, scope, receive, send, places.make_room(network))
         with self._under_way(), suppress(PeerGone):  # the server ends an answer that is not whole
-            if refusal is not None:
-                await exchange.answer(refusal)
+            if exchange.refusal is not None:
+                await exchange.answer()
                 return
-            self._shared.places.enter(exchange.place)
+            places.enter(exchange.place, network)
             exchange.place.begin_request(trio.current_time())
             try:
-                with self._networks.counted(exchange.peer):
-                    await exchange.answer(None)
+                await exchange.answer()
             finally:
                 exchange.place.leave()
-
-    def _refusal(self, peer: str) -> HttpRefusal | None:
-        """Return the refusal of a request when there are too many; `None` if it may be answered."""
-        limits = self._shared.limits
-        if self._networks.is_full(peer):
-            return HttpRefusal(NO_PLACE, limits.connections_per_address, "connections_per_address")
-        if len(self) < limits.connections or self._shared.places.unused_gives_way(SILENT):
-            return None
-        return HttpRefusal(NO_PLACE, limits.connections, "connections")
 
     @contextmanager
     def _under_way(self) -> Generator[None]:

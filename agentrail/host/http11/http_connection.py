@@ -30,7 +30,7 @@ from agentrail.host.requests.http_messages import (
     Upgrade,
     problem_answer,
 )
-from agentrail.host.requests.places import SILENT, ConnectionPlace, Places, Wait
+from agentrail.host.requests.places import HEALTH, SILENT, ConnectionPlace, Places, Wait
 from agentrail.host.requests.proxies import Proxies
 from agentrail.host.requests.refusals import GAVE_WAY, HttpRefusal
 from agentrail.runtime.shared.admission import Gate
@@ -80,7 +80,10 @@ class Service(Protocol):
 
 
 class HttpConnection:
-    """One connection, from its first byte to its end."""
+    """One connection, from its first byte to its end.
+
+    With a *refusal*, it is one too many: only a request for the health of the host is answered, any other is refused.
+    """
 
     __slots__ = (
         "_began",
@@ -90,6 +93,7 @@ class HttpConnection:
         "_inbound",
         "_note",
         "_outbound",
+        "_refusal",
         "_rest",
         "_service",
         "_stream",
@@ -97,11 +101,14 @@ class HttpConnection:
         "place",
     )
 
-    def __init__(self, stream: trio.abc.Stream, peer: str, service: Service) -> None:
+    def __init__(
+        self, stream: trio.abc.Stream, peer: str, service: Service, refusal: HttpRefusal | None = None
+    ) -> None:
         self._stream = stream
         self._service = service
+        self._refusal = refusal
         self.peer = self._client = peer
-        self.place = ConnectionPlace(service.places)
+        self.place = ConnectionPlace(service.places if refusal is None else None)
         self._inbound = Inbound(stream, service.limits, self.place)
         self._outbound = Outbound(stream, service.limits, self.place)
         self._rest: trio.CancelScope | None = None
@@ -125,21 +132,13 @@ class HttpConnection:
         elif self._rest is not None:
             self._rest.deadline = min(self._rest.deadline, trio.current_time() + SILENT)
 
-    @property
-    def may_give_way(self) -> bool:
-        """Whether the connection may be closed for another: it had a request, or `SILENT` seconds to send one."""
-        return not self._first or trio.current_time() >= self._began + SILENT
-
-    def give_way(self) -> None:
-        """Close the connection to make room for another. A request that arrives just then is refused with 503."""
-        self.place.give_way()
-        self.end_rest()
-
     async def serve(self) -> None:
         """Serve requests until the peer or the server is done."""
         try:
             while await self._wait_for_request() and await self._serve_one():
                 pass
+            if self._refusal is not None and not (self._outbound.status or self.place.gave_way):
+                await self._refuse(self._refusal)
         except PeerGone:
             return
 
@@ -153,12 +152,14 @@ class HttpConnection:
         with trio.move_on_after(self._patience()) as rest:
             self._rest = rest
             self._service.rests(self)
+            self.place.begin_wait(Wait.REQUEST, trio.current_time(), rest.cancel)
             try:
                 if self._first:
                     await self._inbound.shake_hands()
                 came = await self._inbound.more_whenever()
             finally:
                 self._rest = None
+                self.place.end_wait()
                 self._service.works(self)
         if came is None:  # cancelled: a request that arrived just before is answered all the same
             came = self._inbound.more_at_once()
@@ -170,7 +171,7 @@ class HttpConnection:
     def _patience(self) -> float:
         """Return for how many seconds to wait for a request."""
         limits = self._service.limits
-        if self._service.drained:
+        if self._service.drained or self._refusal is not None:
             return SILENT if self._first else 0
         return limits.header_seconds if self._first else limits.idle_seconds
 
@@ -185,10 +186,7 @@ class HttpConnection:
             return await self._answer_request()
         except HttpRefusal as refusal:
             self._count(refusal.problem.status)
-            content = refusal.problem.content
-            head = write_head(problem_answer(refusal.problem), self._own_headers(), can_chunk=False, close=True)
-            await self._outbound.answer(head, content)
-            await self._linger()
+            await self._refuse(refusal)
             return False
         finally:
             self.place.free()
@@ -196,6 +194,12 @@ class HttpConnection:
             outbound = self._outbound
             self._count(0)
             tell_request(self._client, outbound.status, outbound.sent, seconds, self._note)
+
+    async def _refuse(self, refusal: HttpRefusal) -> None:
+        """Answer with *refusal*, after which the connection ends."""
+        head = write_head(problem_answer(refusal.problem), self._own_headers(), can_chunk=False, close=True)
+        await self._outbound.answer(head, refusal.problem.content)
+        await self._linger()
 
     def _count(self, status: int) -> None:
         """Report the *status* of the request's answer to the server. No-op if it was reported already."""
@@ -207,6 +211,8 @@ class HttpConnection:
         if self.place.gave_way:
             raise HttpRefusal(GAVE_WAY)
         head, body = await self._read()
+        if self._refusal is not None and head.path not in HEALTH:
+            raise self._refusal
         bare = head.method == "HEAD"
         method = "GET" if bare else head.method
         request = HttpRequest(
@@ -227,7 +233,8 @@ class HttpConnection:
             await self._hand_over(head, response.status, response.content)
             return False
         unread = not (body.ended or body.take_what_is_there())
-        ends = unread or head.is_last or self._service.draining or self.place.gave_way
+        is_last = head.is_last or self._refusal is not None
+        ends = unread or is_last or self._service.draining or self.place.gave_way
         first = write_head(response, self._own_headers(), can_chunk=head.can_chunk, close=ends)
         self._count(response.status)
         await self._send(response, first, bare=bare, watching=not unread)

@@ -5,27 +5,24 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, suppress
-from functools import cache, partial
+from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final, TypeAlias
 
 import trio
 
 from agentrail.api.limits import DEFAULTS, HostLimits
-from agentrail.api.problems import MEDIA_TYPE
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.http11.frame_writer import CLOSINGS
 from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.listening import EagerListener, Inherited, ListenAddress, Listening, PeerStream, opened
-from agentrail.host.http11.receive_buffer import PIECE
 from agentrail.host.http11.response_writer import DateHeader
 from agentrail.host.requests.access_log import RequestNote
 from agentrail.host.requests.body_time import LINGER
 from agentrail.host.requests.http_messages import Handler
-from agentrail.host.requests.networks import Networks
-from agentrail.host.requests.places import SILENT, Places
+from agentrail.host.requests.networks import limited_network
+from agentrail.host.requests.places import Places
 from agentrail.host.requests.proxies import NO_PROXIES, UNIX, Proxies
-from agentrail.host.requests.refusals import NO_PLACE, HttpRefusal
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
@@ -35,9 +32,10 @@ log = logging.getLogger("agentrail.http")
 INTERNET: Final = frozenset({socket.AF_INET, socket.AF_INET6})
 
 MAX_TOLD: Final = 256
-"""How many connections at once are told that there are too many; others are only closed, which is a reset for them.
+"""How many connections beyond the limits are heard at once, for the health of the host; others are told why not.
 
 Each takes a descriptor until its client has read that and closes, so these are enough for some thousands a second.
+With one more, the oldest that waits is closed, which is a reset for it.
 """
 
 BEGUN_AT_ONCE: Final = 4
@@ -87,9 +85,9 @@ class HttpServer:
         self._drained = trio.Event()
         self._ended = trio.Event()
         self._within = 0.0
-        self._networks = Networks(limits, proxies)
         self._resting: dict[HttpConnection, None] = {}
-        self._told = 0
+        # connections beyond the limits, the oldest first
+        self._turned_away: dict[HttpConnection, None] = {}
         self._turns = trio.CapacityLimiter(BEGUN_AT_ONCE)
 
     def __repr__(self) -> str:
@@ -198,15 +196,15 @@ class HttpServer:
             if peer == UNIX and not self.admits(_socket_of(stream)):
                 await trio.aclose_forcefully(stream)
                 return
-            refusal = self._refusal(peer)
+            network = limited_network(peer, self.proxies)
+            refusal = self.places.make_room(network)
+            connection = HttpConnection(stream, peer, self, refusal)
             if refusal is not None:
-                await self._turn_away(stream, refusal)
+                await self._turn_away(stream, connection)
                 return
-            connection = HttpConnection(stream, peer, self)
-            self.places.enter(connection.place)
+            self.places.enter(connection.place, network)
             try:
-                with self._networks.counted(peer):
-                    await self._serve_or_close(stream, connection)
+                await self._serve_or_close(stream, connection)
             finally:
                 connection.place.leave()
 
@@ -219,40 +217,23 @@ class HttpServer:
             with trio.move_on_after(LINGER):
                 await stream.aclose()
 
-    def _refusal(self, peer: str) -> bytes | None:
-        """Return the refusal to send to a new connection if the server is full; `None` if the connection may be served.
+    async def _turn_away(self, stream: PeerStream, connection: HttpConnection) -> None:
+        """Let a connection beyond the limits say what it asks for, and close it; at once if `MAX_TOLD` others answer.
 
-        If the server is full, the connection that has waited longest for a request may give way, or else one that no
-        known caller uses. The connections of one network are limited too.
+        It has room of its own, in which the newest is always heard: clients that say nothing cannot fill it.
         """
-        if self._networks.is_full(peer):
-            return _full_refusal(self.limits.connections_per_address, "connections_per_address")
-        if len(self) < self.limits.connections:
-            return None
-        oldest = next(iter(self._resting), None)
-        if oldest is not None and oldest.may_give_way:
-            self.works(oldest)
-            oldest.give_way()
-            return None
-        if self.places.unused_gives_way(SILENT):
-            return None
-        return _full_refusal(self.limits.connections, "connections")
-
-    async def _turn_away(self, stream: PeerStream, refusal: bytes) -> None:
-        """Send *refusal* and close the connection; nothing is sent with TLS, or if too many are being refused."""
+        if len(self._turned_away) >= MAX_TOLD:
+            oldest = next((other for other in self._turned_away if other.place.wait is not None), None)
+            if oldest is None:
+                await trio.aclose_forcefully(stream)
+                return
+            del self._turned_away[oldest]
+            oldest.place.give_way()
+        self._turned_away[connection] = None
         try:
-            if isinstance(stream, trio.SocketStream) and self._told < MAX_TOLD:
-                self._told += 1
-                try:
-                    with trio.move_on_after(LINGER), suppress(trio.BrokenResourceError):
-                        await stream.send_all(refusal)
-                        await stream.send_eof()
-                        while await stream.receive_some(PIECE):
-                            pass
-                finally:
-                    self._told -= 1
+            await self._serve_or_close(stream, connection)
         finally:
-            await trio.aclose_forcefully(stream)
+            self._turned_away.pop(connection, None)
 
 
 def _log_failure(error: BaseException) -> None:
@@ -272,10 +253,3 @@ def _peer_of(stream: PeerStream) -> str:
 
 def _socket_of(stream: PeerStream) -> trio.socket.SocketType:
     return (stream.transport_stream if isinstance(stream, trio.SSLStream) else stream).socket
-
-
-@cache
-def _full_refusal(most: int, option: str) -> bytes:
-    document = HttpRefusal(NO_PLACE, most, option).problem.content
-    head = f"HTTP/1.1 503 Service Unavailable\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(document)}\r\n"
-    return f"{head}retry-after: 1\r\nconnection: close\r\n\r\n".encode() + document

@@ -1,39 +1,18 @@
-"""`Networks`: how many connections each network has, so that one of them cannot take all."""
+"""Which connections are counted together, so that one network cannot take all."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Generator
-from contextlib import contextmanager
 from ipaddress import IPv6Address, ip_address
 
-from agentrail.api.limits import HostLimits
 from agentrail.host.requests.proxies import UNIX, Proxies
 
 
-class Networks:
-    """Counts the open connections of each network; a named proxy, which has many clients, may have any number."""
+def limited_network(peer: str, proxies: Proxies) -> str | None:
+    """Return the network of *peer*, an address or `unix`; `None` if it may have any number of connections.
 
-    def __init__(self, limits: HostLimits, proxies: Proxies) -> None:
-        self._most = limits.connections_per_address
-        self._proxies = proxies
-        self._open: Counter[str] = Counter()
-
-    def is_full(self, peer: str) -> bool:
-        """Whether the network of *peer*, an address or `unix`, may open no more connections."""
-        return peer != UNIX and not self._proxies.knows(peer) and self._open[network_of(peer)] >= self._most
-
-    @contextmanager
-    def counted(self, peer: str) -> Generator[None]:
-        """Count a connection of *peer* during the `with` block."""
-        network = network_of(peer)
-        self._open[network] += 1
-        try:
-            yield
-        finally:
-            self._open[network] -= 1
-            if not self._open[network]:
-                del self._open[network]
+    So may a unix socket, and each of the *proxies*, which have many clients.
+    """
+    return None if peer == UNIX or proxies.knows(peer) else network_of(peer)
 
 
 def network_of(peer: str) -> str:

@@ -4,12 +4,15 @@ A connection is in use while a request, a stream or a WebSocket of a known calle
 use a share of the connections, and some are reserved for callers that are not identified yet. If none is left, a caller
 with fewer connections takes one from a caller with more: that connection *gives way*, which means that the server
 closes it for another.
+
+An address is limited only in connections that no known caller uses: many tenants may come from one address, and what
+one of them uses must not stop the others. If an address may have no more, one of its own gives way to the new one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import Final, TypeAlias
@@ -17,8 +20,9 @@ from typing import Final, TypeAlias
 import trio
 
 from agentrail.api.limits import HostLimits
+from agentrail.api.operation_table import CALLS
 from agentrail.errors import ConnectionsInUse
-from agentrail.host.requests.refusals import ALL_IN_USE, GAVE_WAY, HttpRefusal
+from agentrail.host.requests.refusals import ADDRESS_FULL, ALL_IN_USE, GAVE_WAY, NO_PLACE, HttpRefusal
 
 PlaceOwner: TypeAlias = tuple[str, str]
 """The tenant and the key of a request."""
@@ -33,6 +37,9 @@ LEAST: Final = 2
 SILENT: Final = 1.0
 """Seconds for which a new connection may send nothing when the server is full, and another waits, or is drained."""
 
+HEALTH: Final = frozenset([CALLS[name].route.partition(" ")[2] for name in ("health", "ready")])
+"""Paths that are answered however many connections there are: whoever watches a host must not take it for dead."""
+
 THE_KEY: Final = "the key"
 THE_TENANT: Final = "the tenant"
 
@@ -40,32 +47,49 @@ THE_TENANT: Final = "the tenant"
 class Wait(IntEnum):
     """What a connection waits for. The first kinds are nearest to their end, and give way before the others."""
 
-    CLOSE = 0
+    REQUEST = 0
+    """The first byte of a request."""
+    CLOSE = 1
     """The peer's close, after the last answer."""
-    CALLER = 1
-    """The head of a request, or the key of a WebSocket: nobody knows yet whose the connection is."""
-    BODY = 2
+    CALLER = 2
+    """The rest of the head of a request, or the key of a WebSocket: nobody knows yet whose the connection is."""
+    BODY = 3
     """The next piece of a body, which has to come in time."""
-    MESSAGE = 3
+    MESSAGE = 4
     """A message on a WebSocket without a call under way; its client connects again, and goes on from its cursor."""
-    EVENT = 4
+    EVENT = 5
     """An event for a stream; its client goes on with another connection, too."""
-    TURN = 5
+    TURN = 6
     """The end of a turn. The turn goes on without its client, which can ask again."""
-    SENDING = 6
+    SENDING = 7
     """Room for more of an answer, as its client is slow. It gives way last: an answer that is cut is lost."""
 
 
 class ConnectionPlace:
     """The place of one connection among those of its server; without *places* (in tests), no limits apply."""
 
-    __slots__ = ("_end", "_places", "caller", "gave_way", "is_open", "since", "unknown_since", "wait")
+    __slots__ = (
+        "_end",
+        "_places",
+        "caller",
+        "gave_way",
+        "is_new",
+        "is_open",
+        "network",
+        "since",
+        "unknown_since",
+        "wait",
+    )
 
     def __init__(self, places: Places | None = None) -> None:
         self._places = places
         self._end: Callable[[], None] | None = None  # ends the wait
         self.is_open = False
         """Whether the connection counts among the open ones."""
+        self.network: str | None = None
+        """The network of its peer; `None` if that may have any number of connections."""
+        self.is_new = True
+        """Whether no request has begun on the connection."""
         self.caller: PlaceOwner | None = None
         """Who uses the connection; `None` if nobody does, or it is not known yet."""
         self.wait: Wait | None = None
@@ -77,8 +101,14 @@ class ConnectionPlace:
         self.gave_way = False
         """Whether the connection has to end because another one has taken its place."""
 
+    @property
+    def has_time(self) -> bool:
+        """Whether its client has some time for what the connection waits for, even in a full server."""
+        return self.wait is not Wait.CLOSE and (self.wait is not Wait.REQUEST or self.is_new)
+
     def begin_request(self, now: float) -> None:
         """Note that a request begins, whose caller is not known yet."""
+        self.is_new = False
         if self.unknown_since is None:
             self.unknown_since = now
 
@@ -132,8 +162,7 @@ class ConnectionPlace:
         """Stop counting the connection as open; no-op if it has given way."""
         self.free()
         if self.is_open and self._places is not None:
-            self._places.open -= 1
-            self.is_open = False
+            self._places.leave(self)
 
     def give_way(self) -> None:
         """Close the connection for another one, and stop counting it as open."""
@@ -149,7 +178,8 @@ class Places:
     """The connections of a server: counts those of each caller, and closes one for another when none is left."""
 
     def __init__(self, limits: HostLimits) -> None:
-        most = limits.connections
+        most = self._most = limits.connections
+        self._most_of_address = limits.connections_per_address
         self._most_in_use = max(most - max(most // NEWCOMERS, 1), 1)
         self._most_of_tenant = max(int(most * limits.tenant_share), 1)
         self._most_of_key = max(int(most * limits.key_share), 1)
@@ -159,27 +189,77 @@ class Places:
         self._in_use = 0  # number of connections in use by known callers
         self.open = 0
         """Number of open connections."""
-        self.unused: dict[Wait, dict[ConnectionPlace, None]] = {Wait.CLOSE: {}, Wait.CALLER: {}, Wait.SENDING: {}}
+        # connections of each network that no known caller uses, the oldest first
+        self._of_network: dict[str, dict[ConnectionPlace, None]] = {}
+        self.unused: dict[Wait, dict[ConnectionPlace, None]] = {
+            wait: {} for wait in (Wait.REQUEST, Wait.CLOSE, Wait.CALLER, Wait.SENDING)
+        }
         """Connections that wait while no known caller uses them, the longest first."""
 
-    def enter(self, place: ConnectionPlace) -> None:
-        """Count the connection of *place* among the open ones."""
-        place.is_open = True
+    def make_room(self, network: str | None) -> HttpRefusal | None:
+        """Close a connection for a new one of *network* if that is needed; return the refusal if none can give way.
+
+        `None` stands for a network that may have any number of connections.
+        """
+        if network is not None:
+            of_network = self._of_network.get(network, {})
+            if len(of_network) >= self._most_of_address and not self._one_without_caller_gives_way(of_network):
+                return HttpRefusal(ADDRESS_FULL, self._most_of_address)
+        if self.open < self._most or self.unused_gives_way(SILENT):
+            return None
+        return HttpRefusal(NO_PLACE, self._most)
+
+    def enter(self, place: ConnectionPlace, network: str | None) -> None:
+        """Count the connection of *place* among the open ones, and among those of its network."""
+        place.is_open, place.network = True, network
         self.open += 1
+        self._list(place)
+
+    def leave(self, place: ConnectionPlace) -> None:
+        """No longer count the connection of *place* among the open ones."""
+        place.is_open = False
+        self.open -= 1
+        self._unlist(place)
+
+    def _list(self, place: ConnectionPlace) -> None:
+        """Note that no known caller uses the connection of *place*."""
+        if place.is_open and place.network is not None:
+            self._of_network.setdefault(place.network, {})[place] = None
+
+    def _unlist(self, place: ConnectionPlace) -> None:
+        """Note that a known caller uses the connection of *place*, or that it has ended."""
+        if place.network is not None:
+            places = self._of_network.get(place.network, {})
+            places.pop(place, None)
+            if not places:
+                self._of_network.pop(place.network, None)
 
     def unused_gives_way(self, patience: float) -> bool:
         """Close a connection that no known caller uses; return whether there was one.
 
-        First choice is one that only waits for the peer's close; then one whose caller has been unknown for at least
-        *patience* seconds; last, one that is being sent an answer.
+        First choice is one that waits for its next request, or has not begun its first one within *patience* seconds;
+        then one that only waits for the peer's close; then one whose caller has been unknown for as long; last, one
+        that is being sent an answer.
         """
         latest = trio.current_time() - patience
-        for wait, places in self.unused.items():
-            place = next((place for place in places if wait is Wait.CLOSE or place.since <= latest), None)
+        for places in self.unused.values():
+            place = next((place for place in places if place.since <= latest or not place.has_time), None)
             if place is not None:
                 place.give_way()
                 return True
         return False
+
+    def _one_without_caller_gives_way(self, of_network: Iterable[ConnectionPlace]) -> bool:
+        """Close the connection of a network that is nearest to its end; return whether there was one that waits.
+
+        It gives way at once, however new it is: otherwise a client that connects again each second would keep all
+        others of its address out. A client that sends its request with its first packet does not lose by that.
+        """
+        waiting = [place for place in of_network if place.wait in self.unused]
+        if not waiting:
+            return False
+        min(waiting, key=lambda place: (place.wait, place.since)).give_way()
+        return True
 
     def take(self, place: ConnectionPlace, caller: PlaceOwner) -> None:
         """Count the connection of *place* for *caller*; another may have to give way. See `ConnectionPlace.take`."""
@@ -195,6 +275,7 @@ class Places:
         self._of_caller.setdefault(caller, {})[place] = None
         self._of_tenant[tenant] += 1
         self._in_use += 1
+        self._unlist(place)
 
     def free(self, place: ConnectionPlace, caller: PlaceOwner) -> None:
         """No longer count the connection of *place* for *caller*."""
@@ -207,6 +288,7 @@ class Places:
         if not self._of_tenant[tenant]:
             del self._of_tenant[tenant]
         self._in_use -= 1
+        self._list(place)
 
     def _one_gives_way(self, caller: PlaceOwner, *, within_tenant: bool) -> bool:
         """Close a connection of another caller that has more than *caller*; return whether there was one.

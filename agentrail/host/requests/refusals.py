@@ -108,7 +108,14 @@ BAD_CHUNK: Final = RefusalRow(
     "read the body",
 )
 NO_PLACE: Final = RefusalRow(
-    FULL, "{0} open connections, as many as `{1}` lets there be", "try again later", "accept the connection"
+    FULL, "{0} open connections, as many as `connections` lets there be", "try again later", "accept the connection"
+)
+ADDRESS_FULL: Final = RefusalRow(
+    FULL,
+    "{0} connections of one address that no known caller uses, as many as `connections_per_address` lets there be, and "
+    "none that can give way",
+    "try again later; if the address is that of a proxy before the host, name it with `--proxy`",
+    "accept the connection",
 )
 ALL_IN_USE: Final = RefusalRow(
     FULL,

@@ -42,7 +42,6 @@ EACH: Final[Mapping[str, str]] = {
     "websocket/test_handshake.py::test_what_is_no_handshake": HANDSHAKE,
     "websocket/test_handshake.py::test_an_upgrade_of_another_path": HANDSHAKE,
     "websocket/test_handshake.py::test_messages_that_come_with_the_handshake": HANDSHAKE,
-    "websocket/test_handshake.py::test_a_socket_is_a_connection_of_those": CONNECTIONS,
     "websocket/test_closing.py::test_what_breaks_the_rules_of_the_protocol": PARSER,
     "websocket/test_closing.py::test_a_client_that_is_not_there": PINGS,
     "websocket/test_closing.py::test_a_ping_after_the_close_of_the_host": PARSER,

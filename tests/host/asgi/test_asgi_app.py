@@ -17,14 +17,15 @@ from agentrail.api.limits import HostLimits
 from agentrail.errors import AppNotOpened, BadChoice, BadProfile
 from agentrail.host import ApiKeys, HandledResponse, Host, HostPlugin, Profile, Request
 from agentrail.host.asgi.asgi_scope import AsgiMessage
+from agentrail.host.health.readiness import NO_CHECKS, HostChecks
 from agentrail.testing import stall
 from tests.host.asgi.calling import ask, called, scope_of
 from tests.host.hosted import KEYS, LIMITS, LINES, frames, scripted
 
 
-def host_of(spec: SessionSpec | None = None, limits: HostLimits = LIMITS) -> Host:
+def host_of(spec: SessionSpec | None = None, limits: HostLimits = LIMITS, checks: HostChecks = NO_CHECKS) -> Host:
     profile = Profile("desk", spec or scripted("one two three"))
-    return Host([profile], authenticator=ApiKeys(lines=LINES), limits=limits)
+    return Host([profile], authenticator=ApiKeys(lines=LINES), limits=limits, checks=checks)
 
 
 def kind(content: bytes) -> str:
@@ -157,7 +158,7 @@ async def test_limits_are_those_of_the_host() -> None:
     limits = HostLimits(
         body_bytes=100, requests_per_second=0.001, burst=2, connections_per_address=1, drain_seconds=0.1
     )
-    async with host_of(limits=limits).asgi() as app:
+    async with host_of(limits=limits, checks={"slow": trio.sleep_forever}).asgi() as app:
         length = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {KEYS['ann']}".encode())]
         length += [(b"content-type", b"application/json"), (b"content-length", b"101")]
         async with called(app, scope_of("POST", "/v1/chat", headers=length)) as call:
@@ -170,13 +171,18 @@ async def test_limits_are_those_of_the_host() -> None:
         async with called(app, scope_of("GET", "/v1/sessions", client=("10.0.0.1", 1), user="eve")) as first:
             with trio.fail_after(30):
                 assert (await first.answer())[0] == 200
-        async with called(app, scope_of("POST", "/v1/chat", user="eve")) as waits:
+        async with (
+            called(app, scope_of("POST", "/v1/chat", user="eve")) as waits,  # it counts for its key
+            called(app, scope_of("GET", "/readyz", user=None)) as watches,
+        ):
             await trio.testing.wait_all_tasks_blocked()
-            status, headers, content = await ask(app, "GET", "/healthz")
+            status, headers, content = await ask(app, "GET", "/v1/sessions", user="root")
             assert (status, kind(content), headers["retry-after"]) == (503, "too-many-connections", "1")
-            assert (await ask(app, "GET", "/healthz", client=("10.0.0.1", 1)))[0] == 200
-            assert (await ask(app, "GET", "/healthz", client=None))[0] == 200  # a unix socket
+            assert (await ask(app, "GET", "/healthz"))[0] == 200
+            assert (await ask(app, "GET", "/v1/sessions", user="root", client=("10.0.0.1", 1)))[0] == 200
+            assert (await ask(app, "GET", "/v1/sessions", user="root", client=None))[0] == 200  # a unix socket
             waits.scope.cancel()
+            watches.scope.cancel()
 
 
 async def test_streams_under_way_end_when_the_server_ends() -> None:

@@ -125,7 +125,7 @@ async def test_a_request_that_comes_as_its_connection_gives_way_is_told_to_come_
         incoming.put_data(request())
         await trio.testing.wait_all_tasks_blocked()
         incoming.put_data(request())
-        connection.give_way()
+        connection.place.give_way()
         incoming.put_eof()
     answers = bytes(outgoing.get_data_nowait())
     assert statuses(answers) == [200, 503]
@@ -136,13 +136,14 @@ async def test_a_new_client_has_time_to_send_its_request_before_it_gives_way(aut
     del autojump_clock  # `usefixtures` would not set it
     incoming = trio.testing.MemoryReceiveStream()
     stream = trio.StapledStream(trio.testing.MemorySendStream(), incoming)
-    connection = HttpConnection(stream, "p", HttpServer(hello, lambda: NOW_MS))
+    server = HttpServer(hello, lambda: NOW_MS)
+    connection = HttpConnection(stream, "p", server)
     found: list[bool] = []
     async with trio.open_nursery() as nursery:
         nursery.start_soon(connection.serve)
         for seconds in (SILENT - 0.01, 0.01):
             await trio.sleep(seconds)
-            found.append(connection.may_give_way)
+            found.append(server.places.unused_gives_way(SILENT))
         incoming.put_eof()
     assert found == [False, True]
 

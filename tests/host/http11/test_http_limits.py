@@ -12,7 +12,7 @@ import trio.testing
 
 from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.host.http11.http_connection import HttpConnection
-from agentrail.host.http11.http_server import HttpServer
+from agentrail.host.http11.http_server import MAX_TOLD, HttpServer
 from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse, Send
 from tests.host.http11.served import NOW_MS, echo, everything, request, served, statuses
 
@@ -350,21 +350,87 @@ async def test_a_peer_that_takes_nothing_is_cut(streamed: bool, autojump_clock: 
 # Numbers of connections
 
 
-async def test_one_address_has_so_many_connections_and_no_more() -> None:
-    async with served(limits=SMALL) as one:
-        streams = [await one.connect() for _ in range(4)]
-        for stream in streams[:3]:
-            await stream.send_all(request())
-            assert statuses(await stream.receive_some()) == [200]
-        answer = await everything(streams[3])
-        assert statuses(answer) == [503]
-        assert b"retry-after: 1\r\nconnection: close\r\n" in answer
-        await streams[0].aclose()
-        while len(one.server) > 2:
+class Held:
+    """Answers each request when the test says so."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.go_on = trio.Event()
+
+    async def answer(self, _: HttpRequest) -> HttpResponse:
+        self.begun += 1
+        await self.go_on.wait()
+        return HttpResponse(200)
+
+
+async def test_one_address_has_so_many_requests_of_unknown_callers_and_no_more() -> None:
+    held = Held()
+    async with served(held.answer, SMALL) as one:
+        streams = [await one.connect() for _ in range(3)]
+        for stream in streams:
+            await stream.send_all(request("GET / HTTP/1.1", "Connection: close"))
+        while held.begun < 3:
             await trio.testing.wait_all_tasks_blocked()
+        answer = await one.talk(request())
+        assert statuses(answer) == [503]
+        assert b"\r\nretry-after: 1\r\n" in answer
+        assert b"\r\nconnection: close\r\n" in answer
+        held.go_on.set()
+        for stream in streams:
+            assert statuses(await everything(stream)) == [200]
+            await stream.aclose()
         assert statuses(await one.talk(request())) == [200]
+
+
+async def test_a_connection_of_an_address_that_waits_for_a_request_gives_way_to_a_new_one() -> None:
+    async with served(limits=SMALL) as one:
+        streams: list[trio.SocketStream] = []
+        for _ in range(4):
+            streams.append(await one.connect())
+            await streams[-1].send_all(request())
+            assert statuses(await streams[-1].receive_some()) == [200]
+            await trio.testing.wait_all_tasks_blocked()
+        assert await everything(streams[0]) == b""
+        for stream in streams[1:]:
+            await stream.send_all(request("GET / HTTP/1.1", "Connection: close"))
+            assert statuses(await everything(stream)) == [200]
         for stream in streams:
             await stream.aclose()
+
+
+async def test_a_client_that_is_one_too_many_and_asks_for_nothing_is_told_so() -> None:
+    held = Held()
+    async with served(held.answer, HostLimits(connections=1)) as one, await one.connect() as stream:
+        await stream.send_all(request("GET / HTTP/1.1", "Connection: close"))
+        while not held.begun:
+            await trio.testing.wait_all_tasks_blocked()
+        assert statuses(await one.talk(b"", ends=False)) == [503]
+        held.go_on.set()
+        assert statuses(await everything(stream)) == [200]
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+async def test_those_who_watch_a_full_server_are_answered_although_others_that_are_too_many_say_nothing(
+    path: str,
+) -> None:
+    held = Held()
+
+    async def answer(asked: HttpRequest) -> HttpResponse:
+        return HttpResponse(200) if asked.path == path else await held.answer(asked)
+
+    async with served(answer, HostLimits(connections=1)) as one, await one.connect() as stream:
+        await stream.send_all(request("GET / HTTP/1.1", "Connection: close"))
+        while not held.begun:
+            await trio.testing.wait_all_tasks_blocked()
+        silent = [await one.connect() for _ in range(MAX_TOLD)]
+        answers = [await one.talk(request(f"GET {path} HTTP/1.1"), ends=False) for _ in range(3)]
+        assert list(map(statuses, answers)) == [[200]] * 3
+        assert all(b"\r\nconnection: close\r\n" in answer for answer in answers)
+        assert statuses(await one.talk(request(), ends=False)) == [503]
+        held.go_on.set()
+        assert statuses(await everything(stream)) == [200]
+        for other in silent:
+            await trio.aclose_forcefully(other)
 
 
 async def test_in_a_full_server_the_connection_that_has_waited_longest_gives_way() -> None:

@@ -32,7 +32,7 @@ class Crowd:
     def come(self, tenant: str, key: str, wait: Wait | None, since: float = 0, name: str = "") -> ConnectionPlace:
         """Open a connection that is used by a key, and waits then."""
         place = ConnectionPlace(self.places)
-        self.places.enter(place)
+        self.places.enter(place, None)
         try:
             place.take(tenant, key)
         except BaseException:
@@ -179,7 +179,9 @@ def test_whoever_uses_few_connections_gets_one_whatever_the_others_do(seed: int)
             continue
         tenant, key = chance.choice("aaaabbc"), chance.choice("1112")
         try:
-            there.append(crowd.come(tenant, key, chance.choice([*Wait][2:])))
+            there.append(
+                crowd.come(tenant, key, chance.choice([wait for wait in Wait if wait not in crowd.places.unused]))
+            )
         except ConnectionsInUse:
             assert of_caller[tenant, key] == MOST // 4 or of_tenant[tenant] == MOST // 2
         except HttpRefusal:

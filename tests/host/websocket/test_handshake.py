@@ -141,12 +141,13 @@ async def test_messages_that_come_with_the_handshake_are_read() -> None:
             assert told(await peer.next_text())["status"] == 200
 
 
-@pytest.mark.parametrize("most", [1, 2])
-async def test_a_socket_is_a_connection_of_those_that_an_address_may_have(most: int) -> None:
-    limits = HostLimits(connections_per_address=most, drain_seconds=0.5)
-    async with open_desk(scripted("one"), limits=limits) as desk:
-        for _ in range(most - 1):
-            assert (await desk.ann.get("/healthz")).status_code == 200  # its connection is kept
-        async with talking(desk) as talker:
-            assert (await talker.ask("commands"))["status"] == 200
-            assert (await desk.clients["bob"].get("/healthz")).status_code == 503
+async def test_a_socket_counts_for_its_key_and_not_for_its_address() -> None:
+    limits = HostLimits(connections_per_address=1, drain_seconds=0.5)
+    async with (
+        open_desk(scripted("one"), limits=limits) as desk,
+        talking(desk) as talker,
+        talking(desk, "bob") as other,
+    ):
+        assert (await talker.ask("commands"))["status"] == 200
+        assert (await other.ask("commands"))["status"] == 200
+        assert (await desk.clients["bob"].get("/v1/sessions")).status_code == 200
