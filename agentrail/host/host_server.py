@@ -380,7 +380,10 @@ class Host:
             await check_usable(self.journal, self.limits.check_seconds)
 
     async def _end(self, servers: Sequence[HttpServer | AsgiService], opened: Opened) -> None:
-        """Refuse requests, park the sessions (without a journal, let open turns end first), then end connections."""
+        """Refuse requests, park the sessions (without a journal, let open turns end first), then end connections.
+
+        Sessions in the supervisor of somebody else go on: only the open turns are waited for, and plugins.
+        """
         within, waits = self.limits.drain_seconds, "open turns have" if self.journal is None else "calls have"
         log.info("the host takes no more requests; %s %g s to end", waits, within)
         until = trio.current_time() + within
@@ -391,19 +394,18 @@ class Host:
         # Shielded: a host that is cancelled lets its turns end too. It bounds its own time.
         # tests/host/test_signals.py::test_a_host_that_is_told_to_end_finishes_its_turns
         with trio.CancelScope(shield=True):
-            if not opened.is_guest:
+            if opened.is_guest:
+                with trio.move_on_at(until):
+                    await opened.turns.wait_rest()
+            else:
                 await self._park(opened, until)
-            # Plugins must hear of a finished turn now: the next process does not tell them of it.
-            # tests/host/test_host_trouble.py::test_plugins_hear_to_the_end_of_a_turn_that_is_over_when_the_host_ends
-            with trio.move_on_after(max(until - trio.current_time(), LAST_ANSWERS)):
-                await opened.turns.wait_heard()
             opened.drain.end()
             async with trio.open_nursery() as nursery:  # noqa: TID251 - each task bounds its own time
                 for server in servers:
                     nursery.start_soon(server.drain, max(until - trio.current_time(), LAST_ANSWERS))
 
     async def _park(self, opened: Opened, until: float) -> None:
-        """Park the sessions; without a journal, let open turns end first."""
+        """Park the sessions, and let plugins hear of their turns; without a journal, open turns end first."""
         if self.journal is None:
             with trio.move_on_at(until):
                 await opened.turns.wait_rest()
@@ -411,6 +413,10 @@ class Host:
         await opened.supervisor.drain(max(until - trio.current_time(), 0))
         if self.cluster is not None:
             await say_farewell(self.cluster, others)
+        # Plugins must hear of a finished turn now: the next process does not tell them of it.
+        # tests/host/test_host_trouble.py::test_plugins_hear_to_the_end_of_a_turn_that_is_over_when_the_host_ends
+        with trio.move_on_after(max(until - trio.current_time(), LAST_ANSWERS)):
+            await opened.turns.wait_heard()
 
     def opened(self, authenticator: Authenticator) -> AbstractAsyncContextManager[Opened]:
         """Start the plugins and the supervisor, and answer requests until the `async with` is left.

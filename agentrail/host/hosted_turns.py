@@ -31,7 +31,7 @@ KINDS: Final[tuple[RequestKind, ...]] = get_args(RequestKind)
 class SessionTurns:
     """The turns of one session: the requests that began them, by the ids of their prompts."""
 
-    __slots__ = ("_changed", "_contexts", "_dropped", "_over", "_sending", "agent", "seen", "session")
+    __slots__ = ("_changed", "_contexts", "_dropped", "_heard", "_over", "_sending", "agent", "seen", "session")
 
     def __init__(self, session: SessionHandle, state: State) -> None:
         """Begin with the prompts that are open in *state*; plugins also hear of those that have ended since then."""
@@ -39,6 +39,8 @@ class SessionTurns:
         self.agent = state.setup.spec
         pending = [prompt.ref for prompt in state.queue] + ([state.turn.ref] if state.turn else [])
         self._over = min(map(number_of, pending)) - 1 if pending else state.last_id
+        # number of the last turn of whose end plugins have heard
+        self._heard = _last_over(state)
         self.seen = state.last_seq
         begun = [(prompt.ref, prompt.asked) for prompt in state.queue]
         begun += [(text.ref, text.asked) for text in state.steering]
@@ -76,9 +78,10 @@ class SessionTurns:
         """Return *context* with the profile of the session: the request that opens the session may name none."""
         return context if context.agent_id == self.agent else context.but(agent_id=self.agent)
 
-    def ended(self, ref: str) -> None:
-        """Forget the prompt *ref*: its turn is over, and plugins have heard of that."""
+    def ended(self, ref: str, turn: int) -> None:
+        """Forget the prompt *ref*: its turn, with the number *turn*, is over, and plugins have heard of that."""
         self._contexts.pop(ref, None)
+        self._heard = max(self._heard, turn)
         self._over = max(self._over, number_of(ref))
         self._notify()
 
@@ -96,16 +99,16 @@ class SessionTurns:
         return self._contexts.get(ref)
 
     async def wait_rest(self) -> None:
-        """Wait until the open turn is over and plugins have heard so, or until it waits for a person."""
+        """Wait until the open turn is over or waits for a person, and plugins have heard of each that is over."""
         turn = self.session.inspect().turn
-        if turn is None:
-            return
-        async with self.session.subscribe() as events:
-            while (state := self.session.inspect()).turn is not None and state.turn.ref == turn.ref:
-                if state.waits:
-                    return
-                await anext(events)
-        while number_of(turn.ref) > self._over:
+        if turn is not None:
+            async with self.session.subscribe() as events:
+                while (state := self.session.inspect()).turn is not None and state.turn.ref == turn.ref:
+                    if state.waits:
+                        break
+                    await anext(events)
+        last = _last_over(self.session.inspect())
+        while self._heard < last:
             await self._changed.wait()
 
     async def wait_ended(self, ref: str) -> None:
@@ -121,12 +124,17 @@ class SessionTurns:
     def closed(self) -> None:
         """Forget all prompts: the session has ended."""
         self._contexts.clear()
-        self._over = sys.maxsize
+        self._over = self._heard = sys.maxsize
         self._notify()
 
     def _notify(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
+
+
+def _last_over(state: State) -> int:
+    """Return the number of the last turn that is over."""
+    return state.turn_count - (state.turn is not None)
 
 
 def number_of(ref: str) -> int:
@@ -197,7 +205,7 @@ class Turns:
         self._returning.pop(session_id, None)
 
     async def wait_rest(self) -> None:
-        """Wait until each turn that is open now is over, or waits for a person."""
+        """Wait until each turn that is open now is over or waits for a person, and plugins have heard of all others."""
         async with trio.open_nursery() as nursery:  # noqa: TID251 - one task for each session, and then none
             for turns in self._sessions.values():
                 nursery.start_soon(_rest_or_end, turns)
@@ -227,7 +235,7 @@ class Turns:
                             event.messages if isinstance(event, AgentEnd) else _aborted_messages(session, envelope.turn)
                         )
                         await self.rows.turn_persisted(context, messages)
-                        turns.ended(event.ref)
+                        turns.ended(event.ref, envelope.turn)
                     elif isinstance(event, PromptDropped | PromptRejected | PromptWithdrawn):
                         turns.dropped(event.ref)
                     else:

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 import trio
 from fastapi import FastAPI
+from trio.testing import MockClock
 
 from agentrail import SessionSpec, aio, open_supervisor
 from agentrail.errors import BadChoice, WrongType
-from agentrail.host import ApiKeys, AsgiApp, Host, Profile
+from agentrail.host import ApiKeys, AsgiApp, Host, HostLimits, HostPlugin, Profile, TurnEnd
 from agentrail.journals import MemoryJournal, SqliteJournal
-from agentrail.testing import stall
+from agentrail.testing import say, stall
 from tests.bridge.loops import Run, on_each_loop
 from tests.host.asgi import test_asyncio_servers as on_asyncio
 from tests.host.asgi.calling import ask, called, scope_of
@@ -75,6 +76,46 @@ def test_on_asyncio_the_host_runs_in_the_thread_of_the_supervisor(run: Run) -> N
         assert on_asyncio.threads() == []
 
     run(main)
+
+
+class Hearing(HostPlugin):
+    """Takes a while to hear of a turn, and notes it."""
+
+    name = "hearing"
+    version = "1"
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    async def on_turn_persisted(self, context: TurnEnd) -> None:
+        await trio.sleep(0.5)
+        self.heard.append(context.session_id)
+
+
+async def test_it_ends_at_once_when_no_turn_is_open_and_plugins_have_heard_of_all(autojump_clock: MockClock) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    plugin, limits = Hearing(), HostLimits()
+    host = Host([Profile("desk", scripted("fine"))], [plugin], authenticator=ApiKeys(lines=LINES), limits=limits)
+    async with open_supervisor() as supervisor:
+        async with host.asgi(supervisor) as app:
+            assert (await ask(app, "POST", "/v1/chat", HI))[0] == 200
+            began = trio.current_time()
+        assert trio.current_time() - began < 1 < limits.drain_seconds
+        assert plugin.heard == ["ann.trip"]
+        assert [session.status().phase for session in supervisor.sessions()] == ["idle"]
+
+
+async def test_a_turn_that_is_open_has_the_time_of_a_drain_to_end(autojump_clock: MockClock) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    plugin = Hearing()
+    host = Host([Profile("desk", scripted(say("fine", delay=5.0)))], [plugin], authenticator=ApiKeys(lines=LINES))
+    async with open_supervisor() as supervisor:
+        async with host.asgi(supervisor) as app:
+            assert (await ask(app, "POST", "/v1/sessions", {"session": "trip"}))[0] == 201
+            assert (await ask(app, "POST", "/v1/sessions/trip/prompt", {"message": "hi"}))[0] == 202
+            began = trio.current_time()
+        assert 5 < trio.current_time() - began < 7
+        assert plugin.heard == ["ann.trip"]
 
 
 def test_a_supervisor_that_ends_first_takes_the_host_with_it() -> None:
