@@ -6,6 +6,8 @@ clients connect at once, and passes become longer with each one that is served, 
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import socket
 from collections.abc import AsyncGenerator, Sequence
@@ -20,14 +22,56 @@ from agentrail.adapters.system import HAS_UNIX_SOCKETS
 from agentrail.errors import CannotListen
 from agentrail.host.http11.certificates import Certificate
 
+log = logging.getLogger("agentrail.http")
+
 AT_ONCE: Final = 16
 """The most connections that are accepted in one pass; fewer begin to be served in it (`BEGUN_AT_ONCE`).
 
 Clients that find the queue of the system full, which takes some 4,000, try again only seconds later.
 """
 
+NO_ROOM: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""Errors of `accept` that say that this process, or the system, has no descriptor or no memory left for one more."""
+
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 1.0
+"""Seconds until `accept` is tried again after the first of these errors, and after many in a row."""
+
+SETTLED: Final = 2 * LONGEST_PAUSE
+"""Seconds without such an error after which there is room again; until then, one more descriptor may be the last."""
+
+FULL: Final = "no connection can be accepted: %s; clients wait (raise the limit of open files, such as `LimitNOFILE`)"
+ROOM: Final = "connections are accepted again, after %.0f s"
 
 PeerStream: TypeAlias = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+
+
+class Shortage:
+    """Pauses of a listener while there is no room for one more connection; one line is logged at the begin and end."""
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+        """When the first error came; `None` while there is room."""
+        self._failed = 0.0
+        """When the last one came."""
+        self._pause = 0.0
+        """Seconds of the last pause; 0 if a connection was accepted after it."""
+
+    async def wait(self, error: OSError) -> None:
+        """Wait after an *error* of `NO_ROOM`, longer after each one in a row."""
+        self._failed = trio.current_time()
+        if self._began is None:
+            self._began = self._failed
+            log.error(FULL, error.strerror)
+        self._pause = min(2 * self._pause or FIRST_PAUSE, LONGEST_PAUSE)
+        await trio.sleep(self._pause)
+
+    def accepted(self) -> None:
+        """Note that a connection was accepted."""
+        self._pause, now = 0.0, trio.current_time()
+        if self._began is not None and now - self._failed >= SETTLED:
+            log.warning(ROOM, now - self._began)
+            self._began = None
 
 
 class EagerListener(trio.abc.Listener[PeerStream]):
@@ -45,24 +89,38 @@ class EagerListener(trio.abc.Listener[PeerStream]):
         """Connections that waited when the listener was closed: accepted by `aclose`, as closing would reset them."""
         self._plain: socket.socket | None = None
         self._left = 0
+        self._shortage = Shortage()
 
     async def accept(self) -> PeerStream:  # noqa: ASYNC910 - that is its purpose
-        """Return the next connection; raise what `trio.SocketListener` raises."""
+        """Return the next connection, as soon as there is room for it; raise what `trio.SocketListener` raises."""
         if self._left:
             self._left -= 1
             waiting = self._next()
             if waiting is not None:
                 return waiting
-        stream = await self._listener.accept()
+        stream = await self._accept()
         self._left = 0 if self._shared else AT_ONCE - 1
         return self._with_tls(stream)
 
+    async def _accept(self) -> trio.SocketStream:
+        """Wait for the next connection, and for room."""
+        while True:
+            try:
+                stream = await self._listener.accept()
+            except OSError as error:
+                if error.errno not in NO_ROOM:
+                    raise
+                await self._shortage.wait(error)  # noqa: ASYNC120 - who cancels it wants no error
+            else:
+                self._shortage.accepted()
+                return stream
+
     def _next(self) -> PeerStream | None:
         """Accept a waiting connection; `None` if there is none, or on an error, which Trio's `accept` raises again."""
-        if self._plain is None:  # a second socket object, because Trio has no `accept` that does not wait
-            self._plain = socket.socket(fileno=os.dup(self._listener.socket.fileno()))
-            self._plain.setblocking(False)
         try:
+            if self._plain is None:  # a second socket object, because Trio has no `accept` that does not wait
+                self._plain = socket.socket(fileno=os.dup(self._listener.socket.fileno()))
+                self._plain.setblocking(False)
             accepted, _ = self._plain.accept()
         except OSError:
             return None

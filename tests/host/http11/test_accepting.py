@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import resource
 import socket
-from contextlib import ExitStack
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 
+import pytest
 import trio
+from trio.testing import MockClock
 
 from agentrail.api.limits import HostLimits
 from agentrail.host.http11.listening import AT_ONCE, EagerListener, Inherited
@@ -75,3 +81,47 @@ async def test_each_connection_that_waited_for_a_server_is_served() -> None:
                 stream = trio.SocketStream(trio.socket.from_stdlib_socket(client))
                 assert statuses(await everything(stream)) == [200]
         assert len(one.seen) == COUNT
+
+
+@contextmanager
+def no_descriptor_left() -> Generator[None]:
+    """Let this process open no file during the `with` block."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_a_process_without_descriptors_says_so_once_and_serves_when_it_has_some(
+    caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    async with served() as one:
+        early, late = await one.connect(), socket.socket()
+        await early.send_all(request())
+        assert (await early.receive_some()).startswith(b"HTTP/1.1 200")  # whatever is opened late is open
+        late.setblocking(False)
+        with no_descriptor_left():
+            with pytest.raises(OSError, match=os.strerror(errno.EMFILE)):
+                os.dup(0)
+            with pytest.raises(BlockingIOError):
+                late.connect(("127.0.0.1", one.port))
+            await trio.sleep(60)
+            await early.send_all(request())
+            assert (await early.receive_some()).startswith(b"HTTP/1.1 200")
+            assert [record.levelname for record in caplog.records] == ["ERROR"]
+        stream = trio.SocketStream(trio.socket.from_stdlib_socket(late))
+        await stream.send_all(request("GET / HTTP/1.1", "Connection: close"))
+        assert statuses(await everything(stream)) == [200]
+        await trio.aclose_forcefully(stream)
+        await trio.aclose_forcefully(early)
+        await trio.sleep(60)
+        assert statuses(await one.talk(request("GET / HTTP/1.1", "Connection: close"))) == [200]
+    begin, end = [record.getMessage() for record in caplog.records]
+    assert "no connection can be accepted" in begin
+    assert os.strerror(errno.EMFILE) in begin
+    assert end.startswith("connections are accepted again, after 1")
