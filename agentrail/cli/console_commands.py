@@ -331,11 +331,21 @@ class ConsoleCommands:
             return
         sessions = await self._listed()
         if session_id.isdecimal() and 0 < int(session_id) <= len(sessions):
-            self._go(sessions[int(session_id) - 1].session_id)
+            await self._change_to(sessions[int(session_id) - 1].session_id)
             return
         if session_id.removeprefix(OWN) not in {session.session_id.removeprefix(OWN) for session in sessions}:
             self.refuse(f"there is no session {session_id!r} in this list; /sessions shows it")
             return
+        await self._change_to(session_id)
+
+    async def _change_to(self, session_id: str) -> None:
+        """Go to a stored session; raise the error if it cannot be brought back, while this conversation is still here.
+
+        Such an error is `AgentNotAllowed`, if somebody else has begun it.
+        """
+        if self._supervisor is not None:
+            async with self._supervisor.session(session_id).subscribe():  # brings it back
+                pass
         self._go(session_id)
 
     async def new(self, _: str) -> None:

@@ -233,3 +233,15 @@ def test_an_import_aborts_what_is_under_way_by_steps_that_an_audit_finds_again(
     state, differences = trio.run(_stored, own)
     assert (state.phase, state.turn, state.queue, differences) == (Phase.IDLE, None, (), ())
     assert AgentSource.read(state.setup.spec) == stranger.source(file=False)
+
+
+@pytest.mark.long
+def test_a_conversation_goes_on_when_it_does_not_change_to_a_session_that_somebody_else_began(
+    stranger: Stranger,
+) -> None:
+    journal = stranger.begin(stranger.source(file=False))
+    with through_pipes("chat", *chat_options(stranger, journal)) as talk:
+        talk.say(f"/resume {NAME}\nWho are you?\n/quit\n")
+        talk.wait_for(REFUSED)
+        talk.wait_for("demo model")
+        assert talk.code() == 1
