@@ -142,7 +142,7 @@ def load(path: Path, sources: Mapping[Path, bytes] | None = None) -> ModuleType:
     except OSError as error:
         problem = f"it cannot be read: {error.strerror}"
         raise ImportError(problem) from error
-    loader = SourceReader(path.stem, path, source)
+    loader = SourceReader(path.stem, path.absolute(), source)  # as in `spec.origin`
     spec = spec_from_file_location(path.stem, path, loader=loader)
     if spec is None:
         problem = "it is no Python file"
