@@ -100,7 +100,9 @@ class HostCall(Value, gc=True):
 ANY: Final[Errors] = (errors.BadQuery, errors.OriginRefused)
 WITH_KEY: Final[Errors] = (
     errors.NotAuthenticated,
+    errors.KeyWithdrawn,
     errors.AuthenticatorFailed,
+    errors.ClusterFault,
     errors.ScopeMissing,
     errors.TooManyRequests,
     errors.ConnectionsInUse,

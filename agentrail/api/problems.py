@@ -199,6 +199,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
 REFUSED: Final[Mapping[type[AgentrailError], Row]] = {
     errors.RefusedError: Row(403, OPERATOR),
     errors.NotAuthenticated: Row(401),
+    errors.KeyWithdrawn: Row(401),
     errors.ScopeMissing: Row(403),
     errors.AgentNotAllowed: Row(403),
     errors.OwnDecision: Row(403),
@@ -236,6 +237,7 @@ OUTSIDE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.OutsideError: _FAILED,
     errors.HostFailed: _FAILED,
     errors.AuthenticatorFailed: Row(503, retry_after=5),
+    errors.ClusterFault: Row(503, OPERATOR, "two hosts of the cluster do not trust each other", 5),
     errors.PluginFailed: Row(503, "try again later", "a plugin of the host could not be asked", 5),
     errors.ToolError: Row(502, "read what the tool says"),
     errors.NotReadable: _FAILED,

@@ -11,9 +11,9 @@ import trio
 from agentrail.cli.doctor_diagnosis import BAD, GOOD, NOTE, Diagnosis, differences
 from agentrail.errors import AgentrailError, BadConnection, HostNotReached
 from agentrail.host.authentication.identity import NOBODY
-from agentrail.host.cluster.cluster_identity import signature
+from agentrail.host.cluster.cluster_identity import SignedCall, signed_key
 from agentrail.host.cluster.cluster_options import KEY_CHARS, LOOPBACK, Cluster
-from agentrail.host.cluster.member_report import MemberReport, ask_report
+from agentrail.host.cluster.member_report import REPORT, MemberReport, ask_report
 from agentrail.remote.transport.host_address import HostAddress, read_address
 from agentrail.runtime.shared.clock import Clock
 
@@ -51,7 +51,10 @@ async def check_members(places: Mapping[str, HostAddress], variable: str) -> lis
     reports: dict[str, MemberReport | AgentrailError | None] = {}
 
     async def ask(address: str) -> None:
-        key = "" if cluster is None else signature(cluster, NOBODY, address, Clock().now_ms(), is_first=True)
+        key = ""
+        if cluster is not None:
+            call = SignedCall(*REPORT)
+            key = signed_key(cluster, NOBODY, address, Clock().now_ms(), call, is_first=True)
         try:
             reports[address] = await ask_report(places[address], address, key)
         except HostNotReached as error:

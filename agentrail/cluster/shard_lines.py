@@ -10,11 +10,11 @@ from typing import Final
 import trio
 
 from agentrail.api.public_ids import inner_command, name_of_command, named, new_name
-from agentrail.api.socket_frames import Listened
+from agentrail.api.socket_frames import PATH, Listened
 from agentrail.cluster.shard_cluster import ShardCluster
 from agentrail.errors import AgentrailError
 from agentrail.host.authentication.identity import Identity
-from agentrail.host.cluster.cluster_identity import signature
+from agentrail.host.cluster.cluster_identity import SignedCall, signed_key
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.remote.transport.client_socket import CutError, dial_address
 from agentrail.remote.transport.host_address import HostAddress, HostKey
@@ -31,6 +31,9 @@ LONGEST_PAUSE: Final = 0.5
 
 LOOK_SECONDS: Final = 1.0
 """Seconds between two looks at where the shards are to which the lines lead."""
+
+HANDSHAKE: Final = SignedCall("GET", PATH)
+"""What is signed at each connection: the signature holds as long as that."""
 
 NOT_THERE: Final = "Ray does not say where it is"
 
@@ -128,7 +131,7 @@ class ShardDialler:
         self._place = await self._cluster.find(self._name)
         if self._place is None:
             raise CutError(NOT_THERE)
-        self.key.replace(signature(self._cluster, self._who, self._name, Clock().now_ms(), is_first=True))
+        self.key.replace(signed_key(self._cluster, self._who, self._name, Clock().now_ms(), HANDSHAKE, is_first=True))
         self._stream = await dial_address(self._place, None)
         return self._stream
 

@@ -99,6 +99,7 @@ from agentrail.errors.serving import BadProfile as BadProfile
 from agentrail.errors.serving import BadQuery as BadQuery
 from agentrail.errors.serving import BodyTooLarge as BodyTooLarge
 from agentrail.errors.serving import CannotListen as CannotListen
+from agentrail.errors.serving import ClusterFault as ClusterFault
 from agentrail.errors.serving import ConnectionsInUse as ConnectionsInUse
 from agentrail.errors.serving import FilesNotTaken as FilesNotTaken
 from agentrail.errors.serving import FilesTooLarge as FilesTooLarge
@@ -108,6 +109,7 @@ from agentrail.errors.serving import HostClosing as HostClosing
 from agentrail.errors.serving import HostFailed as HostFailed
 from agentrail.errors.serving import HostLost as HostLost
 from agentrail.errors.serving import HostNotReached as HostNotReached
+from agentrail.errors.serving import KeyWithdrawn as KeyWithdrawn
 from agentrail.errors.serving import LineLeft as LineLeft
 from agentrail.errors.serving import MethodRefused as MethodRefused
 from agentrail.errors.serving import NotAtHost as NotAtHost

@@ -286,6 +286,10 @@ class NotAuthenticated(RefusedError):
     """What is wrong with the key, or that there is none."""
 
 
+class KeyWithdrawn(NotAuthenticated):
+    """The host that runs the session does not, or no longer, take the key, although the host that was asked does."""
+
+
 @error
 class ScopeMissing(RefusedError):
     """The key does not allow the call."""
@@ -443,6 +447,19 @@ class AuthenticatorFailed(OutsideError):
     """The authenticator of the host failed or was too late, so it is not known who sends the request."""
 
     wording = "the host could not find out whose key it is; try again later"
+
+
+@error
+class ClusterFault(OutsideError):
+    """A host of the cluster does not take what another one signs, or answers as no host does."""
+
+    wording = (
+        "the hosts of the cluster do not work together: {problem}; give all of them the same key and the same version, "
+        "and let their clocks agree"
+    )
+
+    problem: str
+    """What was found."""
 
 
 @error

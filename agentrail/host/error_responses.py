@@ -6,7 +6,15 @@ import logging
 from typing import Final
 
 from agentrail.api.problems import OPERATOR, Problem, problem_of
-from agentrail.errors import AgentrailError, HostClosing, SessionParked, SupervisorClosed, TurnAborted, UsageError
+from agentrail.errors import (
+    AgentrailError,
+    ClusterFault,
+    HostClosing,
+    SessionParked,
+    SupervisorClosed,
+    TurnAborted,
+    UsageError,
+)
 from agentrail.host.requests.http_messages import HttpResponse, problem_answer
 from agentrail.runtime.shared.untrusted_calls import tell
 
@@ -33,7 +41,9 @@ def told_problem(error: AgentrailError, attempt: str, tenant: str, request: str)
         error = HostClosing()
     problem = problem_of(error, attempt, tenant)
     is_for_operator = problem.status >= SERVER_ERROR or problem.to_do == OPERATOR
-    if is_for_operator and not isinstance(error, HostClosing):
+    if isinstance(error, ClusterFault):  # its words are about the hosts, and anybody can send a bad signature
+        log.warning("cannot %s: %s (request %s)", attempt, error, request)
+    elif is_for_operator and not isinstance(error, HostClosing):
         # its traceback says nothing about why the turn was aborted
         traced = None if isinstance(error, TurnAborted) else error
         words = isinstance(error, UsageError)  # no client can cause an error with this status

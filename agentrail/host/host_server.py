@@ -29,7 +29,6 @@ from agentrail.host.authentication.authenticators import LocalToken, SocketOwner
 from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.authentication.request_rates import Rates
-from agentrail.host.cluster.cluster_identity import ClusterAuthenticator
 from agentrail.host.cluster.cluster_options import LOOPBACK, Cluster
 from agentrail.host.cluster.farewell import FAREWELL, farewell_call, say_farewell
 from agentrail.host.cluster.forwarding import Forwarding
@@ -38,6 +37,7 @@ from agentrail.host.cluster.member_report import REPORT, report_call
 from agentrail.host.cluster.member_server import server_for_members
 from agentrail.host.cluster.other_hosts import OtherHosts
 from agentrail.host.cluster.program_text import program_text
+from agentrail.host.cluster.signed_requests import SignedRequests, signed_only
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.health.health_parts import HealthParts
 from agentrail.host.health.prometheus import MetricCalls
@@ -195,6 +195,8 @@ class Host:
         self.telemetry = telemetry
         """What exports what the sessions do; `None` if nothing does."""
         self._supervisor_options = supervisor or SupervisorOptions()
+        self._signed: SignedRequests
+        """Admits what other hosts sign; there if there is a cluster."""
         self.cluster: Cluster | None = None
         """How other hosts on the same journal reach it; `None` if there are none."""
         if cluster is not None:
@@ -207,6 +209,8 @@ class Host:
             raise BadChoice("cluster", cluster, NEEDS_BOTH)
         self.cluster = cluster
         cluster.program = program_text(self._profiles)
+        keys = self._authenticator if isinstance(self._authenticator, ApiKeys) else None
+        self._signed = SignedRequests(cluster, keys)
 
     def serving(
         self,
@@ -281,7 +285,7 @@ class Host:
             server.on_answer = opened.metrics.requests.add
             collector.count(server)
             try:
-                servers = (server, *await self._serve_members(answer, nursery))
+                servers = (server, *await self._serve_members(opened, nursery))
                 listening, *_ = await nursery.start(server.serve, addresses)
                 self._log_address(listening.url)
                 try:
@@ -291,18 +295,20 @@ class Host:
             finally:
                 collector.discount(server)
 
-    def _hearing(self, opened: Opened, handler: Handler) -> Handler:
-        """Return *handler*, which in a cluster also answers what hosts ask each other."""
+    def _hearing(self, opened: Opened, handler: Handler, *, members_only: bool = False) -> Handler:
+        """Return *handler*, which in a cluster also answers what hosts ask each other; *members_only*: it alone."""
         if self.cluster is None:
             return handler
         farewell = farewell_call(partial(look_at_slots, opened.supervisor))
-        return with_member_calls(self.cluster, handler, {FAREWELL: farewell, REPORT: report_call(self.cluster)})
+        handler = with_member_calls(handler, {FAREWELL: farewell, REPORT: report_call(self.cluster)})
+        return self._signed.admitting(signed_only(handler) if members_only else handler)
 
-    async def _serve_members(self, handler: Handler, nursery: trio.Nursery) -> tuple[HttpServer, ...]:
+    async def _serve_members(self, opened: Opened, nursery: trio.Nursery) -> tuple[HttpServer, ...]:
         """Listen for the other hosts of the cluster alone, if there is a socket for that."""
         if self.cluster is None or self.cluster.descriptor is None:
             await trio.lowlevel.checkpoint()
             return ()
+        handler = self._hearing(opened, opened.application.answer, members_only=True)
         server = server_for_members(self.cluster, handler, self.limits)
         await nursery.start(server.serve, (inherited(self.cluster.descriptor),))
         return (server,)
@@ -512,7 +518,6 @@ class Host:
         forwarding: Forwarding | None = None
         others: OtherHosts | None = None
         if self.cluster is not None:
-            authenticator = ClusterAuthenticator(authenticator, self.cluster, Clock())
             forwarding = Forwarding(self.cluster, sessions, streams, late, Clock())
             _tell_of_ends(self.cluster, supervisor, forwarding, nursery)
             others = OtherHosts(self.cluster.address, forwarding, partial(_others, self.cluster, supervisor))

@@ -31,7 +31,7 @@ from agentrail.adapters.file_lock import lock_file
 from agentrail.adapters.system import HAS_FLOCK
 from agentrail.api.operation_table import SCOPES
 from agentrail.api.public_ids import check_owner
-from agentrail.errors import BadChoice, BadKeys, NotAuthenticated, UnknownKey
+from agentrail.errors import BadChoice, BadKeys, KeyWithdrawn, NotAuthenticated, UnknownKey
 from agentrail.host.authentication.identity import Identity, bearer
 from agentrail.values.value import Value
 
@@ -328,6 +328,17 @@ class ApiKeys:
         if known_key is None or not fits:
             raise NotAuthenticated(NO_SUCH_KEY)
         return known_key.identity.but(key=known_key.id)
+
+    async def check_key(self, who: Identity) -> None:
+        """Raise `KeyWithdrawn` if the key of *who*, by its id, is not here, or is somebody else's, or allows less.
+
+        Another host has identified its user by the key itself.
+        """
+        await self.refresh()
+        known_key = self._keys.get(who.key)
+        is_theirs = known_key is not None and known_key.owner == (who.tenant, who.user)
+        if known_key is None or not is_theirs or not who.scopes <= known_key.identity.scopes:
+            raise KeyWithdrawn(NO_SUCH_KEY)
 
     @property
     def may_change(self) -> bool:

@@ -28,7 +28,7 @@ class Identity(Authored):
 
 
 class ForwardedIdentity(Identity):
-    """Who made a request that another host has passed on. That host has counted it, and watches the user's key."""
+    """Who made a request that another host has passed on. That host has counted it; both watch the user's key."""
 
     hops: int = 0
     """How often it was passed on."""

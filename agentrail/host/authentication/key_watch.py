@@ -12,7 +12,7 @@ import trio
 from agentrail.api.limits import HostLimits
 from agentrail.errors import AgentrailError, AuthenticatorFailed, NotAuthenticated
 from agentrail.host.authentication.api_keys import FRESH, ApiKeys, Owner
-from agentrail.host.authentication.identity import Authenticator, Identity
+from agentrail.host.authentication.identity import Authenticator, ForwardedIdentity, Identity
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 
 log = logging.getLogger("agentrail.host")
@@ -74,9 +74,12 @@ class KeyWatch:
     async def refusal(self, began: Identity, headers: Sequence[tuple[str, str]]) -> AgentrailError:
         """Wait until the key in *headers* no longer allows the stream of *began*; return the error that says why.
 
-        The error is `AuthenticatorFailed` if the authenticator has failed for `unknown_seconds`.
+        The error is `AuthenticatorFailed` if the authenticator has failed for `unknown_seconds`. If another host has
+        passed the stream on, it watches the key, too; here the keys of this host are looked at, by their ids.
         """
         failing: float | None = None
+        if isinstance(began, ForwardedIdentity) and (self._keys is None or not began.key):
+            await trio.sleep_forever()
         with self._counted():
             if self._keys is None:  # the request was checked just now, and without a key file no change is announced
                 await trio.sleep(self._limits.heartbeat_seconds)
@@ -84,7 +87,7 @@ class KeyWatch:
                 # The event is fetched before the check: a change during the check would otherwise be missed.
                 changed = self._change_of(began)
                 try:
-                    check_same(began, await self._authenticator.identify(headers))
+                    await self._check(began, headers)
                     failing = None
                 except AuthenticatorFailed as failed:
                     now = trio.current_time()
@@ -95,6 +98,13 @@ class KeyWatch:
                     return refused
                 with trio.move_on_after(self._limits.heartbeat_seconds):
                     await changed.wait()
+
+    async def _check(self, began: Identity, headers: Sequence[tuple[str, str]]) -> None:
+        """Raise an error if the key in *headers*, or that of the user for whom another host asks, does not count."""
+        if isinstance(began, ForwardedIdentity) and self._keys is not None:
+            await self._keys.check_key(began)
+        else:
+            check_same(began, await self._authenticator.identify(headers))
 
     def _change_of(self, who: Identity) -> trio.Event:
         """Return the event that the next change of the user's keys sets; without a key file, nothing sets it."""

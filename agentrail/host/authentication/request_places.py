@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import trio
+from attrs import field, frozen
 
-from agentrail.host.authentication.identity import Authenticator, Identity
+from agentrail.host.authentication.identity import Authenticator, ForwardedIdentity, Identity
 from agentrail.host.requests.http_messages import HttpRequest
 from agentrail.host.requests.places import Wait
 from agentrail.host.requests.refusals import GAVE_WAY, HttpRefusal
 
 
+@frozen
+class SignedRequest(HttpRequest):
+    """A request that another host of the cluster has passed on, whose signature was checked."""
+
+    signed_for: ForwardedIdentity = field(kw_only=True)
+    """Who has made it."""
+
+
+def user_signed_for(request: HttpRequest) -> ForwardedIdentity | None:
+    """Return for whom a host has signed *request*; `None` if it comes from a client."""
+    return request.signed_for if isinstance(request, SignedRequest) else None
+
+
 async def identified(authenticator: Authenticator, request: HttpRequest) -> Identity:
     """Return the identity of the sender of *request*. Until it is known, the connection may be closed for others.
 
-    Raise `HttpRefusal` if the connection is closed for another one meanwhile.
+    A host of the cluster may have said it. Raise `HttpRefusal` if the connection is closed for another one meanwhile.
     """
+    signed_for = user_signed_for(request)
+    if signed_for is not None:
+        await trio.lowlevel.checkpoint()
+        return signed_for
     with (
         trio.CancelScope() as scope,
         request.place.waiting(Wait.CALLER, trio.current_time(), scope.cancel),

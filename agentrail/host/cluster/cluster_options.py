@@ -17,7 +17,12 @@ from agentrail.values.secrets import Secret, secret_name
 KEY_CHARS: Final = 32
 """The fewest characters of the key of a cluster: who guesses it is everybody."""
 
-KEY_WANTED: Final = f"a random text of {KEY_CHARS} characters or more, or a `Secret` that names its variable"
+MOST_KEYS: Final = 2
+
+KEY_WANTED: Final = (
+    f"a random text of {KEY_CHARS} characters or more, or two of them with a space between, the new key and the one "
+    "before; or a `Secret` that names its variable"
+)
 OF_TOKEN: Final = b"agentrail token for this machine"
 TOKEN_BYTES: Final = 24
 
@@ -31,9 +36,10 @@ class Cluster:
     """Makes a host one of several on the same journal: any of them answers for the sessions of all.
 
     *address* is the URL at which the other hosts reach this one, such as `http://10.0.0.5:8765`. *key* is the same
-    for all: by it a host trusts another one that asks in the name of a user. A host that dies loses its sessions to
-    the others after *lease* seconds, or sooner if its address refuses connections; one that is started again at the
-    same address has them back at once. All hosts have the same *lease*.
+    for all: by it a host trusts another one that asks in the name of a user. It may be two keys with a space between:
+    this host signs with the first and believes both, so that a key can be replaced host by host. A host that dies
+    loses its sessions to the others after *lease* seconds, or sooner if its address refuses connections; one that is
+    started again at the same address has them back at once. All hosts have the same *lease*.
 
     *descriptor* is that of a socket of this process that listens at the address for the other hosts alone: only what
     they have signed is answered there. Without it, the host listens at its address for everybody.
@@ -45,8 +51,9 @@ class Cluster:
         """Names under which the others reach this host."""
         name = secret_name(key)
         text = os.environ.get(name, "") if name is not None else key
-        if not isinstance(text, str) or len(text) < KEY_CHARS:
-            raise BadChoice("key", "a text that is missing or too short", KEY_WANTED)
+        keys = text.split() if isinstance(text, str) else []
+        if not 1 <= len(keys) <= MOST_KEYS or min(map(len, keys)) < KEY_CHARS:
+            raise BadChoice("key", "a text that is missing or too short, or has more than two keys", KEY_WANTED)
         if not lease >= 1.0:
             raise BadChoice("lease", lease, LEASE_WANTED)
         self.address = address
@@ -55,8 +62,8 @@ class Cluster:
         """Seconds after which a host that dies loses its sessions."""
         self.descriptor = descriptor
         """Descriptor of the socket for the other hosts alone; `None` if there is none."""
-        self.key = text.encode()
-        """The key, which is shown nowhere."""
+        self.keys = tuple([key.encode() for key in keys])
+        """The keys, which are shown nowhere: the first one signs, and each is believed."""
         self.authenticator: Authenticator | None = None
         """Who may ask this host, if it has no authenticator of its own; `None`: the key of its users is needed."""
         self.program = ""
@@ -76,7 +83,7 @@ class Cluster:
     @property
     def local_token(self) -> str:
         """The token for this machine of hosts that have no authenticator: all that have the key have the same."""
-        return urlsafe_b64encode(hmac.digest(self.key, OF_TOKEN, "sha256")[:TOKEN_BYTES]).decode()
+        return urlsafe_b64encode(hmac.digest(self.keys[0], OF_TOKEN, "sha256")[:TOKEN_BYTES]).decode()
 
     @property
     def is_local(self) -> bool:

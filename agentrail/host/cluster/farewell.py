@@ -13,7 +13,7 @@ import trio
 
 from agentrail.errors import BadConnection
 from agentrail.host.authentication.identity import NOBODY
-from agentrail.host.cluster.cluster_identity import signature
+from agentrail.host.cluster.cluster_identity import SignedCall, signature
 from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.host.cluster.holder_connection import HolderGoneError, connect
 from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse
@@ -33,8 +33,8 @@ async def say_farewell(cluster: Cluster, others: Collection[str]) -> None:
         with suppress(BadConnection, HolderGoneError):  # other programs may have any text as their address
             connection, authority = await connect(cluster, address)
             try:
-                key = signature(cluster, NOBODY, address, Clock().now_ms())
-                await connection.ask(authority, *FAREWELL, (("authorization", f"Bearer {key}"),), b"")
+                header = signature(cluster, NOBODY, address, Clock().now_ms(), SignedCall(*FAREWELL))
+                await connection.ask(authority, *FAREWELL, (header,), b"")
             finally:
                 await connection.close()  # noqa: ASYNC102 - it waits for nothing
 

@@ -22,9 +22,18 @@ from agentrail.api.operation_table import SESSION, HostCall
 from agentrail.api.problems import TYPES, slug
 from agentrail.api.public_ids import SessionName, named, new_name
 from agentrail.api.sse_frames import MEDIA_TYPE
-from agentrail.errors import AgentrailError, Fenced, HostClosing, SessionHeld, UnknownCursor, UnknownSession
+from agentrail.errors import (
+    AgentrailError,
+    ClusterFault,
+    Fenced,
+    HostClosing,
+    KeyWithdrawn,
+    SessionHeld,
+    UnknownCursor,
+    UnknownSession,
+)
 from agentrail.host.authentication.identity import ForwardedIdentity
-from agentrail.host.cluster.cluster_identity import signature
+from agentrail.host.cluster.cluster_identity import SignedCall, signature
 from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.host.cluster.held_sessions import PAUSE, HeldSessions
 from agentrail.host.cluster.holder_connection import (
@@ -94,6 +103,12 @@ TALKS: Final = frozenset({"ag_ui_run", "ask", "chat", "prompt", "steer", "stream
 STOPPING: Final = 503
 CLOSING: Final = f"{TYPES}{slug(HostClosing)}".encode()
 """Status of a host that stops, and what its answer then contains: another will have its sessions in a moment."""
+
+KEY_WITHDRAWN: Final = f"{TYPES}{slug(KeyWithdrawn)}".encode()
+"""What a 401 contains that is about the key of the user: the host that runs the session does not have it."""
+
+DISTRUST: Final = f"{TYPES}{slug(ClusterFault)}".encode()
+NOT_TRUSTED: Final = "the host at {} does not take what this one signs; its log says why"
 
 FENCED: Final = f"{TYPES}{slug(Fenced)}".encode()
 """What an answer with the same status contains if another host has taken over the session."""
@@ -320,15 +335,13 @@ class Forwarding:
         connection, authority = await connect(self._cluster, holder)
         self._connections.add(connection)
         try:
-            key = signature(self._cluster, request.who, holder, self._clock.now_ms())
-            headers = (
-                ("authorization", f"Bearer {key}"),
-                *_of_client(request.http),
-                *_passed(request.http.headers),
-                *more,
+            call = _signed_call(request.call, request.session, request.http.query, body)
+            header = signature(self._cluster, request.who, holder, self._clock.now_ms(), call)
+            headers = (header, *_of_client(request.http), *_passed(request.http.headers), *more)
+            await connection.ask(
+                authority, call.method, _target(request.call, request.session, call.query), headers, body
             )
-            method, target = _route(request.call, request.session, request.http.query)
-            await connection.ask(authority, method, target, headers, body)
+            await _check_trusted(connection)
             if connection.status == STOPPING and CLOSING in await connection.peek():
                 raise HolderGoneError
         except BaseException as error:
@@ -405,11 +418,31 @@ def _passed(headers: Headers) -> Headers:
     )
 
 
-def _route(call: HostCall, session: str, query: str) -> tuple[str, str]:
-    """Return method and target of a request for *call* about *session*."""
+def _signed_call(call: HostCall, session: str, query: str, body: bytes) -> SignedCall:
+    """Return a request for *call* about *session*."""
     method, _, path = call.route.partition(" ")
+    return SignedCall(method, path.replace(SESSION, session), query, body)
+
+
+def _target(call: HostCall, session: str, query: str) -> str:
+    """Return the target of a request for *call* about *session*."""
+    _, _, path = call.route.partition(" ")
     target = path.replace(SESSION, quote(session, safe=""))
-    return method, f"{target}?{query}" if query else target
+    return f"{target}?{query}" if query else target
+
+
+async def _check_trusted(connection: HolderConnection) -> None:
+    """Raise `ClusterFault` if the other host does not take the signature: the user's key counts at this one.
+
+    An older version refuses it as if it were the user's key, and so does what is no host.
+    """
+    match connection.status:
+        case 401 if KEY_WITHDRAWN not in await connection.peek():
+            raise ClusterFault(NOT_TRUSTED.format(connection.holder))
+        case 503 if DISTRUST in await connection.peek():
+            raise ClusterFault(NOT_TRUSTED.format(connection.holder))
+        case _:
+            pass
 
 
 async def _stream(connection: HolderConnection, send: Send) -> bytes | None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from agentrail.host.cluster.cluster_options import Cluster
-from agentrail.host.cluster.member_server import signed_only
+from agentrail.host.cluster.signed_requests import signed_only
 from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse
 
 MemberCalls: TypeAlias = Mapping[tuple[str, str], Handler]
 """What answers, by method and path."""
 
 
-def with_member_calls(cluster: Cluster, handler: Handler, calls: MemberCalls) -> Handler:
-    """Return *handler*, which also carries out *calls*, for whoever has the key of *cluster*."""
-    signed_calls = {route: signed_only(cluster, call) for route, call in calls.items()}
+def with_member_calls(handler: Handler, calls: MemberCalls) -> Handler:
+    """Return *handler*, which also carries out *calls*, for whoever has the key of the cluster."""
+    signed_calls = {route: signed_only(call) for route, call in calls.items()}
 
     async def answer(request: HttpRequest) -> HttpResponse:
         return await signed_calls.get((request.method, request.path), handler)(request)

@@ -173,7 +173,8 @@ class OtherHosts:
         if _is_of_host(request.who):
             return OtherAnswers(contents, ())
         who, others = request.who, sorted(self._others())
-        other_request = evolve(request, who=ForwardedIdentity(who.tenant, who.user, who.scopes, hops=MAX_HOPS - 1))
+        passed = ForwardedIdentity(who.tenant, who.user, who.scopes, who.key, MAX_HOPS - 1)
+        other_request = evolve(request, who=passed)
 
         async def ask(address: str) -> None:
             with trio.move_on_after(WITHIN):

@@ -125,8 +125,6 @@ class ClientStreams:
             refused.append(request.problem(error))
 
         async def watch_key() -> None:
-            if isinstance(request.who, ForwardedIdentity):
-                return
             refuse(await self._keys.refusal(request.who, request.http.headers))
             stream.end()
 

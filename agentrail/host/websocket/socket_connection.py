@@ -33,7 +33,7 @@ from agentrail.api.socket_frames import (
 )
 from agentrail.errors import AgentrailError, AuthenticatorFailed, BadFrame, BadText, ConnectionsInUse, NotAuthenticated
 from agentrail.host.authentication.identity import Identity
-from agentrail.host.authentication.request_places import take_place
+from agentrail.host.authentication.request_places import take_place, user_signed_for
 from agentrail.host.error_responses import told_problem
 from agentrail.host.requests.http_messages import HttpRequest
 from agentrail.host.requests.message_socket import MessageSocket, SocketClosed
@@ -74,7 +74,7 @@ class SocketConnection:
 
     def __init__(self, parts: SocketParts, request: HttpRequest) -> None:
         self._limits = parts.limits
-        self.user = SocketUser(parts.authenticator, parts.keys, request.headers)
+        self.user = SocketUser(parts.authenticator, parts.keys, request.headers, user_signed_for(request))
         self._calls = SocketCalls(parts, self.user, request)
         self._note = request.note
         self._request = request

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-import trio
 from attrs import frozen
 
 from agentrail.api.limits import HostLimits
@@ -32,14 +31,17 @@ OF_HANDSHAKE: Final = frozenset({"connection", "content-type", "idempotency-key"
 class SocketUser:
     """The user of a WebSocket. Each call identifies the user again: a key may be withdrawn."""
 
-    def __init__(self, authenticator: Authenticator, watch: KeyWatch, headers: Headers) -> None:
+    def __init__(
+        self, authenticator: Authenticator, watch: KeyWatch, headers: Headers, signed_for: ForwardedIdentity | None
+    ) -> None:
         self._authenticator = authenticator
         self._watch = watch
         self.headers = tuple(
             [header for header in headers if header[0] not in OF_HANDSHAKE and not header[0].startswith("sec-")]
         )
         """The headers of each call, but for those that it has itself."""
-        self._began: Identity | None = None
+        # a host of the cluster has signed the handshake for a user: the signature is for that alone
+        self._began: Identity | None = signed_for
 
     @property
     def has_key(self) -> bool:
@@ -53,7 +55,7 @@ class SocketUser:
     async def identity(self) -> Identity:
         """Identify the user again; raise `NotAuthenticated` if the key is withdrawn, or is now another user's."""
         began = self._began
-        if isinstance(began, ForwardedIdentity):  # a host of the cluster: its signature is for the handshake alone
+        if isinstance(began, ForwardedIdentity):
             return began
         now = await self._authenticator.identify(self.headers)
         if began is None:
@@ -64,8 +66,6 @@ class SocketUser:
 
     async def refusal(self, began: Identity) -> AgentrailError:
         """Wait until the key no longer allows the WebSocket that *began* has opened; return the error that says why."""
-        if isinstance(began, ForwardedIdentity):
-            await trio.sleep_forever()
         return await self._watch.refusal(began, self.headers)
 
 

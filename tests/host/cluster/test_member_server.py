@@ -11,7 +11,7 @@ import pytest
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.cli.workers.worker_link import reserve_port
 from agentrail.host import Cluster, Host, HostLimits, Identity, Profile
-from agentrail.host.cluster.cluster_identity import signature
+from agentrail.host.cluster.cluster_identity import SignedCall, signed_key
 from agentrail.runtime.shared.clock import Clock
 from tests.host.cluster.several import KEY, LEASE
 from tests.host.cluster.test_forwarding import talks
@@ -51,21 +51,23 @@ async def test_what_no_host_has_signed_is_refused(path: str) -> None:
     async with member(MemoryJournal()) as (cluster, client):
         now = Clock().now_ms()
         forged = Cluster(cluster.address, "f" * 32)
+        call = SignedCall("GET", path)
         keys = {
-            "a user": f"Bearer {cluster.local_token}",
-            "nobody": "",
-            "another key": f"Bearer {signature(forged, USER, cluster.address, now)}",
-            "another host": f"Bearer {signature(cluster, USER, 'http://127.0.0.1:1', now)}",
+            f"Bearer {cluster.local_token}": 401,
+            "": 401,
+            f"Bearer {signed_key(forged, USER, cluster.address, now, call)}": 503,
+            f"Bearer {signed_key(cluster, USER, 'http://127.0.0.1:1', now, call)}": 503,
         }
-        for key in keys.values():
-            assert (await client.get(cluster.address + path, headers={"authorization": key})).status_code == 401
-        signed = f"Bearer {signature(cluster, USER, cluster.address, now)}"
+        for key, status in keys.items():
+            assert (await client.get(cluster.address + path, headers={"authorization": key})).status_code == status
+        signed = f"Bearer {signed_key(cluster, USER, cluster.address, now, SignedCall('GET', PATH))}"
         assert (await client.get(cluster.address + PATH, headers={"authorization": signed})).status_code == 200
 
 
 @pytest.mark.parametrize("header", [{"host": "agents.example"}, {"origin": "https://pages.example"}])
 async def test_what_a_page_may_send_is_refused(header: dict[str, str]) -> None:
     async with member(MemoryJournal()) as (cluster, client):
-        signed = f"Bearer {signature(cluster, USER, cluster.address, Clock().now_ms())}"
+        call = SignedCall("GET", PATH)
+        signed = f"Bearer {signed_key(cluster, USER, cluster.address, Clock().now_ms(), call)}"
         answer = await client.get(cluster.address + PATH, headers={"authorization": signed, **header})
         assert answer.status_code == 403
