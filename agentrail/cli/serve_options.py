@@ -28,13 +28,15 @@ MANY: Final = {
     "--name": "a name of the host, such as `agents.example.com`",
     "--origin": "another site whose pages use it: https://example.com",
     "--proxy": "a proxy in front: an address, network or `unix`",
+    "--member": "a network of the cluster's other hosts: 10.0.0.0/8",
 }
 """Options that may be given more than once."""
 
 DESCRIPTION: Final = """\
 Serve a Host, Profile or SessionSpec of a Python file, or what a function of it
 is annotated to return; without FILE, a demo agent, offline. `serve keys` makes
-keys, `serve end` ends shards. --name, --origin, --proxy may be given again."""
+keys, `serve end` ends shards. --name, --origin, --proxy and --member may be
+given again."""
 
 
 class ServeParser(argparse.ArgumentParser):
@@ -83,7 +85,7 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
         parser.error("--replace is for shards of Ray; give --ray ADDRESS too")
     file = Path(text) if text else None
     return ServeOptions(
-        ServedFile(file, name, words.journal, words.keys, words.otel),
+        ServedFile(file, name, words.journal, words.keys, words.otel, tuple(words.member)),
         words.host,
         words.port,
         words.unix,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -49,6 +49,9 @@ class ShardCluster(Cluster):
 
     def _names(self, address: str) -> tuple[str, ...]:
         return (address,)
+
+    def _networks(self, address: str, names: Iterable[str]) -> None:
+        """Return `None`: the journal says no address of a shard, and Ray is trusted to."""
 
     @property
     def is_local(self) -> bool:

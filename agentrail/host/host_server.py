@@ -29,10 +29,11 @@ from agentrail.host.authentication.authenticators import LocalToken, SocketOwner
 from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.authentication.request_rates import Rates
-from agentrail.host.cluster.cluster_options import LOOPBACK, Cluster
+from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.host.cluster.farewell import FAREWELL, farewell_call, say_farewell
 from agentrail.host.cluster.forwarding import Forwarding
 from agentrail.host.cluster.member_calls import with_member_calls
+from agentrail.host.cluster.member_networks import LOOPBACK
 from agentrail.host.cluster.member_report import REPORT, report_call
 from agentrail.host.cluster.member_server import server_for_members
 from agentrail.host.cluster.other_hosts import OtherHosts
@@ -518,7 +519,7 @@ class Host:
         forwarding: Forwarding | None = None
         others: OtherHosts | None = None
         if self.cluster is not None:
-            forwarding = Forwarding(self.cluster, sessions, streams, late, Clock())
+            forwarding = Forwarding(self.cluster, sessions, streams, late)
             _tell_of_ends(self.cluster, supervisor, forwarding, nursery)
             others = OtherHosts(self.cluster.address, forwarding, partial(_others, self.cluster, supervisor))
             functions = forwarding.forwarded(others.adding(functions))

@@ -26,6 +26,8 @@ KINDS: Final = (Host, Profile, SessionSpec)
 
 SHARED_JOURNAL: Final = "several processes write to the journal, so it has to be one that they can share"
 
+NO_MEMBERS: Final = "--member is for a Host of the file that has a `cluster=Cluster(…)`: leave it out"
+
 
 @frozen
 class ServedFile:
@@ -41,6 +43,8 @@ class ServedFile:
     """File of keys; `None` for the host's own authenticator, or the token for this machine."""
     otel: bool = False
     """Whether spans and metrics are exported."""
+    members: tuple[str, ...] = ()
+    """Networks of the other hosts of its cluster; empty for those that the `Cluster` of the file says."""
 
 
 class NothingToServeError(Exception):
@@ -52,6 +56,15 @@ def find_host(served: ServedFile, cluster: Cluster | None = None) -> tuple[Host,
 
     Raise `NothingToServeError` if there is none, or it cannot be what is asked for.
     """
+    host, description = _find_host(served, cluster)
+    if served.members:
+        if cluster is not None or host.cluster is None:
+            raise NothingToServeError(NO_MEMBERS)
+        host.cluster.name_networks(served.members)
+    return host, description
+
+
+def _find_host(served: ServedFile, cluster: Cluster | None) -> tuple[Host, str]:
     if served.file is None:
         demo = SessionSpec(model="demo")
         return _make_host(Profile("demo", demo), served, cluster), "the demo agent"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from agentrail.errors import BadChoice
 from agentrail.host import Cluster
@@ -17,7 +18,7 @@ DATABASE = "postgresql://nobody@127.0.0.1:1/none"
 HOST = """
 from agentrail import SessionSpec
 from agentrail.errors import BadChoice
-from agentrail.host import Cluster, Host, Profile
+from agentrail.host import ApiKeys, Cluster, Host, Profile
 from agentrail.journals import PostgresJournal, SqliteJournal
 desk = Host([Profile("desk", SessionSpec(model="demo"))]{})
 """
@@ -52,6 +53,21 @@ REFUSED = {
 def test_a_host_that_cannot_be_one_of_several(arguments: str, problem: str, tmp_path: Path) -> None:
     with pytest.raises(NothingToServeError, match=problem):
         find_host(served(tmp_path, arguments), CLUSTER)
+
+
+IN_CLUSTER = f"{POSTGRES}, authenticator=ApiKeys(lines=''), cluster=Cluster('http://10.0.0.5:9', 'k' * 32)"
+
+
+def test_the_networks_of_the_other_hosts_are_those_that_the_command_names(tmp_path: Path) -> None:
+    for networks, may in ((), [True, False]), (("203.0.113.0/24",), [False, True]):
+        host, _ = find_host(evolve(served(tmp_path, IN_CLUSTER), members=networks))
+        assert host.cluster is not None
+        assert [host.cluster.has(f"http://{ip}:9") for ip in ("10.0.0.6", "203.0.113.7")] == may
+    with pytest.raises(BadChoice, match="networks of the other hosts"):
+        find_host(evolve(served(tmp_path, IN_CLUSTER), members=("everywhere",)))
+    for file, cluster in ((served(tmp_path, POSTGRES), CLUSTER), (served(tmp_path, POSTGRES), None)):
+        with pytest.raises(NothingToServeError, match="--member"):
+            find_host(evolve(file, members=("10.0.0.0/8",)), cluster)
 
 
 def test_a_profile_needs_a_journal_that_can_be_shared() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hmac
 import os
 from base64 import urlsafe_b64encode
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agentrail.errors import BadChoice, BadConnection
 from agentrail.host.authentication.identity import Authenticator
+from agentrail.host.cluster.member_networks import MemberNetworks, is_own_machine
 from agentrail.remote.transport.host_address import HostAddress, read_address
 from agentrail.values.argument_checks import checked
 from agentrail.values.secrets import Secret, secret_name
@@ -28,9 +29,6 @@ TOKEN_BYTES: Final = 24
 
 LEASE_WANTED: Final = "seconds, from 1 on"
 
-LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
-"""Names of this machine for itself."""
-
 
 class Cluster:
     """Makes a host one of several on the same journal: any of them answers for the sessions of all.
@@ -43,10 +41,22 @@ class Cluster:
 
     *descriptor* is that of a socket of this process that listens at the address for the other hosts alone: only what
     they have signed is answered there. Without it, the host listens at its address for everybody.
+
+    *networks* are those in which the other hosts are. This host sends nothing to an address outside of them, whatever
+    the journal says, nor to a unix socket unless *address* is one. Without any, they are on this machine if *address*
+    is, and otherwise in private networks: name them if they have public addresses.
     """
 
     @checked
-    def __init__(self, address: str, key: str | Secret, *, lease: float = 5.0, descriptor: int | None = None) -> None:
+    def __init__(
+        self,
+        address: str,
+        key: str | Secret,
+        *,
+        lease: float = 5.0,
+        descriptor: int | None = None,
+        networks: Sequence[str] = (),
+    ) -> None:
         self.names = self._names(address)
         """Names under which the others reach this host."""
         name = secret_name(key)
@@ -56,6 +66,8 @@ class Cluster:
             raise BadChoice("key", "a text that is missing or too short, or has more than two keys", KEY_WANTED)
         if not lease >= 1.0:
             raise BadChoice("lease", lease, LEASE_WANTED)
+        self.networks = self._networks(address, networks)
+        """Where the other hosts may be; `None` if Ray alone says it."""
         self.address = address
         """The URL of this host for the others."""
         self.lease = lease
@@ -77,6 +89,14 @@ class Cluster:
         """Return the names in *address*; raise `BadConnection` if it cannot be that of a host."""
         return (read_address(address).host,)
 
+    def _networks(self, address: str, names: Iterable[str]) -> MemberNetworks | None:
+        """Return the networks of the other hosts; raise `BadChoice` if *names* has what is none."""
+        return MemberNetworks(read_address(address), names)
+
+    def name_networks(self, names: Iterable[str]) -> None:
+        """Have the other hosts be in the networks *names* alone; raise `BadChoice` if one is none."""
+        self.networks = self._networks(self.address, names)
+
     def __repr__(self) -> str:
         return f"<Cluster at {self.address!r}, lease {self.lease:g} s>"
 
@@ -88,15 +108,31 @@ class Cluster:
     @property
     def is_local(self) -> bool:
         """Whether only this machine can reach the address."""
-        return read_address(self.address).host in LOOPBACK
+        return is_own_machine(read_address(self.address).host)
 
     # How the other hosts are found
 
     def has(self, address: str) -> bool:
-        """Whether a holder's *address* is that of a host: other programs may have any text."""
-        with suppress(BadConnection):
-            read_address(address)
+        """Whether a holder's *address* may be that of a host: other programs may have any text.
+
+        One that could be that of a host, and is where none of this cluster may be, is named in the log.
+        """
+        if self.members is not None:
+            return address in self.members
+        try:
+            place = read_address(address)
+        except BadConnection:
+            return False
+        if self.networks is not None and not self.networks.may_have(place):
+            self.networks.tell(address)
+            return False
+        return True
+
+    def has_peer(self, address: str, peer: str) -> bool:
+        """Whether the host at *address* may have the IP address *peer*, to which a connection was made."""
+        if self.networks is None or self.networks.has_peer(peer):
             return True
+        self.networks.tell(address)
         return False
 
     async def find(self, address: str) -> HostAddress | None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final, NamedTuple, cast
 from urllib.parse import urlencode
 
+import msgspec
 from attrs import evolve
 
 from agentrail.api.body_parsing import strict_json
 from agentrail.api.limits import DEFAULTS
 from agentrail.api.problems import error_of
 from agentrail.api.sse_frames import PROBLEM, read_cursor
-from agentrail.errors import AgentrailError, HostClosing
-from agentrail.host.cluster.forwarding import Forwarding
+from agentrail.errors import AgentrailError, ClusterFault, HostClosing
+from agentrail.host.cluster.forwarding import UNFIT, Forwarding
 from agentrail.host.cluster.holder_connection import HolderConnection, HolderGoneError
 from agentrail.host.cluster.whole_frames import END_OF_FRAME, WholeFrames
 from agentrail.host.operations.call_request import CallRequest
@@ -51,13 +53,15 @@ class ForwardedEvents:
         while True:
             try:
                 piece = await self._connection.piece()
+                texts = self._frames.add(piece).split(END_OF_FRAME)
             except HolderGoneError:
                 raise HostClosing from None
-            texts = self._frames.add(piece).split(END_OF_FRAME)
             frames = [frame for text in texts if (frame := _frame(text)) is not None]
             for frame in frames:
                 if frame.event == PROBLEM:
-                    raise _error(frame.data.encode(), self._session)
+                    raise _error(frame.data.encode(), self._session, self._connection.holder)
+                if not _is_event(frame):
+                    raise ClusterFault(UNFIT.format(self._connection.holder))
             if frames or not piece:
                 return frames
 
@@ -88,16 +92,33 @@ async def open_events(
         document = await connection.content()
     finally:
         await connection.close()  # noqa: ASYNC102 - it waits for nothing
-    raise _error(document, request.session)
+    raise _error(document, request.session, holder)
 
 
-def _error(document: bytes, session: str) -> AgentrailError:
-    return error_of(cast("JsonObject", strict_json(document, DEFAULTS.json_depth)), session)
+def _error(document: bytes, session: str, holder: str) -> AgentrailError:
+    """Return the error of a problem document that the host at *holder* has sent."""
+    found: object = None
+    with suppress(AgentrailError):
+        found = strict_json(document, DEFAULTS.json_depth)
+    return (
+        error_of(cast("JsonObject", found), session) if isinstance(found, dict) else ClusterFault(UNFIT.format(holder))
+    )
+
+
+def _is_event(frame: SseFrame) -> bool:
+    """Whether *frame* has what becomes a part of a message: an event with JSON, or nothing but a cursor."""
+    if not frame.event:
+        return not frame.data
+    try:
+        msgspec.json.decode(frame.data, type=msgspec.Raw)
+    except msgspec.DecodeError:
+        return False
+    return frame.event.isidentifier()
 
 
 def _frame(text: bytes) -> SseFrame | None:
     """Return the frame that *text* is; `None` for a comment."""
-    lines = [line.partition(": ") for line in text.decode().split("\n") if not line.startswith(":")]
+    lines = [line.partition(": ") for line in text.decode(errors="replace").split("\n") if not line.startswith(":")]
     fields = {name: value for name, _, value in lines}
     return SseFrame(*[fields.get(name, "") for name in FIELDS]) if any(fields.values()) else None
 

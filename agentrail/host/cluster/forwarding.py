@@ -40,17 +40,18 @@ from agentrail.host.cluster.holder_connection import (
     HolderConnection,
     HolderGoneError,
     HolderRefusedError,
+    HolderUnfitError,
     connect,
 )
 from agentrail.host.cluster.kept_body import KeptBody
+from agentrail.host.cluster.passed_headers import passed_headers, sent_headers
 from agentrail.host.cluster.whole_frames import WholeFrames
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.call_request import CallFunction, CallRequest, LaterAnswer
 from agentrail.host.operations.client_streams import ClientStreams
-from agentrail.host.operations.view_calls import POLICY
 from agentrail.host.requests.access_log import REQUEST_ID
-from agentrail.host.requests.http_messages import Headers, HttpRequest, HttpResponse, PeerGone, Send
+from agentrail.host.requests.http_messages import WITHOUT_CONTENT, Headers, HttpRequest, HttpResponse, PeerGone, Send
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.ids import new_id
 from agentrail.runtime.shared.leases import RENEWALS
@@ -72,33 +73,13 @@ LATE: Final = 300
 
 COMMAND: Final = "idempotency-key"
 
-NOT_PASSED: Final = frozenset(
-    {
-        "authorization",
-        "connection",
-        "content-length",
-        "cookie",
-        "expect",
-        "forwarded",
-        "host",
-        "keep-alive",
-        "origin",
-        "proxy-authorization",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        POLICY,
-        REQUEST_ID,
-    }
-)
-"""Headers that are about the client and its connection; nor are those passed on that begin with one of `OF_CLIENT`."""
-
 FORWARDED_FOR: Final = "x-forwarded-for"
-OF_CLIENT: Final = ("sec-", "x-forwarded-")
 
 TALKS: Final = frozenset({"ag_ui_run", "ask", "chat", "prompt", "steer", "stream"})
 """Calls by which plugins of the host hear of a request."""
+
+ANSWERS: Final = range(200, 600)
+"""The statuses of answers of hosts."""
 
 STOPPING: Final = 503
 CLOSING: Final = f"{TYPES}{slug(HostClosing)}".encode()
@@ -108,6 +89,7 @@ KEY_WITHDRAWN: Final = f"{TYPES}{slug(KeyWithdrawn)}".encode()
 """What a 401 contains that is about the key of the user: the host that runs the session does not have it."""
 
 DISTRUST: Final = f"{TYPES}{slug(ClusterFault)}".encode()
+UNFIT: Final = "what listens at {}, where the journal says that a host is, answers as no host does"
 NOT_TRUSTED: Final = "the host at {} does not take what this one signs; its log says why"
 
 FENCED: Final = f"{TYPES}{slug(Fenced)}".encode()
@@ -135,15 +117,12 @@ class Deadline:
 class Forwarding:
     """Passes requests on to the hosts of *cluster* that run their sessions."""
 
-    def __init__(
-        self, cluster: Cluster, sessions: HostedSessions, streams: ClientStreams, late: DelayedTasks, clock: Clock
-    ) -> None:
+    def __init__(self, cluster: Cluster, sessions: HostedSessions, streams: ClientStreams, late: DelayedTasks) -> None:
         self._patience = 2 * cluster.lease  # for so many seconds a host that cannot be reached is asked again
         self._cluster = cluster
         self._sessions = sessions
         self._streams = streams
         self._late = late
-        self._clock = clock
         self._missed = cluster.lease * 1000 * (1 - 1 / RENEWALS) - LATE
         self._refusals = HeldSessions()
         self._connections = WeakSet[HolderConnection]()
@@ -182,6 +161,8 @@ class Forwarding:
             _rewind(request)
             try:
                 return await elsewhere(holder)
+            except HolderUnfitError:
+                raise ClusterFault(UNFIT.format(holder)) from None
             except HolderGoneError as gone:
                 if home is not None and deadline.has_passed():
                     raise HostClosing from None
@@ -315,7 +296,7 @@ class Forwarding:
 
     async def _whole_answer(self, holder: str, request: CallRequest) -> HttpResponse:
         connection = await self.forward(holder, request)
-        is_stream = dict(connection.headers).get("content-type") == MEDIA_TYPE
+        is_stream = request.call.media == MEDIA_TYPE == dict(connection.headers).get("content-type")
         try:
             if is_stream:
                 opened = self._streams.session if request.call.name == "events" else self._streams.turn
@@ -324,7 +305,9 @@ class Forwarding:
         finally:
             if not is_stream:
                 await connection.close()  # noqa: ASYNC102 - it waits for nothing
-        return HttpResponse(connection.status, connection.headers, content)
+        if connection.status not in ANSWERS or (connection.status in WITHOUT_CONTENT and content):
+            raise HolderUnfitError
+        return HttpResponse(connection.status, sent_headers(request.call, connection.headers), content)
 
     async def forward(self, holder: str, request: CallRequest, more: Headers = ()) -> HolderConnection:
         """Send *request* on to the host at *holder*; return the connection on which its answer begins.
@@ -336,8 +319,8 @@ class Forwarding:
         self._connections.add(connection)
         try:
             call = _signed_call(request.call, request.session, request.http.query, body)
-            header = signature(self._cluster, request.who, holder, self._clock.now_ms(), call)
-            headers = (header, *_of_client(request.http), *_passed(request.http.headers), *more)
+            header = signature(self._cluster, request.who, holder, Clock().now_ms(), call)
+            headers = (header, *_of_client(request.http), *passed_headers(request.http.headers), *more)
             await connection.ask(
                 authority, call.method, _target(request.call, request.session, call.query), headers, body
             )
@@ -409,13 +392,6 @@ def _with_command(request: CallRequest) -> CallRequest:
 def _of_client(http: HttpRequest) -> Headers:
     """Return what another host is told of the client, and believes if this one is named there as a proxy."""
     return (FORWARDED_FOR, http.peer), (REQUEST_ID, http.note.id)
-
-
-def _passed(headers: Headers) -> Headers:
-    """Return those of *headers* that another host is told."""
-    return tuple(
-        [(name, value) for name, value in headers if name not in NOT_PASSED and not name.startswith(OF_CLIENT)]
-    )
 
 
 def _signed_call(call: HostCall, session: str, query: str, body: bytes) -> SignedCall:

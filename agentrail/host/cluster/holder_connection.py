@@ -16,13 +16,29 @@ CONNECT_SECONDS: Final = 2.0
 """How long a connection to another host may take: it is near."""
 
 SILENT_SECONDS: Final = 120.0
-"""How long another host may send nothing of a stream, in which a sign of life comes much more often."""
+"""How long another host may send nothing of an answer that has begun; in a stream, signs of life come more often."""
+
+HEAD_SECONDS: Final = 3600.0
+"""How long it may take until the answer begins: it waits for the end of a turn."""
+
+CONTENT_SECONDS: Final = 120.0
+"""How long an answer that is no stream may take from then on."""
+
+HEAD_BYTES: Final = 64 * 1024
+"""The most bytes of the head of an answer."""
+
+CONTENT_BYTES: Final = 64 * 1024 * 1024
+"""The most bytes of an answer that is no stream: it may be a page of messages with images in them."""
 
 CHUNK: Final = 64 * 1024
 
 
 class HolderGoneError(Exception):
     """The other host cannot be reached, or has gone before its answer was whole."""
+
+
+class HolderUnfitError(HolderGoneError):
+    """What listens at the address of the other host answers as no host does, or no host may be there."""
 
 
 class HolderRefusedError(HolderGoneError):
@@ -40,7 +56,7 @@ class HolderConnection:
         self._stream = stream
         self._waiting = trio.CancelScope()
         self._is_cut = False
-        self._http = h11.Connection(h11.CLIENT)
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES)
         self._peeked: bytes | None = None
         self.status = 0
         """Status of the answer."""
@@ -57,8 +73,12 @@ class HolderConnection:
                 await self._stream.send_all(data)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise HolderGoneError from None
-        while not isinstance(event := await self._next(float("inf")), h11.Response):
-            pass
+        event: h11.Event | None = None
+        with trio.move_on_after(HEAD_SECONDS):
+            while not isinstance(event := await self._next(HEAD_SECONDS), h11.Response):
+                pass
+        if not isinstance(event, h11.Response):
+            raise HolderUnfitError
         self.status = event.status_code
         pairs = [(name.decode(), value.decode("latin-1")) for name, value in event.headers]
         self.headers = tuple(pair for pair in pairs if pair[0] not in OWNED)
@@ -80,13 +100,17 @@ class HolderConnection:
                     pass
 
     async def content(self) -> bytes:
-        """Return the whole answer."""
+        """Return the whole answer; raise `HolderUnfitError` if it is too large or too slow."""
         if self._peeked is not None:
             return self._peeked
-        pieces = bytearray()
-        while piece := await self.piece():
-            pieces += piece
-        return bytes(pieces)
+        with trio.move_on_after(CONTENT_SECONDS):
+            pieces = bytearray()
+            while piece := await self.piece():
+                pieces += piece
+                if len(pieces) > CONTENT_BYTES:
+                    raise HolderUnfitError
+            return bytes(pieces)
+        raise HolderUnfitError
 
     def cut(self) -> None:
         """End the exchange: whoever waits for more of the answer gets `HolderGoneError`."""
@@ -116,14 +140,16 @@ class HolderConnection:
 async def connect(cluster: Cluster, address: str) -> tuple[HolderConnection, str]:
     """Connect to the host at *address*; return the connection, and what its header `Host` has to be.
 
-    A host that is not where it was is looked for again.
+    A host that is not where it was is looked for again. Raise `HolderUnfitError` if none of *cluster* may be there.
     """
+    if not cluster.has(address):
+        raise HolderUnfitError
     is_refused = False
     with trio.move_on_after(CONNECT_SECONDS):
         place, tried = await cluster.find(address), None
         while place is not None and place != tried:
             try:
-                return HolderConnection(await dial_address(place, None), address, place), place.authority
+                return await _dial(cluster, address, place), place.authority
             except OSError as error:
                 is_refused = _is_refusal(error.__cause__ or error)
             except CutError:
@@ -132,6 +158,21 @@ async def connect(cluster: Cluster, address: str) -> tuple[HolderConnection, str
             place, tried = await cluster.find(address), place
     cluster.lose(address)
     raise HolderRefusedError if is_refused else HolderGoneError
+
+
+async def _dial(cluster: Cluster, address: str, place: HostAddress) -> HolderConnection:
+    """Connect to the host at *address*, which listens at *place*, and see where that is before anything is sent."""
+    stream = await dial_address(place, None)
+    transport = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
+    try:
+        if isinstance(transport, trio.SocketStream) and not place.unix:
+            peer = str(transport.socket.getpeername()[0])
+            if not cluster.has_peer(address, peer):
+                raise HolderUnfitError
+    except BaseException:
+        await trio.aclose_forcefully(stream)
+        raise
+    return HolderConnection(stream, address, place)
 
 
 def _is_refusal(error: BaseException) -> bool:

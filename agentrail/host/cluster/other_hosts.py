@@ -5,7 +5,9 @@ What stands in the journal needs none of this: lists of sessions, and conversati
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple, TypeVar, cast
 
@@ -16,6 +18,7 @@ from attrs import evolve
 from agentrail.api.bodies import FiguresQuery, PageQuery, RowsQuery, TroubleQuery
 from agentrail.api.figures_views import FiguresView
 from agentrail.api.views import ChildShown, RowsView, TroublesView, View
+from agentrail.errors import ClusterFault
 from agentrail.host.authentication.identity import ForwardedIdentity, Identity
 from agentrail.host.cluster.forwarding import MAX_HOPS, Forwarding
 from agentrail.host.cluster.holder_connection import HolderGoneError
@@ -28,6 +31,8 @@ from agentrail.host.operations.session_calls import SEPARATOR
 from agentrail.host.requests.http_messages import HttpResponse
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.value import learned
+
+log = logging.getLogger("agentrail.host")
 
 WITHIN: Final = 2.0
 """Seconds in which another host has to answer; one that does not is named as missing."""
@@ -53,6 +58,8 @@ class OtherHosts:
         self._address = address
         self._forwarding = forwarding
         self._others = others
+        self._faulty: set[str] = set()
+        """Addresses of those that do not trust this host: each is logged once, until it answers."""
 
     def adding(self, functions: Mapping[str, CallFunction]) -> Mapping[str, CallFunction]:
         """Return the functions of calls, of which those that show sessions that run show those of all hosts."""
@@ -128,7 +135,9 @@ class OtherHosts:
             return answer
         others = await self.ask(request)
         contents = {self._address: _content(answer), **others.contents}
-        text = merge_metrics({host: contents[host].decode() for host in sorted(contents)}, others.missing)
+        text = merge_metrics(
+            {host: contents[host].decode(errors="replace") for host in sorted(contents)}, others.missing
+        )
         return HttpResponse(answer.status, answer.headers, text.encode())
 
     async def _views(
@@ -164,8 +173,19 @@ class OtherHosts:
             await trio.sleep(request.limits.view_seconds)
 
     async def _views_of_others(self, request: CallRequest) -> list[dict[str, Json]]:
-        """Return what the other hosts show, as JSON."""
-        return [_json(content) for content in (await self.ask(request)).contents.values()]
+        """Return what the other hosts show, as JSON; one that shows something else is left out."""
+        views: list[dict[str, Json]] = []
+        for content in (await self.ask(request)).contents.values():
+            with suppress(msgspec.DecodeError):
+                _decode(cast("type[View]", request.call.gives), content)
+                views.append(_json(content))
+        return views
+
+    def _note_fault(self, address: str, error: HolderGoneError | ClusterFault) -> None:
+        """Log that the host at *address* does not trust this one. No-op if it is only gone."""
+        if isinstance(error, ClusterFault) and address not in self._faulty:
+            self._faulty.add(address)
+            log.warning("%s", error)
 
     async def ask(self, request: CallRequest) -> OtherAnswers:
         """Return what the other hosts answer to *request*; nothing if it comes from one of them."""
@@ -185,12 +205,13 @@ class OtherHosts:
                             contents[address] = await connection.content()
                     finally:
                         await connection.close()  # noqa: ASYNC102 - it waits for nothing
-                except HolderGoneError:
-                    return
+                except (HolderGoneError, ClusterFault) as error:
+                    self._note_fault(address, error)
 
         async with trio.open_nursery() as nursery:  # noqa: TID251 - each task ends with its time
             for address in others:
                 nursery.start_soon(ask, address)
+        self._faulty -= contents.keys()
         missing = tuple([host for host in others if host not in contents])
         return OtherAnswers({host: contents[host] for host in others if host in contents}, missing)
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentrail.host.cluster.holder_connection import HolderUnfitError
+
 END_OF_FRAME: Final = b"\n\n"
+
+FRAME_BYTES: Final = 64 * 1024 * 1024
+"""The most bytes of a frame: it may have messages with images in them."""
 
 
 class WholeFrames:
@@ -16,11 +21,16 @@ class WholeFrames:
         self._kept = bytearray()
 
     def add(self, piece: bytes) -> bytes:
-        """Return the frames that are whole now that *piece* has come, with their ends; empty if there are none."""
+        """Return the frames that are whole now that *piece* has come, with their ends; empty if there are none.
+
+        Raise `HolderUnfitError` if one is too large.
+        """
         before = max(len(self._kept) - len(END_OF_FRAME) + 1, 0)
         self._kept += piece
         last = self._kept.rfind(END_OF_FRAME, before)
         if last < 0:
+            if len(self._kept) > FRAME_BYTES:
+                raise HolderUnfitError
             return b""
         end = last + len(END_OF_FRAME)
         whole = bytes(self._kept[:end])

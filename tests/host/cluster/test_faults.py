@@ -45,7 +45,7 @@ async def trouble_server(one: Crew) -> None:
 
 
 async def test_faults_lose_and_double_nothing(tmp_path: Path, server: PostgresServer, url: str) -> None:
-    places = on_loopback(HOSTS, (0.0, 60.0, -60.0))
+    places = on_loopback(HOSTS, (0.0, 2.0, -2.0))
     async with crew(tmp_path / "desk", server, places, SEED, lease=SHORT, url=url) as one:
         one.admit(CLIENTS)
         for client in one.clients:
