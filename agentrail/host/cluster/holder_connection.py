@@ -16,7 +16,10 @@ CONNECT_SECONDS: Final = 2.0
 """How long a connection to another host may take: it is near."""
 
 SILENT_SECONDS: Final = 120.0
-"""How long another host may send nothing of an answer that has begun; in a stream, signs of life come more often."""
+"""How long another host may take for a request, and then send nothing of an answer that has begun.
+
+In a stream, signs of life come more often.
+"""
 
 HEAD_SECONDS: Final = 3600.0
 """How long it may take until the answer begins: it waits for the end of a turn."""
@@ -69,10 +72,13 @@ class HolderConnection:
         request = h11.Request(method=method, target=target, headers=[*own, *headers])
         data = b"".join(self._http.send(event) or b"" for event in (request, h11.Data(data=body), h11.EndOfMessage()))
         try:
+            self._waiting.deadline = trio.current_time() + SILENT_SECONDS
             with self._waiting:
                 await self._stream.send_all(data)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise HolderGoneError from None
+        if self._waiting.cancelled_caught and not self._is_cut:
+            raise HolderUnfitError
         event: h11.Event | None = None
         with trio.move_on_after(HEAD_SECONDS):
             while not isinstance(event := await self._next(HEAD_SECONDS), h11.Response):

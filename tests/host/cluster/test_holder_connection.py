@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 import trio
-from trio.testing import lockstep_stream_pair, wait_all_tasks_blocked
+from trio.testing import MockClock, lockstep_stream_pair, wait_all_tasks_blocked
 
-from agentrail.host.cluster.holder_connection import HolderConnection, HolderGoneError
+from agentrail.host.cluster.holder_connection import (
+    SILENT_SECONDS,
+    HolderConnection,
+    HolderGoneError,
+    HolderUnfitError,
+)
 from agentrail.remote.transport.host_address import HostAddress
 
 
@@ -28,3 +33,12 @@ async def test_what_is_cut_ends_while_it_sends_and_while_it_reads(is_sent: bool)
         await wait_all_tasks_blocked()
         connection.cut()
     assert len(ends) == 1
+
+
+async def test_what_takes_no_request_is_not_waited_for(autojump_clock: MockClock) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    ours, _theirs = lockstep_stream_pair()
+    connection, began = HolderConnection(ours, "http://10.0.0.5:1", HostAddress("10.0.0.5", 1)), trio.current_time()
+    with pytest.raises(HolderUnfitError):
+        await connection.ask("10.0.0.5:1", "POST", "/v1/chat", (), b"." * 1000)
+    assert trio.current_time() - began == SILENT_SECONDS
