@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 import pytest
+import trio
 
 from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
-from agentrail.cli.holder_file import HolderFile
-from agentrail.cli.shared_host import endpoint_of, find_page, open_shared
+from agentrail.cli.holder_file import LOOPBACK, HolderFile
+from agentrail.cli.shared_host import LIMITS, endpoint_of, find_page, open_shared
 from agentrail.cli.unix_endpoint import socket_of
 from tests.cli.talking import WITHOUT_UNIX_SOCKETS, Talk, at_a_terminal, through_pipes
 from tests.host.browser.browsing import CHROMIUM, FLAGS, SECONDS, static_site
@@ -90,6 +91,21 @@ async def test_without_a_page_there_is_no_port_and_what_was_left_behind_is_gone(
     async with open_shared(journal, profile_of, has_page=False):
         assert find_page(journal) is None
         assert not file.exists()
+
+
+# Other users of this machine
+
+
+async def test_connections_of_another_user_that_say_nothing_keep_nobody_from_the_page(tmp_path: Path) -> None:
+    """Every user of the machine has the address of the owner, and may open as many connections as one may have."""
+    async with page_of(tmp_path / "j.db") as (page, client):
+        held = [await trio.open_tcp_stream(LOOPBACK, page.port) for _ in range(2 * LIMITS.connections_per_address)]
+        await held[0].send_all(b"GET / HTTP/1.1\r\n")
+        key = {"authorization": f"Bearer {page.token}"}
+        for path in ("/", "/v1/sessions"):
+            assert (await client.get(path, headers=key)).status_code == 200
+        for stream in held:
+            await trio.aclose_forcefully(stream)
 
 
 # With processes
