@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import trio
 
+from agentrail.cli.shared_host import is_served
 from tests.cli.talking import COMMAND, ENVIRONMENT, WITHOUT_UNIX_SOCKETS, Talk, through_pipes
 from tests.patience import PATIENCE
 
@@ -234,7 +236,7 @@ def test_one_session_in_an_editor_and_two_terminals_outlives_the_one_that_serves
 ) -> None:
     with chat(tmp_path, command=command) as serving:
         serving.wait_for("goes on with it.\n\n")
-        assert tmp_path.with_suffix(".db.sock").exists() == (command == COMMAND)
+        assert trio.run(is_served, tmp_path.with_suffix(".db")) == (command == COMMAND)  # at a socket
         with acp(tmp_path, command=command) as editor:
             session = editor.begin(tmp_path)
             editor.prompt(session, "write hello to a.txt")
