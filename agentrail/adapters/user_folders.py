@@ -30,6 +30,9 @@ TEMPORARY: Final = "/tmp"  # noqa: S108 - what is made there is checked before i
 OF_JOURNAL: Final = ("", "-wal", "-shm", "-journal", ".lock", "-wal.damaged")
 """How the names of the files of a journal end, after that of the journal."""
 
+VARIABLES: Final = (HOME, "XDG_DATA_HOME", "LOCALAPPDATA", "HOME", RUNTIME, "TMPDIR")
+"""The environment variables that name these folders."""
+
 _JOURNALS: Final[Counter[str]] = Counter()
 """The paths of the journals that this process uses, each with the number of its uses."""
 
@@ -75,7 +78,7 @@ def end_journal(path: Path) -> None:
 
 def hidden_folders() -> tuple[str, ...]:
     """Return the paths of the folders that no agent sees, with links resolved."""
-    return tuple([_resolved(str(folder)) for folder in (*_known_home(), *socket_folders())])
+    return _hidden_folders(*[os.environ.get(name) for name in VARIABLES], RUN_USER, TEMPORARY)
 
 
 def hidden_files() -> tuple[str, ...]:
@@ -103,6 +106,7 @@ def _known_home() -> tuple[Path, ...]:
         return ()
 
 
-@lru_cache(maxsize=64)
-def _resolved(folder: str) -> str:
-    return os.path.realpath(folder)
+@lru_cache(maxsize=16)
+def _hidden_folders(*_said: str | None) -> tuple[str, ...]:
+    """Return the folders; cached by what names them, as it is asked for each file that an agent reads."""
+    return tuple([os.path.realpath(folder) for folder in (*_known_home(), *socket_folders())])
