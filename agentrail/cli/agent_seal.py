@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
-from agentrail.adapters.journals.sqlite.writer_lock import home
+from agentrail.adapters.user_folders import home
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.own_files import NOT_OURS, is_own_file
 from agentrail.errors import FileFailed
