@@ -1,5 +1,13 @@
 """`BadInputError`: what is wrong with a command line, or with what a prompt is read from."""
 
+from __future__ import annotations
+
+from agentrail.cli.screen import harmless
+
 
 class BadInputError(Exception):
     """A command line, a settings file or a prompt cannot be used; the text says why, and what to do."""
+
+    def __str__(self) -> str:
+        """Return the text in one line; a folder that was cloned may have written parts of it."""
+        return harmless(super().__str__())

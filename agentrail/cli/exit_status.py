@@ -11,7 +11,7 @@ from typing import Final
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.command import DEBUG, INTERRUPTED, WRONG_USAGE, leave_unread
 from agentrail.cli.error_text import in_own_words
-from agentrail.cli.screen import escaped
+from agentrail.cli.screen import escaped, harmless
 from agentrail.codec.json_text import to_text
 from agentrail.errors import AgentrailError, UsageError
 from agentrail.values.json import Json
@@ -52,8 +52,8 @@ def tell_more(error: BaseException) -> None:
 
 
 def tell(text: str) -> None:
-    """Print *text* on standard error as one line; what could command the terminal, or feign a line, is escaped."""
-    print(escaped(text), file=sys.stderr)
+    """Print *text* on standard error as one bounded line that cannot command the terminal (`harmless`)."""
+    print(harmless(text), file=sys.stderr)
 
 
 def json_line(value: Json) -> str:

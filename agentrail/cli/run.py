@@ -31,7 +31,7 @@ from agentrail.cli.rendering import SHORT, piece_of
 from agentrail.cli.run_limits import LIMIT, limited
 from agentrail.cli.run_options import RunOptions, parsed, wants_json
 from agentrail.cli.run_outcome import Outcome, RunEnding, RunTally, ending_of_error, held_ending, run_view
-from agentrail.cli.screen import ScreenText, Tone, clean, clipped, escaped, line, one_line
+from agentrail.cli.screen import ScreenText, Tone, clean, clipped, harmless, line, one_line
 from agentrail.cli.setting_order import chosen_mode, chosen_model
 from agentrail.cli.settings_code import supervisor_options, with_settings
 from agentrail.cli.standard_output import StandardOutput, open_what_is_closed
@@ -115,7 +115,7 @@ def _reported_at_once(ending: RunEnding, output: StandardOutput, *, as_json: boo
 
 def _tell(text: str) -> None:
     if sys.stderr is not None:
-        print(f"agentrail: {escaped(text)}", file=sys.stderr, flush=True)
+        print(f"agentrail: {harmless(text)}", file=sys.stderr, flush=True)
 
 
 # The session

@@ -24,6 +24,9 @@ TONES: Final = re.compile(r"\x1b\[[0-9;]*m")
 JOINERS: Final = ("\N{ZERO WIDTH NON-JOINER}", "\N{ZERO WIDTH JOINER}")
 """Characters that nobody sees, and that words of some languages, and some pictures, are written with."""
 
+LONGEST_ERROR: Final = 4_000
+"""The most characters of an error that are shown: what it quotes, such as a key of a file, may fill that file."""
+
 _RESET: Final = "\x1b[0m"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _SPACE: Final = re.compile(r"\s+")
@@ -156,6 +159,19 @@ def escaped(text: str, *, keep_lines: bool = False) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join([char if keep_lines and char == "\n" else _escaped_character(char) for char in text])
+
+
+def harmless(text: str) -> str:
+    """Return the *text* of an error in one line of bounded length that commands no terminal, whatever it quotes."""
+    return shortened(escaped(" ".join(text.splitlines())), LONGEST_ERROR)
+
+
+def shortened(text: str, most: int) -> str:
+    """Return *text*; if it has more than *most* characters, its middle is replaced by how many are left out."""
+    if len(text) <= most:
+        return text
+    end = most // 4
+    return f"{text[: most - end]} [… {len(text) - most} characters left out …] {text[-end:]}"
 
 
 def _escaped_character(char: str) -> str:

@@ -10,6 +10,7 @@ from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.exit_status import DONE, FAILED, exit_status
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.project_settings import ProjectSettings, read_settings
+from agentrail.cli.screen import escaped
 from agentrail.cli.trust_question import says_yes
 from agentrail.cli.trust_store import allow, described, forget, open_surfaces
 
@@ -53,9 +54,9 @@ def _run(argv: Sequence[str]) -> int:
 def _is_allowed(settings: ProjectSettings, *, yes: bool) -> bool:
     surfaces = open_surfaces(settings)
     if not surfaces:
-        print(f"nothing in {settings.path} has to be allowed, or all is")
+        print(f"nothing in {escaped(str(settings.path))} has to be allowed, or all is")
         return True
-    print(f"{settings.path} wants:\n{described(surfaces)}")
+    print(f"{escaped(str(settings.path))} wants:\n{described(surfaces)}")
     if yes or says_yes():
         allow(settings.folder, surfaces)
         print("allowed")

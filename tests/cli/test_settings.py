@@ -11,6 +11,7 @@ from agentrail import SessionSpec, open_supervisor
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.command import main
 from agentrail.cli.default_agent import spec_for
 from agentrail.cli.project_settings import OF_SPEC, Surface, read_settings
 from agentrail.cli.setting_order import chosen_journal, chosen_mode, chosen_model
@@ -379,6 +380,40 @@ def run(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
         cwd=folder,
         env={**ENVIRONMENT, "AGENTRAIL_HOME": str(folder.parent / "home")},
     )
+
+
+QUOTING = {
+    "a key": "'KEY' = 1",
+    "a key with a line break": "'KEY\nagentrail: allowed' = 1",
+    "a mode": 'mode = "KEY"',
+    "a server": "[mcp]\n'KEY' = 1",
+    "a key of a server": "[mcp.a]\n'KEY' = 1",
+    "a name of a server": "[mcp.'KEY']\ncommand = ['x']",
+    "a key of the supervisor": "[supervisor]\n'KEY' = 1",
+    "a limit": "[supervisor.limits.'KEY']\nconcurrency = 0",
+    "a plugin": '[[plugins]]\nuse = "KEY"',
+    "a file of a plugin": '[[plugins]]\nuse = "KEY.py:A"',
+    "a key of a plugin": "[[plugins]]\nuse = 'BudgetGuard'\n'KEY' = 1",
+    "a value of a plugin": "[[plugins]]\nuse = 'BudgetGuard'\nmax_usd = 'KEY'",
+    "a key that is there twice": "['KEY']\n['KEY']",
+    "a journal": '[journal]\nfile = "postgresql://KEY"',
+}
+"""Settings whose error quotes a text of the file, which stands for KEY."""
+
+
+@pytest.mark.parametrize("name", QUOTING)
+@pytest.mark.parametrize("key", [r"\u001b]0;x\u0007", r"\u202ecod\u2028a\u009b31m", "x" * 900_000])
+def test_what_an_error_quotes_commands_no_terminal(
+    folder: Path, name: str, key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    say(folder, QUOTING[name].replace("'", '"').replace("KEY\n", "KEY\\n").replace("KEY", key))
+    assert (main(["trust", "--yes", str(folder)]) or main(["tools", "--dir", str(folder)])) in {0, 1, 2}
+    told = capsys.readouterr()
+    assert told.err.startswith("agentrail: ") or not told.err
+    assert told.err.count("\n") <= 1
+    assert told.err.removesuffix("\n").isprintable()
+    assert len(told.err) < 5_000
+    assert told.out.replace("\n", "").isprintable()
 
 
 @pytest.mark.long
