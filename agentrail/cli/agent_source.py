@@ -141,10 +141,10 @@ class AgentSource(Value):
 
     def _spec(self) -> SessionSpec:
         """Return the spec of the default agent, with the settings of the folder; raise `BadProfile` for a bad one."""
-        spec = spec_for(self.model, Path(self.folder), self._mode)
-        if self.config == NO_CONFIG:
-            return spec
         try:
+            spec = spec_for(self.model, Path(self.folder), self._mode)
+            if self.config == NO_CONFIG:
+                return spec
             settings = settings_of(Path(self.folder))
             return spec if settings is None else with_settings(spec, settings)
         except BadInputError as error:

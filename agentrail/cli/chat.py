@@ -89,7 +89,7 @@ def main(argv: Sequence[str]) -> int:
         settings = settings_for(options, options.folder, ask_about)
         if options.session:
             ask_about_session(chosen_journal(options.journal, settings), options.session)
-    except BadInputError as error:
+    except (BadInputError, OSError) as error:
         print(f"agentrail: {error}", file=sys.stderr)
         return WRONG_USAGE
     except AgentrailError as error:  # such as a damaged record of the session

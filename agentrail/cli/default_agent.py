@@ -12,6 +12,7 @@ from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox, check_bwr
 from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.adapters.user_folders import hidden_files, hidden_folders
 from agentrail.app.spec import SessionSpec
+from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.console_tools import demo_tools
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import SandboxMissing
@@ -113,8 +114,11 @@ def confines() -> bool:
 def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
     """Return the spec of the default agent in *folder*; commands are confined to the folder if possible here.
 
-    Without `HAS_FOLDERS` it has no tools for files and commands.
+    Without `HAS_FOLDERS` it has no tools for files and commands. Raise `BadInputError` for a folder whose name is no
+    UTF-8.
     """
+    if mended(str(folder)) != str(folder):
+        raise BadInputError(f"{folder}: its name is no UTF-8, so no session can store it; rename the folder")
     if not HAS_FOLDERS:
         tools = (web_fetch, write_todos, ask_user, *(demo_tools() if model == DEMO else ()))
         approval = HumanApproval(tools=ASK_FIRST[mode], timeout=None)

@@ -28,13 +28,16 @@ from agentrail.errors import NotJson, WrongType
 from agentrail.errors.agentrail_error import advice
 from agentrail.tools.skills.folder_scan import is_outside
 from agentrail.values.json import EMPTY, Json, canonical, freeze
-from agentrail.values.untrusted_values import brief
+from agentrail.values.untrusted_values import brief, mended
 from agentrail.values.value import Value, learned
 
 FILE: Final = "agentrail.toml"
 PYPROJECT: Final = "pyproject.toml"
 TABLE: Final = "agentrail"
 """Name of the table below `[tool]` in `pyproject.toml`."""
+
+MAX_DOTS: Final = 500
+"""The most dots of one line: the time to read a key grows with the square of its parts, and one may fill the file."""
 
 OF_SPEC: Final[Mapping[str, object]] = {
     "model": str,
@@ -107,7 +110,8 @@ class ProjectSettings(Value, gc=True):
     def journal(self) -> Path | None:
         """The file of the journal; `None` if it is not set."""
         file = table(self.values.get("journal", EMPTY)).get("file")
-        return None if file is None else self.folder / file_named(str(file)).expanduser()
+        # `os.path`: `Path.expanduser` raises an error if there is no user of that name
+        return None if file is None else self.folder / os.path.expanduser(file_named(str(file)))  # noqa: PTH111
 
     @property
     def has_page(self) -> bool:
@@ -162,10 +166,17 @@ class ProjectSettings(Value, gc=True):
 
 def read_settings(folder: Path) -> ProjectSettings | None:
     """Return the settings of *folder*; `None` if it has none. Raise `BadInputError` if they cannot be used."""
-    path = folder / FILE
-    if path.exists():
-        return _settings(path, _parsed(path))
-    path = folder / PYPROJECT
+    try:
+        return _settings_of_file(folder / FILE) or _settings_of_table(folder / PYPROJECT)
+    except (OSError, RuntimeError) as error:  # no right to look there; links in a circle
+        raise BadInputError(f"the settings of {folder} cannot be read: {error}; --no-config works without") from None
+
+
+def _settings_of_file(path: Path) -> ProjectSettings | None:
+    return _settings(path, _parsed(path)) if path.exists() else None
+
+
+def _settings_of_table(path: Path) -> ProjectSettings | None:
     if not path.exists() or TABLE.encode() not in content_of(path):
         return None
     tools = _a_table(f"{path}: `tool`", _parsed(path).get("tool", {}))
@@ -204,6 +215,8 @@ def _place(folder: Path, path: str) -> str:
     # `os.path`: `Path.expanduser` raises an error if there is no home, or no user of that name
     whole = Path(os.path.realpath(folder / (os.path.expanduser(path) if is_outside(path) else path)))  # noqa: PTH111
     if not whole.is_relative_to(folder):
+        if mended(str(whole)) != str(whole):
+            raise BadInputError(f"{brief(path)} leads to {whole}, whose name is no UTF-8; rename it")
         return str(whole)
     return str(whole.relative_to(folder)) if is_outside(path) or ".." in Path(path).parts else path
 
@@ -214,11 +227,14 @@ def table(value: Json) -> Mapping[str, Json]:
 
 
 def _parsed(path: Path) -> dict[str, object]:
+    content = content_of(path)
+    if any(line.count(b".") > MAX_DOTS for line in content.splitlines()):
+        raise BadInputError(f"{path} has more than {MAX_DOTS} dots in one line; break the line")
     try:
-        return tomllib.loads(content_of(path).decode("utf-8-sig"))
+        return tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise BadInputError(f"{path} is no UTF-8") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # `ValueError`: also of an integer with thousands of digits
         raise BadInputError(f"{path} is no TOML: {error}") from None
 
 
@@ -248,6 +264,7 @@ def _value_of(where: str, key: str, value: object) -> Json:
                 raise BadInputError(f"{where}: {value!r} is none of {', '.join(MODES)}")
         case "journal":
             _check_table(where, value, ("file",))
+            _check_type(where, value, dict[str, str])
         case "page":
             _check_type(where, value, bool)
         case "supervisor":
@@ -255,7 +272,7 @@ def _value_of(where: str, key: str, value: object) -> Json:
             _check_type(where, value, SupervisorOptions)
         case "mcp":
             for name, server in _a_table(where, value).items():
-                _check_table(f"{where}, `{name}`", server, SERVER)
+                _check_server(f"{where}, `{name}`", server)
         case "plugins":
             for number, plugin in enumerate(_a_list(where, value), 1):
                 if not isinstance(_a_table(f"{where}, number {number}", plugin).get(USE), str):
@@ -266,6 +283,14 @@ def _value_of(where: str, key: str, value: object) -> Json:
         return freeze(value)
     except NotJson as error:  # such as a date
         raise BadInputError(f"{where}: {error}") from None
+
+
+def _check_server(where: str, server: object) -> None:
+    _check_table(where, server, SERVER)
+    for key, value in _a_table(where, server).items():
+        kind = get_type_hints(McpServer)[key]
+        # What are several texts may be one
+        _check_type(f"{where}, `{key}`", value, str if kind == Sequence[str] and isinstance(value, str) else kind)
 
 
 def _check_type(where: str, value: object, kind: object) -> None:

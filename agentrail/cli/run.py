@@ -71,7 +71,7 @@ def main(argv: Sequence[str]) -> int:
     output = StandardOutput(sys.stdout)
     try:
         options = parsed(argv)
-    except BadInputError as error:
+    except (BadInputError, OSError) as error:
         return _reported_at_once(RunEnding(Outcome.USAGE, str(error)), output, as_json=wants_json(argv))
     with output.alone():
         try:
@@ -85,7 +85,7 @@ def _answered(options: RunOptions, output: StandardOutput) -> int:
     try:
         open_session, model = _host_session(options) if options.is_kept else _own_session(options)
         prompt = prompt_of(options.prompt, _piped(options))
-    except BadInputError as error:
+    except (BadInputError, OSError) as error:
         return _reported_at_once(RunEnding(Outcome.USAGE, str(error)), output, as_json=as_json)
     except AgentrailError as error:
         tell_more(error)

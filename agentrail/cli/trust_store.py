@@ -102,7 +102,8 @@ def code_told(surface: Surface) -> str:
 
 def _digest(folder: Path, surface: Surface) -> str:
     code = [[file.path, file.digest] for file in surface.code] or ""
-    return sha256(canonical([str(folder), surface.name, surface.content, code]).encode()).hexdigest()
+    text = canonical([str(folder), surface.name, surface.content, code])
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()  # the name of the folder may be no UTF-8
 
 
 def _allowed() -> frozenset[str]:

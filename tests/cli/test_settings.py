@@ -13,7 +13,7 @@ from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.command import main
 from agentrail.cli.default_agent import spec_for
-from agentrail.cli.project_settings import OF_SPEC, Surface, read_settings
+from agentrail.cli.project_settings import OF_SPEC, SERVER, Surface, keys, read_settings
 from agentrail.cli.setting_order import chosen_journal, chosen_mode, chosen_model
 from agentrail.cli.settings_code import supervisor_options, with_settings
 from agentrail.cli.trust_store import allow, described, forget, open_surfaces, settings_of
@@ -134,6 +134,13 @@ def test_options_count_before_the_environment_and_that_before_the_file(
         ("[user_data]\nborn = 2026-11-25", "`user_data`: "),
         ("[user_data]\nbig = 99999999999999999999", "`user_data`: "),
         ("[user_data]\nx = nan", "`user_data`: "),
+        ("max_turns = " + "9" * 5000, "is no TOML: Exceeds the limit"),
+        ('memory = ["a\\u0000b"]', "`memory`: 'a\\x00b' has a NUL character"),
+        ("[mcp.a]\nurl = 3", "`mcp`, `a`, `url`: Expected `str`, got `int`"),
+        ('[mcp.a]\ncommand = ["x"]\ntimeout = "long"', "`mcp`, `a`, `timeout`: Expected `float`, got `str`"),
+        ("[mcp.a]\ncommand = [1]", "`mcp`, `a`, `command`: Expected `str`, got `int`"),
+        ("[journal]\nfile = 3", "`journal`: Expected `str`, got `int`"),
+        ("a" + ".a" * 300_000 + " = 1", "has more than 500 dots in one line"),
         ("x = [", "is no TOML: "),
         ("x = " + "[" * 5000 + "]" * 5000, "is no TOML: "),
         ("# " + "x" * 1024 * 1024, "has more than 1024 KiB"),
@@ -382,6 +389,93 @@ def run(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+WRONG = {
+    "a number": "1",
+    "a negative number": "-1",
+    "a fraction": "0.5",
+    "what is no number": "nan",
+    "infinity": "-inf",
+    "thousands of digits": "9" * 5000,
+    "a boolean": "true",
+    "no text": '""',
+    "a text": '"x"',
+    "the home of nobody": '"~no-one-here/x"',
+    "a NUL": '"a\\u0000b"',
+    "a day": "1979-05-27",
+    "an hour": "07:32:00",
+    "lists": "[[1], [[]]]",
+    "a list of the home of nobody": '["~no-one-here/x"]',
+    "a list with a NUL": '["a\\u0000b"]',
+    "a long path": '["' + "a/" * 3000 + '"]',
+    "a table": "{a = {b = [1]}}",
+    "a table of plugins": '[{use = "~no-one-here/x.py:A"}]',
+    "a plugin with a NUL": '[{use = "a\\u0000b.py:A"}]',
+    "deep lists": "[" * 300 + "]" * 300,
+    "deep tables": "{a=" * 100 + "1" + "}" * 100,
+}
+"""Values in TOML, most of them of the wrong type, by what they are."""
+
+PLACES = (
+    *(f"{key} = " for key in keys()),
+    *(f"[mcp.a]\n{key} = " for key in SERVER),
+    *(f'[mcp.a]\ncommand = ["x"]\n{key} = ' for key in SERVER if key != "command"),
+    *(f"[supervisor]\n{key} = " for key in SupervisorOptions.__annotations__),
+    "[supervisor.limits.a]\nconcurrency = ",
+    "[journal]\nfile = ",
+    '[[plugins]]\nuse = "BudgetGuard"\nmax_usd = ',
+    "[[plugins]]\nuse = ",
+)
+"""All places for a value in a file."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", WRONG)
+def test_no_value_at_any_key_is_a_traceback(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for place in PLACES:
+        say(folder, f"{place}{WRONG[name]}\n")
+        status = main(["trust", "--yes", str(folder)]) or main(["tools", "--dir", str(folder)])
+        assert status in {0, 1, 2}, place
+        told = capsys.readouterr()
+        assert all(row.startswith("agentrail: ") for row in told.err.splitlines()), place
+
+
+def no_utf_8(folder: Path) -> Path:
+    other = Path(os.fsdecode(os.fsencode(folder.parent) + b"/\xff"))
+    other.mkdir()
+    say(other, 'mode = "edits"\n')
+    return other
+
+
+def of_links(folder: Path, target: str) -> Path:
+    (folder / "agentrail.toml").symlink_to(target)
+    return folder
+
+
+FOLDERS: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "a name that is no UTF-8": (no_utf_8, "`mode`: nobody has allowed this yet"),
+    "a link that is too long": (lambda folder: of_links(folder, "x" * 300), "cannot be read: "),
+    "a folder that cannot be": (lambda folder: folder / ("x" * 300), "File name too long"),
+    "a pipe": (lambda folder: (os.mkfifo(folder / "agentrail.toml"), folder)[1], "it has to be one"),
+    "a folder": (lambda folder: ((folder / "agentrail.toml").mkdir(), folder)[1], "it has to be one"),
+    "a device": (lambda folder: of_links(folder, "/dev/zero"), "it has to be one"),
+}
+"""Folders that cannot be used, with what is said about each."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_folder_that_cannot_be_used_is_told_in_one_line(folder: Path, name: str) -> None:
+    make, why = FOLDERS[name]
+    other = make(folder)
+    where = ("--dir", str(other))
+    for args in (["run", *where, "hello"], ["run", "--json", *where, "hello"], ["chat", *where], ["tools", *where]):
+        done = run(folder.parent, *args)
+        assert done.returncode in {1, 2}, args
+        assert why in done.stderr, args
+        assert done.stderr.count("\n") == 1, args
+        assert "\n" not in done.stdout.removesuffix("\n"), args
+
+
 QUOTING = {
     "a key": "'KEY' = 1",
     "a key with a line break": "'KEY\nagentrail: allowed' = 1",
@@ -414,6 +508,18 @@ def test_what_an_error_quotes_commands_no_terminal(
     assert told.err.removesuffix("\n").isprintable()
     assert len(told.err) < 5_000
     assert told.out.replace("\n", "").isprintable()
+
+
+@pytest.mark.long
+def test_a_folder_whose_name_is_no_utf_8_can_be_looked_at_and_not_worked_in(folder: Path) -> None:
+    other = no_utf_8(folder)
+    assert run(folder, "trust", str(other)).returncode == 1
+    assert run(folder, "trust", "--yes", str(other)).returncode == 0
+    assert run(other, "doctor", "--config").returncode == 0
+    for args in (["run", "--json", "hello"], ["chat"], ["run", "--no-config", "hello"]):
+        done = run(other, *args)
+        assert done.returncode == 2, args
+        assert done.stderr.endswith("its name is no UTF-8, so no session can store it; rename the folder\n"), args
 
 
 @pytest.mark.long

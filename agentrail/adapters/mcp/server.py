@@ -105,7 +105,9 @@ NO_COMMANDS: Final = (
 )
 
 
-def _is_url(url: str) -> bool:
+def _is_url(url: object) -> bool:
+    if not isinstance(url, str):
+        return False
     try:
         parts = urlsplit(url)
     except ValueError:

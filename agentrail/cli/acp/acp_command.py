@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     logging.getLogger("agentrail").addHandler(logging.StreamHandler(sys.stderr))
     try:
         options = parsed(argv)
-    except BadInputError as error:
+    except (BadInputError, OSError) as error:
         print(f"agentrail: {error}", file=sys.stderr)
         return WRONG_USAGE
     open_what_is_closed()
