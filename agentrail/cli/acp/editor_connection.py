@@ -13,7 +13,7 @@ import trio
 
 import agentrail
 from agentrail.cli.acp.dialects import DIALECTS, FIRST, SECOND, VERSIONS, ClientAbilities, ProtocolVersion
-from agentrail.cli.acp.editor_session import EditorSession, Opening, SessionBeginning, error_of
+from agentrail.cli.acp.editor_session import FAILURES, EditorSession, Opening, SessionBeginning, error_of
 from agentrail.cli.acp.json_lines import LAST_WORDS, LONGEST_LINE, LineReader, LineTooLongError
 from agentrail.cli.acp.params import (
     folder_in,
@@ -41,11 +41,10 @@ from agentrail.cli.acp.server_requests import ServerRequests, servers_in, usable
 from agentrail.cli.acp.session_config import config_of
 from agentrail.cli.acp.updates import SessionUpdates
 from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.editor_servers import EditorServers
 from agentrail.cli.screen import iso_time
 from agentrail.cli.session_names import OWN, new_name
-from agentrail.errors import AgentrailError, UnknownSession
+from agentrail.errors import UnknownSession
 from agentrail.ports.journal import StoredSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.values.json import Json, JsonObject
@@ -114,8 +113,8 @@ class EditorConnection:
             case RpcRequest():
                 try:
                     await self._begin(message, nursery)
-                except RpcError as error:
-                    await self._peer.refuse(message.id, error)
+                except FAILURES as error:
+                    await self._peer.refuse(message.id, error_of(error, ""))
 
     def _note(self, message: RpcNotification) -> None:
         """Handle a notification; ignore an unknown or invalid one, because a notification gets no answer."""
@@ -157,9 +156,7 @@ class EditorConnection:
     async def _answer(self, request: RpcRequest, carry: Carry) -> None:
         try:
             result = await carry(request)
-        except RpcError as error:
-            await self._peer.refuse(request.id, error)
-        except AgentrailError as error:
+        except FAILURES as error:
             await self._peer.refuse(request.id, error_of(error, ""))
         else:
             await self._peer.answer(request.id, result)
@@ -204,13 +201,7 @@ class EditorConnection:
             source = await trio.to_thread.run_sync(self._source_in, _folder_of(request.params))
             await trio.to_thread.run_sync(source.check)
             remote = await self._supervisor.spawn(source.id, new_name(), labels=[source.label])
-        except RpcError as error:
-            await self._peer.refuse(request.id, error)
-            return
-        except BadInputError as error:  # such as settings of the folder that the person has not allowed
-            await self._peer.refuse(request.id, invalid(str(error)))
-            return
-        except AgentrailError as error:
+        except FAILURES as error:
             await self._peer.refuse(request.id, error_of(error, ""))
             return
 

@@ -32,14 +32,16 @@ from agentrail.cli.acp.session_config import MODE, SessionConfig
 from agentrail.cli.acp.turn_outcomes import CANCELLED as STOPPED
 from agentrail.cli.acp.turn_outcomes import TurnOutcome
 from agentrail.cli.acp.updates import SessionUpdates
+from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.console_commands import mode_labelled, set_mode
-from agentrail.cli.screen import clipped, one_line
+from agentrail.cli.screen import clipped, harmless, one_line
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked, UnknownSession, UsageError
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.values import events as e
 from agentrail.values.content import text_of
 from agentrail.values.json import Json, JsonObject
+from agentrail.values.untrusted_values import described
 
 TITLE: Final = 60
 """The most characters of the title that a session gets from its first prompt."""
@@ -69,6 +71,12 @@ RECEIVED: Final = "received"
 
 PromptNews: TypeAlias = str | TurnOutcome | RpcError
 """What has become of a prompt: `RECEIVED`, how its turn ended, or why there was none."""
+
+FAILURES: Final = (AgentrailError, RpcError, BadInputError, OSError, ValueError, RuntimeError)
+"""Errors that are the answer to one request, and end nothing else.
+
+The last three are raised by what is outside, such as a folder without rights or links in a circle.
+"""
 
 Job: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -257,9 +265,7 @@ class EditorSession:
                 await self._look(nursery)
                 async for envelope in events:
                     await self._hear(envelope, nursery)
-        except RpcError as error:
-            return error
-        except AgentrailError as error:
+        except FAILURES as error:
             return error_of(error, self.id)
         return None
 
@@ -400,18 +406,18 @@ class EditorSession:
     async def _prompt(self, pending: PendingPrompt, blocks: tuple[JsonObject, ...]) -> None:
         if pending not in self._prompts:  # the session could not be opened
             return
-        if not pending.is_cancelled:
-            await self._tell_unused(await self._servers.begin(self._update))
-        if pending.is_cancelled:
-            await self._tell(pending, TurnOutcome(STOPPED))
-            return
         text = text_of(parts_of(blocks))
         try:
+            if not pending.is_cancelled:
+                await self._tell_unused(await self._servers.begin(self._update))
+            if pending.is_cancelled:
+                await self._tell(pending, TurnOutcome(STOPPED))
+                return
             if text.split(" ", 1)[0] == COMPACT:
                 await self._compact(pending, text.removeprefix(COMPACT).strip())
                 return
             pending.ref = await self._send(text, blocks)
-        except AgentrailError as error:
+        except FAILURES as error:
             self._updates.expect_no_more(text)
             await self._tell(pending, error_of(error, self.id))
             return
@@ -536,9 +542,7 @@ class EditorSession:
             if self._ending is not None:
                 raise self._ending
             result = await carry_out(request.params)
-        except RpcError as error:
-            await self._peer.refuse(request.id, error)
-        except AgentrailError as error:
+        except FAILURES as error:
             await self._peer.refuse(request.id, error_of(error, self.id))
         else:
             await self._peer.answer(request.id, result)
@@ -604,11 +608,15 @@ def _news_of(event: e.Event, outcome: TurnOutcome | None) -> tuple[tuple[str, Pr
             return ()
 
 
-def error_of(error: AgentrailError, session_id: str) -> RpcError:
-    """Return the error of the protocol for *error*."""
+def error_of(error: Exception, session_id: str) -> RpcError:
+    """Return the error of the protocol for *error*, which is one of `FAILURES`."""
+    if isinstance(error, RpcError):
+        return error
     if isinstance(error, UnknownSession):
         return RpcError(NOT_FOUND, str(error), {"sessionId": session_id})
-    return RpcError(INVALID_PARAMS if isinstance(error, UsageError) else INTERNAL_ERROR, str(error))
+    is_editors = isinstance(error, UsageError | BadInputError)  # such as settings that the person has not allowed
+    text = str(error) if isinstance(error, AgentrailError | BadInputError) else harmless(described(error))
+    return RpcError(INVALID_PARAMS if is_editors else INTERNAL_ERROR, text)
 
 
 def commands(version: int) -> list[Json]:

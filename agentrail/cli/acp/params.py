@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agentrail.cli.acp.rpc_messages import INVALID_PARAMS, RpcError
 from agentrail.values.json import EMPTY, Json, JsonObject
+from agentrail.values.untrusted_values import described
 
 
 def invalid(problem: str) -> RpcError:
@@ -60,13 +61,20 @@ def path_in(params: JsonObject, name: str) -> Path:
     text = text_in(params, name)
     if not Path(text).is_absolute() or "\0" in text:
         raise invalid(f"`{name}` is an absolute path; this is {text!r}")
-    return Path(text).resolve()
+    try:
+        return Path(text).resolve()
+    except (OSError, RuntimeError) as error:  # such as links in a circle
+        raise invalid(f"`{name}`: {described(error)}") from None
 
 
 def folder_in(params: JsonObject, name: str) -> Path:
     """Return the folder whose absolute path is under *name*; raise `RpcError` if it does not exist."""
     path = path_in(params, name)
-    if not path.is_dir():
+    try:
+        is_folder = path.is_dir()
+    except OSError as error:  # such as a folder above it without rights
+        raise invalid(f"`{name}`: {described(error)}") from None
+    if not is_folder:
         raise invalid(f"`{name}`: there is no folder {str(path)!r}")
     return path
 

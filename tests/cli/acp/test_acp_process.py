@@ -255,3 +255,22 @@ def test_one_session_in_an_editor_and_two_terminals_outlives_the_one_that_serves
                 ended = [update for update in updates if update["params"]["update"].get("status") == "completed"]
                 assert len(ended) == 1
     assert (tmp_path / "a.txt").read_text() == "hello"
+
+
+def test_a_folder_that_cannot_be_read_is_an_answer_and_ends_nothing(tmp_path: Path) -> None:
+    good, circle, far = tmp_path / "good", tmp_path / "circle", tmp_path / "far"
+    good.mkdir()
+    far.mkdir()
+    circle.symlink_to(circle)
+    (far / "agentrail.toml").symlink_to("x" * 300)
+    bad = [circle, tmp_path / ("x" * 300), far, circle / "below"]
+    with acp(good) as lines:
+        session = lines.begin(good)
+        for number, folder in enumerate(bad, 10):
+            for offset, method in enumerate(("session/new", "session/load", "session/list")):
+                params = {"cwd": str(folder), "mcpServers": [], "sessionId": session}
+                lines.send(id=number * 10 + offset, method=method, params=params)
+                answer = lines.wait_for(f'"id":{number * 10 + offset}')
+                assert "error" in answer or method == "session/list", (folder, method)
+        lines.prompt(lines.begin(good), "hello", 999)
+        assert lines.wait_for('"id":999')["result"] == {"stopReason": "end_turn"}

@@ -628,3 +628,18 @@ async def test_a_turn_that_fails_is_told_with_its_reason(tmp_path: Path) -> None
             await connected.answer(connected.prompt(session, "hello"))
         assert refused.value.code == -32603
         assert "out of tea" in refused.value.message
+
+
+async def test_what_is_allowed_and_cannot_be_read_is_an_answer_and_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTRAIL_HOME", str(tmp_path / "home"))
+    async with editor(tmp_path / "j.db") as connected:
+        await connected.begin()
+        server = {"name": "files", "command": "files", "args": [], "env": []}
+        result = await connected.call("session/new", cwd=str(tmp_path), mcpServers=[server])
+        (tmp_path / "home" / "allowed").mkdir(parents=True)
+        with pytest.raises(RefusedError, match="Is a directory"):
+            await connected.answer(connected.prompt(str(result["sessionId"]), "hello"))
+        other = await connected.open(tmp_path)
+        assert await ended(connected, connected.prompt(other, "hello")) == "end_turn"
