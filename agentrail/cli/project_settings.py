@@ -285,10 +285,15 @@ def _value_of(where: str, key: str, value: object) -> Json:
         raise BadInputError(f"{where}: {error}") from None
 
 
+@cache
+def _server_kinds() -> Mapping[str, object]:
+    return get_type_hints(McpServer)
+
+
 def _check_server(where: str, server: object) -> None:
     _check_table(where, server, SERVER)
     for key, value in _a_table(where, server).items():
-        kind = get_type_hints(McpServer)[key]
+        kind = _server_kinds()[key]
         # What are several texts may be one
         _check_type(f"{where}, `{key}`", value, str if kind == Sequence[str] and isinstance(value, str) else kind)
 

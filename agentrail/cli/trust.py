@@ -57,7 +57,7 @@ def _is_allowed(settings: ProjectSettings, *, yes: bool) -> bool:
         print(f"nothing in {escaped(str(settings.path))} has to be allowed, or all is")
         return True
     print(f"{escaped(str(settings.path))} wants:\n{described(surfaces)}")
-    if yes or says_yes():
+    if yes or says_yes(surfaces):
         allow(settings.folder, surfaces)
         print("allowed")
         return True

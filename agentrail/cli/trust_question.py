@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 from agentrail.cli.project_settings import ProjectSettings, Surface
-from agentrail.cli.trust_store import allow, described
+from agentrail.cli.trust_store import allow, described, is_shown_whole
+
+TOO_MUCH: Final = "It is too much to be shown, so you are not asked: read the file; `agentrail trust --yes` allows it."
 
 
 def ask_about(settings: ProjectSettings, surfaces: Sequence[Surface]) -> bool:
@@ -14,15 +17,21 @@ def ask_about(settings: ProjectSettings, surfaces: Sequence[Surface]) -> bool:
     if not sys.stdin.isatty():
         return False
     print(f"{settings.path.name} of this folder wants what has to be allowed once:\n{described(surfaces)}")
-    is_allowed = says_yes()
+    is_allowed = says_yes(surfaces)
     if is_allowed:
         allow(settings.folder, surfaces)
     return is_allowed
 
 
-def says_yes() -> bool:
-    """Ask the person; return whether the answer is yes. Without a terminal, return false."""
+def says_yes(surfaces: Sequence[Surface]) -> bool:
+    """Ask the person, who was shown *surfaces*; return whether the answer is yes.
+
+    Without a terminal, or if not all could be shown, return false: nobody allows by a key what was out of sight.
+    """
     if not sys.stdin.isatty():
+        return False
+    if not is_shown_whole(surfaces):
+        print(TOO_MUCH)
         return False
     try:
         return input("Allow this? [y]es / [n]o ").strip().lower() in {"y", "yes"}

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from agentrail.adapters.user_folders import home
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.project_settings import ProjectSettings, Surface, read_settings
-from agentrail.cli.screen import escaped
+from agentrail.cli.screen import escaped, shortened
 from agentrail.values.json import canonical
 
 NAME: Final = "allowed"
@@ -23,8 +23,18 @@ NAME: Final = "allowed"
 
 ONLY_OF_THE_USER: Final = 0o600
 
-MAX_SHOWN: Final = 20
+MAX_FILES: Final = 20
 """The most files whose names are shown for one surface."""
+
+MAX_SHOWN: Final = 6_000
+"""The most characters of the contents of all surfaces that a question shows: a person has to see its beginning."""
+
+MAX_ROWS: Final = 40
+"""The most surfaces that a question shows."""
+
+MAX_NAME: Final = 100
+"""The most characters of the name of a surface, or of a file, that a question shows."""
+
 
 Ask: TypeAlias = Callable[[ProjectSettings, Sequence[Surface]], bool]
 """Asks the person whether settings may have certain surfaces; returns whether that is allowed now."""
@@ -84,20 +94,37 @@ def forget(folder: Path) -> int:
 
 
 def described(surfaces: Sequence[Surface]) -> str:
-    """Return the lines that show *surfaces* with their exact content."""
-    return "\n".join([_row(surface) for surface in surfaces])
+    """Return the lines that show *surfaces* with their exact content; of too much, how much is left out and where."""
+    share = _share(surfaces)
+    rows = [_row(surface, share) for surface in surfaces[:MAX_ROWS]]
+    more = len(surfaces) - len(rows)
+    return "\n".join([*rows, f"  [… {more} more settings left out …]"] if more else rows)
 
 
-def _row(surface: Surface) -> str:
+def _row(surface: Surface, most: int) -> str:
     told = code_told(surface)
-    return f"  {escaped(surface.name)} = {escaped(surface.content)}{f'  # {told}' if told else ''}"
+    row = f"  {shortened(escaped(surface.name), MAX_NAME)} = {shortened(escaped(surface.content), most)}"
+    return f"{row}  # {told}" if told else row
 
 
 def code_told(surface: Surface) -> str:
     """Return which files of the folder *surface* runs, in words; empty if it runs none."""
-    names = ", ".join(escaped(file.path) for file in surface.code[:MAX_SHOWN])
-    others = f" and {len(surface.code) - MAX_SHOWN} more" if len(surface.code) > MAX_SHOWN else ""
+    names = ", ".join(shortened(escaped(file.path), MAX_NAME) for file in surface.code[:MAX_FILES])
+    others = f" and {len(surface.code) - MAX_FILES} more" if len(surface.code) > MAX_FILES else ""
     return f"runs code of this folder: {names}{others}" if names else ""
+
+
+def is_shown_whole(surfaces: Sequence[Surface]) -> bool:
+    """Whether `described` leaves out nothing of *surfaces*."""
+    share = _share(surfaces)
+    return len(surfaces) <= MAX_ROWS and all(
+        len(escaped(surface.name)) <= MAX_NAME and len(escaped(surface.content)) <= share for surface in surfaces
+    )
+
+
+def _share(surfaces: Sequence[Surface]) -> int:
+    """Return the most characters of the content of each surface that are shown."""
+    return MAX_SHOWN // max(min(len(surfaces), MAX_ROWS), 1)
 
 
 def _digest(folder: Path, surface: Surface) -> str:
