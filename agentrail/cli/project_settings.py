@@ -19,6 +19,7 @@ import msgspec
 
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.app.supervisor_options import SupervisorOptions
+from agentrail.cli.asked_settings import has_to_be_allowed
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import MODES, Mode, mode_named
 from agentrail.cli.folder_code import CodeFile, Sources, code_of_program, code_of_sources, content_of, sources_of
@@ -140,9 +141,9 @@ class ProjectSettings(Value, gc=True):
         return tuple(self._surfaces())
 
     def _surfaces(self) -> Iterator[Surface]:
-        for key in ("mode", "model_options", "journal", "supervisor"):
-            if key in self.values and self.values[key] not in {"ask", "plan"}:
-                yield Surface(key, canonical(self.values[key]))
+        for key, value in self.values.items():
+            if has_to_be_allowed(key, value):
+                yield Surface(key, canonical(value))
         for key, paths in self.paths.items():
             outside = [path for path in paths if is_outside(path)]
             if outside:

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import trio
 
@@ -19,14 +20,21 @@ from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.begun_agents import allow_session, is_allowed
 from agentrail.cli.chat_options import MODES_ABOUT
 from agentrail.cli.default_agent import MODES, mode_named
+from agentrail.cli.project_settings import Surface
 from agentrail.cli.screen import escaped
 from agentrail.cli.session_names import id_of_chat, name_in_chat
 from agentrail.cli.steps_without_code import rests
 from agentrail.cli.stored_sessions import state_after, stored_records
 from agentrail.cli.trust_question import says_yes
+from agentrail.cli.trust_store import described
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import SessionNotStored
 from agentrail.values.json import canonical
+
+TOO_MUCH: Final = (
+    "It is too much to be shown, so you are not asked: `agentrail sessions export` writes it to a file, "
+    "and `import` has it rest in another journal, with less to look at."
+)
 
 
 def ask_about_session(journal: Path | None, name: str) -> None:
@@ -45,9 +53,9 @@ def ask_about_session(journal: Path | None, name: str) -> None:
     if is_allowed(seal, source, session):
         return
     print(f"You have not begun the session {escaped(session)} in this journal. It has:")
-    for key, text in facts_of(state, source):
-        print(f"  {key:<14} {escaped(text)}")
-    if not says_yes():
+    facts = [Surface(key, text) for key, text in facts_of(state, source)]
+    print(described(facts))
+    if not says_yes(facts, TOO_MUCH):
         raise BadInputError(f"the session {escaped(session)} is not brought back, as it was not allowed")
     allow_session(seal, source, session)
 

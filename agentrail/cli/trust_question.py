@@ -23,15 +23,16 @@ def ask_about(settings: ProjectSettings, surfaces: Sequence[Surface]) -> bool:
     return is_allowed
 
 
-def says_yes(surfaces: Sequence[Surface]) -> bool:
+def says_yes(surfaces: Sequence[Surface], too_much: str = TOO_MUCH) -> bool:
     """Ask the person, who was shown *surfaces*; return whether the answer is yes.
 
     Without a terminal, or if not all could be shown, return false: nobody allows by a key what was out of sight.
+    *too_much* then says what to do instead.
     """
     if not sys.stdin.isatty():
         return False
     if not is_shown_whole(surfaces):
-        print(TOO_MUCH)
+        print(too_much)
         return False
     try:
         return input("Allow this? [y]es / [n]o ").strip().lower() in {"y", "yes"}
