@@ -25,6 +25,7 @@ from agentrail.hooks.actions import (
     Emission,
     Emit,
     FindFiles,
+    FindGitPrograms,
     HoldTool,
     Intervene,
     ReadFile,
@@ -193,6 +194,8 @@ def _is_request(value: object) -> bool:
             return _is_text(path) and _is_text(text) and _is_text_or_none(replaces)
         case FindFiles(names=names, folders=folders, tracked=tracked, ignored=ignored):
             return _is_flag(ignored) and all(map(_are_texts, (names, folders, tracked)))
+        case FindGitPrograms():
+            return True
         case ChangeTools(attach=attach, detach=detach):
             return _are_texts(attach) and _are_texts(detach)
         case _:

@@ -87,6 +87,14 @@ class FindFiles(Authored, tag_field=TAG):
     """Whether to look on the disk also at what `.gitignore` names, and at `.git` itself."""
 
 
+class FindGitPrograms(Authored, tag_field=TAG):
+    """Request for `Ask`: find what could make a git command in the working directory run a program, if it only reads.
+
+    The answer is a list of texts: settings of the repository that are not known to be harmless, without their values,
+    hooks, and repositories in it. It is `Failed` if there is no repository, or if not all could be looked at.
+    """
+
+
 class CallService(Authored, tag_field=TAG):
     """Request for `Ask`: call a service, one of those that the program gave to the session."""
 
@@ -105,7 +113,7 @@ class ChangeTools(Authored, tag_field=TAG):
     """Names of tools of the session."""
 
 
-Errand: TypeAlias = CallModel | RunTool | ReadFile | WriteFile | FindFiles | CallService
+Errand: TypeAlias = CallModel | RunTool | ReadFile | WriteFile | FindFiles | FindGitPrograms | CallService
 """A request that the runtime carries out; the others are carried out in the step."""
 
 AskRequest: TypeAlias = Errand | ChangeTools

@@ -14,6 +14,7 @@ from agentrail.hooks.actions import Continue as Continue
 from agentrail.hooks.actions import Emit as Emit
 from agentrail.hooks.actions import Failed as Failed
 from agentrail.hooks.actions import FindFiles as FindFiles
+from agentrail.hooks.actions import FindGitPrograms as FindGitPrograms
 from agentrail.hooks.actions import HoldTool as HoldTool
 from agentrail.hooks.actions import Intervene as Intervene
 from agentrail.hooks.actions import ReadFile as ReadFile

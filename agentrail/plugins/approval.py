@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 from attrs import frozen
 
-from agentrail.hooks.actions import Continue, HoldTool
+from agentrail.hooks.actions import Answered, Ask, AskAnswer, Continue, Failed, FindGitPrograms, HoldTool, TimedOut
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import Plugin, Priority
@@ -131,6 +131,9 @@ SAFE_COMMANDS: Final = (
 )
 """The default of `safe_commands`: commands that only read. With an option that makes them do more, they are held."""
 
+MAX_SHOWN: Final = 10
+"""The most settings of git that a person is told."""
+
 TOOLS: Final = ("shell", "write_file", "edit_file")
 """The tools that are held by default, if the session has them."""
 
@@ -153,7 +156,18 @@ _UNSAFE: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
                 "-files0-from",
             ),
         ),
-        "git": ("O", ("--exec", "--ext-diff", "--open-files-in-pager", "--output", "--textconv")),
+        "git": (
+            "O",
+            (
+                "--exec",
+                "--ext-diff",
+                "--open-files-in-pager",
+                "--output",
+                "--recurse-submodules",
+                "--submodule",
+                "--textconv",
+            ),
+        ),
         "printf": ("v", ()),
         "rg": ("", ("--hostname-bin", "--pre")),
         "sort": ("oT", ("--compress-program", "--output", "--temporary-directory")),
@@ -176,6 +190,8 @@ class Judgement(Value):
     """The family of commands that an answer "always" would approve; `None` if there is none."""
     safe: bool = False
     """Whether the call may run without approval."""
+    has_git: bool = False
+    """Whether one of its commands is git, which may run programs that the repository names."""
 
 
 @frozen
@@ -184,6 +200,8 @@ class HumanApproval(Plugin[None]):
 
     A command line passes if it can be parsed, its commands are all in `safe_commands`, and it neither writes a file
     nor assigns a variable. An answer "always" covers the family of the commands, or all calls of a tool that runs none.
+    If one is git, the session is asked first (`FindGitPrograms`) whether the repository could make it run a program, as
+    `core.fsmonitor` and `diff.external` do: then it is held, and so it is if that is not known.
     """
 
     tools: tuple[str, ...] = attrs.field(default=TOOLS, converter=as_tuple, validator=check_texts)
@@ -212,18 +230,26 @@ class HumanApproval(Plugin[None]):
         """Whether calls of *tool* are held, except those that run only commands that read."""
         return any(meets(pattern, tool, hidden=True) for pattern in self.tools)
 
-    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | HoldTool[None]:
-        """Hold the call if a person must decide about it."""
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | HoldTool[None] | Ask[None]:
+        """Hold the call if a person must decide about it; first ask what a repository of git could make it run."""
         if hook.approved or not self.asks_about(hook.name):
             return Continue()
         judged = self._judge(hook.name, hook.args)
-        if judged.safe:
+        if judged.safe and not judged.has_git:
             return Continue()
         approved = approved_family(hook.name, judged.family, self.always_seconds, ctx)
         if approved is not None:
             return Continue(family=approved)
-        family = offered(judged.family, self.always_seconds, ctx)
-        return HoldTool(judged.what, timeout=self.timeout, family=family)
+        what = judged.what
+        if judged.safe:
+            answer = hook.answer if hook.asked == FindGitPrograms() else None
+            if answer is None and not hook.final:
+                return Ask(FindGitPrograms())
+            problem = _program_of_git(answer)
+            if problem is None:
+                return Continue()
+            what = f"{what}; {problem}"
+        return HoldTool(what, timeout=self.timeout, family=offered(judged.family, self.always_seconds, ctx))
 
     def _judge(self, tool: str, args: JsonObject) -> Judgement:
         command_args = COMMAND_ARGS | self.command_args
@@ -241,7 +267,9 @@ class HumanApproval(Plugin[None]):
             return Judgement(f"{what} with {shown_as_json(others)}", None)
         readable = [line for _, line in lines if isinstance(line, Commands)]
         families = {line.family() for line in readable}
-        return Judgement(what, families.pop() if len(families) == 1 else None, all(map(self._is_safe, readable)))
+        has_git = any(command.name == "git" for line in readable for command in line)
+        family = families.pop() if len(families) == 1 else None
+        return Judgement(what, family, all(map(self._is_safe, readable)), has_git)
 
     def _is_safe(self, line: Commands) -> bool:
         names_assigned = assigned(line)
@@ -262,6 +290,21 @@ class HumanApproval(Plugin[None]):
         texts = (command.name, *(word.text for word in command.args))
         listed = any(texts[: len(words)] == words for words in (tuple(safe.split()) for safe in self.safe_commands))
         return not command.argv or (listed and not _does_more(command))
+
+
+def _program_of_git(answer: AskAnswer | None) -> str | None:
+    """Return why git may run a program of the repository, given the *answer*; `None` if it runs none."""
+    match answer:
+        case Answered(value=()):
+            return None
+        case Answered(value=tuple() as found):
+            return f"git may run a program by {', '.join(f'`{visible(str(name))}`' for name in found[:MAX_SHOWN])}"
+        case Failed(error=error):
+            return f"it is not known whether git runs a program: {visible(error)}"
+        case TimedOut(seconds=seconds):
+            return f"it was not known within {seconds:g} seconds whether git runs a program"
+        case _:
+            return "it is not known whether git runs a program"
 
 
 def _does_more(command: SimpleCommand) -> bool:

@@ -121,7 +121,7 @@ def _call(source: Source, action: type[Action[object]]) -> str:
 
 def asks(source: Source) -> list[str]:
     """Return what a plugin may ask for, and the answers."""
-    files = (_asks.ReadFile, _asks.WriteFile, _asks.FindFiles)
+    files = (_asks.ReadFile, _asks.WriteFile, _asks.FindFiles, _asks.FindGitPrograms)
     requests = (_asks.CallModel, _asks.RunTool, *files, _asks.CallService, _asks.ChangeTools)
     answers = (_asks.Answered, _asks.Failed, _asks.TimedOut)
     return joined((_listed(source, "request", requests), _listed(source, "answer", answers)))

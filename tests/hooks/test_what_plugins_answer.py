@@ -23,6 +23,7 @@ from agentrail.hooks.actions import (
     Emit,
     Failed,
     FindFiles,
+    FindGitPrograms,
     HoldTool,
     Intervene,
     ReplaceMessages,
@@ -212,12 +213,13 @@ def test_an_event_of_the_catalogue_is_emitted_as_it_is(event: Event) -> None:
     [
         FindFiles(("a", "b"), ("c",), ("d",), ignored=False),
         FindFiles(()),
+        FindGitPrograms(),
         WriteFile("a", "b", "c"),
         ChangeTools(("a",)),
         RunTool("look", {"a": 1}),
     ],
 )
-def test_a_request_is_asked_as_it_is(request_: FindFiles | WriteFile | ChangeTools | RunTool) -> None:
+def test_a_request_is_asked_as_it_is(request_: FindFiles | FindGitPrograms | WriteFile | ChangeTools | RunTool) -> None:
     ruling = ruled(Ask(request_))
     assert (ruling.verdict, ruling.errors) == (Verdict.ASK, ())
     assert ruling.pause is not None

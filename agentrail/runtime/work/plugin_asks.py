@@ -18,6 +18,7 @@ from agentrail.hooks.actions import (
     CallService,
     Failed,
     FindFiles,
+    FindGitPrograms,
     ReadFile,
     RunTool,
     WriteFile,
@@ -31,6 +32,7 @@ from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.task_pool import Work
 from agentrail.runtime.shared.turn_waits import TurnWork
 from agentrail.runtime.shared.untrusted_calls import crash_text, traced
+from agentrail.runtime.work.git_programs import find_git_programs
 from agentrail.runtime.work.model_stream import UsageMeter
 from agentrail.runtime.work.plugin_files import find_files, replace_file
 from agentrail.runtime.work.tool_call import execute
@@ -68,7 +70,7 @@ MAX_WRITTEN: Final = 4 * MAX_TEXT
 ModelCaller: TypeAlias = Callable[[ModelRequest, UsageMeter], Awaitable[Response]]
 """Function that makes a request to a model for a question; a meter counts its chunks."""
 
-InSandbox: TypeAlias = RunTool | ReadFile | WriteFile | FindFiles
+InSandbox: TypeAlias = RunTool | ReadFile | WriteFile | FindFiles | FindGitPrograms
 """A request that is carried out with the session's tools and files."""
 
 
@@ -188,7 +190,7 @@ async def _of_tool(tool: Tool, request: RunTool, context: ToolContext) -> AskAns
     return Failed(result_text(result) if isinstance(result, Err) else "a tool with an effect cannot be asked for")
 
 
-async def _of_files(sandbox: Sandbox, request: ReadFile | WriteFile | FindFiles) -> AskAnswer:
+async def _of_files(sandbox: Sandbox, request: ReadFile | WriteFile | FindFiles | FindGitPrograms) -> AskAnswer:
     """Read, write or find files, and return the answer."""
     match request:
         case ReadFile():
@@ -201,6 +203,8 @@ async def _of_files(sandbox: Sandbox, request: ReadFile | WriteFile | FindFiles)
             return Answered(None)
         case FindFiles():
             return Answered(freeze(await find_files(sandbox, request)))
+        case FindGitPrograms():
+            return Answered(freeze(await find_git_programs(sandbox)))
 
 
 async def _text_of_file(sandbox: Sandbox, path: str) -> str:

@@ -30,6 +30,7 @@ READABLE: Final = frozenset({2, 3})
 _HEAD: Final = 12
 _STAT: Final = 62
 """Bytes of an entry before its path."""
+_MODE: Final = 24
 _FLAGS: Final = 60
 _EXTENDED: Final = 0x4000
 """Bit in the flags of an entry: two more bytes of flags follow."""
@@ -116,7 +117,15 @@ async def _in_index(sandbox: Sandbox, folder: str) -> Iterable[str]:
 
 
 def paths_of_index(data: bytes) -> Iterator[str]:
-    """Yield the paths in git's index *data*; raise `NotReadable` if it does not name all files in a form known here."""
+    """Yield the paths in git's index *data*; raise `NotReadable` as `entries_of_index` does."""
+    return (path for _, path in entries_of_index(data))
+
+
+def entries_of_index(data: bytes) -> Iterator[tuple[int, str]]:
+    """Yield mode and path of each entry of git's index *data*.
+
+    Raise `NotReadable` if it does not name all files in a form known here.
+    """
     if data[:4] != b"DIRC" or _number(data, 4) not in READABLE:
         raise NotReadable(INDEX, "it has another form than versions 2 and 3 of git's index")
     content, checksum = data[:-_CHECKSUM], data[-_CHECKSUM:]
@@ -130,7 +139,7 @@ def paths_of_index(data: bytes) -> Iterator[str]:
         # Without a checksum, only this tells an index in which names begin elsewhere, as with SHA-256
         if end < 0 or min(end - start, _LONGEST) != flags & _LONGEST:
             raise NotReadable(INDEX, "an entry has not the length that it names")
-        yield content[start:end].decode(errors="replace")
+        yield _number(content, at + _MODE), content[start:end].decode(errors="replace")
         at += (end - at) // _ALIGNED * _ALIGNED + _ALIGNED
     while at < len(content):
         if not content[at : at + 1].isupper():  # this extension means that some files are named in another index file
