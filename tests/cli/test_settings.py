@@ -486,6 +486,16 @@ def no_utf_8(folder: Path) -> Path:
     return other
 
 
+def with_a_pipe(folder: Path) -> Path:
+    os.mkfifo(folder / "agentrail.toml")
+    return folder
+
+
+def with_a_folder(folder: Path) -> Path:
+    (folder / "agentrail.toml").mkdir()
+    return folder
+
+
 def of_links(folder: Path, target: str) -> Path:
     (folder / "agentrail.toml").symlink_to(target)
     return folder
@@ -495,8 +505,8 @@ FOLDERS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a name that is no UTF-8": (no_utf_8, "`mode`: nobody has allowed this yet"),
     "a link that is too long": (lambda folder: of_links(folder, "x" * 300), "cannot be read: "),
     "a folder that cannot be": (lambda folder: folder / ("x" * 300), "File name too long"),
-    "a pipe": (lambda folder: (os.mkfifo(folder / "agentrail.toml"), folder)[1], "it has to be one"),
-    "a folder": (lambda folder: ((folder / "agentrail.toml").mkdir(), folder)[1], "it has to be one"),
+    "a pipe": (with_a_pipe, "it has to be one"),
+    "a folder": (with_a_folder, "it has to be one"),
     "a device": (lambda folder: of_links(folder, "/dev/zero"), "it has to be one"),
 }
 """Folders that cannot be used, with what is said about each."""
