@@ -117,11 +117,11 @@ class EditedLine(Value):
                 return self.insert(key) if is_text(key) else self
 
     def insert(self, text: str) -> EditedLine:
-        """Return the line with *text* inserted at the cursor.
+        """Return the line with *text* inserted at the cursor, as it is but for the ends of its lines.
 
         A paste is inserted at once: key by key, each would copy the whole line.
         """
-        lines = clean(text.replace("\r\n", "\n").replace("\r", "\n"))
+        lines = text.replace("\r\n", "\n").replace("\r", "\n")
         return self._with(self.text[: self.at] + lines, self.text[self.at :])
 
     def end_line(self) -> EditedLine:
@@ -136,11 +136,12 @@ class EditedLine(Value):
     def visible_rows(self, width: int, most: int) -> tuple[list[str], tuple[int, int]]:
         """Return the rows of the text, at most *most* around the cursor, and the cursor's row and column among them.
 
+        Tabs are drawn as spaces, and what could command the terminal as a replacement character; the text keeps them.
         Of a long text, only what may be among them is looked at.
         """
         start = max(self.at - width * most, 0)
-        before = _full_rows(self.text[start : self.at], width)
-        behind = self.text[self.at : self.at + width * most]
+        before = _full_rows(clean(self.text[start : self.at]), width)
+        behind = clean(self.text[self.at : self.at + width * most])
         rows = _full_rows(before[-1] + behind, width)
         row, column = len(before) - 1, columns(before[-1])
         rows = before[:-1] + rows

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.cli.line_editor import END_OF_INPUT, ENTER, EditedLine, keys_in
-from agentrail.cli.screen import columns
+from agentrail.cli.line_editor import END_OF_INPUT, END_OF_PASTE, ENTER, PASTE, EditedLine, keys_in
+from agentrail.cli.screen import clean, columns
 from tests.opcodes import counted_opcodes
 
 typed_text = st.text(st.sampled_from("\x1b[O~A5; aé日\x7f\n"), max_size=12)
@@ -65,7 +65,7 @@ def test_whatever_came_a_whole_key_gets_through(text: str) -> None:
         ("one two\x1b[D\x15", "|o"),
         ("one two\x1b[D\x0b", "one tw|"),
         ("a\x1b[C\x1b[D\x1b[D\x1b[Db", "b|a"),
-        ("a\tb", "a    b|"),
+        ("a\tb", "a\tb|"),
         ("a\x1b[1;5Cb\x00c", "abc|"),
         ("日本\x1b[D語", "日語|本"),
         ("\x1b[A\x1b[B", "|"),
@@ -73,6 +73,14 @@ def test_whatever_came_a_whole_key_gets_through(text: str) -> None:
 )
 def test_a_line_is_edited(text: str, shown: str) -> None:
     assert with_cursor(typed(text)) == shown
+
+
+def test_what_is_pasted_stays_as_it_is_and_is_drawn_so_that_it_harms_no_terminal() -> None:
+    line = typed(f"> {PASTE}if x:\r\n\treturn 1\r\u202e\x1b[2J\x07{END_OF_PASTE}!")
+    assert line.text == "> if x:\n\treturn 1\n\u202e\x1b[2J\x07!"
+    assert line.visible_rows(20, 9) == (["> if x:", "    return 1", "\ufffd\ufffd[2J\ufffd!"], (2, 7))
+    assert typed("\x1b[A\x1b[D", line).visible_rows(20, 9)[1] == (1, 9)
+    assert EditedLine().says("\x1b]0;title\x07\t.").visible_rows(20, 9)[0] == ["\ufffd]0;title\ufffd    ."]
 
 
 def test_earlier_lines_are_fetched_and_may_be_changed() -> None:
@@ -97,17 +105,20 @@ def test_a_text_can_be_offered() -> None:
 
 
 @given(
-    st.text(st.sampled_from("abé日\u0301\n"), max_size=60), st.integers(0, 60), st.integers(2, 12), st.integers(1, 5)
+    st.text(st.sampled_from("abé日\u0301\n\t\x1b"), max_size=60),
+    st.integers(0, 60),
+    st.integers(2, 12),
+    st.integers(1, 5),
 )
 def test_what_is_shown_fits_and_has_the_cursor_in_it(text: str, at: int, width: int, most: int) -> None:
     at = min(at, len(text))
     rows, (row, column) = EditedLine(text, at).visible_rows(width, most)
     assert 0 < len(rows) <= most
     assert all(columns(shown) <= width for shown in rows)
-    assert "".join(rows) in text.replace("\n", "")
+    assert "".join(rows) in clean(text).replace("\n", "")
     assert 0 <= row < len(rows)
     assert 0 <= column <= width
-    before = text[:at].rpartition("\n")[2]
+    before = clean(text[:at]).rpartition("\n")[2]
     assert any(before.endswith(cut) for cut in prefixes(rows[row]) if columns(cut) == column)
 
 

@@ -1,13 +1,23 @@
+import json
 import re
 import signal
+import subprocess
+import sys
 import termios
 from pathlib import Path
 
 import pytest
 
 from tests.cli.talking import Talk, at_a_terminal, modes
+from tests.patience import PATIENCE
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
+
+
+def agentrail(*args: str) -> bytes:
+    """Run a command of `agentrail`, and return what it prints."""
+    command = [sys.executable, "-m", "agentrail", *args]
+    return subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE).stdout  # noqa: S603 - ours
 
 
 def begin(talk: Talk, text: str) -> None:
@@ -182,6 +192,25 @@ def test_what_is_pasted_is_one_prompt_whatever_lines_it_has() -> None:
         talk.say("/quit\r")
         talk.sees("Bye.")
         assert "\x1b[?2004l" in talk.output
+
+
+@pytest.mark.long
+def test_what_is_pasted_is_what_the_model_gets(tmp_path: Path) -> None:
+    journal = str(tmp_path / "j.db")
+    makefile = "all: a.txt\n\tcp a.txt b.txt\n"
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", journal)
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        talk.sees(">\n  idle")
+        talk.say(f"\x1b[200~{makefile}\x1b[201~".replace("\n", "\r"))
+        talk.sees("\n      cp a.txt b.txt\n")
+        talk.say("\r")
+        talk.sees("> all: a.txt\n      cp a.txt b.txt\n", ">\n  idle")
+        talk.say("/quit\r")
+        talk.sees("Bye.")
+    kept = tmp_path / "kept.jsonl"
+    listed = agentrail("sessions", "list", "--json", "--journal", journal)
+    agentrail("sessions", "export", json.loads(listed)["session"], str(kept), "--journal", journal)
+    assert json.dumps(makefile.rstrip()) in kept.read_text(encoding="utf-8")
 
 
 @pytest.mark.long
