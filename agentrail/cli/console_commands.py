@@ -28,6 +28,7 @@ from agentrail.ports.journal import StoredSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.values.content import Part
 from agentrail.values.events import Event, PromptReceived, SessionForked, SessionStarted
+from agentrail.values.usage import cost_text
 
 STEER: Final = "/steer"
 """The only command that does not wait for the session to rest when it comes from a pipe or a file."""
@@ -205,7 +206,7 @@ class ConsoleCommands:
     async def cost(self, _: str) -> None:
         """Show the tokens and the cost that the session has used."""
         usage = (await awaited(self._session.status())).usage
-        cost = "unknown: there is no price for a model" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+        cost = cost_text(usage, "unknown: there is no price for a model")
         self._say(
             f"  read      {usage.input_tokens} tokens, {usage.cached_tokens} of them from the provider's cache\n"
             f"  written   {usage.output_tokens} tokens, {usage.reasoning_tokens} of them thoughts\n"

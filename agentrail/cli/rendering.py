@@ -12,6 +12,7 @@ from agentrail.core.context_window import window_of
 from agentrail.values import events as e
 from agentrail.values.content import in_words
 from agentrail.values.json import Json, JsonObject, canonical
+from agentrail.values.usage import cost_text
 
 SHORT: Final = 100
 """The most columns of a text that is shown in one line, such as arguments, a result or a queued prompt."""
@@ -63,7 +64,7 @@ def about(status: Status, last_read: int) -> str:
     *last_read* is how many tokens the model read and wrote last, which it reads again.
     """
     usage, window = status.usage, window_of(status.model)
-    cost = "" if usage.cost_usd is None else f" · ${usage.cost_usd:.2f}"
+    cost = "" if usage.is_nothing else f" · {cost_text(usage)}"
     full = f" · context {100 * last_read // window} %" if window and last_read else ""
     queued = f" · {status.queued} queued" if status.queued else ""
     phase = "waits for you" if status.held else status.phase.replace("_", " ")

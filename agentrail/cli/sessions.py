@@ -34,6 +34,7 @@ from agentrail.ports.journal import ALL_SESSIONS, Journal, SessionFilter, Stored
 from agentrail.runtime.shared.clock import Clock
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage
+from agentrail.values.usage import cost_text
 
 WIDTH: Final = 100
 """Columns of a line."""
@@ -139,9 +140,9 @@ async def _show(journal: Journal, options: SessionOptions) -> int:
             )
         )
         return DONE
-    cost = "cost unknown" if usage.cost_usd is None and not usage.is_nothing else f"${usage.cost_usd or 0:.4f}"
+    model, cost = escaped(state.model), cost_text(usage)
     print(f"{escaped(state.session_id)}: {one_line(clean(state.title or UNTITLED))}")
-    print(f"{state.phase.value}, model {escaped(state.model)}, {usage.total_tokens} tokens, {cost}, {count} records")
+    print(f"{state.phase.value}, model {model}, {usage.total_tokens} tokens, {cost}, {count} records")
     for message in messages:
         print(f"\n{escaped(_role(message))}:\n{clean(message.text)}".rstrip())
     return DONE

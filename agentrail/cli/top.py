@@ -29,7 +29,7 @@ from agentrail.cli.text_table import aligned
 from agentrail.cli.unix_endpoint import KEY
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked, UnknownSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
-from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.usage import NOTHING_USED, cost_text
 from agentrail.values.value import Value
 
 DESCRIPTION: Final = """\
@@ -60,6 +60,8 @@ WIDTH: Final = 120
 HEADS: Final = ("SESSION", "PHASE", "MODEL", "TOKENS", "COST", "HOST", "WAITS FOR A PERSON")
 HOST: Final = HEADS.index("HOST")
 NOT_KNOWN: Final = "-"
+UNKNOWN: Final = "unknown"
+"""Stands in the column of costs if a price is unknown."""
 WAITS: Final = "waits"
 DOWN: Final = "down"
 UNIX: Final = "unix:"
@@ -110,7 +112,8 @@ class TopRow(Value, gc=True):
         if self.status is None:
             return label, self.phase, NOT_KNOWN, NOT_KNOWN, NOT_KNOWN, self.host, waits
         usage = self.status.usage
-        return label, self.phase, self.status.model, f"{usage.total_tokens:,}", cost_text(usage), self.host, waits
+        cost = cost_text(usage, UNKNOWN)
+        return label, self.phase, self.status.model, f"{usage.total_tokens:,}", cost, self.host, waits
 
 
 def main(argv: Sequence[str]) -> int:
@@ -244,10 +247,3 @@ def _head(url: str, rows: Sequence[TopRow]) -> str:
     waiting = sum(bool(row.waiting) for row in rows)
     sessions = "1 session" if count == 1 else f"{count} sessions"
     return f"{sessions}, {waiting} waiting, {usage.total_tokens:,} tokens, {cost_text(usage)} at {url}"
-
-
-def cost_text(usage: Usage) -> str:
-    """Return the cost of *usage* in dollars; `-` if it is not known."""
-    if usage.cost_usd is None:
-        return "$0" if usage.is_nothing else NOT_KNOWN
-    return f"${usage.cost_usd:.4f}"

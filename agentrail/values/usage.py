@@ -98,6 +98,13 @@ _usage = quick(Usage)
 NOTHING_USED = Usage()
 
 
+def cost_text(usage: Usage, unknown: str = "cost unknown") -> str:
+    """Return the cost of *usage* as people read it: in US dollars, or *unknown* if a price is unknown."""
+    if usage.cost_usd is None and not usage.is_nothing:
+        return unknown
+    return f"${usage.cost_usd or 0:.4f}"
+
+
 MILLION: Final = 1_000_000
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from agentrail.api.session_values import Background, HeldCall, Status
 from agentrail.cli.questions import question_about
-from agentrail.cli.rendering import SHOWN, SILENT, described, piece_of, shown_args
+from agentrail.cli.rendering import SHOWN, SILENT, about, described, piece_of, shown_args
 from agentrail.cli.screen import (
     Flow,
     Screen,
@@ -22,7 +22,7 @@ from agentrail.values import events as e
 from agentrail.values.content import Data, Image, Text
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.tools import Todo
-from agentrail.values.usage import Usage
+from agentrail.values.usage import NOTHING_USED, Usage
 
 PIPE = TerminalStyle()
 TERMINAL = TerminalStyle(colours=True, rewrites=True, echoes=True, width=40)
@@ -330,3 +330,18 @@ def test_a_combining_character_takes_no_column() -> None:
 
 def test_long_arguments_are_shortened() -> None:
     assert shown_args(args(path="a.txt", content="x" * 50), 30) == "path=a.txt content=xxxxxxxxxx…"
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost"),
+    [
+        (NOTHING_USED, ""),
+        (Usage(1200, 3), " · cost unknown"),
+        (Usage(1200, 3, cost_usd=0.0), " · $0.0000"),
+        (Usage(1200, 3, cost_usd=0.0042), " · $0.0042"),
+    ],
+)
+def test_the_status_row_tells_a_cost_that_is_not_known(usage: Usage, cost: str) -> None:
+    status = Status("s-1", "idle", "scripted", 1, 0, False, usage, 0, 0, (), (), (), ())
+    row = about(status, 0)
+    assert row.partition(" out")[2] == cost

@@ -20,7 +20,7 @@ from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.command import INTERRUPTED
 from agentrail.cli.shared_host import is_served, open_shared
-from agentrail.cli.top import ANEW, TopRow, cost_text, main, parsed, screen_text
+from agentrail.cli.top import ANEW, TopRow, main, parsed, screen_text
 from agentrail.cli.unix_endpoint import KEY, socket_of
 from agentrail.host import Host, HostLimits, Profile
 from agentrail.journals import Lease
@@ -28,7 +28,7 @@ from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import SLOTS, slot_claim
 from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.usage import NOTHING_USED, Usage, cost_text
 from tests.cli.talking import at_a_terminal, through_pipes
 from tests.host.cluster.several import free_port, open_place
 from tests.host.hosted import KEYS
@@ -97,10 +97,10 @@ async def test_sessions_are_shown_with_their_sub_agents_and_what_waits() -> None
     async with host() as (entry, supervisor):
         text = await screen_text(supervisor, "here")
         head, _, titles, *rows = text.splitlines()
-        assert head == "2 sessions, 1 waiting, 123 tokens, - at here"
+        assert head == "2 sessions, 1 waiting, 123 tokens, cost unknown at here"
         assert titles.split()[:5] == ["SESSION", "PHASE", "MODEL", "TOKENS", "COST"]
         assert [row.split()[:2] for row in rows] == [["two", "executing_tools"], ["·", "c3"], ["one", "waits"]]
-        assert rows[0].split()[2:] == ["scripted", "123", "-"]
+        assert rows[0].split()[2:] == ["scripted", "123", "unknown"]
         assert rows[2].endswith('approval: `send` wants to run with {"text": "\\u001b[2Jhi"}')
         assert "\x1b" not in text
         ran = await top(entry)
@@ -178,7 +178,8 @@ async def test_of_several_hosts_each_session_has_its_own_and_one_that_is_silent_
 
 
 def test_a_cost_that_is_not_known_is_never_nothing() -> None:
-    assert [cost_text(usage) for usage in (NOTHING_USED, Usage(1), Usage(1, cost_usd=0.25))] == ["$0", "-", "$0.2500"]
+    told = [cost_text(usage) for usage in (NOTHING_USED, Usage(1), Usage(1, cost_usd=0.0), Usage(1, cost_usd=0.25))]
+    assert told == ["$0.0000", "cost unknown", "$0.0000", "$0.2500"]
 
 
 def test_a_socket_of_the_user_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from agentrail.host.plugins.plugin_values import HandledResponse, Request, Unfit
 from agentrail.values.argument_checks import checked
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.untrusted_values import brief, is_time, plain_text
-from agentrail.values.usage import NOTHING_USED
+from agentrail.values.usage import NOTHING_USED, Usage, cost_text
 from agentrail.values.value import Authored, learned
 
 LONGEST: Final = 64
@@ -191,11 +191,11 @@ def _detail_text(detail: DetailView) -> str:
     if status is None:
         return f"`{detail.session}` does not run now{f': {detail.problem}' if detail.problem else ''}."
     usage = status.usage
-    cost = "" if usage.cost_usd is None else f", {usage.cost_usd:.4f} US dollars"
+    used = Usage(usage.input_tokens, usage.output_tokens, cost_usd=usage.cost_usd, estimated=usage.estimated)
     facts = [
         f"`{detail.session}` is {status.phase.replace('_', ' ')}",
         f"model `{status.model}`",
-        f"{status.turn} turns, {usage.input_tokens} tokens read and {usage.output_tokens} written{cost}",
+        f"{status.turn} turns, {usage.input_tokens} tokens read and {usage.output_tokens} written, {cost_text(used)}",
         *([f"{status.queued} prompts wait"] if status.queued else []),
         *([f"{len(status.held)} calls wait for a person"] if status.held else []),
     ]

@@ -23,6 +23,7 @@ from agentrail.tools.builtin import ask_user, write_todos
 from agentrail.values.content import Image
 from agentrail.values.json import Json
 from agentrail.values.messages import ToolMessage
+from agentrail.values.usage import Usage
 from tests.host.console.hostile import MARKED_NAME, TEXTS
 
 TRANSFER: Final[Mapping[str, Json]] = {
@@ -109,6 +110,8 @@ def _script(rest: str) -> Mapping[str, Element]:
         "todo": say(calls=[call("write_todos", todos)]),
         "break": permanent("this will never work"),
         "markdown": say(MARKDOWN),
+        "paid": say("It has its price.", usage=Usage(1_000, 10, cost_usd=0.25)),
+        "unpriced": say("Who knows its price?", usage=Usage(1_000, 10)),
     }
 
 

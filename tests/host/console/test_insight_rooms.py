@@ -119,6 +119,19 @@ def test_figures_are_plotted_and_told_in_a_table(visitor: Visitor) -> None:
         until(page, lambda: "from=" not in page.url)
 
 
+def test_figures_never_take_an_unknown_price_for_nothing(visitor: Visitor) -> None:
+    prompts = {"unpriced": ["unpriced"], "priced": ["paid"], "mixed": ["paid", "paid", "unpriced"]}
+    for session, words in prompts.items():
+        visitor.open(session, *words)
+        rest(visitor, session)
+    told = {"unpriced": "unknown", "priced": "$0.25", "mixed": "$0.50 and 1 response of unknown price"}
+    with visitor.page("/figures?per=session&what=cost") as page:
+        for session, cost in told.items():
+            row = page.locator("tr", has_text=f"you.{session}")
+            until(page, lambda row=row: row.count() == 1)  # type: ignore[misc] # mypy infers no default
+            assert row.locator("td.amount").inner_text() == cost
+
+
 def test_the_empty_room_says_that_it_comes(visitor: Visitor) -> None:
     with visitor.page("/what-if") as page:
         page.wait_for_selector("text=It is not there yet.")

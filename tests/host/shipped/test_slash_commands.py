@@ -15,6 +15,8 @@ from agentrail.host.authentication.identity import Identity
 from agentrail.host.builtin_plugins.slash_commands import Invocation, SlashCommand, SlashCommands
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestEnd
+from agentrail.testing import say
+from agentrail.values.usage import Usage
 from tests.host.hosted import Desk, open_desk, scripted
 from tests.host.test_host import chat
 
@@ -118,13 +120,13 @@ async def test_a_host_without_the_plugin_has_no_commands() -> None:
 
 
 async def test_status_says_what_the_session_does() -> None:
-    async with open_desk(scripted("one"), [SlashCommands()]) as desk:
+    async with open_desk(scripted(say("one", usage=Usage(5, 1))), [SlashCommands()]) as desk:
         await chat(desk.ann, "hi", session="trip")
         told = (await chat(desk.ann, "/status", session="trip")).json()
         shown = (await desk.ann.get("/v1/sessions/trip")).json()
         assert told["answer"] == shown
         assert re.fullmatch(
-            r"`ann\.trip` is idle; model `[^`]+`; 1 turns, \d+ tokens read and \d+ written(, [\d.]+ US dollars)?\.",
+            r"`ann\.trip` is idle; model `[^`]+`; 1 turns, \d+ tokens read and \d+ written, cost unknown\.",
             told["text"],
         )
         missing = await chat(desk.ann, "/status", session="none")

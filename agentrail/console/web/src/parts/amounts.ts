@@ -12,6 +12,23 @@ export function shortCount(amount: number): string {
   return short.format(amount);
 }
 
+/** Responses, and what they have cost as far as their prices are known. */
+export interface Spending {
+  readonly cost_usd: number;
+  readonly unpriced: number;
+  readonly responses: number;
+}
+
+/** What several stretches of time have cost together; a price that is not known is told, and not taken for nothing. */
+export function spent(parts: readonly Spending[]): string {
+  const sum = (of: (part: Spending) => number) => parts.reduce((total, part) => total + of(part), 0);
+  const unpriced = sum((part) => part.unpriced);
+  const known = sum((part) => part.cost_usd);
+  if (unpriced === 0) return dollars(known);
+  if (unpriced >= sum((part) => part.responses)) return dollars(null);
+  return `${dollars(known)} and ${count(unpriced)} ${unpriced === 1 ? "response" : "responses"} of unknown price`;
+}
+
 /** An amount in US dollars; null: a price is not known. */
 export function dollars(amount: number | null): string {
   return amount === null ? "unknown" : money.format(amount);

@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { QueryOf, View } from "../host/interface";
-import { count, dollars } from "../parts/amounts";
+import { count, dollars, spent } from "../parts/amounts";
 import { duration, Moment } from "../parts/moment";
 import { Plain } from "../parts/plain";
 import { Plot, type Line } from "../parts/plot";
@@ -25,15 +25,19 @@ interface Measure {
   readonly format: (value: number) => string;
   /** Whether values of a series are added up for its total; otherwise the largest one is told. */
   readonly isSum: boolean;
+  /** How the total of a series is told, if its amount alone would not be true. */
+  readonly total?: (buckets: readonly Bucket[]) => string;
 }
 
 const seconds = (value: number) => duration(value * 1000);
 const percent = (value: number) => `${Math.round(value * 100)} %`;
 const ended = ({ turns }: Bucket) => Object.values(turns).reduce((sum, number) => sum + number, 0);
+/** What a stretch of time has cost; null: the price of none of its responses is known. */
+const cost = ({ cost_usd: known, unpriced, responses }: Bucket) => (unpriced > 0 && unpriced >= responses ? null : known);
 const notEnded = ({ turns }: Bucket) => ended({ turns } as Bucket) - (turns["end"] ?? 0);
 
 const MEASURES: Readonly<Record<string, Measure>> = {
-  cost: { title: "Cost", of: ({ cost_usd: cost }) => cost, format: dollars, isSum: true },
+  cost: { title: "Cost", of: cost, format: dollars, isSum: true, total: spent },
   input: { title: "Tokens read", of: ({ input_tokens: tokens }) => tokens, format: count, isSum: true },
   output: { title: "Tokens written", of: ({ output_tokens: tokens }) => tokens, format: count, isSum: true },
   cached: { title: "Cached share", of: ({ cached_share: share }) => share, format: percent, isSum: false },
@@ -165,7 +169,7 @@ function Lines({ figures, measure, change }: LinesProps) {
         choose={(from, to) => change({ from: Math.round(from), to: Math.round(to) })}
       />
       <p class="hint">Drag over a stretch of time to see its sessions.</p>
-      <Totals figures={figures} lines={lines} measure={measure} />
+      <Totals figures={figures} measure={measure} />
       {more > 0 && <p>{count(more)} more are not shown.</p>}
     </>
   );
@@ -176,13 +180,14 @@ function lineOf({ name, buckets }: Series, times: readonly number[], { of }: Mea
   return { name, values: times.map((at) => values.get(at) ?? null) };
 }
 
-function total(line: Line, { isSum }: Measure): number | null {
-  const values = line.values.filter((value) => value !== null);
-  if (values.length === 0) return null;
-  return isSum ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values);
+function total({ buckets }: Series, { of, format, isSum, total: told }: Measure): string {
+  if (told) return told(buckets);
+  const values = buckets.map(of).filter((value) => value !== null);
+  if (values.length === 0) return "–";
+  return format(isSum ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values));
 }
 
-function Totals({ figures, lines, measure }: { figures: View<"FiguresView">; lines: readonly Line[]; measure: Measure }) {
+function Totals({ figures, measure }: { figures: View<"FiguresView">; measure: Measure }) {
   return (
     <div class="table" tabIndex={0} role="region" aria-label="The numbers">
       <table>
@@ -195,23 +200,20 @@ function Totals({ figures, lines, measure }: { figures: View<"FiguresView">; lin
           </tr>
         </thead>
         <tbody>
-          {lines.map((line) => {
-            const amount = total(line, measure);
-            return (
-              <tr>
-                <td>
-                  {figures.per === "session" && line.name ? (
-                    <a href={address(line.name)}>
-                      <Plain text={line.name} />
-                    </a>
-                  ) : (
-                    <Plain text={line.name || "all others"} />
-                  )}
-                </td>
-                <td class="amount">{amount === null ? "–" : measure.format(amount)}</td>
-              </tr>
-            );
-          })}
+          {figures.series.map((series) => (
+            <tr>
+              <td>
+                {figures.per === "session" && series.name ? (
+                  <a href={address(series.name)}>
+                    <Plain text={series.name} />
+                  </a>
+                ) : (
+                  <Plain text={series.name || "all others"} />
+                )}
+              </td>
+              <td class="amount">{total(series, measure)}</td>
+            </tr>
+          ))}
         </tbody>
       </table>
     </div>
@@ -264,7 +266,7 @@ function Chosen({ from, to, leave }: { from: number; to: number; leave: () => vo
                 <a href={address(name)}>
                   <Plain text={name} />
                 </a>{" "}
-                {dollars(buckets.reduce((sum, { cost_usd: cost }) => sum + cost, 0))}
+                {spent(buckets)}
               </li>
             ))}
         </ul>
