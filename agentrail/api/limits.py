@@ -48,8 +48,10 @@ class HostLimits(Authored, kw_only=True):
     key_share: float = 0.25
     """The part of `connections` that one key may use at once."""
     connections_per_address: int = 64
-    """The most connections of one IPv4 address, or one IPv6 network of 64 bits, that no known caller uses; a named proxy
-    may have any number."""
+    """The most connections of one IPv4 address, or one IPv6 network of 64 bits, that no known caller uses.
+
+    A named proxy may have any number.
+    """
     header_seconds: float = 10.0
     """Within how many seconds the line and the headers of a request have to arrive."""
     body_seconds: float = 30.0
