@@ -57,6 +57,8 @@ class ModelRequest(Authored):
     """The number of messages at the end that are of this request alone, and that the next one does not have."""
     memory: int = 0
     """How many of the last sections in `background` are texts of memory files."""
+    explains_tags: bool = True
+    """Whether the system prompt says what the tags around the texts of the program mean, in a request of a session."""
 
     @property
     def size(self) -> int:

@@ -183,9 +183,10 @@ def system_of(request: ModelRequest) -> tuple[str, ...]:
 def fixed_of(request: ModelRequest) -> str:
     """Return the system prompt, and the rule of the tags if it is a request of a session, as its id shows.
 
-    Other requests, such as those for a summary, have no texts of the program among those of the user.
+    Other requests, such as those for a summary, have no texts of the program among those of the user. Nor has a session
+    without a prompt and plugins, whose request does not explain tags.
     """
-    texts = (request.system, RULE if request.request_id else "")
+    texts = (request.system, RULE if request.request_id and request.explains_tags else "")
     return "\n\n".join(text for text in texts if text.strip())
 
 

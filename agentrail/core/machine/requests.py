@@ -207,12 +207,13 @@ def rendered(state: State, turn: Turn, request: RunningRequest) -> ModelRequest:
         named = {section.key: section for section in sections}
         sections = tuple([named[name] for name in request.layers])
     background, dynamic = split(sections, setup.prompt_mode)
+    fixed = fixed_text(setup, state.tools)
     tools = tuple(map(_spec_of, state.tools.values()))
     deferred = tuple(filter(_is_deferred, tools))
     return _model_request(
         turn.model,
         messages if request.messages is None else request.messages.of(messages),
-        fixed_text(setup, state.tools),
+        fixed,
         dynamic,
         declared(tools) if deferred else tools,
         state.round < setup.options.max_turns,
@@ -224,7 +225,24 @@ def rendered(state: State, turn: Turn, request: RunningRequest) -> ModelRequest:
         background,
         passing=0 if request.messages is None else _count_passing(request.messages),
         memory=count_memory(sections, setup.prompt_mode) if background else 0,
+        explains_tags=_explains_tags(state, has_prompt=bool(fixed.strip() or background or dynamic)),
     )
+
+
+def _explains_tags(state: State, *, has_prompt: bool) -> bool:
+    """Return whether the system prompt says what the tags around the texts of the program mean.
+
+    It does if there is a system prompt anyway, or somebody may write such texts. A session without a prompt and without
+    plugins sends no system message, until the session itself has said something, such as a summary. In the mode `none`
+    it is never said.
+    """
+    if state.setup.prompt_mode == "none":
+        return False
+    return has_prompt or bool(state.plugins) or any(map(_is_of_program, state.history))
+
+
+def _is_of_program(message: Message) -> bool:
+    return isinstance(message, UserMessage) and message.origin not in (Origin.PROMPT, Origin.STEERING)
 
 
 def sent_id(before: State, after: State) -> str | None:
