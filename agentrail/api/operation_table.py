@@ -647,6 +647,9 @@ _CALLS: Final = (
         raises=(errors.UnknownTask,),
     ),
     # Calls that are not about one session
+    HostCall(
+        "identity", "GET /v1/identity", "say whose the key is", "talk", "observe", gives=views.IdentityView, methods=()
+    ),
     HostCall("agents", "GET /v1/agents", "list the agents", "talk", gives=views.AgentsView, methods=()),
     HostCall(
         "approvals",

@@ -622,6 +622,17 @@ class OfferedView(View):
     """Keys of plugins."""
 
 
+class IdentityView(View):
+    """Whose the key of the request is."""
+
+    tenant: str
+    """Id of the tenant; empty for the key of a whole journal."""
+    user: str
+    """Id of the user."""
+    scopes: tuple[str, ...]
+    """What the key allows, in the order of the alphabet."""
+
+
 class AgentsView(View):
     """The agents that the host has."""
 

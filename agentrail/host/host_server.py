@@ -605,6 +605,7 @@ def _query_functions(queries: QueryCalls, subagents: SubagentCalls) -> Mapping[s
         "queued": queries.queued,
         "offered": queries.offered,
         "agents": queries.agents,
+        "identity": queries.identity,
         "tasks": subagents.tasks,
         "task_result": subagents.result,
         "wait_tasks": subagents.wait,

@@ -14,7 +14,7 @@ from agentrail.plugins import BudgetGuard
 from agentrail.testing import ScriptedModel
 from agentrail.testing.scripted import call, say
 from agentrail.values.content import ToolCall
-from tests.host.hosted import open_desk, scripted
+from tests.host.hosted import CERTIFICATES, open_desk, scripted
 
 TRIP = "/v1/sessions/trip"
 
@@ -167,3 +167,14 @@ async def test_a_sub_agent_is_listed_written_to_awaited_and_stopped() -> None:
         for wrong in ("ann.trip", "bob.trip.1", "../x", "ann.trip.none"):
             told = (await desk.ann.get(f"{TRIP}/tasks/result", params={"child": wrong})).json()
             assert told["type"].rpartition(":")[2] == "unknown-task"
+
+
+async def test_a_key_may_ask_whose_it_is() -> None:
+    async with open_desk(scripted("one")) as desk:
+        told = [(await desk.clients[user].get("/v1/identity")).json() for user in ("ann", "root")]
+        assert told == [
+            {"tenant": "acme", "user": "ann", "scopes": ["decide", "talk"]},
+            {"tenant": "ops", "user": "root", "scopes": ["observe", "operate"]},
+        ]
+        async with httpx.AsyncClient(base_url=desk.serving.url, trust_env=False, verify=CERTIFICATES) as client:
+            assert (await client.get("/v1/identity")).status_code == 401

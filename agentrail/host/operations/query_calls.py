@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import trio
 
-from agentrail.api.views import AgentsView, OfferedView, PromptView, QueueView, view
+from agentrail.api.views import AgentsView, IdentityView, OfferedView, PromptView, QueueView, view
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.call_request import CallRequest, running_session
 from agentrail.host.profiles import ProfileTable
@@ -12,7 +12,7 @@ from agentrail.host.requests.http_messages import HttpResponse
 
 
 class QueryCalls:
-    """Carries out calls that change nothing: list a queue, the tools that a session may be given, the profiles."""
+    """Carries out calls that change nothing: list a queue, what a session may be given, the profiles, the user."""
 
     def __init__(self, sessions: HostedSessions, profiles: ProfileTable) -> None:
         self._sessions = sessions
@@ -31,6 +31,12 @@ class QueryCalls:
         return request.view_answer(
             OfferedView(*[tuple(sorted(names)) for names in (offer.models, offer.tools, offer.plugins)])
         )
+
+    async def identity(self, request: CallRequest) -> HttpResponse:
+        """Show whose the key is."""
+        await trio.lowlevel.checkpoint()
+        who = request.who
+        return request.view_answer(IdentityView(who.tenant, who.user, tuple(sorted(who.scopes))))
 
     async def agents(self, request: CallRequest) -> HttpResponse:
         """List the names of the profiles."""

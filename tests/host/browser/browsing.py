@@ -63,7 +63,10 @@ def _running(function: Callable[[], object]) -> Generator[None]:
 
 @contextmanager
 def host_process(program: Path | str, folder: Path, *arguments: str) -> Generator[tuple[str, str]]:
-    """Serve *program* by `agentrail serve` in *folder*, and yield the port and the token; SIGTERM ends it."""
+    """Serve *program* by `agentrail serve` in *folder*, and yield the port and the token; SIGTERM ends it.
+
+    A host with keys prints no token, and it is empty.
+    """
     command = [sys.executable, "-m", "agentrail", "serve", str(program), "--port", "0", *arguments]
     with (
         (folder / "log").open("wb") as log,
@@ -73,10 +76,10 @@ def host_process(program: Path | str, folder: Path, *arguments: str) -> Generato
     ):
         assert process.stdout is not None
         said = process.stdout.readline().decode()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/#token=(\S+)", said)
+        found = re.search(r"http://127\.0\.0\.1:(\d+)(?:/#token=(\S+))?", said)
         assert found is not None, said
         try:
-            yield found[1], found[2]
+            yield found[1], found[2] or ""
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(SECONDS) == 0

@@ -106,7 +106,7 @@ BODIES: Final[dict[str, Callable[[Making], Body | None]]] = {
             "ag_ui_follow", "health", "ready", "metrics", "page", "console_file", "openapi", "upload", "queued",
             "offered", "tasks",
             "suspend", "resume", "cancel_task",
-            "task_result", "wait_tasks", "agents", "socket",
+            "task_result", "wait_tasks", "agents", "identity", "socket",
             "records", "why", "rows", "trouble", "figures",
             "state_at", "timeline", "seen",
         ),

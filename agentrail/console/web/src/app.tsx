@@ -3,8 +3,9 @@ import { useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { HostContext } from "./host/host_context";
-import { forgetKey, keepKey, keptKey } from "./host/key";
+import { forgetKey, forgetOffer, keepKey, key, offer } from "./host/key";
 import { HostSocket } from "./host/socket";
+import { AnotherKey, UNREADABLE } from "./parts/another_key";
 import { LinkState } from "./parts/link_state";
 import { Navigation } from "./parts/navigation";
 import { SignIn } from "./parts/sign_in";
@@ -16,19 +17,17 @@ ADDRESS.protocol = ADDRESS.protocol.replace("http", "ws");
 ADDRESS.hash = "";
 
 export function App() {
-  const key = useSignal(keptKey());
   const refusal = useSignal("");
-  if (key.value === null) {
-    const enter = (given: string) => {
-      keepKey(given);
-      key.value = given;
-    };
-    return <SignIn refusal={refusal.value} enter={enter} />;
-  }
+  const enter = (given: string) => {
+    forgetOffer();
+    refusal.value = "";
+    keepKey(given);
+  };
+  if (key.value === null) return <SignIn refusal={offer.value ? UNREADABLE : refusal.value} enter={enter} />;
+  if (offer.value) return <AnotherKey own={key.value} other={offer.value.key} stay={forgetOffer} change={enter} />;
   const leave = (why: string) => {
+    refusal.value = why && `The host does not take this key: ${why}.`;
     forgetKey();
-    refusal.value = why;
-    key.value = null;
   };
   return <Connected key={key.value} secret={key.value} leave={leave} />;
 }
@@ -45,7 +44,7 @@ function Connected({ secret, leave }: { secret: string; leave: (why: string) => 
       <a class="skip" href="#main" onClick={skipToMain}>
         Skip to what is shown
       </a>
-      <Navigation place={place.value} leave={() => leave("")} />
+      <Navigation place={place.value} who={socket.who.value} leave={() => leave("")} />
       <LinkState socket={socket} />
       <main id="main" tabIndex={-1}>
         <Shown place={place.value} />

@@ -4,9 +4,7 @@ import { takeKeyFromAddress } from "./host/key";
 import { applyTheme } from "./theme";
 
 takeKeyFromAddress();
-addEventListener("hashchange", () => {
-  if (takeKeyFromAddress()) location.reload(); // such an address was given to a page that was open
-});
+addEventListener("hashchange", takeKeyFromAddress); // such an address was given to a page that was open
 applyTheme();
 const root = document.getElementById("console");
 if (root) render(<App />, root);

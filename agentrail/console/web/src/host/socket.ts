@@ -93,6 +93,9 @@ export class HostSocket {
   readonly #link = signal<Link>({ state: "connecting" });
   /** What the connection does. */
   readonly link: ReadonlySignal<Link> = this.#link;
+  readonly #who = signal<View<"IdentityView"> | null>(null);
+  /** Whose the key is; null: the host has not said, or the key may not ask for it. */
+  readonly who: ReadonlySignal<View<"IdentityView"> | null> = this.#who;
   readonly #uses = new Map<string, Use>();
   #socket: WebSocket | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -261,9 +264,13 @@ export class HostSocket {
     this.#socket = socket;
     socket.onopen = () => {
       this.#send({ key: this.key });
-      // The key has no answer of its own: that of this call says that it was taken
+      // The key has no answer of its own: that of this call says that it was taken, and whose it is
       const id = this.#newId();
-      this.#uses.set(id, { frame: () => ({ id, call: "agents" }), take: () => this.#uses.delete(id) });
+      const take = ({ body }: Message) => {
+        this.#uses.delete(id);
+        if (body !== undefined) this.#who.value = body as View<"IdentityView">;
+      };
+      this.#uses.set(id, { frame: () => ({ id, call: "identity" }), take });
       for (const timer of this.#waiting.values()) clearTimeout(timer);
       this.#waiting.clear();
       for (const use of this.#uses.values()) this.#send(use.frame());

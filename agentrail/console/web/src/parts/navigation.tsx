@@ -1,10 +1,19 @@
 /** The head of the page: its rooms, light or dark, and the way out. */
+import type { View } from "../host/interface";
 import { ROOMS, SESSION_ROOMS, findRoom } from "../rooms";
 import { address, type Place } from "../route";
 import { THEMES, chooseTheme, theme, type Theme } from "../theme";
+import { Owner } from "./another_key";
 import { Plain } from "./plain";
 
-export function Navigation({ place, leave }: { place: Place; leave: () => void }) {
+interface Props {
+  readonly place: Place;
+  /** Whose the key is; null: the host has not said. */
+  readonly who: View<"IdentityView"> | null;
+  readonly leave: () => void;
+}
+
+export function Navigation({ place, who, leave }: Props) {
   const { session } = place;
   const current = session === null ? findRoom(ROOMS, place.room) : findRoom(SESSION_ROOMS, place.room);
   return (
@@ -32,6 +41,11 @@ export function Navigation({ place, leave }: { place: Place; leave: () => void }
         </nav>
       )}
       <div class="head-end">
+        {who && (
+          <span class="head-who">
+            <Owner who={who} />
+          </span>
+        )}
         <label>
           Colours{" "}
           <select value={theme.value} onChange={(event) => chooseTheme(event.currentTarget.value as Theme)}>

@@ -1,4 +1,4 @@
-/** Asks for the key. */
+/** Asks for the key; *refusal* says what is wrong with the one that was there. */
 import { useSignal } from "@preact/signals";
 
 export function SignIn({ refusal, enter }: { refusal: string; enter: (key: string) => void }) {
@@ -26,7 +26,7 @@ export function SignIn({ refusal, enter }: { refusal: string; enter: (key: strin
         <button class="main-action">Enter</button>
       </form>
       <p role="alert" class="refusal">
-        {refusal && `The host does not take this key: ${refusal}.`}
+        {refusal}
       </p>
       <p id="about-key">
         If the address that <code>agentrail serve</code> printed ends with <code>#token=…</code>, what comes after the{" "}
