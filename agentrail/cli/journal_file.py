@@ -87,7 +87,12 @@ def check_differ(source: str, target: str) -> None:
 
 
 def is_export_file(path: Path) -> bool:
-    """Whether the file is an export file, by its first bytes; by its name if it is not there."""
+    """Whether the file is an export file, by its first bytes; by its name if it is not there.
+
+    A pipe or a device is none: nothing is read of it.
+    """
+    if path.exists() and not path.is_file():
+        return False
     try:
         with path.open("rb") as file:
             beginning = file.read(len(BEGINNING))

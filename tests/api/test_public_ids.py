@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from agentrail.api import public_ids
 from agentrail.api.public_ids import WHOLE_JOURNAL, beginning, escaped, named, new_name, read_internal, without_tenant
 from agentrail.errors import BadName, UnknownSession
-from agentrail.runtime.shared.ids import MAX_ID, follows_grammar, new_id
+from agentrail.runtime.shared.ids import new_id
+from agentrail.values.session_ids import MAX_ID, follows_grammar
 
 HOSTILE = st.one_of(
     st.text(alphabet="ab.-_h2e", max_size=8),

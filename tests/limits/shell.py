@@ -38,7 +38,6 @@ from agentrail.runtime.events.tracing import TracedStep
 from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock, Steady, Timers
-from agentrail.runtime.shared.ids import follows_grammar
 from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits, Ticket
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.untrusted_calls import traced as told
@@ -56,6 +55,7 @@ from agentrail.values.events.response import MessageDelta
 from agentrail.values.events.tools import SubagentEnd, ToolExecutionEnd, ToolExecutionStart
 from agentrail.values.json import JsonObject, canonical, freeze_object
 from agentrail.values.secrets import Secret
+from agentrail.values.session_ids import follows_grammar
 from agentrail.values.stream import ModelRequest
 from agentrail.values.untrusted_values import described
 from agentrail.values.usage import Limit

@@ -19,7 +19,6 @@ from agentrail.hooks.hook_types import AfterResponse
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.shared.ids import MAX_ID
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.values.events import (
@@ -34,6 +33,7 @@ from agentrail.values.events import (
 )
 from agentrail.values.json import FrozenObject, freeze
 from agentrail.values.messages import StopReason
+from agentrail.values.session_ids import MAX_ID
 from tests.runtime.families import agent, ids, inner, task, tasks
 from tests.runtime.journals import TestJournal
 from tests.runtime.poison import Poison, crash_this_step

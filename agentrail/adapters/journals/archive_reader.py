@@ -12,9 +12,11 @@ import re
 from array import array
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from errno import EINVAL
 from functools import partial
 from heapq import nsmallest
 from pathlib import Path
+from stat import S_ISREG
 from typing import BinaryIO, Final
 
 import trio
@@ -36,6 +38,8 @@ from agentrail.ports.journal import ALL_SESSIONS, Record, SessionFilter, StoredS
 from agentrail.values.events.life import AgentEnd
 from agentrail.values.json import Json
 from agentrail.values.messages import Message
+from agentrail.values.session_ids import follows_grammar
+from agentrail.values.untrusted_values import brief
 
 VERSION: Final = 1
 """The version of the file's format; a session of another version is refused."""
@@ -57,6 +61,12 @@ RECORD: Final = ("check", "format", "record")
 END: Final = ("end",)
 """The key of the last line of a session."""
 
+MAX_LINE: Final = 256 * 1024 * 1024
+"""The most bytes of a line. A record with many images has some 100 MB."""
+
+TOO_LONG: Final = f"it has more than {MAX_LINE:,} bytes"
+NO_FILE: Final = "it is no regular file; write what it gives into one, and read that"
+BAD_ID: Final = "the id {} is not allowed: 1 to 128 letters, digits, `.`, `_`, `-`, beginning with a letter or digit"
 CHANGED: Final = "it, or one before it, has changed since it was written"
 NOT_FIRST: Final = "it is not the first line of an exported session, or of an unknown version"
 TWICE: Final = "it begins a session that was in an earlier line already"
@@ -174,7 +184,7 @@ class ArchiveReader:
             problem = f"it refers to record {number}, and there is none"
             raise UnpackError(problem)
         self.file.seek(session.offsets[number - 1])
-        text = self.file.readline().rstrip(b"\r\n")
+        text = self.file.readline(MAX_LINE).rstrip(b"\r\n")
         try:
             line = _parsed(text)  # the scan has looked at the checksum alone; this refuses what is no strict JSON
         except BadText as error:
@@ -198,6 +208,9 @@ class _Scan:
         """Take the next line, with the bytes that end it."""
         self._number += 1
         offset, self._offset = self._offset, self._offset + len(text)
+        if len(text) > MAX_LINE:
+            self._take_other(offset, TOO_LONG)
+            return
         text = text.rstrip(b"\r\n")
         session = self._open
         if session is not None and _LINE.fullmatch(text):
@@ -237,6 +250,8 @@ class _Scan:
         self._sessions.append(session)
         if (line["kind"], line["version"]) != (KIND, VERSION):
             session.note(self._number, NOT_FIRST)
+        if not follows_grammar(session.session_id):
+            session.note(self._number, BAD_ID.format(brief(session.session_id)))
 
     def _take_record(self, session: ArchivedSession, offset: int, text: bytes) -> None:
         session.offsets.append(offset)
@@ -287,7 +302,7 @@ def _check_ends(records: Iterable[Record], size: int) -> None:
 def scanned(file: BinaryIO) -> list[ArchivedSession]:
     """Return the sessions in *file*, which stands at its beginning."""
     scan = _Scan()
-    for text in file:
+    while text := file.readline(MAX_LINE + 1):  # the rest of a longer one is taken for further lines
         scan.take(text)
     return scan.finish()
 
@@ -304,6 +319,8 @@ async def open_archive(path: Path) -> AsyncGenerator[ArchiveReader, None]:
 
 
 def _opened(path: Path) -> BinaryIO:
+    if not S_ISREG(path.stat().st_mode):  # one without an end, or where nobody writes, would be read for ever
+        raise OSError(EINVAL, NO_FILE)
     return path.open("rb")
 
 

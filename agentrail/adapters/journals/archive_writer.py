@@ -16,6 +16,7 @@ import trio
 
 from agentrail.adapters.file_lock import open_lock_file, try_lock_file
 from agentrail.adapters.journals.archive_reader import (
+    BAD_ID,
     BEGINNING,
     KIND,
     VERSION,
@@ -35,6 +36,8 @@ from agentrail.codec.versions import FORMAT
 from agentrail.errors import FileFailed
 from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record, check_numbers
 from agentrail.values.json import JsonObject
+from agentrail.values.session_ids import follows_grammar
+from agentrail.values.untrusted_values import brief
 
 BUSY: Final = "another process writes it"
 FOREIGN: Final = "it is not what a copy that was cut has left; remove it, or give another path"
@@ -67,6 +70,8 @@ class ArchiveWriter(ArchiveReader):
         del holder, lease  # the lock on the file keeps others away
         if self._is_finished or session_id in self._sessions:
             raise CannotAddError(IS_FINISHED if self._is_finished else HAS_ENDED)
+        if not follows_grammar(session_id):
+            raise CannotAddError(BAD_ID.format(brief(session_id)))
         self._check, self._places = NO_CHECK, MessagePlaces()
         self._sessions[session_id] = ArchivedSession(session_id, 0)
         await self._write_line({"kind": KIND, "version": VERSION, "session": session_id})

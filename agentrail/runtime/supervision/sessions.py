@@ -35,7 +35,6 @@ from agentrail.runtime.inbox.command_results import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.resources import FindCode, FoundCode, SessionCode
 from agentrail.runtime.shared import collector
-from agentrail.runtime.shared.ids import follows_grammar
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.supervision.children import Child, ChildState, SessionRunner, session_of
 from agentrail.runtime.supervision.restore import Returning, brought_back, forked, stored_state
@@ -43,6 +42,7 @@ from agentrail.runtime.supervision.root_nursery import leavable
 from agentrail.runtime.supervision.subagents.subagents import Subagents
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.supervision.tree import Tree
+from agentrail.values.session_ids import follows_grammar
 
 T = TypeVar("T")
 

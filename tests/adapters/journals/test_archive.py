@@ -1,13 +1,17 @@
 """One session as a file: the same session elsewhere, or a refusal that says which line is wrong."""
 
 import json
+import os
+import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+import trio
 from hypothesis import example, given
 
+from agentrail.adapters.journals import archive_reader
 from agentrail.adapters.journals.archive import export_session, import_session
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.sqlite import SqliteJournal
@@ -20,6 +24,7 @@ from agentrail.ports.journal import Journal, Record
 from agentrail.testing.conformance.expected_errors import raised
 from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
 from tests.codec.generators import a, floats
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -149,6 +154,47 @@ async def test_a_file_that_is_not_whole_is_refused_by_its_line(
     write(file, "\n".join(change(lines(file))).encode())
     error = await raised(BadArchive, import_session(MemoryJournal(), file))
     assert problem in str(error)
+
+
+async def test_a_line_without_an_end_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_reader, "MAX_LINE", 64 * 1024)
+    file = tmp_path / "s.jsonl"
+    write(file, b'{"kind":"agentrail session","version":1,"session":"s"}\n')
+    os.truncate(file, 64 * 1024 * 1024)
+    tracemalloc.start()
+    error = await raised(BadArchive, import_session(MemoryJournal(), file))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert "line 2: it has more than" in str(error)
+    assert peak < 8 * 1024 * 1024
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+async def test_what_is_no_regular_file_is_not_read(tmp_path: Path, kind: str) -> None:
+    path = {"device": Path("/dev/zero"), "folder": tmp_path}.get(kind, tmp_path / "s.jsonl")
+    if kind == "pipe":
+        os.mkfifo(path)
+    with trio.fail_after(PATIENCE):
+        error = await raised(NotReadable, import_session(MemoryJournal(), path))
+    assert "it is no regular file" in str(error)
+
+
+@pytest.mark.parametrize("odd", ["", "-slot-3", "#redacted", "a b", "../a", "a\x1b[2J", "é", "a" * 129])
+async def test_an_id_that_no_session_may_have_is_refused(tmp_path: Path, odd: str) -> None:
+    file = tmp_path / "s.jsonl"
+    write(file, f'{{"kind":"agentrail session","version":1,"session":{json.dumps(odd)}}}\n{{"end":0}}\n'.encode())
+    error = await raised(BadArchive, import_session(MemoryJournal(), file))
+    assert "line 1: the id " in str(error)
+    assert "\x1b" not in str(error)
+
+
+async def test_an_unfinished_export_is_not_written_through_a_link(journal: Journal, tmp_path: Path) -> None:
+    await opened(journal, "s")
+    victim = tmp_path / "victim.txt"
+    write(victim, b"of the user")
+    (tmp_path / "s.jsonl.part").symlink_to(victim)
+    await raised(FileFailed, export_session(journal, "s", tmp_path / "s.jsonl"))
+    assert content(victim) == b"of the user"
 
 
 def content(path: Path) -> bytes:

@@ -121,7 +121,7 @@ async def fill(journal: Journal) -> None:
     answered = prompted("a", 1, command="c\0", answer=Accepted("p1", "started"), due=5, at_work=True)
     await write_records(journal, "a", [answered, *run_of("a", 2, 2)])
     await write_records(journal, "kid", child_of("a", "kid", 2))
-    await write_records(journal, "kid of kid", child_of("kid", "kid of kid", 1))
+    await write_records(journal, "kid.of.kid", child_of("kid", "kid.of.kid", 1))
     await write_records(journal, "secret", [prompted("secret", n, f"canary {n}") for n in (1, 2, 3)])
     await journal.redact("secret", 1, 2, Redaction(5, "me"), "test")
 

@@ -26,7 +26,6 @@ from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.inbox.replies import ReplyOutcome, held_calls, turn_end
 from agentrail.runtime.resources import has_ended
-from agentrail.runtime.shared.ids import MAX_ID, follows_grammar
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.reply_slot import Caller, Slot
 from agentrail.runtime.shared.untrusted_calls import Contained
@@ -37,6 +36,7 @@ from agentrail.runtime.supervision.subagents.subagent_run import SubagentRun, an
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.values.content import Text
 from agentrail.values.events.life import PromptReceived, SessionEnded
+from agentrail.values.session_ids import MAX_ID, follows_grammar
 from agentrail.values.tools import Err, Ok, err
 from agentrail.values.untrusted_values import as_seconds as plain_seconds
 from agentrail.values.untrusted_values import brief
