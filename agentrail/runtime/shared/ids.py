@@ -1,4 +1,4 @@
-"""Ids of sessions: the allowed form, and new random ones."""
+"""`new_id`: ids of sessions whose caller gives none."""
 
 from __future__ import annotations
 
