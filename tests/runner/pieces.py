@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -13,9 +13,6 @@ MOST_TESTS: Final = 60
 
 MOST_SECONDS: Final = 15.0
 """Seconds of a piece with more than one test, at most, as far as they are known."""
-
-UNKNOWN: Final = 0.005
-"""Seconds of a test that is not among the slow ones."""
 
 
 @frozen
@@ -33,22 +30,21 @@ def function_of(node_id: str) -> str:
     return node_id.partition("[")[0]
 
 
-def pieces_of(ids: Sequence[str], seconds: Mapping[str, float]) -> list[Piece]:
-    """Cut the tests with these *ids* into pieces; *seconds* has the time of one test of a slow function."""
+def pieces_of(ids: Sequence[str], seconds: Sequence[float]) -> list[Piece]:
+    """Cut the tests with these *ids* into pieces; *seconds* has the time of each of them."""
     files = groupby(range(len(ids)), key=lambda index: ids[index].partition("::")[0])
-    return [piece for _, indexes in files for piece in _cut(list(indexes), ids, seconds)]
+    return [piece for _, indexes in files for piece in _cut(list(indexes), seconds)]
 
 
-def _cut(indexes: Sequence[int], ids: Sequence[str], seconds: Mapping[str, float]) -> Iterator[Piece]:
+def _cut(indexes: Sequence[int], seconds: Sequence[float]) -> Iterator[Piece]:
     chosen: list[int] = []
     total = 0.0
     for index in indexes:
-        own = seconds.get(function_of(ids[index]), UNKNOWN)
-        if chosen and (len(chosen) == MOST_TESTS or total + own > MOST_SECONDS):
+        if chosen and (len(chosen) == MOST_TESTS or total + seconds[index] > MOST_SECONDS):
             yield Piece(tuple(chosen), total)
             chosen, total = [], 0.0
         chosen.append(index)
-        total += own
+        total += seconds[index]
     if chosen:
         yield Piece(tuple(chosen), total)
 

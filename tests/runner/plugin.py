@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 import pytest
 
 from tests.runner.dispatcher import Dispatcher
 from tests.runner.known_seconds import load_seconds, store_seconds
-from tests.runner.pieces import longest_first, pieces_of
+from tests.runner.pieces import function_of, longest_first, pieces_of
+
+UNKNOWN: Final = 0.005
+"""Seconds of a test that is not among the slow ones."""
+
+UNKNOWN_LONG: Final = 2.0
+"""Seconds of a test that is marked `long`, and was not measured yet."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,8 +48,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         message = f"{session.testsfailed} error{'s' if session.testsfailed != 1 else ''} during collection"
         raise session.Interrupted(message)
     _check_can_fork(session.config)
-    ids = [item.nodeid for item in session.items]
-    pieces = longest_first(pieces_of(ids, load_seconds()))
+    ids, known = [item.nodeid for item in session.items], load_seconds()
+    seconds = [known.get(function_of(item.nodeid), _expected(item)) for item in session.items]
+    pieces = longest_first(pieces_of(ids, seconds))
     dispatcher = Dispatcher(session, pieces, option.workers)
     try:
         dispatcher.run()
@@ -64,6 +71,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if file is not None:
         ids = {report.nodeid for report in terminalreporter.getreports("skipped")}
         file.write_text("".join(f"{node_id}\n" for node_id in sorted(ids)), "utf-8")
+
+
+def _expected(item: pytest.Item) -> float:
+    """Return the seconds of a test of which nothing is known."""
+    return UNKNOWN_LONG if item.get_closest_marker("long") else UNKNOWN
 
 
 def _check_can_fork(config: pytest.Config) -> None:

@@ -48,14 +48,13 @@ PASSING: Final = "def test_one(): pass\ndef test_two(): pass\n"
 
 def test_a_file_is_cut_and_the_longest_piece_comes_first() -> None:
     ids = [*[f"a.py::test_a[{number}]" for number in range(MOST_TESTS + 1)], "b.py::test_b", "c.py::test_c"]
-    pieces = longest_first(pieces_of(ids, {"b.py::test_b": 9.0}))
+    pieces = longest_first(pieces_of(ids, [*[0.01] * (MOST_TESTS + 1), 9.0, 0.001]))
     assert [piece.indexes for piece in pieces] == [(61,), tuple(range(60)), (60,), (62,)]
 
 
 def test_a_piece_of_slow_tests_is_cut_by_their_time() -> None:
-    ids = [f"a.py::test_{number}" for number in range(4)]
-    pieces = pieces_of(ids, {"a.py::test_0": 8.0, "a.py::test_1": 8.0, "a.py::test_2": 40.0})
-    assert [piece.indexes for piece in pieces] == [(0,), (1,), (2,), (3,)]
+    pieces = pieces_of([f"a.py::test_{number}" for number in range(5)], [8.0, 8.0, 40.0, 1.0, 1.0])
+    assert [piece.indexes for piece in pieces] == [(0,), (1,), (2,), (3, 4)]
 
 
 @pytest.mark.long
