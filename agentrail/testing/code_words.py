@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType
 from typing import Final, cast
 
-from agentrail.hooks.attachments import unkeyed
+from agentrail.hooks.attachments import implemented, unkeyed
+from agentrail.hooks.hook_types import HOOK_NAMES
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Plugin
 from agentrail.testing.plugin_code import Read, reads
 from agentrail.values.untrusted_values import names_of
@@ -40,6 +41,10 @@ class Vocabulary(Value):
     """Figures, each also with one more and one less."""
     read: Read | None = None
     """The tools and arguments that the plugin's code reads; `None` if it reads no argument by name."""
+    hooks: frozenset[str] = frozenset()
+    """The hooks that the plugin is asked at."""
+    own: tuple[str, ...] = ()
+    """The texts of the plugin alone, each once."""
 
     def shares_with(self, other: Vocabulary) -> bool:
         """Return whether both plugins read the same tool or the same argument of calls."""
@@ -64,6 +69,8 @@ def vocabulary(plugin: Attachable) -> Vocabulary:
         (*texts * OWN, *PLAIN_WORDS.texts),
         (*numbers * OWN, *PLAIN_WORDS.numbers),
         reads_,
+        implemented(inner) & HOOK_NAMES,
+        texts,
     )
 
 

@@ -6,12 +6,14 @@ import pytest
 from attrs import frozen
 
 from agentrail import BlockTool, Continue, Plugin
-from agentrail.hooks.actions import AddContext, Ask, ReadFile, ReplacePrompt, ReplaceToolArgs
+from agentrail.hooks.actions import Abort, AddContext, Ask, ReadFile, ReplacePrompt, ReplaceToolArgs, ReplaceToolResult
 from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt, BeforeRequest, BeforeTool
+from agentrail.hooks.hook_types import AfterTool, BeforePrompt, BeforeRequest, BeforeTool
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed
+from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
 from agentrail.testing import Cue, Trace, call, find_conflict, order_report, prompt, say, simulate
 from agentrail.testing.turns.orders import difference
+from agentrail.values.tools import ok, result_text
 from tests.profiles import CAMPAIGN
 
 
@@ -56,16 +58,78 @@ def no_secret_is_read(trace: Trace) -> None:
     assert not guarded or not any(isinstance(path, str) and path.startswith("/vault/") for path in paths)
 
 
+SHIPPED = (SecurityGuard(), BudgetGuard(max_calls=5), HumanApproval(tools=("write",)))
+
+
+@pytest.mark.parametrize("seed", range(12 if CAMPAIGN else 3))
+def test_an_order_is_found_in_few_examples_although_no_plugin_names_the_value_that_shows_it(seed: int) -> None:
+    """One text stands in the code of each; the path that shows the order is made of both."""
+    report = order_report((Vault(), ShortNames(), *SHIPPED[:1]), examples=40, seed=seed)
+    assert (Vault(), ShortNames()) in [(matters.first, matters.second) for matters in report]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(12 if CAMPAIGN else 1))
-@pytest.mark.parametrize("others", [(), (KeyReads(),)], ids=["alone", "beside a third"])
+@pytest.mark.parametrize(
+    "others", [(), (KeyReads(),), SHIPPED, (KeyReads(), *SHIPPED)], ids=["alone", "beside a third", "of five", "of six"]
+)
 def test_an_order_that_breaks_an_invariant_is_in_the_report(others: tuple[AnyPlugin, ...], seed: int) -> None:
     pair = (Vault(), ShortNames())
     conflict = find_conflict((*pair, *others), no_secret_is_read, seed=seed)
     assert conflict is not None
     assert conflict.plugins == pair
-    (matters,) = (matters for matters in order_report((*pair, *others), seed=seed) if matters.second is pair[1])
-    assert (matters.first, matters.hook) == (pair[0], "before_tool")
+    report = order_report((*pair, *others), examples=200, seed=seed)
+    (matters,) = (matters for matters in report if (matters.first, matters.second) == pair)
+    assert matters.hook == "before_tool"
+
+
+@frozen
+class Trim(Plugin[None]):
+    """Takes a polite word off prompts."""
+
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None] | ReplacePrompt[None]:
+        short = hook.text.removeprefix("please:")
+        return Continue() if short in ("", hook.text) else ReplacePrompt(short)
+
+
+@frozen
+class NoWipe(Plugin[None]):
+    """Aborts turns that are to wipe something."""
+
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None] | Abort[None]:
+        return Abort("that stays") if hook.text.startswith("wipe") else Continue()
+
+
+@frozen
+class Unwrap(Plugin[None]):
+    """Takes a heading off results."""
+
+    def after_tool(self, hook: AfterTool, state: None, ctx: Context) -> Continue[None] | ReplaceToolResult[None]:
+        short = result_text(hook.result).removeprefix("output:")
+        return Continue() if short in ("", result_text(hook.result)) else ReplaceToolResult(ok(short))
+
+
+@frozen
+class Alarms(Plugin[int]):
+    """Counts results that are alarms."""
+
+    def init(self, ctx: Context) -> int:
+        return 0
+
+    def after_tool(self, hook: AfterTool, state: int, ctx: Context) -> Continue[int]:
+        return Continue(state + result_text(hook.result).startswith("alarm"))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(12 if CAMPAIGN else 2))
+@pytest.mark.parametrize(
+    ("first", "second", "hook"),
+    [(Trim(), NoWipe(), "before_prompt"), (Unwrap(), Alarms(), "after_tool")],
+    ids=["prompts", "results"],
+)
+def test_an_order_at_other_hooks_is_found_too(first: AnyPlugin, second: AnyPlugin, hook: str, seed: int) -> None:
+    (found,) = order_report((first, second), examples=400, seed=seed)
+    assert found.hook == hook
 
 
 @frozen

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from agentrail.hooks.plugin import AnyPlugin
+from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
 from agentrail.testing import Trace, find_conflict, order_report, simulate
 from tests.profiles import CAMPAIGN
 from tests.testing.candidates import CANDIDATES
@@ -44,6 +45,20 @@ def test_each_pair_is_found_among_fourteen_plugins_in_as_many_examples_as_are_tr
 def test_the_order_of_each_pair_matters(first: AnyPlugin, second: AnyPlugin, seed: int) -> None:
     (found,) = order_report((first, second), examples=600, seed=seed)
     assert found.hook == "before_tool"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(12 if CAMPAIGN else 1))
+@pytest.mark.parametrize(("first", "second", "invariant"), PAIRS, ids=SHOWN)
+def test_of_five_plugins_the_report_finds_the_pair_that_the_search_finds(
+    first: AnyPlugin, second: AnyPlugin, invariant: Invariant, seed: int
+) -> None:
+    plugins = (first, second, SecurityGuard(), BudgetGuard(max_calls=5), HumanApproval(tools=("write",)))
+    conflict = find_conflict(plugins, invariant, seed=seed)
+    assert conflict is not None
+    assert conflict.plugins == (first, second)
+    report = order_report(plugins, examples=120, seed=seed)
+    assert (first, second, "before_tool") in [(found.first, found.second, found.hook) for found in report]
 
 
 @pytest.mark.long

@@ -16,10 +16,11 @@ from agentrail.testing.as_code import CodeSource
 from agentrail.testing.code_words import PLAIN_WORDS, Vocabulary, vocabulary
 from agentrail.testing.scripted import Cue
 from agentrail.testing.turns.generating import draw_cues, simpler_scripts
+from agentrail.testing.turns.meetings import Meeting, meetings
 from agentrail.testing.turns.remembered_calls import Lore
 from agentrail.testing.turns.script_steps import Script, cue_code
 from agentrail.testing.turns.trace import Trace, simulate
-from agentrail.testing.world.choose import Choose
+from agentrail.testing.world.choose import Choose, Walking
 from agentrail.values.argument_checks import checked
 from agentrail.values.content import ToolCall
 from agentrail.values.tools import ToolSpec
@@ -146,7 +147,8 @@ def find_conflict(  # noqa: PLR0913 - all but two have a default
     """Look for a set of *plugins* and a script that break *invariant*; return the smallest found, or `None`.
 
     Sets of plugins, their orders and scripts are drawn at random. Scripts use the names of tools and arguments and the
-    numbers that stand in the code or the options of the plugins. From a set and a script that break the invariant,
+    numbers that stand in the code or the options of the plugins. In half of the examples, two plugins that have a
+    hook in common come in turn, with what the code of both reads. From a set and a script that break the invariant,
     plugins and steps are then left out, as long as the invariant is still broken.
 
     Args:
@@ -197,7 +199,7 @@ def search(
     if not setups:
         return conflicts
     world = next(iter(setups.values()))
-    choose = Choose(random.Random(seed).randrange)  # noqa: S311 - no secret
+    choose = Walking(random.Random(seed).randrange)  # noqa: S311 - no secret
     lore = Lore(calls)
     draws = _Draws(choose, world, plugins)
     ends = None if seconds is None else time.monotonic() + seconds
@@ -206,9 +208,9 @@ def search(
             break
         if progress is not None:
             progress(number, examples)
-        some, focus = draws.some()
+        some, focus, meeting = draws.some()
         some, focus = (*world.always, *some), (*world.always, *focus)
-        script = draw_cues(choose, world.words(focus), lore.calls(focus))
+        script = meeting.script(choose) if meeting else draw_cues(choose, world.words(focus), lore.calls(focus))
         trace = world.plays(some, script)
         for name, setup in setups.items():
             if name not in conflicts and setup.broken_by(trace) is not None:
@@ -225,29 +227,44 @@ class _Draws:
     def __init__(self, choose: Choose, setup: ConflictSetup, plugins: Sequence[Attachable]) -> None:
         self.choose = choose
         self.plugins = plugins
-        words = setup.words(plugins) if plugins else []
-        self.related = [
-            pair for pair in combinations(range(len(plugins)), 2) if words[pair[0]].shares_with(words[pair[1]])
-        ]
+        self.words = setup.words(plugins) if plugins else []
+        pairs = meetings(self.words)
+        near = [pair for pair in pairs if self.words[pair[0]].shares_with(self.words[pair[1]])]
+        self.related = [pairs_ for pairs_ in (near, pairs) if pairs_]
+        """Pairs with a hook in common: those that read the same tool or argument of a call, and all of them."""
+        self.meetings: dict[tuple[int, int], Meeting] = {}
+        """The scripts of each pair that was drawn so far."""
 
-    def some(self) -> tuple[tuple[Attachable, ...], tuple[Attachable, ...]]:
-        """Draw a set of plugins in random order, and those of them that the script is for.
+    def some(self) -> tuple[tuple[Attachable, ...], tuple[Attachable, ...], Meeting | None]:
+        """Draw a set of plugins in random order, and those of them that the script is for, or the `Meeting` of two.
 
-        The script is for all of the set, for any two of it, or for two that are related. Two plugins are related if
-        their code reads the same tool, or the same argument, of a call. A third of the draws are for related ones.
-        Sets of at most four plugins come at least as often as larger ones.
+        Half of the draws are for two plugins that have a hook in common, and half of these for two that read the same.
+        Each such pair comes in turn, half of the times alone. The other scripts are for all of the set, or for any two
+        of it. Sets of at most four plugins come at least as often as larger ones.
         """
         choose, plugins = self.choose, self.plugins
         most = len(plugins) if choose.percent(50) else min(4, len(plugins))
         size = choose.number(min(1 if choose.percent(10) else 2, most), most)
-        about = choose.pick(("related", "two", "all"))
-        two = choose.pick(self.related) if about == "related" and self.related else ()
+        about = choose.pick(("related", "related", "two", "all"))
+        two: tuple[int, ...] = ()
+        meeting: Meeting | None = None
+        if about == "related" and self.related:
+            pair = two = self._next_pair()
+            if pair not in self.meetings:
+                self.meetings[pair] = Meeting(*(self.words[place] for place in pair))
+            meeting = self.meetings[pair]
+            size = 2 if choose.percent(50) else size
         rest = [place for place in range(len(plugins)) if place not in two]
         others = (rest.pop(choose.below(len(rest))) for _ in range(size - len(two)))
         drawn = [*two, *others]
         focus = list(drawn) if about == "all" else drawn[:2]
         order = [drawn.pop(choose.below(len(drawn))) for _ in range(len(drawn))]
-        return tuple(plugins[place] for place in order), tuple(plugins[place] for place in focus)
+        return tuple(plugins[place] for place in order), tuple(plugins[place] for place in focus), meeting
+
+    def _next_pair(self) -> tuple[int, int]:
+        """Return the next pair of plugins with a hook in common."""
+        pairs = self.related[0 if self.choose.percent(50) else -1]
+        return pairs[self.choose.turn(len(pairs), len(pairs))]
 
 
 def _smallest(

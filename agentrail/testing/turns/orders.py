@@ -15,10 +15,11 @@ from agentrail.testing.code_words import vocabulary
 from agentrail.testing.scripted import Cue
 from agentrail.testing.turns.conflicts import EXAMPLES
 from agentrail.testing.turns.generating import draw_cues, simpler_scripts
+from agentrail.testing.turns.meetings import Meeting, meetings
 from agentrail.testing.turns.remembered_calls import Lore
 from agentrail.testing.turns.script_steps import cue_code
 from agentrail.testing.turns.trace import Trace, simulate
-from agentrail.testing.world.choose import Choose
+from agentrail.testing.world.choose import Walking
 from agentrail.values.argument_checks import checked
 from agentrail.values.content import ToolCall
 from agentrail.values.events.life import AgentAbort, PromptRejected, SessionEnded
@@ -105,18 +106,23 @@ class OrderSearch:
     """Draws the scripts for pairs of plugins, and remembers the calls at which plugins did something."""
 
     def __init__(self, plugins: Sequence[Attachable], calls: Sequence[ToolCall], seed: int) -> None:
-        self._choose = Choose(random.Random(seed).randrange)  # noqa: S311 - no secret
+        self._choose = Walking(random.Random(seed).randrange)  # noqa: S311 - no secret
         self._lore = Lore(calls)
         self._plugins = tuple(plugins)
         self._words = {id(plugin): vocabulary(plugin) for plugin in plugins}
 
     def report(self, pair: tuple[Attachable, Attachable], examples: int) -> list[OrderMatters]:
-        """Play *examples* scripts with *pair*; return each hook at which its order matters, with a short script."""
+        """Play *examples* scripts with *pair*; return each hook at which its order matters, with a short script.
+
+        If the two have a hook in common, every other script is the next one of their `Meeting`.
+        """
         first, second = sorted(pair, key=lambda plugin: unkeyed(plugin)[1].priority)
         is_settled = unkeyed(first)[1].priority != unkeyed(second)[1].priority
         hooks: dict[str, OrderMatters] = {}
-        for _ in range(examples):
-            script = self._script(first, second)
+        words = [self._words[id(plugin)] for plugin in (first, second)]
+        meeting = Meeting(*words) if meetings(words) else None
+        for number in range(examples):
+            script = self._script(first, second) if meeting is None or number % 2 else meeting.script(self._choose)
             here = _play((first, second), script)
             if not any(_matters(ruling) for happened in here.steps for ruling in happened.step.rulings):
                 continue  # in the other order, each would see the same hook and let it pass too

@@ -75,8 +75,8 @@ class Choose:
         """Return true in *of* cases out of a hundred."""
         return self.below(100) >= 100 - of
 
-    def turn(self, about: Hashable, below: int) -> int:  # noqa: ARG002 - `InTurn` uses it
-        """Return a number below *below*; `InTurn` returns each one before it repeats any, for each *about* apart."""
+    def turn(self, about: Hashable, below: int) -> int:  # noqa: ARG002 - `Walking` uses it
+        """Return a number below *below*; `Walking` returns each one before it repeats any, for each *about* apart."""
         return self.below(below)
 
     def pick(self, options: Sequence[T]) -> T:
@@ -97,31 +97,48 @@ class Choose:
         return tuple(option for option in options if self.percent(percent))
 
 
-class InTurn(Choose):
-    """Makes choices with a seeded generator, and keeps them in `drawn`; `turn` goes through all numbers in turn."""
+class Walking(Choose):
+    """Makes choices as `Choose` does, but `turn` goes through all numbers in turn, in an order that is drawn."""
 
-    __slots__ = ("_chance", "_walks", "drawn")
+    __slots__ = ("_pace", "_walks")
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(self._below)
-        self._chance = random.Random(seed)  # noqa: S311 - no secret
+    def __init__(self, below: Callable[[int], int]) -> None:
+        super().__init__(below)
+        self._pace = below
+        """Draws where each walk begins, and how wide its steps are."""
         self._walks: dict[tuple[Hashable, int], tuple[int, int]] = {}
-        self.drawn: list[int] = []
-
-    def _below(self, below: int) -> int:
-        drawn = self._chance.randrange(below)
-        self.drawn.append(drawn)
-        return drawn
+        """The next number and the step width of each walk, by what it is about and its bound."""
 
     def turn(self, about: Hashable, below: int) -> int:
         """Return the next number of a walk over all numbers below *below*; each *about* has a walk of its own."""
-        at, stride = self._walks.get((about, below)) or (self._chance.randrange(below), self._stride(below))
+        at, stride = self._walks.get((about, below)) or (self._pace(below), self._stride(below))
         self._walks[about, below] = (at + stride) % below, stride
-        self.drawn.append(at)
         return at
 
     def _stride(self, below: int) -> int:
         """Draw the step width of a walk over all numbers below *below*: a number without a common divisor with it."""
-        while gcd(stride := self._chance.randrange(1, below + 1), below) != 1:
+        while gcd(stride := 1 + self._pace(below), below) != 1:
             pass
         return stride
+
+
+class InTurn(Walking):
+    """Makes choices with a seeded generator, in walks, and keeps them in `drawn`."""
+
+    __slots__ = ("drawn",)
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(random.Random(seed).randrange)  # noqa: S311 - no secret
+        self.below = self._below
+        self.drawn: list[int] = []
+
+    def _below(self, below: int) -> int:
+        drawn = self._pace(below)
+        self.drawn.append(drawn)
+        return drawn
+
+    def turn(self, about: Hashable, below: int) -> int:
+        """Return the next number of a walk, and keep it."""
+        at = super().turn(about, below)
+        self.drawn.append(at)
+        return at
