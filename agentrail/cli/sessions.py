@@ -30,7 +30,7 @@ from agentrail.cli.stored_sessions import (
 )
 from agentrail.cli.text_table import aligned
 from agentrail.errors import SessionExists, SessionNotStored
-from agentrail.ports.journal import ALL_SESSIONS, Journal, SessionFilter, StoredSession
+from agentrail.ports.journal import Journal, SessionFilter, StoredSession
 from agentrail.runtime.shared.clock import Clock
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage
@@ -65,12 +65,13 @@ async def _run(options: SessionOptions) -> int:
 # Looking
 
 
-async def _list(journal: Journal, options: SessionOptions) -> int:
-    listed = await stored_sessions(
-        journal, ALL_SESSIONS if options.label is None else SessionFilter(label=options.label)
-    )
-    listed.sort(key=lambda stored: (-stored.active, stored.session_id))
-    listed = listed[: options.limit]
+async def _list(journal: PlacedJournal, options: SessionOptions) -> int:
+    listed: Sequence[StoredSession]
+    if options.limit is None:
+        found = await stored_sessions(journal, SessionFilter(label=options.label))
+        listed = sorted(found, key=lambda stored: (-stored.active, stored.session_id))
+    else:
+        listed = await journal.last_used(options.limit, label=options.label)
     if options.as_json:
         for stored in listed:
             print(json_line(_as_json(stored)))

@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from agentrail.adapters.journals.journal_places import PlacedJournal
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.journals.sqlite.session_summaries import list_sessions, path_of, statement
+from agentrail.adapters.journals.sqlite.session_summaries import list_last_used, list_sessions, path_of, statement
 from agentrail.adapters.journals.sqlite.tables import APPLICATION, pragma
 from agentrail.core.vocabulary.changes import Change
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
-from agentrail.testing.conformance.journal_tests import opened, prompted
+from agentrail.testing.conformance.journal_tests import labelled, opened, prompted
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import SessionEnded
 from tests.adapters.journals.many import COMBINED, NOW, OWNERS, TENANTS, WANTED, fill
+from tests.opcodes import counted_opcodes
 
 INDEX = {
     "all": "sqlite_autoindex_session_1",
@@ -164,3 +166,32 @@ async def test_a_damaged_summary_is_told_and_made_again_when_labels_change(tmp_p
     await journal.append(claim, 3, [prompted("s", 4)])
     assert (await journal.read("s"))[3].number == 4
     await journal.close()
+
+
+async def check_last_used(journal: PlacedJournal) -> None:
+    """Assert that the sessions that were used last are listed, the last one first."""
+    for name, at in (("a", 3), ("b", 7), ("c", 7), ("d", 1), ("claimed", 0)):
+        claim = await journal.claim(name, "test")
+        record = labelled(1, name.upper(), ("vip",) if name in "bd" else ("other",)).but(session_id=name)
+        await journal.append(claim, 0, [record.but(arrival=record.arrival.but(at=at))] if at else [])
+    by_id = {stored.session_id: stored for stored in await journal.sessions()}
+    assert await journal.last_used(3) == (by_id["b"], by_id["c"], by_id["a"])
+    assert await journal.last_used(9, label="vip") == (by_id["b"], by_id["d"])
+    assert await journal.last_used(9, label="none") == ()
+    assert len(await journal.last_used(10**30)) == 4
+
+
+async def test_the_last_used_are_listed_the_last_one_first(tmp_path: Path) -> None:
+    journal = SqliteJournal(tmp_path / "a.db")
+    await check_last_used(journal)
+    await journal.close()
+
+
+@pytest.mark.parametrize("label", [None, "label 3"])
+def test_of_the_last_used_no_more_are_read_than_are_listed(few: Path, many: Path, label: str | None) -> None:
+    counts: list[int] = []
+    for path in (few, many):
+        with closing(sqlite3.connect(path)) as file, counted_opcodes() as counted:
+            assert len(list_last_used(file, label, 5)) == 5
+        counts.append(counted[0])
+    assert counts[1] <= counts[0] + 100

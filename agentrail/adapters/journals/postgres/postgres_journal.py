@@ -119,6 +119,10 @@ class PostgresJournal:
         """Return summaries of up to *limit* of the *wanted* sessions, after *after*."""
         return await self._read(lambda reader: reader.sessions(wanted, after, limit))
 
+    async def last_used(self, limit: int, *, label: str | None = None) -> tuple[StoredSession, ...]:
+        """Return summaries of the *limit* sessions that were used last, the last one first; with *label*, of those."""
+        return await self._read(lambda reader: reader.last_used(label, limit))
+
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Store a snapshot of a session in place of the previous one."""
         await self._writing.do(lambda writer: writer.keep(claim, snapshot), about=claim.session_id)

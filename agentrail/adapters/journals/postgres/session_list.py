@@ -67,6 +67,15 @@ def list_sessions(
     return tuple(map(_summary, db.run(text, (*values, min(limit, LATEST)))))
 
 
+def list_last_used(db: Database, label: str | None, limit: int) -> tuple[StoredSession, ...]:
+    """Return summaries of the *limit* sessions that were used last, the last one first; with *label*, of those."""
+    holds, values = ["", *[condition for condition, _ in conditions(SessionFilter(label=label))]], list[object]()
+    if label is not None:
+        values.append(as_stored(label))
+    text = f"{_LIST}{' and '.join(holds)} order by active desc, id limit %s"
+    return tuple(map(_summary, db.run(text, (*values, min(limit, LATEST)))))
+
+
 def _summary(columns: tuple[object, ...]) -> StoredSession:
     session_id, head, due, at_work, ended, active = cast("tuple[bytes, int, int | None, bool, bool, int]", columns[:6])
     return StoredSession(as_text(session_id), head, due, at_work, ended, about=about_of(columns[6:]), active=active)

@@ -20,7 +20,7 @@ from agentrail.adapters.journals.postgres.checked_rows import (
 from agentrail.adapters.journals.postgres.database import Database, Target
 from agentrail.adapters.journals.postgres.removal import delete_tree, redact_records
 from agentrail.adapters.journals.postgres.server_tables import as_stored, as_text
-from agentrail.adapters.journals.postgres.session_list import list_sessions
+from agentrail.adapters.journals.postgres.session_list import list_last_used, list_sessions
 from agentrail.adapters.journals.postgres.sqlstates import in_statement
 from agentrail.adapters.journals.writer_thread import WriterJob
 from agentrail.errors import AgentrailError, BadRecord
@@ -90,6 +90,10 @@ class PostgresReader:
     ) -> tuple[StoredSession, ...]:
         """Return summaries of up to *limit* of the sessions that *session_filter* holds for, after *after*."""
         return list_sessions(self._db, session_filter, after, limit)
+
+    def last_used(self, label: str | None, limit: int) -> tuple[StoredSession, ...]:
+        """Return summaries of the *limit* sessions that were used last, the last one first; with *label*, of those."""
+        return list_last_used(self._db, label, limit)
 
     def holders(self) -> tuple[str, ...]:
         """Return the holders of sessions whose leases last."""

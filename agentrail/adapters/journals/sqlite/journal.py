@@ -124,6 +124,10 @@ class SqliteJournal:
         """Return summaries of up to *limit* stored sessions with ids greater than *after*, sorted by id."""
         return await self._reading.do(JournalReader.sessions, wanted, after, limit)
 
+    async def last_used(self, limit: int, *, label: str | None = None) -> tuple[StoredSession, ...]:
+        """Return summaries of the *limit* sessions that were used last, the last one first; with *label*, of those."""
+        return await self._reading.do(JournalReader.last_used, label, limit)
+
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Store a snapshot of a session in place of the previous one."""
         await self._writing.do(Writer.keep, claim, snapshot, about=claim.session_id)

@@ -20,7 +20,7 @@ from agentrail.adapters.journals.record_loader import load_rows
 from agentrail.adapters.journals.sqlite.deletion.erasing import refuse_deleting
 from agentrail.adapters.journals.sqlite.error_mapping import RAISED, in_reading, is_passing, is_stopped
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_reading
-from agentrail.adapters.journals.sqlite.session_summaries import DAMAGED, list_sessions
+from agentrail.adapters.journals.sqlite.session_summaries import DAMAGED, list_last_used, list_sessions
 from agentrail.adapters.journals.sqlite.tables import (
     COLUMNS,
     INDEXED,
@@ -190,6 +190,10 @@ class JournalReader:
     def sessions(self, wanted: SessionFilter, after: StoredSession | None, limit: int) -> tuple[StoredSession, ...]:
         """Return summaries of up to *limit* of the *wanted* sessions, after *after*."""
         return self._within(lambda db: list_sessions(db, wanted, after, limit)) or ()
+
+    def last_used(self, label: str | None, limit: int) -> tuple[StoredSession, ...]:
+        """Return summaries of the *limit* sessions that were used last, the last one first; with *label*, of those."""
+        return self._within(lambda db: list_last_used(db, label, limit)) or ()
 
     def latest(self, session_id: str, upto: int | None, limit: int) -> Latest:
         """Return the snapshot of a session, and up to *limit* of the records that follow it, up to *upto*."""

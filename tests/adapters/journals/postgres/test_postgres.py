@@ -33,6 +33,7 @@ from agentrail.testing import ScriptedModel
 from agentrail.testing.conformance.expected_errors import raised
 from agentrail.testing.conformance.journal_tests import opened, run_of
 from tests.adapters.journals.postgres.server import PostgresServer, folder_of_servers, needs_postgres
+from tests.adapters.journals.test_listing import check_last_used
 
 pytestmark = needs_postgres
 
@@ -194,6 +195,10 @@ async def test_tables_are_upgraded_once_and_later_ones_are_refused(url: str) -> 
 
 
 # Leases
+
+
+async def test_the_last_used_are_listed_the_last_one_first(journal: PostgresJournal) -> None:
+    await check_last_used(journal)
 
 
 async def test_renewing_writes_no_row_of_a_session(journal: PostgresJournal, url: str) -> None:
