@@ -58,16 +58,17 @@ def problems(python: str, folder: Path, *extras: str) -> Iterator[str]:
     """Yield what does not work with the package that *python* has; *folder* is empty."""
     command = str(Path(python).parent / "agentrail")
     (folder / "my_plugins.py").write_text(PLUGIN, encoding="utf-8")
-    for words, *expected in (
-        ([command, "--version"], "agentrail "),
-        ([command, "--help"], "usage: agentrail "),
-        ([command, "check", "--help"], "usage: agentrail check "),
-        ([command, "run", "hello"], "I am the built-in demo model"),
-        ([python, "-I", "-m", "agentrail", "run", "hello"], "I am the built-in demo model"),
-        ([python, "-I", "-c", NAMES], ""),
-        ([command, "check", "--examples", "20", "my_plugins.py"], "✓ laws: Turns", "-m pip install "),
-        *(([python, "-I", "-c", OF_EXTRA[extra]], "") for extra in extras),
-    ):
+    commands: list[tuple[list[str], tuple[str, ...]]] = [
+        ([command, "--version"], ("agentrail ",)),
+        ([command, "--help"], ("usage: agentrail ",)),
+        ([command, "check", "--help"], ("usage: agentrail check ",)),
+        ([command, "run", "hello"], ("I am the built-in demo model",)),
+        ([python, "-I", "-m", "agentrail", "run", "hello"], ("I am the built-in demo model",)),
+        ([python, "-I", "-c", NAMES], ("",)),
+        ([command, "check", "--examples", "20", "my_plugins.py"], ("✓ laws: Turns", "-m pip install ")),
+        *(([python, "-I", "-c", OF_EXTRA[extra]], ("",)) for extra in extras),
+    ]
+    for words, expected in commands:
         done = subprocess.run(  # noqa: S603 - our own commands
             words,
             cwd=folder,
