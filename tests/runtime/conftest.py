@@ -12,6 +12,7 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.ports.journal import Journal
 from agentrail.runtime.diagnosis import watchdog
 from agentrail.runtime.diagnosis.watchdog import Alarm, KernelAlarm, PacedAlarm
+from tests import hook_time
 from tests.profiles import CAMPAIGN
 from tests.runtime.journals import INNER, AwakeJournal
 from tests.runtime.world import World, open_world
@@ -55,6 +56,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if CAMPAIGN or cast("ModuleType", metafunc.module).__name__.rpartition(".")[2] in ON_BOTH_JOURNALS:
         metafunc.fixturenames.append("journal_kind")
         metafunc.parametrize("journal_kind", ["memory", "sqlite"], indirect=True)
+
+
+@pytest.fixture
+def slow_hooks_are_told() -> Iterator[None]:
+    """Have the event `PluginSlow` told, as outside of tests; for tests with a clock of their own."""
+    hook_time.allow(hook_time.TOLD)
+    yield
+    hook_time.allow(hook_time.ANY)
 
 
 @pytest.fixture

@@ -200,7 +200,7 @@ class Hand:
 
 
 @pytest.fixture
-def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
+def hand(monkeypatch: pytest.MonkeyPatch, slow_hooks_are_told: None) -> Hand:  # noqa: ARG001 - asks for a fixture
     return Hand(monkeypatch)
 
 

@@ -34,7 +34,7 @@ class Worked:
 
 
 @pytest.fixture
-def worked(monkeypatch: pytest.MonkeyPatch) -> Worked:
+def worked(monkeypatch: pytest.MonkeyPatch, slow_hooks_are_told: None) -> Worked:  # noqa: ARG001 - asks for a fixture
     made = Worked()
     monkeypatch.setattr(session_module, "time", SimpleNamespace(perf_counter=made.perf_counter))
     return made
