@@ -19,6 +19,7 @@ from agentrail.reprs import in_brackets
 
 T = TypeVar("T")
 R = TypeVar("R")
+V = TypeVar("V")
 
 log = logging.getLogger("agentrail.bridge")
 
@@ -139,6 +140,50 @@ class HostedRun(Generic[T]):
         error, self._error = self._error, None
         if error is None:
             return cast("T", self._value)
+        try:
+            raise error
+        finally:
+            del error  # breaks a reference cycle: its traceback holds this frame
+
+
+class Relay(Generic[V]):
+    """A function on Trio that code in the loop calls without waiting: the first error of it ends that code.
+
+    An error would else be raised where Trio takes what was posted, which ends the whole run.
+    """
+
+    __slots__ = ("_error", "_function", "_host", "_scope")
+
+    def __init__(self, function: Callable[[V], None], host: HostLoop) -> None:
+        self._function = function
+        """What is called, on Trio."""
+        self._host = host
+        """The loop in which the code runs."""
+        self._scope = trio.CancelScope()
+        """Holds the Trio task that waits for the code."""
+        self._error: Exception | None = None
+        """The first error of the function; `None` if it has raised none."""
+
+    def __call__(self, value: V) -> None:
+        """Have the function called with *value*, in order."""
+        self._host.post(partial(self._take, value))
+
+    def _take(self, value: V) -> None:
+        """Call the function, unless it has raised before."""
+        if self._error is None:
+            try:
+                self._function(value)
+            except Exception as error:  # noqa: BLE001 - `over` raises it
+                self._error = error
+                self._scope.cancel()
+
+    async def over(self, work: Awaitable[T]) -> T:
+        """Return what the code gives that *work* waits for; cancel it when the function raises, and raise that."""
+        with self._scope:
+            value = await work
+        error, self._error = self._error, None
+        if error is None:
+            return value
         try:
             raise error
         finally:

@@ -14,7 +14,7 @@ from typing import Final, ParamSpec, Protocol, TypeVar, cast, final, overload
 import trio
 from typing_extensions import Unpack
 
-from agentrail.bridge.host_loop import HostLoop, host_loop
+from agentrail.bridge.host_loop import HostLoop, Relay, host_loop
 from agentrail.bridge.tool_context import on_loop
 from agentrail.errors import BadTool
 from agentrail.ports.model import EmitChunk, Model
@@ -23,7 +23,7 @@ from agentrail.tools import tool as trio_tool
 from agentrail.tools.declaring import ToolOptions
 from agentrail.tools.function import FunctionTool, Made, SyncTool, read_function
 from agentrail.values.json import JsonObject
-from agentrail.values.stream import Chunk, ModelRequest, Response
+from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import Probed, ToolResult, ToolSpec
 
 P = ParamSpec("P")
@@ -49,9 +49,10 @@ class LoopTool(Made[P, Coroutine[object, object, R]]):
 
     async def _call(self, arguments: dict[str, object], ctx: ToolContext, /) -> object:
         host = host_loop(self._what)
-        mirrored = {name: on_loop(ctx, host) if value is ctx else value for name, value in arguments.items()}
+        report = Relay(ctx.report, host)
+        mirrored = {name: on_loop(ctx, host, report) if value is ctx else value for name, value in arguments.items()}
         work = partial(cast("Callable[..., Coroutine[object, object, R]]", self._fn), **mirrored)
-        return await host.run(work, self._what)
+        return await report.over(host.run(work, self._what))
 
 
 class LoopToolObject:
@@ -73,7 +74,9 @@ class LoopToolObject:
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
         """Execute a call, in the loop of the program."""
         host = host_loop(self._what)
-        return await host.run(partial(self._tool.execute, args, on_loop(ctx, host)), self._what)
+        report = Relay(ctx.report, host)
+        work = partial(self._tool.execute, args, on_loop(ctx, host, report))
+        return await report.over(host.run(work, self._what))
 
 
 class CheckableLoopTool(LoopToolObject):
@@ -211,12 +214,8 @@ class LoopModel:
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         """Make one attempt at a request, in the loop of the program."""
         host = host_loop(self._what)
-
-        def passed_on(chunk: Chunk) -> None:
-            """Hand *chunk* on to Trio, in order."""
-            host.post(partial(emit, chunk))
-
-        return await host.run(partial(self._model.stream, request, passed_on), self._what)
+        passed_on = Relay(emit, host)
+        return await passed_on.over(host.run(partial(self._model.stream, request, passed_on), self._what))
 
 
 def model(model: M, /) -> M:

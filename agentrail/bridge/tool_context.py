@@ -124,13 +124,8 @@ class LoopResources(ToolResources):
         return cast("Web", PartMirror(self._ctx.web, self._host))
 
 
-def on_loop(ctx: ToolContext, host: HostLoop) -> ToolContext:
-    """Return *ctx* for code in the loop of *host*."""
-
-    def report(update: str) -> None:
-        """Report progress, on Trio."""
-        host.post(partial(ctx.report, update))
-
+def on_loop(ctx: ToolContext, host: HostLoop, report: Callable[[str], None]) -> ToolContext:
+    """Return *ctx* for code in the loop of *host*, which reports progress by *report*."""
     parts = {name: PartMirror(part, host) for name in PARTS if (part := getattr(ctx, name)) is not None}
     resources = LoopResources(ctx, host)
     evolve = cast("Callable[..., ToolContext]", attrs.evolve)

@@ -198,6 +198,42 @@ def test_what_asyncio_code_raises_ends_nothing_but_itself(name: str) -> None:
     plain(main)
 
 
+def test_what_asyncio_code_hands_on_and_is_none_ends_its_call_alone() -> None:
+    """A report or a chunk is taken on Trio, later; what is none is an error of the tool or model that gave it."""
+
+    @aio.tool
+    async def fetch(ctx: ToolContext) -> str:
+        """Fetch it."""
+        ctx.report(cast("str", 5))
+        await asyncio.Event().wait()
+        return "never"
+
+    class Reporting(Lookup):
+        async def execute(self, args: JsonObject, ctx: ToolContext) -> Ok:
+            ctx.report(cast("str", 5))
+            return await super().execute(args, ctx)
+
+    class Babbling:
+        name = "babbling"
+
+        async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+            emit(cast("TextChunk", "no chunk"))
+            return Response((Text("never"),))
+
+    async def main() -> None:
+        async with aio.open_supervisor() as supervisor:
+            for made in (fetch, aio.tool(Reporting())):
+                session = await supervisor.spawn(SessionSpec(model=calling(made.spec.name), tools=[made]))
+                ended = await result_of(session)
+                assert ended.is_error
+                assert "5 where text is wanted" in ended.text
+            session = await supervisor.spawn(SessionSpec(model=aio.model(Babbling())))
+            with pytest.raises(TurnAborted, match="a chunk is wanted"):
+                await session.ask("hi")
+
+    plain(main)
+
+
 @on_each_loop
 @pytest.mark.parametrize("way", ["abort", "steer", "stop", "timeout"])
 def test_a_cancelled_tool_is_waited_for(run: Run, way: str) -> None:
