@@ -33,14 +33,14 @@ MORE: Final = 3
 class Meeting:
     """Two plugins that are asked at the same hook: their scripts."""
 
-    def __init__(self, left: Vocabulary, right: Vocabulary) -> None:
-        self._sees_calls = not (left.hooks & right.hooks).isdisjoint(SEE_CALLS)
+    def __init__(self, first: Vocabulary, second: Vocabulary) -> None:
+        self._sees_calls = not (first.hooks & second.hooks).isdisjoint(SEE_CALLS)
         """Whether both are asked about calls or their results."""
-        self._texts: tuple[str, ...] = _joined(left.own, right.own) or PLAIN_WORDS.texts
+        self._texts: tuple[str, ...] = _joined(first.own, second.own) or PLAIN_WORDS.texts
         """Texts for prompts, results and answers."""
-        self._tools = _tools(left, right)
+        self._tools = _tools(first, second)
         """Names of tools."""
-        mine, other = _arguments(left), _arguments(right)
+        mine, other = _arguments(first), _arguments(second)
         self._values: dict[str, tuple[Json, ...]] = {
             name: _met(mine.get(name, ()), other.get(name, ())) for name in (*mine, *other)
         }
@@ -121,12 +121,12 @@ def _met(mine: Sequence[Json], other: Sequence[Json]) -> tuple[Json, ...]:
 
 def _joined(mine: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
     """Return the texts of both, and the first ones of each with one of the other in front of it or after it."""
-    first, second = mine[:JOINED], other[:JOINED]
-    pairs = [*product(first, second), *product(second, first)]
-    return tuple(dict.fromkeys((*mine, *other, *(one + another for one, another in pairs))))
+    these, those = mine[:JOINED], other[:JOINED]
+    pairs = [*product(these, those), *product(those, these)]
+    return tuple(dict.fromkeys((*mine, *other, *(front + end for front, end in pairs))))
 
 
-def _tools(left: Vocabulary, right: Vocabulary) -> tuple[str, ...]:
+def _tools(first: Vocabulary, second: Vocabulary) -> tuple[str, ...]:
     """Return the names of tools that the code of both reads; a name of either, if it tells no tool from others."""
-    read = [words.read.tools if words.read is not None else words.own for words in (left, right)]
-    return tuple(dict.fromkeys((*read[0], *read[1]))) or PLAIN_WORDS.names[:1]
+    names = [words.read.tools if words.read is not None else words.own for words in (first, second)]
+    return tuple(dict.fromkeys((*names[0], *names[1]))) or PLAIN_WORDS.names[:1]
