@@ -41,6 +41,8 @@ NPM_CLIENTS := openapi-fetch@0.17.0 openapi-typescript@7.13.0 typescript@5.9.3
 # The tests of the host: its edge on real sockets, its tables, and a browser that talks to it.
 HOST := tests/host tests/api
 AT_ONCE := -p tests.runner.plugin --workers 4
+# Of a test that is not marked `long`; only those that are may start a process.
+BUDGET := --budget 0.1
 
 ##@ Use
 
@@ -48,7 +50,7 @@ run: .venv/core ## start agentrail
 	$(BIN)/agentrail chat --samples
 
 test: .venv/test ## run the tests, without those that take long, or only those in TESTS=
-	$(PY) -m pytest $(TESTS) -m 'not long' $(AT_ONCE)
+	$(PY) -m pytest $(TESTS) -m 'not long' $(AT_ONCE) $(BUDGET)
 
 # To collect the others takes each process longer than to run some of these.
 long: .venv/test ## run the tests that take long

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import cpu_time, hook_time
+from tests import hook_time
 from tests.profiles import load_profile
 
 load_profile()
@@ -71,11 +71,6 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
             thawed.clear()
             gc.collect()
             gc.freeze()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Have the CPU time of each test measured."""
-    config.pluginmanager.register(cpu_time)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -77,10 +77,12 @@ def test_a_turn_takes_at_most_nine_task_steps() -> None:
     assert _run() <= 9
 
 
+@pytest.mark.long
 def test_a_tool_round_takes_at_most_eight_more() -> None:
     assert _run(calls=1) - _run() <= 8
 
 
+@pytest.mark.long
 def test_a_further_parallel_call_takes_at_most_two_more() -> None:
     assert (_run(calls=9) - _run(calls=1)) / 8 <= 2
 
@@ -98,6 +100,7 @@ def test_a_turn_of_twenty_chunks_takes_at_most_1500_python_calls(calls_for_20_ch
     assert calls_for_20_chunks <= 1500
 
 
+@pytest.mark.long
 def test_a_chunk_takes_at_most_twelve_python_calls(calls_for_20_chunks: float) -> None:
     more = trio.run(lambda: _calls_per_turn(chunks=220))
     assert (more - calls_for_20_chunks) / 200 <= 12

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from importlib.metadata import distribution
 
+import pytest
+
 FIRST_PAGE = ("open_supervisor", "SessionSpec", "SessionHandle", "Plugin", "tool", "Continue")
 NOT_YET = ("httpx", "jsonschema", "cattrs", "sqlite3", "h11", "agentrail.adapters")
 
@@ -15,6 +17,7 @@ def _in_a_fresh_interpreter(code: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - our own code
 
 
+@pytest.mark.long
 def test_touching_the_first_page_imports_none_of_the_heavy_modules() -> None:
     touch = "".join(f"agentrail.{name}; " for name in FIRST_PAGE)
     loaded = _in_a_fresh_interpreter(f"import sys, agentrail; {touch} print(*sys.modules)").split()
@@ -22,6 +25,7 @@ def test_touching_the_first_page_imports_none_of_the_heavy_modules() -> None:
     assert found == []
 
 
+@pytest.mark.long
 def test_touching_the_first_page_makes_fewer_classes_than_the_whole_catalogue_has_events() -> None:
     touch = "".join(f"agentrail.{name}; " for name in FIRST_PAGE)
     loaded = _in_a_fresh_interpreter(f"import sys, agentrail; {touch} print(*sys.modules)").split()
@@ -29,6 +33,7 @@ def test_touching_the_first_page_makes_fewer_classes_than_the_whole_catalogue_ha
     assert "agentrail.core.machine.step" not in loaded
 
 
+@pytest.mark.long
 def test_a_session_with_the_demo_needs_no_client_for_http() -> None:
     code = """
 import sys, trio

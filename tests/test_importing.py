@@ -60,6 +60,7 @@ def test_a_session_that_has_started_imports_nothing(played: subprocess.Popen[str
     assert _imported(played, scene) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("provider", SAYING)
 def test_the_first_request_to_a_provider_imports_nothing(
     played: subprocess.Popen[str], provider: str, url: str

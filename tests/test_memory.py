@@ -80,6 +80,7 @@ async def _tracked_per_session(turns: int) -> float:
         return (len(gc.get_objects()) - before) / SESSIONS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("turns", MOST_TRACKED)
 def test_a_session_has_few_objects_that_the_collector_looks_at(turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "SLOW", 3600.0)

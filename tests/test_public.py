@@ -159,6 +159,7 @@ def test_no_public_name_is_two_things() -> None:
     assert {name: found for name, found in things.items() if len(found) > 1} == {}
 
 
+@pytest.mark.long
 def test_the_first_package_lists_what_is_public_and_no_more() -> None:
     code = "import agentrail.app.supervisor, agentrail\nprint(*(name for name in dir(agentrail) if name[:1] != '_'))"
     ran = subprocess.run([sys.executable, "-I", "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
@@ -234,6 +235,7 @@ def test_what_a_user_writes_in_an_annotation_is_public(package: str, name: str) 
     assert words - known - NOT_OURS - NEVER_WRITTEN == set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("package", RE_EXPORTS)
 def test_a_package_of_others_names_is_imported_without_them(package: str) -> None:
     code = f"import sys, agentrail.{package}\nprint(*sys.modules)"

@@ -49,6 +49,7 @@ def test_each_module_is_named_after_what_it_holds() -> None:
     assert vague == [], "find the noun"
 
 
+@pytest.mark.long
 def test_each_test_that_the_code_names_exists() -> None:
     missing = list[str]()
     for module in MODULES:

@@ -27,7 +27,7 @@ MAX_NAME: Final = 36
 """The most characters of a session's own name."""
 
 MAX_INTERNAL: Final = 128
-"""The most characters of a whole id, those of sub-agents included: see `agentrail.runtime.shared.ids`."""
+"""The most characters of a whole id, those of sub-agents included: see `agentrail.values.session_ids`."""
 
 KEPT: Final = 4_096
 """How many ids and parts of ids are kept as they are written."""

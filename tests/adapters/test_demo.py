@@ -162,6 +162,7 @@ def test_a_text_is_cut_into_steps(text: str, steps: list[str]) -> None:
 WORDS = ["read", "write", "run", "list", "search for", "it", "a.txt", "to", "in", "then", "and", ";", "'", '"', "`"]
 
 
+@pytest.mark.long
 @given(st.text() | st.lists(st.sampled_from(WORDS) | st.text(max_size=3)).map(" ".join))
 def test_any_text_gets_an_answer(text: str) -> None:
     response = ask(user(text))

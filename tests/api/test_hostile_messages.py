@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -93,6 +94,7 @@ def problem(error: AgentrailError) -> dict[str, object]:
     return found
 
 
+@pytest.mark.long
 @given(messages())
 @example(("call", {"id": "1", "call": "tree", "query": nested(200)}, False))
 @example(("end", {"id": 10**400, "end": True}, False))
@@ -119,6 +121,7 @@ def test_an_id_is_told_if_it_is_one(value: Json) -> None:
     assert id_in({"id": value}) == (value if is_one else None)
 
 
+@pytest.mark.long
 @given(ANY)
 def test_each_message_of_any_kind_is_read_or_refused(value: Json) -> None:
     found = read(value)

@@ -69,6 +69,7 @@ async def spoken() -> tuple[Reply, Status, HeldCall, list[Envelope]]:
         return held, status, held.held[0], envelopes
 
 
+@pytest.mark.long
 async def test_replies_and_states_are_written_as_a_host_sends_them() -> None:
     reply, status, held, _ = await spoken()
     for name, written in (

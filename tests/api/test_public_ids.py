@@ -30,6 +30,7 @@ OWNERS = st.one_of(
 NAMES = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,35}\Z") | st.text(alphabet="ab2", min_size=1, max_size=3)
 
 
+@pytest.mark.long
 @given(OWNERS, OWNERS, NAMES)
 def test_an_id_is_read_back_as_the_parts_that_it_was_made_of(tenant: str, user: str, name: str) -> None:
     found = new_name(tenant, user, name)
@@ -40,6 +41,7 @@ def test_an_id_is_read_back_as_the_parts_that_it_was_made_of(tenant: str, user: 
     assert found.internal.endswith(f".{found.visible}")
 
 
+@pytest.mark.long
 @given(st.tuples(OWNERS, OWNERS, NAMES), st.tuples(OWNERS, OWNERS, NAMES))
 def test_no_two_owners_have_one_id(one: tuple[str, str, str], other: tuple[str, str, str]) -> None:
     assert (new_name(*one).internal == new_name(*other).internal) == (one == other)
@@ -55,6 +57,7 @@ def test_what_is_no_owner_or_no_name_is_refused(parts: tuple[str, str, str]) -> 
     assert read_internal(found.internal) == parts
 
 
+@pytest.mark.long
 @given(OWNERS, OWNERS, st.text(max_size=60) | HOSTILE | st.builds("{}.{}".format, HOSTILE, NAMES))
 def test_whatever_a_client_says_it_names_sessions_of_its_tenant_alone(tenant: str, user: str, said: str) -> None:
     try:
@@ -136,6 +139,7 @@ def test_a_text_for_a_tenant_has_no_tenant_in_it() -> None:
     assert without_tenant(text, "ac.me") == "`bob.main` and oauth.ac_2eme.bob and h.other.bob.main"
 
 
+@pytest.mark.long
 @given(st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z"))
 def test_in_a_whole_journal_a_session_has_its_id_there(session_id: str) -> None:
     found = named(WHOLE_JOURNAL, "you", session_id)

@@ -34,6 +34,7 @@ def test_each_route_is_found_and_its_id_is_as_it_was(route: HostRoute, session: 
     assert found == Matched(route, session if route.about_session else "")
 
 
+@pytest.mark.long
 @given(
     st.sampled_from(METHODS),
     st.lists(st.sampled_from([*WORDS, "x", "{id}", "v2", "Sessions"]) | IDS, max_size=5).map("/".join),

@@ -222,6 +222,7 @@ SEEDS = [to_json(frame) for frame in FRAMES]
 BYTES = st.sampled_from([b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"0", b"-", b"\xff", b"\x00", b"NaN", b" "])
 
 
+@pytest.mark.long
 @given(
     st.sampled_from(SEEDS),
     st.lists(st.tuples(st.integers(0, 80), st.integers(0, 3), BYTES | st.binary(max_size=3)), max_size=4),

@@ -131,6 +131,7 @@ BYTES = st.sampled_from(
 )
 
 
+@pytest.mark.long
 @given(
     st.sampled_from(SEEDS),
     st.lists(st.tuples(st.integers(0, 80), st.integers(0, 3), BYTES | st.binary(max_size=3)), max_size=4),

@@ -162,6 +162,7 @@ def test_cancellation_wins_over_an_answer_that_has_come() -> None:
     plain(main)
 
 
+@pytest.mark.long
 def test_a_session_whose_handle_nobody_gets_is_stopped() -> None:
     async def main() -> None:
         async with aio.open_supervisor() as supervisor:

@@ -213,6 +213,7 @@ def in_a_fork(work: Callable[[], object]) -> str:
     return text
 
 
+@pytest.mark.long
 def test_a_fork_has_no_supervisor_and_says_so() -> None:
     async def main() -> None:
         async with aio.open_supervisor() as supervisor:

@@ -363,6 +363,7 @@ def test_a_tool_sees_the_context_of_the_spawn() -> None:
     plain(main)
 
 
+@pytest.mark.long
 def test_the_parts_of_a_context_can_be_used_in_the_loop() -> None:
     pieces: list[bytes] = []
 

@@ -40,6 +40,7 @@ async def page_of(journal: Path) -> AsyncGenerator[tuple[HolderFile, httpx.Async
             yield page, client
 
 
+@pytest.mark.long
 async def test_who_has_the_token_sees_and_acts_and_nobody_else(tmp_path: Path) -> None:
     async with page_of(tmp_path / "j.db") as (page, client):
         assert (await client.get("/")).status_code == 200

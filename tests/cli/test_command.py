@@ -40,6 +40,7 @@ def test_the_program_is_the_command() -> None:
     assert script.load() is main
 
 
+@pytest.mark.long
 def test_the_version_is_told_and_nothing_heavy_imported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"agentrail {version('agentrail')}\n"
@@ -56,6 +57,7 @@ def test_the_help_is_the_table(capsys: pytest.CaptureFixture[str]) -> None:
         assert row.purpose in shown
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", SUBCOMMANDS, ids=lambda row: row.name)
 def test_a_subcommand_imports_its_own_code_alone(row: object) -> None:
     others = {other.module for other in SUBCOMMANDS if other is not row}
@@ -63,6 +65,7 @@ def test_a_subcommand_imports_its_own_code_alone(row: object) -> None:
     assert _imports(name, "--help") & others == set()
 
 
+@pytest.mark.long
 def test_nothing_is_collected_while_a_subcommand_is_imported() -> None:
     code = """
 import gc
@@ -82,6 +85,7 @@ print(len(found) // 2, gc.isenabled(), gc.get_freeze_count() > 10_000)
     assert int(collections) < 10  # those of the work after it; there were 120
 
 
+@pytest.mark.long
 def test_a_process_that_calls_a_subcommand_again_has_nothing_of_its_own_frozen() -> None:
     code = """
 import gc
@@ -124,6 +128,7 @@ def test_without_a_subcommand_it_is_chat(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().err == "agentrail: --dir: there is no folder '/no/such/folder'\n"
 
 
+@pytest.mark.long
 def test_a_subcommand_that_is_interrupted_while_it_is_imported_ends_quietly() -> None:
     code = """
 import sys
@@ -154,6 +159,7 @@ sys.exit(main({list(argv)!r}))
     return subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - our own code
 
 
+@pytest.mark.long
 def test_a_subcommand_without_its_extra_says_which() -> None:
     ran = _without_the_extra("check", __file__)
     assert ran.returncode == 2
@@ -163,6 +169,7 @@ def test_a_subcommand_without_its_extra_says_which() -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", SUBCOMMANDS, ids=lambda row: row.name)
 def test_the_help_of_a_subcommand_needs_no_extra_and_fits_a_screen(
     row: Subcommand, monkeypatch: pytest.MonkeyPatch

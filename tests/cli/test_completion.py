@@ -122,6 +122,7 @@ def test_fish_offers_what_can_follow(typed: str, completed_line: str, folder: Pa
     assert offered == [completed_line.rsplit(maxsplit=1)[-1]]
 
 
+@pytest.mark.long
 def test_each_shell_reads_its_script(folder: Path) -> None:
     for shell in SHELLS:
         if shutil.which(shell) is not None:

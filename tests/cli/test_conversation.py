@@ -312,6 +312,7 @@ def test_lines_of_a_file_are_read(tmp_path: Path) -> None:
     assert done.stdout.endswith("”.\n\nBye.\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [

@@ -144,6 +144,7 @@ def test_markdown_hides_nothing(colours: bool) -> None:
     assert ("\x1b" in "".join(markdown_rows("**bold**", look))) == colours
 
 
+@pytest.mark.long
 @given(st.text(max_size=60), st.integers(10, 40))
 def test_any_text_can_be_laid_out(text: str, width: int) -> None:
     look = TerminalStyle(width=width)

@@ -57,6 +57,7 @@ async def test_the_first_one_serves_the_second_one(tmp_path: Path) -> None:
     assert not await is_served(journal)
 
 
+@pytest.mark.long
 async def test_when_the_one_that_serves_leaves_another_goes_on_under_a_new_token(tmp_path: Path) -> None:
     journal, source = tmp_path / "j.db", source_in(tmp_path)
     with trio.fail_after(20):
@@ -81,6 +82,7 @@ async def test_when_the_one_that_serves_leaves_another_goes_on_under_a_new_token
                 assert holder_of(journal)[1] != before[1]
 
 
+@pytest.mark.long
 async def test_of_three_that_start_at_once_one_serves_the_others(tmp_path: Path) -> None:
     journal, source, names = tmp_path / "j.db", source_in(tmp_path), ("a", "b", "c")
     opened = dict.fromkeys(names, False)
@@ -101,6 +103,7 @@ async def test_of_three_that_start_at_once_one_serves_the_others(tmp_path: Path)
                 nursery.start_soon(share, name)
 
 
+@pytest.mark.long
 async def test_a_session_is_forked_by_whoever_serves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journal, source = tmp_path / "j.db", source_in(tmp_path)
     async with open_shared(journal, profile_of) as first:

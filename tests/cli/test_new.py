@@ -36,6 +36,7 @@ def test_the_test_of_a_folder_passes_as_it_is(kind: str, tmp_path: Path) -> None
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
+@pytest.mark.long
 def test_what_is_written_is_formatted(tmp_path: Path) -> None:
     ruff = Path(sys.executable).with_name("ruff")
     if not ruff.exists():

@@ -58,6 +58,7 @@ def test_plugins_are_listed_in_the_order_in_which_they_are_asked(capsys: pytest.
     assert out[-2] == "  before_tool: SecurityGuard is asked before HumanApproval; their priorities settle it"
 
 
+@pytest.mark.long
 def test_of_two_that_have_one_priority_the_list_settles_it(capsys: pytest.CaptureFixture[str]) -> None:
     out = lines(capsys, "app.py:equal", "--examples", "40")
     assert "   hooks: before_tool, on_event" in out
@@ -66,6 +67,7 @@ def test_of_two_that_have_one_priority_the_list_settles_it(capsys: pytest.Captur
     assert json.loads(order) == {"first": "one", "second": "two", "hook": "before_tool", "settled_by_priority": False}
 
 
+@pytest.mark.long
 def test_options_cannot_command_the_terminal_and_one_plugin_has_no_order(capsys: pytest.CaptureFixture[str]) -> None:
     *_, option, _, order = lines(capsys, "app.py:single")
     assert "\x1b" not in option
@@ -75,6 +77,7 @@ def test_options_cannot_command_the_terminal_and_one_plugin_has_no_order(capsys:
     assert row["options"] == {"word": "\x1b[2Jno"}
 
 
+@pytest.mark.long
 def test_an_agent_without_plugins_and_an_order_that_is_not_tried(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines(capsys, "app.py:bare") == ["This agent has no plugins."]
     assert lines(capsys, "app.py:equal", "--examples", "0")[-1] == "Whether their order matters was not tried."

@@ -57,6 +57,7 @@ def descriptors(capfd: pytest.CaptureFixture[str]) -> list[os.stat_result]:
     return [os.fstat(1), os.fstat(2)]
 
 
+@pytest.mark.long
 async def test_what_is_printed_is_shown_at_once(descriptors: list[os.stat_result]) -> None:
     heard = Heard()
     with PrintedLines(heard.show).caught():

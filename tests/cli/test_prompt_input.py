@@ -71,6 +71,7 @@ def text_or_problem(piped: bytes) -> str | BadInputError:
         return error
 
 
+@pytest.mark.long
 @given(piped=HOSTILE)
 @example(piped=b"\xed\xa0\x80")
 @example(piped=b"`" * 50 + b"\n")
@@ -87,6 +88,7 @@ def test_any_bytes_are_either_read_as_they_are_or_refused_in_one_sentence(piped:
         piped[place:].decode()
 
 
+@pytest.mark.long
 @given(context=HOSTILE.map(lambda piped: piped.decode("utf-8", "ignore")))
 def test_no_context_can_leave_its_fence(context: str) -> None:
     text = with_context("Sum it up.", context)

@@ -42,6 +42,7 @@ def tally_of(*events: Event) -> RunTally:
     return tally
 
 
+@pytest.mark.long
 @given(args=st.dictionaries(TEXTS, TEXTS | st.integers(-9, 9) | st.lists(TEXTS, max_size=2), max_size=3))
 @example(args={"a\u202eb": "\x00\x1b]0;x\x07\u2028"})
 def test_arguments_are_shown_exactly_and_nothing_in_them_is_hidden(args: dict[str, object]) -> None:

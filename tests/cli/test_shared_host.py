@@ -59,6 +59,7 @@ async def test_the_first_one_serves_the_second_one(tmp_path: Path) -> None:
     assert not socket_of(journal).exists()
 
 
+@pytest.mark.long
 async def test_when_the_one_that_serves_leaves_another_goes_on(tmp_path: Path) -> None:
     journal, source = tmp_path / "j.db", source_in(tmp_path)
     with trio.fail_after(20):
@@ -315,6 +316,7 @@ def test_a_session_is_gone_on_with_by_any_of_its_names(tmp_path: Path) -> None:
             talk.wait_for("> Who are you?\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("args", [("--resume", "nobody"), ("--resume", "no body/../x"), ("--continue",)])
 def test_a_session_that_is_not_there_is_told_in_one_line(tmp_path: Path, args: tuple[str, ...]) -> None:
     with through_pipes("chat", "--journal", str(tmp_path / "a #1?%20.db"), "--dir", str(tmp_path), *args) as talk:
@@ -366,6 +368,7 @@ async def _last_request(journal: Path, name: str) -> str:
     return repr(requests[-1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("which", [("--continue",), ("--resume", "trip")])
 def test_a_session_that_may_write_is_not_made_one_that_plans(tmp_path: Path, which: tuple[str, ...]) -> None:
     with through_pipes("chat", "--plan", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"), *which) as talk:

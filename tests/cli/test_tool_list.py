@@ -80,6 +80,7 @@ def test_where_commands_are_confined_those_that_read_pass(
     assert (tools["shell"]["asks"], tools["write_file"]["asks"]) == ("unless it reads", "yes")
 
 
+@pytest.mark.long
 def test_the_tools_of_a_file_with_the_first_line_of_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["app.py:desk"]) == 0
     assert capsys.readouterr().out.splitlines() == [

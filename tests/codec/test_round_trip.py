@@ -93,6 +93,7 @@ def test_an_error_comes_back_with_its_facts(cls: type[AgentrailError], data: st.
     there_and_back(refused, Refused)
 
 
+@pytest.mark.long
 @given(a(Envelope))
 def test_an_envelope_comes_back(envelope: Envelope) -> None:
     assert decode(Envelope, from_text(write(envelope))) == envelope

@@ -368,6 +368,7 @@ def test_a_history_that_has_grown_is_not_written_twice() -> None:
     assert encode(state_of().but(history=EMPTY_HISTORY)) == encode(state_of())
 
 
+@pytest.mark.long
 def test_asking_whether_a_state_can_be_stored_imports_no_cattrs() -> None:
     program = """
 import sys, attrs

@@ -138,6 +138,7 @@ def test_a_value_that_could_not_be_read_back_is_not_written(value: object, probl
 ODD: list[Json] = ["odd", 987_654, -12.75, True, None, ["odd"], {"odd": 1}, {"$": "Text", "text": "odd"}]
 
 
+@pytest.mark.long
 @given(st.sampled_from(EVENTS), st.data())
 def test_what_is_accepted_is_kept(cls: type[Event], data: st.DataObject) -> None:
     """Put something odd into a sample: it is refused, or what is made of it says so when it is written again."""

@@ -16,6 +16,7 @@ TOO_LONG = "is a whole number that does not fit 64 bits, which JSON cannot hold"
 HALF = "is text with half a surrogate pair, which JSON cannot hold"
 
 
+@pytest.mark.long
 @given(jsons)
 def test_json_comes_back_in_the_order_it_had(value: Json) -> None:
     text = to_text(value)
@@ -32,6 +33,7 @@ def _keys(value: object) -> list[str]:
     return [key for item in cast("list[object]", value) for key in _keys(item)] if isinstance(value, list) else []
 
 
+@pytest.mark.long
 @given(st.text(st.characters(), max_size=30) | st.text('[]{}":,0123456789.eE+-\\u trufalsn', max_size=30))
 def test_any_text_is_read_as_python_reads_it_or_refused(text: str) -> None:
     try:
@@ -170,6 +172,7 @@ _BRACKETED = st.recursive(
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("most", [0, 1, 3])
 @given(value=_BRACKETED)
 def test_levels_are_counted_whatever_stands_in_texts(most: int, value: object) -> None:

@@ -31,6 +31,7 @@ def filtered(pieces: list[str]) -> tuple[str, list[Tagged]]:
     return text, [part for part in found if isinstance(part, Tagged)]
 
 
+@pytest.mark.long
 @given(TEXTS, st.data())
 def test_any_split_of_a_text_gives_the_same(text: str, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))

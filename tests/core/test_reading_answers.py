@@ -57,6 +57,7 @@ def as_python_reads(text: str) -> JsonObject | None:
 PIECES = ("{", "}", "[", "]", ",", ":", " ", '"a"', '"', "1", "-0", ".5", "e9", "true", "null", "\\ud800", "\x01", "é")
 
 
+@pytest.mark.long
 @given(st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
 @example("NaN")
 @example("1e400")

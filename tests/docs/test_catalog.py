@@ -154,6 +154,7 @@ def test_the_contract_can_be_reached_as_one_package() -> None:
     assert agentrail.hooks.MATRIX is MATRIX
 
 
+@pytest.mark.long
 def test_one_plugin_is_imported_without_the_others() -> None:
     code = "import sys, agentrail.plugins as p; p.BudgetGuard; print(*sys.modules)"
     command = [sys.executable, "-I", "-c", code]

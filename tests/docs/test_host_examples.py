@@ -93,6 +93,7 @@ async def _uploaded(client: httpx.AsyncClient, name: str, media: str) -> str:
     return str(found.json()["name"])
 
 
+@pytest.mark.long
 async def test_each_tenant_has_its_own_agent_also_after_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,6 +131,7 @@ class Channel:
         return self._answer
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("said", "ran", "heard"), [("yes", [5], "sent 5"), ("too much", [], "rejected by the user: too much")]
 )

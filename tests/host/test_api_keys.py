@@ -56,6 +56,7 @@ def bearing(key: str) -> list[tuple[str, str]]:
     return [("host", "example.com"), ("authorization", f"Bearer {key}")]
 
 
+@pytest.mark.long
 @given(
     st.lists(
         st.tuples(st.text(min_size=1), st.text(min_size=1), st.sets(st.sampled_from(sorted(SCOPES)), min_size=1)),

@@ -135,6 +135,7 @@ async def test_each_user_has_command_ids_of_their_own() -> None:
         assert told(other_call) == (409, "command-conflict")
 
 
+@pytest.mark.long
 async def test_origin_host_and_token_must_all_be_right() -> None:
     """The token does not open the door to a foreign page, nor a known page to one without a token."""
     async with open_desk(scripted("one"), limits=LIMITS) as desk:

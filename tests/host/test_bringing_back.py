@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import pytest
 import trio
 import trio.testing
 
@@ -66,6 +67,7 @@ async def streaming(desk: Desk) -> None:
             await trio.sleep(0.01)
 
 
+@pytest.mark.long
 async def test_a_session_is_brought_back_by_one_look_one_claim_and_one_read(tmp_path: Path) -> None:
     async with open_desk(spec(), journal=SqliteJournal(tmp_path / "kept.db")) as desk:
         for number in range(SESSIONS):

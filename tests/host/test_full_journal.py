@@ -129,6 +129,7 @@ async def test_the_first_prompt_is_answered_and_carried_out_once(tmp_path: Path,
         assert (await chat(file.desk.ann, "and?", session="trip")).json()["text"] == "three"
 
 
+@pytest.mark.long
 async def test_a_chat_whose_turn_meets_it_is_answered(tmp_path: Path) -> None:
     files = list[FullFile]()
 

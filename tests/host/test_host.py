@@ -160,6 +160,7 @@ async def test_a_client_that_goes_away_stops_nothing() -> None:
 # Who it is
 
 
+@pytest.mark.long
 async def test_a_foreign_session_is_one_that_is_not_there() -> None:
     async with open_desk(scripted("one", "two")) as desk:
         await chat(desk.ann, "hi", session="trip")
@@ -685,6 +686,7 @@ async def test_a_host_does_not_serve_a_profile_with_a_model_of_no_provider(profi
 # Clients that nobody here wrote
 
 
+@pytest.mark.long
 async def test_curl_talks_to_it() -> None:
     async with open_desk(scripted("one", "two three")) as desk:
         said: list[Any] = [

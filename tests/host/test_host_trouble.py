@@ -146,6 +146,7 @@ async def test_two_who_open_a_session_at_once_talk_to_the_same() -> None:
         assert (sorted(found), asked) == (["one", "two"], ["ann.trip", "ann.trip"])
 
 
+@pytest.mark.long
 async def test_who_begins_a_session_at_the_same_time_as_others_is_answered() -> None:
     found = Counter[int]()
     limits = HostLimits(requests_per_second=10_000, burst=10_000)

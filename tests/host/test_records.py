@@ -113,6 +113,7 @@ def at(record: object, path: str) -> object:
     return record
 
 
+@pytest.mark.long
 async def test_a_page_ends_before_it_is_too_large() -> None:
     async with open_desk(scripted(*["y"] * 61)) as desk:
         await chat(desk.ann, "go", session="trip")

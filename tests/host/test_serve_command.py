@@ -167,6 +167,7 @@ BAD = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("arguments", "told"), BAD.values(), ids=BAD)
 async def test_what_cannot_be_served_is_told(arguments: list[str], told: str, tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("x = 1\n", encoding="utf-8")

@@ -39,6 +39,7 @@ def files(tmp_path: Path) -> Files:
     return Files(tmp_path)
 
 
+@pytest.mark.long
 async def test_the_command_serves_by_tls(files: Files, tmp_path: Path) -> None:
     with trio.fail_after(60):
         async with commanded([*SERVE, "--port", "0", "--tls", "cert.pem", "key.pem"], tmp_path) as one:
@@ -119,6 +120,7 @@ async def test_a_key_with_a_password_is_not_asked_for(files: Files, tmp_path: Pa
     assert "the key locked.pem has a password; take it off: `openssl pkey -in locked.pem" in done.stderr.decode()
 
 
+@pytest.mark.long
 async def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     async with Host([Profile("desk", scripted("one"))]).serving() as serving:
         port = serving.url.rpartition(":")[2]

@@ -57,6 +57,7 @@ def test_a_connection_is_closed_within_ten_seconds() -> None:
     assert DEFAULTS.write_seconds == 6
 
 
+@pytest.mark.long
 async def test_who_stops_reading_is_cut_and_goes_on_from_its_cursor() -> None:
     async with open_desk(spec(), limits=LIMITS) as desk:
         await desk.ann.post("/v1/sessions", json={"session": "trip"})

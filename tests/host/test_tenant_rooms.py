@@ -92,6 +92,7 @@ async def listed(desk: Desk) -> list[str]:
     return [each["session"].removeprefix("ann.") for each in page["items"]]
 
 
+@pytest.mark.long
 async def test_sessions_that_are_opened_together_are_not_listed_each_time() -> None:
     journal = Listing()
     names = [f"s{number}" for number in range(100)]

@@ -538,7 +538,7 @@ async def files_of_a_folder_that_are_looked_at(count: int) -> bool:
     return False
 
 
-@scene("runtime.shared.ids.MAX_ID")
+@scene("values.session_ids.MAX_ID")
 def characters_of_an_id(size: int) -> bool:
     return follows_grammar("a" * size)
 

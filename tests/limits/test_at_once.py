@@ -266,6 +266,7 @@ def test_how_much_at_once_makes_no_difference(
     assert trio.run(JOBS[name], size, tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [63, 64, 65])
 def test_records_around_those_in_the_index_are_read(size: int, tmp_path: Path) -> None:
     """Each 64th has a place there (`STRIDE`); it stands in statements that are made when the module is imported."""

@@ -32,6 +32,7 @@ def raw(marked: Marked, wrong: str, *more: str, **options: object) -> McpServer:
     return marked.server((*RAW, wrong, *more), name="raw", **options)
 
 
+@pytest.mark.long
 async def test_tools_that_will_not_do_are_reported_and_left_out(world: World, marked: Marked) -> None:
     session = await world.spawn(obedient(), tools=[raw(marked, "bad tools")])
     assert tuple(session.inspect().tools) == ("raw__good", "raw__silent")
@@ -50,6 +51,7 @@ async def test_tools_that_will_not_do_are_reported_and_left_out(world: World, ma
     assert updated.problems[0].endswith("its `inputSchema.type` breaks the protocol: Input should be 'object'")
 
 
+@pytest.mark.long
 async def test_a_server_of_an_older_protocol_tells_of_changes(world: World, marked: Marked) -> None:
     session = await world.spawn(obedient(), tools=[raw(marked, "changes")])
     assert (await use(session, "raw__good")).text == "2 tools"
@@ -139,6 +141,7 @@ def test_parts_that_are_too_long_or_of_no_use_are_left_out_with_a_note() -> None
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("wrong", "parts", "is_error"),
     [
@@ -154,6 +157,7 @@ async def test_odd_answers(world: World, marked: Marked, wrong: str, parts: tupl
     assert (came.parts, came.is_error) == (parts, is_error)
 
 
+@pytest.mark.long
 async def test_an_answer_that_is_none(world: World, marked: Marked) -> None:
     session = await world.spawn(obedient(), tools=[raw(marked, "no result")])
     came = await use(session, "raw__good")
@@ -162,6 +166,7 @@ async def test_an_answer_that_is_none(world: World, marked: Marked) -> None:
     assert tuple(session.inspect().tools) == ("raw__good",)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
@@ -179,6 +184,7 @@ async def test_a_server_that_breaks_the_connection(world: World, marked: Marked,
     await until(lambda: marked.alive() == [], AT_ONCE)
 
 
+@pytest.mark.long
 async def test_a_call_has_its_time(world: World, marked: Marked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "PATIENCE", 0.3)
     session = await world.spawn(obedient(), tools=[raw(marked, "deaf", timeout=0.3)])
@@ -198,6 +204,7 @@ FAILURES: dict[str, tuple[Callable[[Marked], McpServer], str]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", FAILURES)
 async def test_a_server_that_does_not_start_is_reported_and_the_session_lives(
     world: World, marked: Marked, kind: str
@@ -212,6 +219,7 @@ async def test_a_server_that_does_not_start_is_reported_and_the_session_lives(
     assert why in updated.problems[0]
 
 
+@pytest.mark.long
 async def test_what_it_was_told_in_secret_is_not_in_its_last_words(
     world: World, marked: Marked, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -156,6 +156,7 @@ async def test_a_server_that_is_killed_in_the_middle_of_a_call(world: World, mar
     await until(lambda: session.inspect().tools)
 
 
+@pytest.mark.long
 async def test_a_server_by_http_that_is_killed_comes_back(world: World, by_http: Remote) -> None:
     session = await world.spawn(obedient(), tools=[McpServer(url=by_http.url, name="small", timeout=5)])
     await session.prompt(asked("small__wait", {"seconds": 1000}))
@@ -267,6 +268,7 @@ async def test_it_joins_a_living_session_and_leaves_it(world: World, small: McpS
     assert (await use(session, "small__add", a=2, b=4)).text == "6"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", [("true",), ("no-such-program-anywhere",), ("sleep", "1000")])
 async def test_a_server_that_does_not_start_does_not_join(
     world: World, marked: Marked, command: tuple[str, ...]

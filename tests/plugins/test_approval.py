@@ -243,6 +243,7 @@ WORDS = (
 PIECES = st.sampled_from([" ", " ", " ", "\n", *WORDS.split()])
 
 
+@pytest.mark.long
 @given(st.lists(PIECES, max_size=15).map("".join))
 def test_no_line_with_a_command_that_writes_passes(text: str) -> None:
     assert asked({"command": f"{text}\n\nrm x"}) is not None
@@ -250,6 +251,7 @@ def test_no_line_with_a_command_that_writes_passes(text: str) -> None:
     assert asked({"command": f"ls $({text}\n\nrm x)"}) is not None
 
 
+@pytest.mark.long
 @given(st.dictionaries(st.sampled_from(["command", "x", "commands"]), st.text() | st.none() | st.lists(st.text())))
 def test_the_plugin_never_raises_and_answers_the_same_twice(args: Mapping[str, Json]) -> None:
     assert asked(args) == asked(args)

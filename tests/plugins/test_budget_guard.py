@@ -181,6 +181,7 @@ def test_the_state_stays_small_over_a_turn_of_many_calls() -> None:
     )
 
 
+@pytest.mark.long
 def test_it_obeys_the_laws() -> None:
     check_plugin(BudgetGuard(max_seconds=2, max_turn_seconds=1, max_turn_calls=3), examples=3)
 

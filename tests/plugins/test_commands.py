@@ -407,6 +407,7 @@ PIECES = st.sampled_from(WORDS.split())
 SHELLISH = st.lists(st.one_of(PIECES, st.sampled_from([" ", " ", "\n", "\t"])), max_size=30).map("".join)
 
 
+@pytest.mark.long
 @given(st.one_of(st.text(), SHELLISH))
 def test_lex_never_raises(text: str) -> None:
     found = parse_commands(text)
@@ -415,6 +416,7 @@ def test_lex_never_raises(text: str) -> None:
         found.family()
 
 
+@pytest.mark.long
 @given(st.lists(st.one_of(PIECES, st.text(), st.just("sh"), st.just("-c")), max_size=6))
 def test_lex_argv_never_raises(argv: list[str]) -> None:
     assert isinstance(lex_argv(argv), Commands | Unlexable)
@@ -424,6 +426,7 @@ SAFE_WORDS = st.from_regex(r"[A-Za-z0-9_./:,@%+-]+", fullmatch=True)
 QUOTED = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=10)
 
 
+@pytest.mark.long
 @given(st.lists(st.one_of(SAFE_WORDS, QUOTED.map(shlex.quote), QUOTED.map(lambda text: "x" + shlex.quote(text)))))
 def test_words_are_those_that_the_standard_library_finds(words: list[str]) -> None:
     text = " ".join(["program", *words])

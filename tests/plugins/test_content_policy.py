@@ -303,6 +303,7 @@ def test_a_verdict_has_the_categories_that_are_judged_and_a_short_reason(
     assert (event.policies, 0 < len(event.summary) <= 500) == (policies, True)
 
 
+@pytest.mark.long
 @given(json_values(), st.booleans())
 def test_whatever_a_judge_answers_the_state_stays_small_and_a_refusal_names_categories(
     found: Json, fail_open: bool
@@ -476,6 +477,7 @@ def test_it_says_what_it_does() -> None:
     assert str(ContentPolicy().describe()).startswith("Refuse prompts and steering texts that are against a policy")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", [ContentPolicy(), LISTS], ids=["heuristic", "judge"])
 def test_it_obeys_the_laws(policy: ContentPolicy) -> None:
     check_plugin(policy, examples=3)

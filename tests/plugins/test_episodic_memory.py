@@ -262,6 +262,7 @@ _JSON = st.recursive(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(st.one_of(_JSON, st.builds(lambda items: {"user": "ann", "episodes": items}, st.lists(_JSON, max_size=4))))
 def test_whatever_a_file_or_a_service_holds_becomes_short_lines_or_nothing(found: object) -> None:
@@ -322,6 +323,7 @@ def test_options_that_cannot_be_kept_are_refused(options: dict[str, object]) -> 
     assert f"its `{next(iter(options))}` is " in str(caught.value)
 
 
+@pytest.mark.long
 def test_it_says_what_it_does_and_keeps_the_laws() -> None:
     plugin = EpisodicMemory()
     assert (plugin.top_k, plugin.max_per_user, plugin.min_calls, plugin.user_key) == (3, 100, 1, "user_id")

@@ -254,6 +254,7 @@ def test_a_rule_that_allows_a_launcher_allows_what_it_runs(line: str) -> None:
     assert verdict(STRICT, line) == "passed"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", REALLY_RUN)
 def test_lines_are_held_or_blocked_that_run_a_program_for_real(line: str, tmp_path: Path) -> None:
     assert verdict(TOUCHING, line.replace(" ;", r" \;")) != "passed"

@@ -231,6 +231,7 @@ _TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=400
 _SAID = st.one_of(_TEXTS, _TEXTS.map(lambda text: f"Remember that {text}"), _TEXTS.map(lambda text: f"I am {text}."))
 
 
+@pytest.mark.long
 @given(st.lists(_SAID, max_size=30), st.one_of(st.none(), _TEXTS, st.just("x" * 65_500)))
 def test_a_flush_only_adds_lines_to_the_file_which_stays_small(texts: list[str], before: str | None) -> None:
     asked, last = flush(MemoryFlush(), [said(text) for text in texts], before)
@@ -248,6 +249,7 @@ def test_a_flush_only_adds_lines_to_the_file_which_stays_small(texts: list[str],
         assert all(fact.isprintable() and len(fact) <= MAX_FACT for fact in event.facts)
 
 
+@pytest.mark.long
 @given(st.one_of(_TEXTS, st.integers(), st.lists(st.one_of(st.none(), st.integers(), _TEXTS, st.lists(_TEXTS)))))
 def test_whatever_a_model_gives_as_facts_becomes_lines(found: object) -> None:
     facts = facts_among(found, 3)
@@ -290,6 +292,7 @@ _PARTS = st.one_of(
 )
 
 
+@pytest.mark.long
 @given(_VERBS, _PARTS, st.sampled_from([" ", ", "]))
 def test_a_part_of_a_sentence_is_no_fact(verb: str, part: str, joint: str) -> None:
     assert spoken_facts([f"{verb}{joint}{part}"], 10) == ()

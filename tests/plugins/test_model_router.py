@@ -237,6 +237,7 @@ def test_all_that_rules_name_is_told() -> None:
     assert set(CONDITIONS) == set(ModelRule.__annotations__) - {"model", "options"}
 
 
+@pytest.mark.long
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -185,6 +185,7 @@ class ChecksAnyway(SelfVerify):
         return super().before_finish(hook.but(texts=()), state, ctx)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("wrong", "right", "other"),
     [

@@ -130,6 +130,7 @@ def test_nothing_of_the_corpus_is_told_of_a_stream_however_it_is_cut(line: objec
         assert told == guard.screen(text)
 
 
+@pytest.mark.long
 @given(st.lists(st.sampled_from([KEY, " ", "[redacted]", "zeta", "bob@example.org", "eyJ", "12", "-"]), max_size=9))
 def test_what_was_screened_stays_as_it_is(pieces: list[str]) -> None:
     guard = OutputFilter(kinds=PII_KINDS | SECRET_KINDS, keywords=("zeta",))

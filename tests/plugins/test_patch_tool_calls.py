@@ -173,6 +173,7 @@ MESSAGES = st.lists(
 )
 
 
+@pytest.mark.long
 @given(MESSAGES)
 def test_whatever_comes_a_provider_takes_what_is_left(messages: Sequence[Message]) -> None:
     plugin = PatchToolCalls()

@@ -46,10 +46,12 @@ def verdict(policy: PermissionPolicy, line: str) -> str:
     return VERDICTS[type(policy.before_tool(BeforeTool("shell", {"command": line}, "c1"), None, WORKING))]
 
 
+@pytest.mark.long
 def test_no_forbidden_line_is_allowed_by_rules_of_everyday_work() -> None:
     assert [line for line in MUST_NOT_PASS if verdict(EVERYDAY, line) != "blocked"] == []
 
 
+@pytest.mark.long
 def test_lines_of_everyday_work_are_allowed_by_such_rules() -> None:
     passed = [line for line in HARMLESS_LINES if verdict(EVERYDAY, line) == "passed"]
     assert len(passed) >= 60
@@ -80,6 +82,7 @@ FORMS = (
 )
 
 
+@pytest.mark.long
 def test_a_denied_command_beside_any_line_of_the_corpus_does_not_pass() -> None:
     passed = [
         form.format(line)
@@ -99,6 +102,7 @@ AROUND = (
 )
 
 
+@pytest.mark.long
 def test_an_allowed_command_takes_no_line_of_the_corpus_along() -> None:
     others = [line for line in (*MUST_NOT_PASS, *HARMLESS_LINES) if not line.startswith("git status")]
     passed = [

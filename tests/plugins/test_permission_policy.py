@@ -632,6 +632,7 @@ ARGS = st.dictionaries(
 )
 
 
+@pytest.mark.long
 @given(ARGS)
 def test_whatever_comes_a_denied_tool_is_denied_and_strict_lets_nothing_unnamed_pass(args: Mapping[str, Json]) -> None:
     assert verdict(PermissionPolicy(deny=["shell"], allow=["shell"], mode="bypass"), "shell", args) == "blocked"
@@ -640,6 +641,7 @@ def test_whatever_comes_a_denied_tool_is_denied_and_strict_lets_nothing_unnamed_
     assert ruled(lists, "shell", args) == ruled(lists, "shell", args)
 
 
+@pytest.mark.long
 @given(ARGS, st.sampled_from(sorted(MODES)))
 def test_what_a_rule_allows_for_sure_a_rule_with_the_same_words_denies(
     args: Mapping[str, Json], mode: PermissionMode

@@ -185,6 +185,7 @@ PARTS = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(PARTS)
 @settings(max_examples=200)
 def test_a_pattern_that_is_accepted_is_no_wider_than_the_steps_that_it_may_take(pattern: str) -> None:

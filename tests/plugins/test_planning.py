@@ -377,6 +377,7 @@ def test_an_option_that_cannot_be_is_refused_with_its_name(options: dict[str, ob
         Planning(**options)  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("plugin", [Planning(), Planning(plan_first=False)], ids=["first", "if there is one"])
 def test_it_obeys_the_laws_and_says_what_it_does(plugin: Planning) -> None:
     check_plugin(plugin, examples=8)

@@ -310,6 +310,7 @@ def test_options_of_so_many_characters_are_kept_for_the_return(more: int, home: 
 NAMES = st.sampled_from(("m", "a", "b", "x" * 300))
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(st.integers(0, 5), NAMES, st.text(max_size=5).map(lambda text: text * 10_000)), max_size=30))
 def test_whatever_happens_the_state_stays_small(moments: list[tuple[int, str, str]]) -> None:
     plugin = Recovery(["a", ("b", {"stop": ["."]})], after_attempts=1, after_tool_failures=1, return_after=0)

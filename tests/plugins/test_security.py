@@ -725,6 +725,7 @@ SHELLISH = st.lists(st.sampled_from([" ", " ", " ", "\n", *WORDS.split()]), max_
 NAMED = st.dictionaries(st.sampled_from(["command", "path", "cwd", "args", "commands"]), SHELLISH | JSON, max_size=4)
 
 
+@pytest.mark.long
 @given(st.dictionaries(st.text(max_size=5), JSON, max_size=4) | NAMED, st.text() | st.just("/work"), st.booleans())
 def test_the_guard_never_raises_and_answers_the_same_twice(
     args: Mapping[str, Json], working: str, approved: bool
@@ -734,6 +735,7 @@ def test_the_guard_never_raises_and_answers_the_same_twice(
     assert GUARD.before_tool(hook, None, ctx) == GUARD.before_tool(hook, None, ctx)
 
 
+@pytest.mark.long
 @given(st.lists(SHELLISH))
 def test_whoever_appends_to_a_blocked_line_does_not_unblock_it(more: list[str]) -> None:
     action = ruled({"command": "rm -rf /; " + "".join(more)})

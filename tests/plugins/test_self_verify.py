@@ -312,6 +312,7 @@ async def test_a_session_without_the_tool_is_refused() -> None:
             await world.spawn(["hi"], tools=[checking([])], plugins=[SelfVerify("run_test")])
 
 
+@pytest.mark.long
 def test_it_obeys_the_laws_and_says_what_it_does() -> None:
     plugin = SelfVerify("run_tests", after="edit")
     check_plugin(plugin, examples=10)

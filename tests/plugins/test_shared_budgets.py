@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TypeAlias
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,6 +47,7 @@ async def used(work: list[Work], guard: BudgetGuard, *, at_once: bool) -> tuple[
         return usage.total_tokens, usage.cost_usd or 0.0
 
 
+@pytest.mark.long
 @settings(max_examples=200 if CAMPAIGN else 12)
 @given(st.lists(WORK, min_size=1, max_size=4), st.integers(20, 900), st.booleans(), st.booleans())
 def test_a_limit_is_exceeded_by_one_response_of_all_sessions_at_most(

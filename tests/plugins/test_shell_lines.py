@@ -42,6 +42,7 @@ def test_no_forbidden_line_passes(kind: str) -> None:
     assert passed == []
 
 
+@pytest.mark.long
 def test_hardly_a_harmless_line_is_held_and_none_is_blocked() -> None:
     guard = SecurityGuard()
     said = {line.text: verdict(guard, line, EVERYDAY) for line in HARMLESS_LINES}
@@ -80,6 +81,7 @@ def _unproved(world: World, lines: list[Line]) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.long
 def test_the_guard_is_told_of_the_folders_in_which_the_lines_are_run(world: World) -> None:
     names = tuple(sorted(fence(BLOCKED_PATHS).firsts))
     for request in (
@@ -106,6 +108,7 @@ def test_harmful_lines_of_rare_tools_do_harm_where_they_are_installed(world: Wor
     assert _unproved(world, lines) == []
 
 
+@pytest.mark.long
 def test_harmless_lines_do_no_harm_to_the_world(world: World, tmp_path: Path) -> None:
     assert world.harm(Line("cat notes.txt; make", "", "", ("bash",)), "bash") == ""
     assert list(tmp_path.iterdir()) == []

@@ -191,6 +191,7 @@ def test_each_failpoint_is_in_a_table() -> None:
     assert len(Failpoint) >= 40
 
 
+@pytest.mark.long
 def test_the_code_names_failpoints_that_exist_and_each_of_them() -> None:
     package = Path(failpoints.__file__).parents[1]
     named = {

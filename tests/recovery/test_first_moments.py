@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.testing import ScriptedModel
@@ -20,6 +22,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.long
 async def test_a_journal_that_was_being_made_when_the_process_was_killed_is_made_anew(tmp_path: Path) -> None:
     path = tmp_path / "agentrail.db"
     subprocess.run([sys.executable, "-c", KILLED, str(path)], check=True)  # noqa: S603, ASYNC221 - our own program

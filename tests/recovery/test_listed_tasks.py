@@ -48,6 +48,7 @@ async def listed(session: SessionHandle) -> str:
 LIST = (say(calls=[call("task_list")]), "those")
 
 
+@pytest.mark.long
 async def test_those_that_have_ended_and_one_under_way_are_listed_as_before(tmp_path: Path) -> None:
     script = [begin("quick", "tea"), begin("broken", "rum"), "fine", begin("quick", "milk"), begin("slow", "gin"), "so"]
     async with open_supervisor(journal=SqliteJournal(tmp_path / "j.db")) as supervisor:

@@ -62,6 +62,7 @@ def profiles() -> list[Profile]:
     return [desk, Profile("other", spec)]
 
 
+@pytest.mark.long
 async def test_handles_wait_when_they_are_faster_than_the_host_lets_their_tenant_be() -> None:
     spec = SessionSpec(model=ScriptedModel([stall()]), max_prompt_queue=100)
     limits = HostLimits(drain_seconds=0.5)

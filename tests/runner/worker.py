@@ -23,6 +23,9 @@ Link: TypeAlias = "Connection[PieceReport, tuple[int, ...] | None]"
 TELL_AFTER: Final = 1.0
 """Seconds after which a worker tells what it has, in the middle of a piece: people see that it goes on."""
 
+AGAIN: Final = 3
+"""How often a test over the budget is run again: the least time counts."""
+
 REPORTERS: Final = ("terminalreporter", "lfplugin", "nfplugin", "stepwiseplugin")
 """Plugins of pytest that belong to the process that has forked the workers."""
 
@@ -111,8 +114,8 @@ class Worker:
         item = self._session.items[index]
         cost, has_started = self._protocol(item, follower)
         run = FinishedTest(index, self._test, cost, has_started)
-        if self._budget and run.has_passed and not has_started and cost > self._budget.seconds:
-            run.cost = min(cost, self._protocol(item, follower)[0])
+        if self._budget and run.has_passed and not has_started:
+            run.cost = self._least_cost(cost, item, follower, self._budget.seconds)
         for report in run.reports:
             if report.failed:
                 self._failures += 1
@@ -121,6 +124,14 @@ class Worker:
             self._state.stop()
         self._previous = item.nodeid
         return run
+
+    def _least_cost(self, cost: float, item: pytest.Item, follower: pytest.Item, most: float) -> float:
+        """Run a test that took more than *most* again: it may have paid for an import, or waited for a cache."""
+        for _ in range(AGAIN):
+            if cost <= most:
+                break
+            cost = min(cost, self._protocol(item, follower)[0])
+        return cost
 
     def _protocol(self, item: pytest.Item, follower: pytest.Item) -> tuple[float, bool]:
         """Run a test; return its CPU seconds, and whether it has started a process: both only if there is a budget."""

@@ -55,6 +55,7 @@ async def test_the_defaults_are_the_limits(world: World) -> None:
     ]
 
 
+@pytest.mark.long
 async def test_as_much_as_may_be_is_taken(world: World) -> None:
     args = {"x": tuple(range(9_998)), "y": "a" * 999_998}
     assert not (await told(world, freeze_object(args))).is_error
@@ -111,6 +112,7 @@ def size_of(found: Json) -> tuple[int, int]:
     return keys + sum(chars for chars, _ in inner), len(found) + sum(items for _, items in inner)
 
 
+@pytest.mark.long
 @given(st.dictionaries(st.sampled_from("abc"), SOME_JSON), st.integers(0, 20), st.integers(0, 20))
 def test_the_size_is_measured(found: JsonObject, chars: int, items: int) -> None:
     args = freeze_object(found)
@@ -135,6 +137,7 @@ def tower() -> Fake:
     return evolve(made, spec=made.spec.but(parameters=TOWER))
 
 
+@pytest.mark.long
 async def test_the_calls_of_one_response_share_the_steps_of_their_checks(world: World) -> None:
     calls = [call("take", {"x": number}) for number in range(64)]
     session = await world.spawn([say(calls=calls), "next"], tools=[tower()])
@@ -154,6 +157,7 @@ async def test_the_steps_are_those_of_one_response(world: World) -> None:
     assert ["of this response" in text for text in said] == [False] * 6
 
 
+@pytest.mark.long
 async def test_a_response_with_far_too_much_in_its_calls_is_refused_as_a_whole(world: World) -> None:
     args = freeze_object({f"k{n}": n for n in range(100_000)}, [200_000])
     session = await world.spawn([say(calls=[ToolCall("", "take", args)]), "fine"], tools=[quick("take")])

@@ -184,6 +184,7 @@ async def test_a_time_out_of_the_caller_aborts_nothing_and_harms_nobody(world: W
     assert world.heard(session).said == "a b c dnext"
 
 
+@pytest.mark.long
 async def test_time_outs_while_the_commit_is_late_harm_nobody() -> None:
     async with open_world(TestJournal(commit=1.0)) as world:
         session = await world.spawn(["one", "two"])

@@ -128,6 +128,7 @@ async def test_the_mailbox_is_bounded_for_those_who_do_not_wait() -> None:
         assert session.status().turn == MAX_MESSAGES + 1
 
 
+@pytest.mark.long
 async def test_large_messages_fill_the_mailbox_too() -> None:
     journal = TestJournal()
     async with open_world(journal) as world:

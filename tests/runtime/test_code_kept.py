@@ -48,6 +48,7 @@ async def test_many_changes_leave_nothing_behind(world: World, name: str) -> Non
     assert (await session.ask("hi")).text == "hello"
 
 
+@pytest.mark.long
 async def test_what_waits_for_the_end_of_the_turn_is_kept(world: World) -> None:
     session = await world.spawn([say("a b c", delay=1.0), "again"], plugins=[Plain()])
     await session.prompt("hi")

@@ -96,6 +96,7 @@ async def test_the_same_id_with_another_command_is_a_conflict(world: World, name
         await IDLE_CALLS[name](session, "id")
 
 
+@pytest.mark.long
 async def test_the_answer_is_found_in_the_journal_when_the_session_has_forgotten_it(world: World) -> None:
     session = await world.spawn(ScriptedModel(["ok"], repeat_last=True))
     first = await session.prompt("hi", command="first")
@@ -151,6 +152,7 @@ async def test_an_ask_that_is_sent_again_while_the_session_rests_is_told_so(worl
         assert await session.ask("hi", command="id") == first
 
 
+@pytest.mark.long
 async def test_an_abort_that_is_sent_again_does_not_touch_the_next_turn(world: World) -> None:
     session = await world.spawn([stall(after=1), say("a b c d", delay=1.0)])
     await session.prompt("first")
@@ -349,6 +351,7 @@ async def test_a_refusal_that_changed_nothing_is_the_answer_also_when_it_is_forg
     assert await outcome(session.prompt("third", command="id")) == first
 
 
+@pytest.mark.long
 async def test_an_answer_is_known_after_a_thousand_others(world: World) -> None:
     session = await world.spawn(ScriptedModel(["fine"], repeat_last=True))
     first = await session.prompt("hi", command="first")

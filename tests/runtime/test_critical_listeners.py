@@ -113,6 +113,7 @@ async def test_a_steering_text_that_is_refused_ends_the_turn_with_what_had_come(
     await check(world, session)
 
 
+@pytest.mark.long
 async def test_a_call_that_outlived_its_turn_ends_the_next_one_with_what_had_come(world: World) -> None:
     first = ScriptedModel([say(calls=[call("slow")])])
     session = await world.spawn(Speaking(first), tools=[slow("slow", 5.0)], plugins=[Breaking("ToolExecutionEnd")])

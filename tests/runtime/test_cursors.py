@@ -45,6 +45,7 @@ async def heard(
     return got
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", [MessageDelta, RequestStart])
 async def test_deltas_of_an_earlier_process_are_a_gap(tmp_path: Path, place: type[Event]) -> None:
     path = tmp_path / "journal.db"

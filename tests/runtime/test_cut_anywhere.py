@@ -156,6 +156,7 @@ class SlowBelow(TestJournal):
         return await super().append(claim, expected, records)
 
 
+@pytest.mark.long
 async def test_a_call_is_not_over_before_its_sub_agent() -> None:
     """It is aborted at each moment, and counts as under way as long as the session below has not ended."""
     seen = 0

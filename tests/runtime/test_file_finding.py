@@ -104,6 +104,7 @@ def git(folder: Path, *args: str) -> None:
     subprocess.run(("git", *args), cwd=folder, env={**os.environ, **GIT}, check=True, capture_output=True)  # noqa: S603, S607 - git of the machine
 
 
+@pytest.mark.long
 def test_an_index_without_a_checksum_is_read(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     git(tmp_path, "config", "index.skipHash", "true")
@@ -125,6 +126,7 @@ def test_without_a_checksum_nothing_broken_is_believed() -> None:
         list(paths_of_index(longer))
 
 
+@pytest.mark.long
 def test_the_index_of_a_real_repository_is_read(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     names = [".env", "a", "a.b/c", "dir/ünï", "x" * 200, *(f"n{'y' * number}" for number in range(20))]
@@ -149,6 +151,7 @@ def test_the_index_of_a_real_repository_is_read(tmp_path: Path) -> None:
         list(paths_of_index(index.read_bytes()))
 
 
+@pytest.mark.long
 def test_an_index_with_another_checksum_is_not_read(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "--object-format=sha256")
     (tmp_path / "a").write_text("x")

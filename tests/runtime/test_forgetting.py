@@ -220,6 +220,7 @@ async def listened_to(supervisor: Supervisor, name: str) -> None:
             pass
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "live",
     [stopped, never_started, crashed, delegated, forked, slept, set_aside, listened_to],
@@ -249,6 +250,7 @@ async def test_nothing_of_it_is_left(
         logging.disable(logging.NOTSET)
 
 
+@pytest.mark.long
 async def test_so_many_quarantined_sessions_are_kept_to_be_read(caplog: pytest.LogCaptureFixture) -> None:
     async with open_supervisor() as supervisor:
         first = None

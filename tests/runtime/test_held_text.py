@@ -3,6 +3,7 @@
 import re
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +40,7 @@ def told(text: str, cuts: list[int], held: HeldText) -> list[tuple[str, str]]:
 FILLERS = st.sampled_from(["word ", SENTENCE, "x" * 50, "\n\n", "SECRET. ", "SECRET. which\n", "end.\n", "。", CANARY])
 
 
+@pytest.mark.long
 @given(st.lists(FILLERS, max_size=40).map("".join), st.lists(st.integers(0, 5000), max_size=60))
 def test_however_a_text_is_cut_what_is_told_is_the_screened_text(text: str, cuts: list[int]) -> None:
     pieces = told(text, cuts, HeldText(masked, MAX_SCREENED))

@@ -115,6 +115,7 @@ async def test_always_needs_a_family(world: World) -> None:
     assert session.status().held == reply.held
 
 
+@pytest.mark.long
 async def test_a_hold_that_nobody_decides_runs_out(world: World) -> None:
     session, reply, tool = await held(world, Holder(timeout=5.0))
     start = trio.current_time()

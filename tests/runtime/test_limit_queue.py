@@ -119,6 +119,7 @@ def wrong_order(requests: list[Asked], sent: list[int]) -> str | None:
     return None
 
 
+@pytest.mark.long
 @settings(max_examples=2_000 if CAMPAIGN else 150)
 @given(st.integers(0, 1_000_000), st.integers(1, 3), st.integers(1, 2), st.booleans())
 def test_first_come_first_served_and_nobody_is_forgotten(seed: int, shared: int, own: int, stirs: bool) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
+import pytest
+
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.core.context_window import tokens_of
 from agentrail.core.vocabulary.commands import PromptSent
@@ -63,6 +65,7 @@ class Clerk:
         return say(calls=[call("look", {"number": self.turn})])
 
 
+@pytest.mark.long
 async def test_a_long_session_stays_within_its_window_and_forgets_nothing() -> None:
     model = Clerk()
     journal = MemoryJournal()

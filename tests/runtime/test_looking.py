@@ -385,6 +385,7 @@ def test_a_paced_alarm_waits_for_the_time_that_was_set_and_is_rung_by_zero_alone
     assert waited == [(watchdog.PACE / 2, False), (watchdog.PACE, False), (watchdog.PACE, False), (0, True)]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("all_steps_are_short")
 async def test_steps_that_are_not_slow_wake_no_thread(
     alarm_kind: type[Alarm], world: World, monkeypatch: pytest.MonkeyPatch

@@ -87,6 +87,7 @@ def test_no_step_is_long_with_as_many_calls_as_may_be_let_through() -> None:
     assert trio.run(_longest_step, MAX_CALLS_PER_RESPONSE, MAX_CALLS_PER_RESPONSE) <= STEP_OPCODES
 
 
+@pytest.mark.long
 def test_calls_over_the_limit_make_no_step_long() -> None:
     few, many = (trio.run(_longest_step, calls, 1) for calls in (100, 1_100))
     assert (many - few) / 1_000 * MAX_CALLS <= 3_000_000
@@ -105,6 +106,7 @@ async def test_more_calls_than_one_step_can_rule_on_are_refused() -> None:
             await supervisor.spawn(SessionSpec(model="demo", max_calls_per_response=MAX_CALLS_PER_RESPONSE + 1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("most", [64, MAX_CALLS_PER_RESPONSE])
 def test_each_of_four_thousand_calls_has_its_result(most: int) -> None:
     async def history() -> list[AssistantMessage | ToolMessage]:

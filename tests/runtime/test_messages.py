@@ -73,6 +73,7 @@ async def test_the_sender_of_a_message_is_recorded(world: World) -> None:
     assert [record.arrival.by for record in records if record.arrival.input.__class__.__name__ == "SteerSent"] == ["p"]
 
 
+@pytest.mark.long
 async def test_who_asked_for_the_turn_of_the_sender_asks_for_that_of_the_receiver(world: World) -> None:
     pay = slow("pay", seconds=1.0)
     buyer = agent([say(calls=[call("slow")]), say(calls=[call("pay")]), "paid"], tools=[slow(seconds=5.0), pay])

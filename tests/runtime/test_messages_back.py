@@ -74,6 +74,7 @@ async def test_between_any_two_commits_each_message_is_sent_once() -> None:
             assert session.messages()[-1].text == "fine", count
 
 
+@pytest.mark.long
 async def test_a_wait_takes_no_longer_because_the_process_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: 1.7e9 + trio.current_time())  # both processes see the same time of day
     journal = TestJournal()

@@ -198,6 +198,7 @@ async def test_a_response_above_a_limit_is_told_as_one_and_is_no_fault_of_the_mo
         await session.ask("go")
 
 
+@pytest.mark.long
 async def test_the_longest_text_that_a_model_may_say_is_taken_in_any_number_of_pieces(world: World) -> None:
     pieces = say(chunks=["x" * (MAX_TEXT // 2)] * 2)
     session = await world.spawn([pieces, say(chunks=["x" * (MAX_TEXT // 2)] * 2 + ["é"])])

@@ -156,6 +156,7 @@ FIRST: dict[str, Changes] = {"a": {"one": 7, "pin": True}, "b": {"one": 7}}
 """Updates for two plugins of one class; the first is pinned."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("code", "after", "dropped"),
     [

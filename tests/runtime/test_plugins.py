@@ -421,6 +421,7 @@ class Keeper(Plugin):
         return Abort("not while I am here")
 
 
+@pytest.mark.long
 async def test_new_options_count_from_the_next_turn_on(world: World) -> None:
     session = await world.spawn(ScriptedModel([say("a b", delay=1.0)], repeat_last=True), plugins=[Guard()])
     await session.prompt("go")

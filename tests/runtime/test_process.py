@@ -76,6 +76,7 @@ def _none_is_left() -> Generator[None]:
             process.kill()
 
 
+@pytest.mark.long
 def test_a_process_with_stuck_tools_ends_in_time_and_names_each_with_its_place(tmp_path: Path) -> None:
     """The supervisor ends first and names the tools that do not; a run of Trio with such a tool never ends."""
     program = PROGRAM.replace("open_supervisor()", "open_supervisor(stop_within=0.5)")
@@ -89,6 +90,7 @@ def test_a_process_with_stuck_tools_ends_in_time_and_names_each_with_its_place(t
         assert f"task `tool stuck (s{number}/c3)` at {tmp_path / 'program.py'}:" in line
 
 
+@pytest.mark.long
 def test_a_program_that_does_not_heed_its_cancellation_ends_in_time(tmp_path: Path) -> None:
     deaf = "with trio.CancelScope(shield=True):\n            await trio.sleep_forever()"
     program = PROGRAM.replace("await trio.sleep_forever()", deaf)
@@ -109,6 +111,7 @@ def test_a_program_whose_loop_is_held_up_for_ever_ends_in_time(tmp_path: Path) -
     assert "the process ends at once: it did not end in time" in errors
 
 
+@pytest.mark.long
 def test_a_program_that_ends_by_itself_with_something_stuck_ends_too(tmp_path: Path) -> None:
     program = PROGRAM.replace("open_supervisor()", "open_supervisor(stop_within=0.5)")
     process = started(tmp_path, count=1, within=1000.0, program=program.replace("await trio.sleep_forever()", "pass"))
@@ -117,6 +120,7 @@ def test_a_program_that_ends_by_itself_with_something_stuck_ends_too(tmp_path: P
     assert "SupervisorStuck: the supervisor was left after " in errors
 
 
+@pytest.mark.long
 def test_a_program_that_hides_what_is_stuck_ends_too(tmp_path: Path) -> None:
     program = PROGRAM.replace("open_supervisor()", "open_supervisor(stop_within=0)")
     program = program.replace("await trio.sleep_forever()", "pass").replace("async def main()", "async def hidden()")
@@ -131,6 +135,7 @@ def test_a_program_that_hides_what_is_stuck_ends_too(tmp_path: Path) -> None:
     assert "the process ends at once: it did not end in time" in errors
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_process_with_nothing_stuck_ends_by_itself(tmp_path: Path, number: signal.Signals) -> None:
     process = started(tmp_path, count=0, within=PATIENCE)
@@ -140,6 +145,7 @@ def test_a_process_with_nothing_stuck_ends_by_itself(tmp_path: Path, number: sig
     assert f"agentrail.process {number.name}: the program stops within" in errors
 
 
+@pytest.mark.long
 def test_a_signal_that_the_process_was_started_to_ignore_stays_ignored(tmp_path: Path) -> None:
     ignoring = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + PROGRAM
     process = started(tmp_path, count=0, within=PATIENCE, program=ignoring)
@@ -150,6 +156,7 @@ def test_a_signal_that_the_process_was_started_to_ignore_stays_ignored(tmp_path:
     assert "SIGHUP" not in errors
 
 
+@pytest.mark.long
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     process = started(tmp_path, count=1, within=1000.0)
     process.send_signal(signal.SIGTERM)

@@ -1,5 +1,6 @@
 """`ask` with a command id reads the journal only if the id was answered before, and its turn is over."""
 
+import pytest
 import trio
 
 from agentrail import open_supervisor
@@ -71,6 +72,7 @@ class Fetched(Reads):
         return found
 
 
+@pytest.mark.long
 async def test_a_new_id_costs_no_record_however_long_the_session_is() -> None:
     journal = Fetched()
     async with open_supervisor(journal=journal) as supervisor:

@@ -38,6 +38,7 @@ async def stored(journal: Journal) -> list[str]:
     return [one.session_id for one in await journal.sessions()]
 
 
+@pytest.mark.long
 async def test_what_ended_long_ago_is_deleted_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "agentrail.supervisor")
     journal = MemoryJournal()
@@ -118,6 +119,7 @@ async def test_what_has_not_ended_is_kept_even_if_a_journal_lists_it_as_ended() 
     assert await stored(inner) == ["open"]
 
 
+@pytest.mark.long
 async def test_a_sub_agent_is_kept_as_long_as_its_parent() -> None:
     journal = MemoryJournal(encode=True)
     async with open_supervisor(journal=journal, retain=[Retention(1 * AGE)]) as supervisor:

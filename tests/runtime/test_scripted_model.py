@@ -123,6 +123,7 @@ async def test_the_last_element_can_be_repeated() -> None:
         await ask(ScriptedModel([], repeat_last=True))
 
 
+@pytest.mark.long
 def test_the_kit_does_not_import_test_frameworks() -> None:
     code = "import sys, agentrail.testing as t; t.ScriptedModel; print({'pytest', 'hypothesis'} & set(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours

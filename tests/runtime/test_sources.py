@@ -270,6 +270,7 @@ async def test_a_call_that_was_approved_waits_for_the_source_of_its_tool() -> No
     assert [said[-3], said[-1]] == ["worked", "fine"]
 
 
+@pytest.mark.long
 async def test_a_call_whose_source_does_not_come_back_has_an_error() -> None:
     async def give_up(offer: Offer) -> None:
         await trio.sleep(3)
@@ -281,6 +282,7 @@ async def test_a_call_whose_source_does_not_come_back_has_an_error() -> None:
     assert said[-1] == "what a pity"
 
 
+@pytest.mark.long
 async def test_a_call_whose_source_comes_back_with_another_tool_of_the_name_has_an_error() -> None:
     async def other(offer: Offer) -> None:
         tool = quick("far")

@@ -104,6 +104,7 @@ async def test_sub_agents_run_side_by_side(world: World) -> None:
     assert {end.text for end in world.heard(session).of(ToolExecutionEnd)} == {"one", "two"}
 
 
+@pytest.mark.long
 async def test_one_that_is_starting_waits_for_nobody() -> None:
     journal = TestJournal()
     async with open_world(journal) as world, trio.open_nursery() as nursery:
@@ -136,6 +137,7 @@ async def test_a_long_id_is_shortened_and_stays_an_id(world: World) -> None:
     assert all(len(child) == MAX_ID for child in children)
 
 
+@pytest.mark.long
 async def test_nothing_is_kept_of_sub_agents_that_have_ended(world: World) -> None:
     count = 20
     script = [*(task(prompt=f"find {n}") for n in range(count)), "fine"]
@@ -375,6 +377,7 @@ async def test_a_session_that_only_has_the_id_of_a_sub_agent_is_left_alone(world
     assert world.heard(session).of(SubagentStart) == []
 
 
+@pytest.mark.long
 async def test_whoever_says_stop_again_waits_for_the_same_end() -> None:
     alive: list[list[str]] = []
 
@@ -392,6 +395,7 @@ async def test_whoever_says_stop_again_waits_for_the_same_end() -> None:
         assert alive == [[], []]
 
 
+@pytest.mark.long
 async def test_a_stop_that_the_end_of_the_process_overtakes_says_so() -> None:
     raised: list[SessionParked] = []
 
@@ -530,6 +534,7 @@ async def test_an_answer_that_does_not_fit_is_asked_for_once_more(world: World) 
     assert "Your answer does not fit the form that was asked for: it is no JSON" in str(model.requests[1].messages[-1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "written",
     ["[" * 100_000, '{"room":' * 100_000, "```json" + "\n" * 20_000 + "x", "```json\n" + "\n```x" * 20_000],

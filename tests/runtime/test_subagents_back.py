@@ -205,6 +205,7 @@ def as_before(record: Record) -> Record:
     return record
 
 
+@pytest.mark.long
 async def test_a_task_of_an_older_version_goes_on_or_says_that_it_has_no_prompt() -> None:
     noting = Noting()
     async with open_supervisor(journal=noting) as supervisor:
@@ -401,6 +402,7 @@ async def test_a_task_whose_call_has_left_the_conversation_comes_back_too() -> N
         assert "found" in str(await session.task_result("p.c5"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("background", [False, True])
 async def test_a_session_shows_of_its_tasks_what_is_stored_also_after_a_restart(background: bool) -> None:
     """Before the records of a start, of a wait for a person, and of an end, none of them is shown."""

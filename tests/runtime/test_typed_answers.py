@@ -233,6 +233,7 @@ async def test_a_caller_who_does_not_wait_gets_the_answer_later(world: World) ->
             await session.prompt("where?", returns=returns, command="one")
 
 
+@pytest.mark.long
 async def test_the_answer_to_a_prompt_is_in_the_file_for_a_later_process(tmp_path: Path) -> None:
     spec = SessionSpec(model=ScriptedModel(["no", GOOD], name="m"))
     async with open_supervisor(journal=AwakeJournal(SqliteJournal(tmp_path / "agentrail.db"))) as supervisor:

@@ -41,6 +41,7 @@ async def test_a_root_that_holds_the_system_confines_nothing_so_nothing_is_run(r
         await BubblewrapSandbox(root).execute(Command(":"))
 
 
+@pytest.mark.long
 async def test_where_the_program_does_not_work_nothing_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bwrap").write_text("#!/bin/sh\necho no namespaces for you >&2\nexit 1\n", encoding="ascii")
     (tmp_path / "bwrap").chmod(0o755)
@@ -87,6 +88,7 @@ ESCAPES = (
 )
 
 
+@pytest.mark.long
 @needs_bubblewrap
 @pytest.mark.parametrize("line", ESCAPES)
 async def test_a_command_does_not_get_out(tmp_path: Path, line: str) -> None:
@@ -102,6 +104,7 @@ async def test_a_command_does_not_get_out(tmp_path: Path, line: str) -> None:
     assert "canary" not in names(Path("/usr"))
 
 
+@pytest.mark.long
 @needs_bubblewrap
 async def test_the_network_is_there_only_if_asked(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -110,6 +113,7 @@ async def test_the_network_is_there_only_if_asked(tmp_path: Path) -> None:
         assert "connected" in (await run(tmp_path, line, network=True)).stdout.text
 
 
+@pytest.mark.long
 @needs_bubblewrap
 async def test_an_abstract_socket_of_the_host_is_out_of_reach(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as server:
@@ -119,6 +123,7 @@ async def test_an_abstract_socket_of_the_host_is_out_of_reach(tmp_path: Path) ->
         assert "refused" in (await run(tmp_path, f'/usr/bin/env python3 -c "{code}" || echo refused')).stdout.text
 
 
+@pytest.mark.long
 @needs_bubblewrap
 async def test_what_exists_and_is_protected_can_be_read(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
@@ -131,6 +136,7 @@ async def test_what_exists_and_is_protected_can_be_read(tmp_path: Path) -> None:
     assert names(tmp_path) == [".bashrc", ".git"]
 
 
+@pytest.mark.long
 @needs_bubblewrap
 async def test_two_commands_at_once_keep_their_guards(tmp_path: Path) -> None:
     sandbox = BubblewrapSandbox(tmp_path)
@@ -155,6 +161,7 @@ BOMBS = [
 ]
 
 
+@pytest.mark.long
 @needs_bubblewrap
 @pytest.mark.parametrize(("line", "limits"), BOMBS)
 async def test_a_limit_holds(tmp_path: Path, line: str, limits: Limits | None) -> None:
@@ -164,6 +171,7 @@ async def test_a_limit_holds(tmp_path: Path, line: str, limits: Limits | None) -
     assert size(tmp_path) <= 1_000_000
 
 
+@pytest.mark.long
 @needs_bubblewrap
 @pytest.mark.parametrize("side", [-1, 0, 1])
 async def test_a_file_may_have_as_many_bytes_as_its_limit_and_no_more(tmp_path: Path, side: int) -> None:
@@ -172,6 +180,7 @@ async def test_a_file_may_have_as_many_bytes_as_its_limit_and_no_more(tmp_path: 
     assert (tmp_path / "file").stat().st_size == min(10_000, 10_000 + side)
 
 
+@pytest.mark.long
 @needs_bubblewrap
 @pytest.mark.parametrize("side", [-1, 0, 1])
 async def test_as_many_files_may_be_open_as_the_limit_says(tmp_path: Path, side: int) -> None:

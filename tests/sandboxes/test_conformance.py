@@ -14,6 +14,7 @@ from agentrail.testing.conformance.sandbox_tests import CommandConformance, Sand
 from tests.sandboxes.kinds import needs_bubblewrap, needs_openat2, without_openat2
 
 
+@pytest.mark.long
 @needs_openat2
 class TestLocal(SandboxConformance, CommandConformance):
     @pytest.fixture
@@ -21,6 +22,7 @@ class TestLocal(SandboxConformance, CommandConformance):
         return LocalSandbox(tmp_path)
 
 
+@pytest.mark.long
 class TestLocalPartByPart(SandboxConformance):
     @pytest.fixture
     def sandbox(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
@@ -28,6 +30,7 @@ class TestLocalPartByPart(SandboxConformance):
         return LocalSandbox(tmp_path)
 
 
+@pytest.mark.long
 @needs_bubblewrap
 class TestBubblewrap(SandboxConformance, CommandConformance):
     @pytest.fixture

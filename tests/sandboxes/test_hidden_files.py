@@ -81,6 +81,7 @@ async def test_no_tool_lists_a_folder_of_agentrail(path: str, user_home: Path) -
         await sandbox.execute(Command("ls", folder=path))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("opening")
 async def test_a_search_leaves_out_the_files_of_agentrail(user_home: Path) -> None:
     sandbox = LocalSandbox(user_home)
@@ -133,6 +134,7 @@ ATTACKS: Final = (
 """What a command may try in a home with the folder of agentrail and a journal."""
 
 
+@pytest.mark.long
 @needs_bubblewrap
 @pytest.mark.parametrize("line", ATTACKS)
 async def test_a_command_neither_sees_nor_replaces_files_of_agentrail(line: str, user_home: Path) -> None:
@@ -150,6 +152,7 @@ async def test_a_command_neither_sees_nor_replaces_files_of_agentrail(line: str,
         assert await journal.holders() == ()
 
 
+@pytest.mark.long
 @needs_bubblewrap
 async def test_what_one_command_does_does_not_uncover_files_for_the_next(user_home: Path) -> None:
     sandbox = BubblewrapSandbox(user_home)
@@ -160,6 +163,7 @@ async def test_what_one_command_does_does_not_uncover_files_for_the_next(user_ho
     assert (user_home / OWN / "agents.key").read_text() == SECRET
 
 
+@pytest.mark.long
 @needs_bubblewrap
 async def test_a_command_makes_no_folder_that_agentrail_would_trust(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -170,6 +174,7 @@ async def test_a_command_makes_no_folder_that_agentrail_would_trust(
     assert list((tmp_path / OWN).iterdir()) == []
 
 
+@pytest.mark.long
 @needs_bubblewrap
 async def test_files_beside_the_hidden_ones_are_used_as_ever(user_home: Path) -> None:
     async with journal_in(user_home):
@@ -179,6 +184,7 @@ async def test_files_beside_the_hidden_ones_are_used_as_ever(user_home: Path) ->
     assert (user_home / ".local/share/other").read_text() == "new\n"
 
 
+@pytest.mark.long
 @needs_bubblewrap
 async def test_a_protected_folder_above_stays_protected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".agentrail" / "own").mkdir(parents=True)
@@ -191,6 +197,7 @@ async def test_a_protected_folder_above_stays_protected(tmp_path: Path, monkeypa
         assert SECRET not in done.stdout.text
 
 
+@pytest.mark.long
 @needs_bubblewrap
 async def test_what_is_readable_besides_has_no_files_of_agentrail(user_home: Path, tmp_path: Path) -> None:
     root = tmp_path / "root"
@@ -201,6 +208,7 @@ async def test_what_is_readable_besides_has_no_files_of_agentrail(user_home: Pat
     assert SECRET not in done.stdout.text
 
 
+@pytest.mark.long
 @needs_bubblewrap
 async def test_what_one_command_made_covers_as_long_as_another_runs(user_home: Path) -> None:
     os.mkfifo(user_home / "go")

@@ -54,6 +54,7 @@ async def test_no_file_that_is_no_file_is_opened() -> None:
     assert await magic_findings() == []
 
 
+@pytest.mark.long
 async def test_a_walk_stays_on_its_file_system_and_off_links(tmp_path: Path) -> None:
     sandbox = LocalSandbox(make_world(tmp_path))
     found = await sandbox.glob("**", ignored=True)
@@ -65,6 +66,7 @@ def unchecked(monkeypatch: pytest.MonkeyPatch, why: Why) -> None:
     monkeypatch.setitem(CHECKS, why, lambda _: False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("why", list(CHECKS))
 async def test_without_one_check_of_the_text_the_corpus_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: Why
@@ -124,6 +126,7 @@ CUTS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cut", CUTS)
 async def test_without_one_check_of_the_open_the_corpus_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: Callable[[pytest.MonkeyPatch], None]
@@ -133,6 +136,7 @@ async def test_without_one_check_of_the_open_the_corpus_fails(
     assert await findings(LocalSandbox(root), tmp_path, search=False, enough=1) != []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{"hard_links": True}, {"protected": ()}])
 async def test_what_is_allowed_on_purpose_is_found_by_the_corpus(
     tmp_path: Path, options: dict[str, bool | Iterable[str]]
@@ -146,6 +150,7 @@ async def test_what_is_allowed_on_purpose_is_found_by_the_corpus(
     assert await findings(sandbox, tmp_path, search=False, enough=1) != []
 
 
+@pytest.mark.long
 @needs_openat2
 async def test_without_the_check_of_the_file_system_the_corpus_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confined_open, "RESOLVE", BENEATH | NO_MAGICLINKS)
@@ -156,6 +161,7 @@ def same_device(_walk: object, fd: int) -> int:
     return fd
 
 
+@pytest.mark.long
 async def test_without_the_same_check_part_by_part_the_corpus_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     without_openat2(monkeypatch)
     monkeypatch.setattr(confined_open.Walk, "same_device", same_device)

@@ -54,6 +54,7 @@ PATHS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git to compare with")
 @pytest.mark.parametrize("rules", [[rule] for rule in RULES] + [RULES[:9], ["*", "!a", "!*.log"]], ids=str)
 def test_rules_mean_what_git_means(tmp_path: Path, rules: list[str]) -> None:

@@ -113,6 +113,7 @@ async def test_a_usual_gitignore_is_far_from_the_limit() -> None:
     assert len((await sandbox.list("src", ignored=False)).entries) == 300
 
 
+@pytest.mark.long
 @needs_openat2
 async def test_elsewhere_the_process_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "MAX_SEARCH", 0.5)
@@ -130,6 +131,7 @@ async def test_a_pattern_that_cannot_be_read_is_refused_in_every_sandbox(tmp_pat
             await sandbox.grep(Search(pattern))
 
 
+@pytest.mark.long
 @given(
     pattern=st.sampled_from(["a|b", "^a", r"\bB\b", "(ab)+c?", "ä", "[^a]$", r"\s"]),
     lines=st.lists(st.text(alphabet="abcABÄä \t", max_size=8), max_size=6),

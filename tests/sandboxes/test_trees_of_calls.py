@@ -38,6 +38,7 @@ async def left(_: SessionHandle) -> None:
 ENDS = [aborted, steered, stopped, left]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("opened", WITH_COMMANDS)
 @pytest.mark.parametrize("end", ENDS)
 async def test_none_is_alive_a_second_later(

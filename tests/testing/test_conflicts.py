@@ -77,6 +77,7 @@ def test_an_invariant_that_breaks_without_a_plugin_is_found_without_one() -> Non
     assert "assert not trace.started" in str(conflict), "an assertion without words is shown"
 
 
+@pytest.mark.long
 def test_what_holds_gives_no_conflict() -> None:
     assert find_conflict((SpendCounter(), Polite(), Turns()), what_was_counted_was_paid, examples=200) is None
 

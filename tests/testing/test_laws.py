@@ -62,6 +62,7 @@ def test_a_broken_law_is_named_with_the_hook(cls: type[AnyPlugin]) -> None:
     assert LAWS[broken.law] in str(broken)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("cls", "law", "where"), PLANTED)
 def test_a_law_that_breaks_where_two_things_meet_is_found(

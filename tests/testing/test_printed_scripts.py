@@ -155,21 +155,25 @@ OTHERS = st.one_of(
 )
 
 
+@pytest.mark.long
 @given(FAILURES)
 def test_a_failure(cue: Cue) -> None:
     check_same(cue)
 
 
+@pytest.mark.long
 @given(STALLS)
 def test_a_stall(cue: Cue) -> None:
     check_same(cue)
 
 
+@pytest.mark.long
 @given(ANSWERS)
 def test_an_answer(cue: Cue) -> None:
     check_same(cue)
 
 
+@pytest.mark.long
 @given(OTHERS)
 def test_another_cue(cue: Cue) -> None:
     check_same(cue)

@@ -170,6 +170,7 @@ def test_plugins_of_ones_own_are_in_every_session() -> None:
     assert TIMES
 
 
+@pytest.mark.long
 def test_nobody_meddles_when_the_players_have_left(monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[object] = []
 

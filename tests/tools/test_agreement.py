@@ -170,6 +170,7 @@ ANNOTATIONS: list[tuple[object, st.SearchStrategy[Json]]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("annotation", "near"), ANNOTATIONS, ids=str)
 def test_a_reader_takes_what_the_schema_takes(annotation: object, near: st.SearchStrategy[Json]) -> None:
     check = validator_for(tool_of(annotation).spec)

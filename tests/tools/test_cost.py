@@ -65,6 +65,7 @@ def opcodes_of(name: str) -> int:
     return max(ready[0], checked[0])
 
 
+@pytest.mark.long
 def test_what_a_slow_case_takes_is_counted() -> None:
     assert 1_000_000 < opcodes_of("many items, one twice") * 2 < MOST_OPCODES
 

@@ -63,6 +63,7 @@ STYLES = {
 }
 
 
+@pytest.mark.long
 @given(st.data(), st.sampled_from(sorted(STYLES, key=str)), NAMES)
 def test_a_docstring_is_read_as_by_a_parser_that_nobody_here_wrote(
     data: st.DataObject, style: DocstringStyle, names: list[str]

@@ -27,6 +27,7 @@ def fits(schema: Json, found: Json) -> bool:
     return Check(Meter(PLENTY)).fits(node_of(read, Meter(PLENTY)), found)
 
 
+@pytest.mark.long
 @given(SCHEMAS, st.lists(VALUES, min_size=1, max_size=6))
 def test_the_verdicts_are_those_of_jsonschema(schema: JsonObject, values: list[Json]) -> None:
     for found in values:
@@ -144,6 +145,7 @@ def test_what_cannot_be_used_is_refused_and_nothing_is_fetched(schema: Mapping[s
         node_of(json.loads(json.dumps(whole)), Meter(PLENTY))
 
 
+@pytest.mark.long
 @given(st.recursive(VALUES, lambda inner: st.dictionaries(st.sampled_from(["type", "properties", "$ref"]), inner)))
 def test_a_schema_that_was_not_looked_at_when_it_came_stops_nothing(schema: Json) -> None:
     spec = ToolSpec("probe", "Look.", freeze_object({"type": "object", "anyOf": freeze(schema), "properties": {}}))

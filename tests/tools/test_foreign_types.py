@@ -260,6 +260,7 @@ _NEAR = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(st.sampled_from(DRAWN), _NEAR)
 def test_what_is_read_fits_the_schema(annotation: object, value: Json) -> None:
     frozen = freeze(value)
@@ -270,6 +271,7 @@ def test_what_is_read_fits_the_schema(annotation: object, value: Json) -> None:
     assert schema_validator(tool_of(annotation).spec.parameters)(freeze_object({"x": frozen})) is None
 
 
+@pytest.mark.long
 @given(
     st.builds(Page[Cat], items=st.lists(st.builds(Cat)), next=st.integers(-9, 9) | st.none())
     | st.builds(Dog, name=st.from_regex(r"\A[a-z]{1,9}\Z"))
@@ -445,6 +447,7 @@ async def test_a_validator_may_raise_or_return_anything(how: str) -> None:
     assert await use.execute(freeze_object({"x": {"how": "well"}}), ToolContext()) == ok("well")
 
 
+@pytest.mark.long
 def test_pydantic_is_not_imported_for_types_of_others() -> None:
     code = """
 import sys

@@ -1,6 +1,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import sys
 from agentrail.tools import ToolContext, tool, validator_for
@@ -18,5 +20,6 @@ assert not {"jsonschema", "referencing", "cattrs"} & sys.modules.keys()
 """
 
 
+@pytest.mark.long
 def test_a_check_imports_nothing() -> None:
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=60)  # noqa: S603 - our own program

@@ -54,6 +54,7 @@ patterns = st.recursive(
 texts = st.text(alphabet="aabbcA 1\nxx", max_size=12)
 
 
+@pytest.mark.long
 @given(patterns, st.lists(texts, min_size=1, max_size=5))
 def test_the_verdicts_are_those_of_re(pattern: str, found: list[str]) -> None:
     with warnings.catch_warnings(action="ignore"):
@@ -68,6 +69,7 @@ def test_the_verdicts_are_those_of_re(pattern: str, found: list[str]) -> None:
             assert ours.found_step_by_step(text, Meter(PLENTY)) == expected
 
 
+@pytest.mark.long
 @given(patterns, texts.map(lambda text: text * 40))
 def test_a_search_ends_within_its_steps(pattern: str, text: str) -> None:
     with warnings.catch_warnings(action="ignore"):

@@ -34,6 +34,7 @@ async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
     await journal.close()
 
 
+@pytest.mark.long
 async def test_a_session_is_the_same_in_another_journal(journal: Journal, tmp_path: Path) -> None:
     claim = await journal.claim("s", "test")
     first = prompted("s", 1, opening=State("s", Setup("brief"), "demo"), due=5, at_work=True)
@@ -61,6 +62,7 @@ async def moved(record: Record) -> tuple[Record, ...]:
     return await into.read("s")
 
 
+@pytest.mark.long
 @given(floats)
 @example(1.3e-05)
 @example(1e16)

@@ -33,6 +33,7 @@ async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
     await journal.close()
 
 
+@pytest.mark.long
 async def test_the_code_that_wrote_a_session_does_nothing_otherwise(journal: Journal) -> None:
     assert (await audit(journal, "sample"), await audit(journal, "other")) == ((), ())
 
@@ -110,11 +111,13 @@ async def test_after_a_difference_an_audit_goes_on_from_what_the_records_say(mon
     assert "2nd" in found[0].now
 
 
+@pytest.mark.long
 async def test_a_session_that_is_not_stored_has_no_audit(journal: Journal) -> None:
     with pytest.raises(SessionNotStored):
         await audit(journal, "nobody")
 
 
+@pytest.mark.long
 async def test_a_change_that_does_not_fit_the_session_is_a_damaged_record(journal: Journal) -> None:
     first, second = await journal.read("other")
     odd = MemoryJournal()

@@ -53,6 +53,7 @@ async def stored(path: Path, turns: int, calls: int, size: int) -> tuple[int, in
     return said, records, apart
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("calls", "most"), [(0, 1_800), (2, 5_800), (8, 15_600)])
 async def test_the_records_of_a_turn_take_so_many_bytes_and_no_more_later(
     tmp_path: Path, calls: int, most: int
@@ -62,6 +63,7 @@ async def test_the_records_of_a_turn_take_so_many_bytes_and_no_more_later(
     assert records / 20 <= most
 
 
+@pytest.mark.long
 async def test_a_long_conversation_takes_little_more_than_its_texts(tmp_path: Path) -> None:
     said, records, apart = await stored(tmp_path / "a.db", 10, 4, 25_000)
     assert said > 1_000_000

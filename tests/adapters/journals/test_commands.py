@@ -72,6 +72,7 @@ def is_fine(command: str, found: object) -> bool:
     return isinstance(found, JournalError) or found == Accepted(f"p{COMMANDS.index(command) + 1}", "started")
 
 
+@pytest.mark.long
 def test_a_changed_bit_of_a_command_makes_it_never_new(path: Path) -> None:
     """Its name stands in its record, beside that, and in the index."""
     whole, wanted = path.read_bytes(), COMMANDS[17]
@@ -136,6 +137,7 @@ def test_the_records_are_gone_through_once_and_not_for_each_new_command(path: Pa
     assert len([sql for sql in seen if sql.startswith("WITH RECURSIVE")]) == 1
 
 
+@pytest.mark.long
 def test_a_damaged_index_makes_no_command_run_twice(path: Path) -> None:
     path.unlink()
 

@@ -246,6 +246,7 @@ async def test_a_log_that_is_damaged_before_its_last_commit_is_refused(tmp_path:
     record_property("flips in the log", f"{flips:,}: {said(outcomes)}")
 
 
+@pytest.mark.long
 async def test_a_bit_that_hides_the_end_of_a_commit_hides_no_commit(tmp_path: Path) -> None:
     """The end of a commit says how large the file is: of a size with one bit set, that bit alone makes it no end."""
     path, copy = tmp_path / "open.db", tmp_path / "copy.db"

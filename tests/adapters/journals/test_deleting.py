@@ -80,6 +80,7 @@ async def talked(journal: Journal, name: str, count: int, length: int = 10) -> N
     )
 
 
+@pytest.mark.long
 async def test_no_byte_of_a_deleted_session_is_left(journal: SqliteJournal, path: Path) -> None:
     for name in ("bystander", "doomed-session", "third"):
         await talked(journal, name, 100, 100)
@@ -93,6 +94,7 @@ async def test_no_byte_of_a_deleted_session_is_left(journal: SqliteJournal, path
     assert is_whole(path)
 
 
+@pytest.mark.long
 async def test_the_space_is_given_back(journal: SqliteJournal, path: Path) -> None:
     await talked(journal, "small", 10)
     await journal.close()
@@ -103,6 +105,7 @@ async def test_the_space_is_given_back(journal: SqliteJournal, path: Path) -> No
     assert size(path) < before + 50_000
 
 
+@pytest.mark.long
 async def test_a_large_deletion_lets_others_write(journal: SqliteJournal) -> None:
     """Each transaction erases few rows, and between two of them others have theirs."""
     claim = await journal.claim("large", "test")
@@ -136,6 +139,7 @@ async def test_a_large_deletion_lets_others_write(journal: SqliteJournal) -> Non
     assert len(pieces) > 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", [1024, 4096])
 @pytest.mark.parametrize("seed", range(SEEDS))
 async def test_whatever_is_written_and_deleted_only_what_is_stored_is_found(path: Path, seed: int, page: int) -> None:
@@ -185,6 +189,7 @@ def pages_with_copies(path: Path) -> int:
         return sum(map(len, dirty_gaps(file.fileno())))
 
 
+@pytest.mark.long
 async def test_copies_that_sqlite_leaves_are_overwritten(journal: SqliteJournal, path: Path) -> None:
     chance = random.Random(7)
     for _ in range(30):
@@ -287,6 +292,7 @@ async def test_after_a_crash_a_redaction_is_repeated(
     assert is_whole(path)
 
 
+@pytest.mark.long
 async def test_no_byte_of_what_is_redacted_is_left(journal: SqliteJournal, path: Path) -> None:
     for name in ("bystander", "spoken", "third"):
         await talked(journal, name, 100, 100)

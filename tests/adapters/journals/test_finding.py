@@ -92,6 +92,7 @@ async def test_any_run_of_records_is_found(journal: SqliteJournal) -> None:
             assert await journal.record_of_seq(name, seq) == min(seq, LENGTH)
 
 
+@pytest.mark.long
 async def test_a_snapshot_is_kept_behind_any_record(journal: SqliteJournal) -> None:
     await written(journal)
     claim = await journal.claim("a", "test")
@@ -135,6 +136,7 @@ async def test_no_look_goes_through_all_records(path: Path) -> None:
             assert not [step for step in plan if step.startswith("SCAN record")], (sql, plan)
 
 
+@pytest.mark.long
 async def test_a_commit_writes_about_as_many_pages_as_its_records_fill(journal: SqliteJournal, path: Path) -> None:
     sessions, rounds = 50, 36  # fewer than after which the log is begun anew
     claims = [await journal.claim(f"s-{number:032}", "test") for number in range(sessions)]

@@ -157,6 +157,7 @@ MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
 """The first bytes of a rollback journal of SQLite, and the last ones of one that names another file."""
 
 
+@pytest.mark.long
 async def test_a_file_that_would_have_sqlite_delete_another_one_is_refused(path: Path) -> None:
     victim = path.with_name("victim.txt")
     victim.write_text("of the user")

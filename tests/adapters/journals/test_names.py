@@ -133,6 +133,7 @@ async def test_a_symbolic_link_is_the_file_that_it_leads_to(path: Path, tmp_path
     assert {each.name for each in tmp_path.iterdir()} == {"kept", "link.db", "folder"}, "nothing is beside the link"  # noqa: ASYNC240
 
 
+@pytest.mark.long
 async def test_a_second_name_is_refused_and_the_first_goes_on(path: Path, tmp_path: Path) -> None:
     """Nothing that was acknowledged is lost, and nothing is made beside the second name."""
     with writing(path) as other:
@@ -201,6 +202,7 @@ async def test_its_owner_may_read_on_when_it_is_given_another_name(journal: Sqli
 # What is done to the file while it is open
 
 
+@pytest.mark.long
 async def test_one_that_was_renamed_is_still_in_use_and_nothing_is_written_under_the_old_name(path: Path) -> None:
     new = path.with_name("new.db")
     with writing(path) as other:
@@ -247,6 +249,7 @@ async def test_two_that_begin_together_are_told_apart(path: Path) -> None:
         writer.process.communicate()
 
 
+@pytest.mark.long
 async def test_what_is_forked_has_no_part_in_the_lock(path: Path) -> None:
     with writing(path, "fork") as other:
         child = int(other.line())
@@ -262,6 +265,7 @@ async def test_what_is_forked_has_no_part_in_the_lock(path: Path) -> None:
     await readable(path, 3)
 
 
+@pytest.mark.long
 async def test_a_forked_process_is_refused_and_takes_nothing_from_the_one_above(
     journal: SqliteJournal, path: Path
 ) -> None:
@@ -352,6 +356,7 @@ def hanging(path: Path, point: str) -> "Iterator[Popen[str]]":
             process.kill()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", ["BEGUN", "COMMIT"])
 async def test_what_hangs_inside_a_write_is_named_and_taken_over_when_it_was_killed(path: Path, point: str) -> None:
     """No other process can write then: SQLite's lock is that process's, and what it has written is half a commit."""
@@ -369,6 +374,7 @@ async def test_what_hangs_inside_a_write_is_named_and_taken_over_when_it_was_kil
     await journal.close()
 
 
+@pytest.mark.long
 async def test_what_hangs_after_its_commit_is_taken_over(path: Path) -> None:
     with hanging(path, "COMMITTED"):
         journal = SqliteJournal(path, take_over=True)

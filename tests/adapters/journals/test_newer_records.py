@@ -96,6 +96,7 @@ async def heads(supervisor: Supervisor) -> dict[str, int]:
     return {one.session_id: one.head for one in listed}
 
 
+@pytest.mark.long
 async def test_other_sessions_of_the_journal_come_back_and_go_on(
     journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

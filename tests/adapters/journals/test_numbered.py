@@ -23,6 +23,7 @@ def test_what_is_written_is_spelled_as_its_format_says() -> None:
     assert spelling() == known()["spelling"][str(FORMAT)], "raise `upcasting.FORMAT`, and add an upcaster"
 
 
+@pytest.mark.long
 def test_the_fields_of_what_is_stored_are_those_of_their_format() -> None:
     noted = cast("Form", known()["form"][str(FORMAT)])
     problem = "raise `upcasting.FORMAT` and add an upcaster; if only a class has a new name, rename it in the file"

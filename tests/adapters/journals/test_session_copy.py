@@ -139,6 +139,7 @@ async def test_all_is_there_and_a_second_copy_adds_nothing(opens: Opens, tmp_pat
     await source.close()
 
 
+@pytest.mark.long
 async def test_a_copy_by_a_file_is_the_journal_again(tmp_path: Path) -> None:
     source = SqliteJournal(tmp_path / "from.db")
     await fill(source)
@@ -352,6 +353,7 @@ async def test_a_session_that_runs_is_copied_up_to_a_record() -> None:
     assert {name: len(records) for name, records in (await contents(target)).items()} == {"a": 3, "b": 3}
 
 
+@pytest.mark.long
 async def test_what_comes_before_damage_and_all_other_sessions_are_copied(tmp_path: Path) -> None:
     source = SqliteJournal(tmp_path / "from.db")
     for name in ("a", "b", "c"):

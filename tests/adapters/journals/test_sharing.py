@@ -37,6 +37,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(VALUES, st.booleans())
 def test_whatever_is_shared_is_expanded_to_the_same_bytes(value: object, ascii_only: bool) -> None:
     body = json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":")).encode()

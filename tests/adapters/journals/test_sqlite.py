@@ -307,6 +307,7 @@ trio.run(main)
 """
 
 
+@pytest.mark.long
 async def test_a_journal_is_free_when_its_process_has_been_killed(path: Path) -> None:
     command = [sys.executable, "-c", OTHER_PROCESS, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:  # noqa: S603, ASYNC220

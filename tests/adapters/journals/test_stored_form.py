@@ -210,6 +210,7 @@ async def test_records_are_whole_wherever_reading_begins(tmp_path: Path, kind: s
     await journal.close()
 
 
+@pytest.mark.long
 async def test_a_writer_that_comes_later_repeats_what_it_has_not_seen(tmp_path: Path) -> None:
     records = await told()
     for cut in range(1, len(records)):
@@ -406,6 +407,7 @@ def test_a_ruling_that_decides_nothing_is_the_name_of_its_hook() -> None:
     assert unpack(packed, "s", 1).rulings == rulings
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(st.integers(1, 6), st.sampled_from(("well", "fails", "elsewhere"))), max_size=12))
 def test_an_event_refers_only_to_messages_that_are_stored(steps: list[tuple[int, str]]) -> None:
     """Nothing refers to a record that was not written after all, or that somebody else has written."""

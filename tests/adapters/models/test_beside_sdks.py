@@ -119,6 +119,7 @@ def stories_of(provider: str) -> list[str]:
     return [name for name in STORIES if (provider, name) not in NOT_TAKEN]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("provider", WRITERS)
 async def test_both_ask_the_same_but_for_what_the_table_says(provider: str) -> None:
     found: dict[str, dict[str, str]] = {}
@@ -150,6 +151,7 @@ async def test_a_difference_is_noticed(provider: str) -> None:
     assert row_of(provider, "header content-type", "tools are offered") is None
 
 
+@pytest.mark.long
 async def test_google_s_sdk_sends_the_same_to_both_versions() -> None:
     told = [WRITERS["gemini"](STORIES[name]) for name in stories_of("gemini")]
     async with serving(REFUSED) as server:

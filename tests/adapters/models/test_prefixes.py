@@ -122,6 +122,7 @@ async def played(
     return Played(list(model.requests), compacted)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("provider", OWN)
 async def test_the_common_prefix_of_fifty_turns_shrinks_at_compactions_alone(provider: str) -> None:
     requests, compacted = await played(provider)

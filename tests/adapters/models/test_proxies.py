@@ -197,6 +197,7 @@ ENVIRONMENTS: Final = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("given", ENVIRONMENTS)
 @pytest.mark.parametrize("provider", WRITERS)
 async def test_the_proxies_of_the_environment_are_read_alike(
@@ -264,6 +265,7 @@ CERTIFICATES: Final = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("provider", "named"), CERTIFICATES)
 async def test_certificates_of_one_s_own_are_read_alike(
     provider: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -281,6 +283,7 @@ async def test_certificates_of_one_s_own_are_read_alike(
         await side.told("a prompt", server)
 
 
+@pytest.mark.long
 async def test_certificates_of_a_folder_count_behind_a_proxy_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ def test_a_long_key_is_a_secret(key: str) -> None:
 KEYS = st.text(string.printable[:95], min_size=1, max_size=32).map(str.strip).filter(bool)
 
 
+@pytest.mark.long
 @given(st.data(), KEYS)
 def test_calls_and_ordinary_texts_stay_whatever_the_key_is(data: st.DataObject, key: str) -> None:
     around = st.text("tes_ [rc]", max_size=4)

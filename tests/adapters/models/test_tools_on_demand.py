@@ -129,6 +129,7 @@ async def test_the_cached_beginning_does_not_shrink_when_one_is_found(provider: 
         assert after.startswith(before)
 
 
+@pytest.mark.long
 def test_300_tools_are_found_by_what_they_do() -> None:
     late = specs(deferred=True)
     for verb, noun in product(VERBS, NOUNS):

@@ -442,6 +442,7 @@ def broken(random: Random, value: Plain) -> Plain:
     return random.choice(WRONG)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("provider", WRITTEN)
 async def test_the_object_fits_or_there_is_a_typed_error(provider: str) -> None:
     random = Random(f"{provider} typed")

@@ -164,6 +164,7 @@ async def test_metrics_that_cannot_be_exported_disturb_nobody() -> None:
         assert (await session.ask("go")).text == "done"
 
 
+@pytest.mark.long
 async def test_metrics_may_be_read_while_sessions_change_them() -> None:
     reader, spans = InMemoryMetricReader(), Spans()
     async with watched(spans, reader=reader) as supervisor, open_nursery() as nursery:

@@ -390,6 +390,7 @@ async def test_a_journal_that_says_late_what_it_has_stored_loses_no_span() -> No
     assert len(spans.named("chat")) == 2
 
 
+@pytest.mark.long
 async def test_spans_of_many_sessions_at_once_are_complete() -> None:
     spans = Spans()
     async with watched(spans) as supervisor, trio.open_nursery() as nursery:

@@ -61,6 +61,7 @@ async def test_a_held_call_is_asked_about(
         assert states == ([] if version == 1 else ["running", "requires_action", "running", "idle"])
 
 
+@pytest.mark.long
 async def test_what_is_approved_for_always_is_not_asked_again(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin()
@@ -117,6 +118,7 @@ async def test_a_cancellation_stops_the_open_turn(tmp_path: Path, version: int) 
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_late_cancellation_does_not_hit_the_next_prompt(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:
@@ -146,6 +148,7 @@ async def test_a_cancellation_names_the_turn_so_that_it_never_hits_one_that_anot
     assert [abort.turn for abort in aborts] == turns
 
 
+@pytest.mark.long
 async def test_a_cancellation_counts_for_the_prompts_before_it_alone(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin()
@@ -201,6 +204,7 @@ async def test_a_cancellation_while_a_person_is_asked_ends_the_turn(tmp_path: Pa
 # Several prompts, steering
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_prompt_during_a_turn_waits_for_its_end(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:
@@ -212,6 +216,7 @@ async def test_a_prompt_during_a_turn_waits_for_its_end(tmp_path: Path, version:
         assert "I am the built-in demo model" in connected.said()
 
 
+@pytest.mark.long
 async def test_steering_reaches_the_open_turn(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin()
@@ -242,6 +247,7 @@ async def conversation(connected: Editor, folder: Path) -> str:
     return session
 
 
+@pytest.mark.long
 async def test_a_session_is_loaded_with_its_past(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin()
@@ -263,6 +269,7 @@ async def test_a_session_is_loaded_with_its_past(tmp_path: Path) -> None:
         assert await ended(connected, connected.prompt(session, "Who are you?")) == "end_turn"
 
 
+@pytest.mark.long
 async def test_a_session_is_resumed_from_a_place_in_its_events(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin(2)
@@ -293,6 +300,7 @@ async def test_a_session_is_resumed_from_a_place_in_its_events(tmp_path: Path) -
         assert "agent_message_chunk" in [update["sessionUpdate"] for update in connected.updates]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_session_is_resumed_without_its_past_while_a_person_is_asked(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as first:
@@ -311,6 +319,7 @@ async def test_a_session_is_resumed_without_its_past_while_a_person_is_asked(tmp
             await second.update("tool_call_update", status="completed")
 
 
+@pytest.mark.long
 async def test_what_another_client_does_is_seen(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin()
@@ -408,6 +417,7 @@ async def test_each_request_is_answered_once_in_whatever_order_they_come(tmp_pat
 # Modes and models
 
 
+@pytest.mark.long
 async def test_a_mode_is_chosen_and_seen_by_others(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as first, editor(tmp_path / "j.db") as second:
         await first.begin()
@@ -470,6 +480,7 @@ async def test_what_cannot_be_done_is_told_with_its_code(
         assert len(refused.value.message.splitlines()) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "prompt",
     [
@@ -493,6 +504,7 @@ async def test_a_prompt_that_no_model_can_read_is_refused_and_the_session_goes_o
         assert await ended(connected, connected.prompt(session, "Who are you?")) == "end_turn"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_prompt_may_have_files_and_images(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:

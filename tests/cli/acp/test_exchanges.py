@@ -56,6 +56,7 @@ async def test_an_answer_has_the_id_of_its_request(tmp_path: Path, version: int,
         connected.forget()
 
 
+@pytest.mark.long
 async def test_a_notification_is_never_answered(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin(version)
@@ -110,12 +111,14 @@ async def test_an_editor_that_offers_nothing_is_asked_for_permissions_alone(tmp_
         assert places == {session}
 
 
+@pytest.mark.long
 async def test_a_prompt_may_have_metadata(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin(version)
         await turn(connected, await connected.open(tmp_path), "Who are you?", _meta={**TRACE, "kit": [1]})
 
 
+@pytest.mark.long
 async def test_nothing_of_a_cancelled_turn_comes_after_its_end(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin(version)
@@ -127,6 +130,7 @@ async def test_nothing_of_a_cancelled_turn_comes_after_its_end(tmp_path: Path, v
         await no_more_updates(connected, session)
 
 
+@pytest.mark.long
 async def test_what_is_past_comes_before_the_answer(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin(version)
@@ -143,6 +147,7 @@ async def test_what_is_past_comes_before_the_answer(tmp_path: Path, version: int
         await no_more_updates(connected, session)
 
 
+@pytest.mark.long
 async def test_the_past_is_not_told_to_who_resumes_without_it(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin(version)

@@ -247,6 +247,7 @@ SCOPES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=12)
 @given(scopes=st.lists(SCOPES, max_size=20))
 def test_whatever_the_scope_is_the_answer_is_one_of_the_table(scopes: Sequence[AsgiMessage]) -> None:

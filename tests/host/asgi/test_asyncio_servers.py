@@ -179,6 +179,7 @@ def test_the_server_is_asked_for_no_body_before_a_refusal_is_sent() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_cancelled_at_any_moment_nothing_is_left(seed: int) -> None:
     draw = random.Random(seed)

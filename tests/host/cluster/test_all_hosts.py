@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import pytest
 import trio
 
 from agentrail import SessionSpec, connect
@@ -63,6 +64,7 @@ async def heard(
     raise AssertionError
 
 
+@pytest.mark.long
 async def test_each_host_shows_what_the_sessions_of_all_do() -> None:
     async with two_places(MemoryJournal(), talks()) as (first, second):
         await until_known(first, second)

@@ -367,6 +367,7 @@ class CountingJournal(MemoryJournal):
             raise
 
 
+@pytest.mark.long
 async def test_those_who_wait_for_the_session_of_a_dead_host_ask_the_journal_together() -> None:
     journal, dead = CountingJournal(), f"http://127.0.0.1:{free_port()}"
     async with open_place(journal, talks()) as first:
@@ -381,6 +382,7 @@ async def test_those_who_wait_for_the_session_of_a_dead_host_ask_the_journal_tog
     assert 0 < len(waiting) < 5
 
 
+@pytest.mark.long
 async def test_all_who_wait_are_answered_as_soon_as_the_lease_has_ended() -> None:
     journal, statuses = MemoryJournal(), list[int]()
     async with open_place(journal, talks()) as first:

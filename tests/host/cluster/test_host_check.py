@@ -95,6 +95,7 @@ async def test_another_key_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     assert state.startswith(f"{place.serving.url} answers, but it does not say what it runs: its cluster has another")
 
 
+@pytest.mark.long
 @needs_postgres
 async def test_the_command_asks_the_holders_of_leases(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     async with open_place(PostgresJournal(url), talks()) as place:

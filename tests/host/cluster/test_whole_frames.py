@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.host.cluster.whole_frames import WholeFrames
 
 
+@pytest.mark.long
 @given(st.lists(st.text("ab\n", max_size=5).map(str.encode), max_size=12))
 def test_what_is_whole_is_given_once_and_the_rest_is_kept(pieces: list[bytes]) -> None:
     frames = WholeFrames()

@@ -8,6 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
+import pytest
 import trio
 import trio.testing
 
@@ -81,6 +82,7 @@ async def test_in_one_pass_of_the_loop_so_many_are_accepted_and_begin_and_no_mor
     assert max(passes.begun.values()) == BEGUN_AT_ONCE
 
 
+@pytest.mark.long
 async def test_each_client_of_a_flood_is_served_or_told_to_come_again() -> None:
     most, more = 4, MAX_TOLD
     limits = HostLimits(connections=most, connections_per_address=most + more)

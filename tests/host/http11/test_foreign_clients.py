@@ -37,6 +37,7 @@ async def either(asked: HttpRequest) -> HttpResponse:
     )
 
 
+@pytest.mark.long
 @needs_curl
 async def test_curl(tmp_path: Path) -> None:
     large = tmp_path / "large"
@@ -65,6 +66,7 @@ async def test_curl(tmp_path: Path) -> None:
         assert json.loads(await curl("--http1.0", url))["path"] == "/"
 
 
+@pytest.mark.long
 @needs_curl
 async def test_curl_by_tls_and_by_a_unix_socket(tmp_path: Path) -> None:
     certified = Certified(tmp_path)

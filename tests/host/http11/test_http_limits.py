@@ -409,6 +409,7 @@ async def test_a_client_that_is_one_too_many_and_asks_for_nothing_is_told_so() -
         assert statuses(await everything(stream)) == [200]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 async def test_those_who_watch_a_full_server_are_answered_although_others_that_are_too_many_say_nothing(
     path: str,
@@ -466,6 +467,7 @@ async def test_a_server_in_which_all_work_refuses_more() -> None:
         assert statuses(await everything(stream)) == [200]
 
 
+@pytest.mark.long
 async def test_two_hundred_half_open_connections_harm_nobody() -> None:
     async with served(limits=HostLimits(connections_per_address=1000)) as one:
         streams = [await one.connect() for _ in range(200)]

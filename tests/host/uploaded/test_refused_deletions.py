@@ -103,6 +103,7 @@ async def test_files_stay_if_another_supervisor_runs_their_session(tmp_path: Pat
         assert (await desk.ann.post("/v1/chat", json=body)).json()["text"] == "one"
 
 
+@pytest.mark.long
 async def test_files_stay_if_another_process_has_taken_over_the_journal(tmp_path: Path) -> None:
     root, path = tmp_path / "root", tmp_path / "journal.db"
     async with open_desk(spec(root), journal=SqliteJournal(path)) as desk:

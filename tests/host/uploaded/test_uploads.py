@@ -110,6 +110,7 @@ async def test_a_file_may_have_as_many_bytes_as_its_limit(tmp_path: Path, announ
         assert (sizes(tmp_path), notes(tmp_path)) == ([1, 999, 1000], 3)
 
 
+@pytest.mark.long
 async def test_a_large_file_is_taken_and_one_byte_more_is_not(tmp_path: Path) -> None:
     most = DEFAULTS.file_bytes
     assert most == 20 * 1024 * 1024
@@ -446,6 +447,7 @@ async def test_files_of_a_fork_are_there_after_a_restart_and_are_erased_with_it(
 # Clients
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 @pytest.mark.parametrize("how", [("-X", "POST", "-T"), ("--data-binary",)])
 async def test_curl_uploads_a_file(tmp_path: Path, how: tuple[str, ...]) -> None:

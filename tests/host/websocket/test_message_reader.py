@@ -112,6 +112,7 @@ def read_by_wsproto(sent: bytes, kind: ConnectionType) -> tuple[int | None, list
     return None, received
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**64), st.lists(st.integers(1, 300), max_size=20))
 def test_wsproto_reads_the_same_however_it_is_cut(seed: int, cuts: list[int]) -> None:
     frames, last = connection(Random(seed), 2)

@@ -134,6 +134,7 @@ WIDE = "x" * 300_000
 CALLS = 60
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asked", ["ask", "messages", "events", "both"])
 async def test_a_client_that_reads_no_answers_has_one_made_beside_what_waits_to_be_sent(asked: str) -> None:
     """Counted are the bytes that the host has made, and not sent, with those that the way to the client keeps."""

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
@@ -13,6 +14,7 @@ from agentrail.values.messages import ToolMessage
 from tests.patience import PATIENCE
 
 
+@pytest.mark.long
 async def test_a_conversation_lists_reads_edits_and_runs_in_a_folder(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("green tea\nblack tea\n")
     spec = SessionSpec(model="demo", tools=standard_tools(), working_dir=str(tmp_path))
@@ -56,6 +58,7 @@ async def test_a_session_uses_the_sandbox_that_it_was_given() -> None:
     assert [text_of(one.parts) for one in reply.messages if isinstance(one, ToolMessage)] == ["     1\ttea"]
 
 
+@pytest.mark.long
 async def test_a_job_in_the_background_dies_with_its_session(tmp_path: Path) -> None:
     named = tmp_path / "pid"
     command = f"trap '' TERM; echo $$ > {named}.new; mv {named}.new {named}; while true; do sleep 0.02; done"

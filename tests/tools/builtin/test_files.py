@@ -31,6 +31,7 @@ async def box(request: pytest.FixtureRequest, tmp_path: Path) -> Sandbox:
     return sandbox
 
 
+@pytest.mark.long
 async def test_an_answer_says_that_a_folder_is_too_large_to_look_at_all(
     box: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +157,7 @@ async def test_files_are_found_by_name(box: Sandbox) -> None:
     assert await call("glob", box, pattern="out.txt", include_ignored=True) == "build/out.txt"
 
 
+@pytest.mark.long
 async def test_lines_are_found_by_expression(box: Sandbox) -> None:
     assert await call("grep", box, pattern="tea") == "docs/b.md:2:more tea"
     assert await call("grep", box, pattern="TEA$", ignore_case=True, include_ignored=True) == (

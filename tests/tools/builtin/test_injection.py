@@ -86,6 +86,7 @@ def test_there_are_a_hundred_in_ten_classes() -> None:
     assert len(PAYLOADS) >= 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", PAYLOADS)
 async def test_no_payload_does_more_than_it_says(kind: str, tmp_path: Path) -> None:
     root = tmp_path / "root"

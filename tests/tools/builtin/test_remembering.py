@@ -167,6 +167,7 @@ async def test_a_range_is_read_from_the_records_that_have_it_however_many_there_
     assert max(taken) <= 200
 
 
+@pytest.mark.long
 async def test_a_search_reads_on_in_pieces() -> None:
     """A search may read all records, but other tasks run after each."""
     journal = MemoryJournal(encode=True)

@@ -25,6 +25,7 @@ async def jobs() -> AsyncIterator[BackgroundJobs]:
         made.close()
 
 
+@pytest.mark.long
 async def test_a_command_is_run(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     assert await call("shell", tmp_path, command="echo out; echo err >&2; pwd", folder="sub") == (
@@ -33,6 +34,7 @@ async def test_a_command_is_run(tmp_path: Path) -> None:
     assert await call("shell", tmp_path, command="true") == "[no output]"
 
 
+@pytest.mark.long
 async def test_how_a_command_fails_is_told(tmp_path: Path) -> None:
     assert await call("shell", tmp_path, command="echo no; exit 3") == "✗ no\n[exit code 3]"
     assert await call("shell", tmp_path, command="false") == "✗ [exit code 1]"
@@ -44,6 +46,7 @@ async def test_how_a_command_fails_is_told(tmp_path: Path) -> None:
     assert (await call("shell", MemorySandbox(), command="pwd")).startswith("✗ ")
 
 
+@pytest.mark.long
 async def test_a_long_output_goes_to_a_file(tmp_path: Path) -> None:
     text = await call("shell", tmp_path, command="seq 3000")
     path = ".shell_output/call-1.txt"
@@ -57,6 +60,7 @@ async def test_a_long_output_goes_to_a_file(tmp_path: Path) -> None:
     assert await call("glob", tmp_path, pattern="call-1.txt") != path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("side", [-1, 0, 1])
 async def test_an_output_as_large_as_what_is_kept_is_kept_whole(tmp_path: Path, side: int) -> None:
     text = await call("shell", tmp_path, command=f"head -c {KEEP + side} /dev/zero | tr '\\0' x")
@@ -64,6 +68,7 @@ async def test_an_output_as_large_as_what_is_kept_is_kept_whole(tmp_path: Path, 
     assert ((tmp_path / ".shell_output/call-1.txt").read_bytes() == b"x" * (KEEP + side)) is (side <= 0)
 
 
+@pytest.mark.long
 async def test_a_huge_output_is_kept_in_part(tmp_path: Path) -> None:
     text = await call("shell", tmp_path, command="head -c 30000000 /dev/zero | tr '\\0' x")
     assert "30000000 bytes" in text
@@ -71,6 +76,7 @@ async def test_a_huge_output_is_kept_in_part(tmp_path: Path) -> None:
     assert (tmp_path / ".shell_output/call-1.txt").stat().st_size < 1_100_000
 
 
+@pytest.mark.long
 async def test_a_huge_output_takes_little_memory_here_and_in_the_launcher(tmp_path: Path) -> None:
     size = 1_000_000_000 if CAMPAIGN else 64_000_000
     launchers: set[int] = set()
@@ -103,16 +109,19 @@ def at_launchers() -> list[int]:
     return found
 
 
+@pytest.mark.long
 async def test_what_holds_the_pipe_does_not_delay_the_answer(tmp_path: Path) -> None:
     with trio.fail_after(PATIENCE):
         assert await call("shell", tmp_path, command="sleep 100 & setsid sleep 100 & echo done") == "done"
 
 
+@pytest.mark.long
 async def test_what_may_have_stayed_alive_is_told(tmp_path: Path) -> None:
     text = await call("shell", tmp_path, command="echo up; kill -9 $PPID; sleep 100")
     assert text == "✗ up\n[ended by signal 9; something that it started may still run]"
 
 
+@pytest.mark.long
 async def test_a_job_is_started_read_and_killed(tmp_path: Path, jobs: BackgroundJobs) -> None:
     assert await call("shell_output", jobs=jobs) == "[no job was started in the background]"
     assert await call("shell", tmp_path, jobs=jobs, command="echo one; read x; sleep 600", background=True) == (
@@ -136,6 +145,7 @@ async def test_a_job_is_started_read_and_killed(tmp_path: Path, jobs: Background
     )
 
 
+@pytest.mark.long
 async def test_a_long_output_of_a_job_is_read_in_parts(tmp_path: Path, jobs: BackgroundJobs) -> None:
     await call("shell", tmp_path, jobs=jobs, command="seq 10000", background=True)
     with trio.fail_after(PATIENCE):

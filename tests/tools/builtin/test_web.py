@@ -107,6 +107,7 @@ async def test_no_private_address_is_connected_to(listener: Listener) -> None:
     assert listener.connections == 0
 
 
+@pytest.mark.long
 async def test_no_redirect_leads_there(listener: Listener, serve: Serve) -> None:
     port = await serve(b"")
     web = HttpxWeb(allowed=(HOST,), resolve=resolve_here)
@@ -172,6 +173,7 @@ async def test_a_long_page_says_how_to_go_on(serve: Serve) -> None:
     assert await fetched(serve, page(b"", PLAIN)) == "[URL · 200 · text/plain]\n\n[there is no text]"
 
 
+@pytest.mark.long
 async def test_what_is_no_text_or_failed_is_told(serve: Serve) -> None:
     assert await fetched(serve, page(b"no", PLAIN, status="404 Not Found")) == "✗ [URL · 404 · text/plain]\n\nno"
     assert await fetched(serve, page(b"\x89PNG", "Content-Type: image/png")) == (
@@ -197,6 +199,7 @@ async def test_no_page_takes_too_long(serve: Serve) -> None:
         await HttpxWeb(allowed=(HOST,)).fetch(url, timeout=0.2)
 
 
+@pytest.mark.long
 async def test_a_page_that_always_sends_on_is_given_up(serve: Serve) -> None:
     port = await serve(page(b"", "Location: /round", status="302 Found"))
     answer = await call("web_fetch", web=HttpxWeb(allowed=(HOST,)), url=f"http://{HOST}:{port}/")

@@ -22,6 +22,7 @@ DATA = st.lists(LINES, max_size=8).map(lambda lines: "\n".join(lines).encode()) 
 FILES = st.dictionaries(st.tuples(st.sampled_from(["one", "two"]), NAMES), DATA, max_size=6)
 
 
+@pytest.mark.long
 @given(FILES)
 def test_whatever_the_folders_hold_each_skill_is_taken_or_named(files: dict[tuple[str, str], bytes]) -> None:
     sandbox = MemorySandbox({f"{folder}/{name}/SKILL.md": data for (folder, name), data in files.items()})

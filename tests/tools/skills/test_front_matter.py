@@ -145,6 +145,7 @@ PIECES = (
 )
 
 
+@pytest.mark.long
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=20).map("".join))
 def test_whatever_it_holds_it_is_read_or_refused(body: str) -> None:
     try:

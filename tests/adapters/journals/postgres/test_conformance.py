@@ -14,6 +14,8 @@ from tests.adapters.journals.postgres.server import (
     needs_postgres,
 )
 
+pytestmark = pytest.mark.long
+
 
 class ServerClock:
     """Sets the clock of the journal: the function by which its statements ask the server for the time."""
@@ -38,7 +40,6 @@ class TestPostgres(ServerClock, JournalConformance, StrictConformance):
         yield journal
         await journal.close()
 
-    @pytest.mark.long
     async def test_each_filter_finds_what_it_asks_for_page_by_page(self, journal: Journal) -> None:
         """Each of its records is a statement, which takes long."""
         await super().test_each_filter_finds_what_it_asks_for_page_by_page(journal)
@@ -64,14 +65,12 @@ class TestCutPostgres(ServerClock, JournalConformance):
         self.line.is_to_lose = True
         return True
 
-    @pytest.mark.long
     async def test_each_filter_finds_what_it_asks_for_page_by_page(self, journal: Journal) -> None:
         """Each of its records is a statement, which takes long."""
         await super().test_each_filter_finds_what_it_asks_for_page_by_page(journal)
 
 
 @needs_pgbouncer
-@pytest.mark.long
 class TestBouncedPostgres(ServerClock, JournalConformance, StrictConformance):
     """Through a pool that gives each transaction another connection."""
 
@@ -102,7 +101,6 @@ class TestReopenedPostgres(ServerClock, JournalConformance, StrictConformance):
         self.opened.append(PostgresJournal(self.url))
         return self.opened[-1]
 
-    @pytest.mark.long
     async def test_each_filter_finds_what_it_asks_for_page_by_page(self, journal: Journal) -> None:
         """Each of its records is a statement, which takes long."""
         await super().test_each_filter_finds_what_it_asks_for_page_by_page(journal)

@@ -15,7 +15,7 @@ from agentrail.runtime.shared.clock import Clock
 from agentrail.testing.conformance.journal_tests import opened, prompted
 from tests.adapters.journals.postgres.server import PgBouncer, needs_pgbouncer, needs_postgres
 
-pytestmark = needs_postgres
+pytestmark = [needs_postgres, pytest.mark.long]
 
 SOUND = ServerFacts("15.18", 150_018, 0, is_pooled=False, is_durable=True, is_replica=False, tables=1)
 

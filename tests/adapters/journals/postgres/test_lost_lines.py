@@ -14,7 +14,7 @@ from agentrail.testing.conformance.journal_tests import opened, run_of
 from tests.adapters.journals.postgres.proxy import CutLine
 from tests.adapters.journals.postgres.server import PostgresServer, needs_postgres
 
-pytestmark = needs_postgres
+pytestmark = [needs_postgres, pytest.mark.long]
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ from agentrail.testing.conformance.journal_tests import opened, run_of
 from tests.adapters.journals.postgres.server import PostgresServer, folder_of_servers, needs_postgres
 from tests.adapters.journals.test_listing import check_last_used
 
-pytestmark = needs_postgres
+pytestmark = [needs_postgres, pytest.mark.long]
 
 SECRET = "hunter2"
 
@@ -106,7 +106,6 @@ async def test_no_error_and_no_log_shows_a_password(
     assert SECRET not in shown
 
 
-@pytest.mark.long
 async def test_commands_take_the_url_of_a_server(
     journal: PostgresJournal, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -120,7 +119,6 @@ async def test_commands_take_the_url_of_a_server(
     assert "there is no session `none` in postgresql://tester@127.0.0.1" in error
 
 
-@pytest.mark.long
 def test_without_the_extra_nothing_of_psycopg_is_imported() -> None:
     code = """
 import sys
@@ -279,7 +277,6 @@ async def test_a_held_session_is_seldom_claimed_whatever_the_clock_shows(off: in
 # A server that dies
 
 
-@pytest.mark.long
 async def test_what_was_acknowledged_outlives_a_server_that_is_killed_under_load() -> None:
     with folder_of_servers() as folder:
         server = PostgresServer(folder)
