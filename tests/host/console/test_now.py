@@ -88,7 +88,7 @@ def test_a_session_is_suspended_resumed_aborted_forked_and_stopped(visitor: Visi
         page.click("button:text-is('Stop for good')")
         page.click("button:text-is('No')")
         page.click("button:text-is('Stop for good')")
-        assert page.evaluate("document.activeElement.textContent") == "No"
+        until(page, lambda: page.evaluate("document.activeElement.textContent") == "No")
         page.click("button:has-text('Yes')")
         until(page, lambda: row(page, "acted") == "")
     visitor.open("forked", "hello")
