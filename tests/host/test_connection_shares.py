@@ -417,6 +417,26 @@ async def test_by_default_connections_without_a_caller_give_way_to_others_of_the
         mock_clock.rate = 10  # for the end of the host, which waits for requests
 
 
+@pytest.mark.parametrize("seconds", [0, 2 * SILENT])
+async def test_by_default_half_heads_that_go_on_coming_close_no_new_connection_of_their_address(
+    seconds: float, mock_clock: trio.testing.MockClock
+) -> None:
+    async with crowded(DEFAULT) as (_, crowd):
+        for _ in range(DEFAULT.connections_per_address):
+            await crowd.connect(b"GET /v1/sess")
+        await trio.testing.wait_all_tasks_blocked()
+        mock_clock.jump(seconds)
+        late = await crowd.connect(b"")  # such as a browser's, or one that begins with TLS
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(DEFAULT.connections_per_address // 2):
+            await crowd.connect(b"GET /v1/sess")
+            await trio.testing.wait_all_tasks_blocked()
+        key = f"Authorization: Bearer {KEYS['eve']}"
+        await late.send_all(f"GET /v1/sessions HTTP/1.1\r\nHost: localhost\r\n{key}\r\n\r\n".encode())
+        assert statuses(await late.receive_some(65536)) == [200]
+        mock_clock.rate = 10  # for the end of the host, which waits for requests
+
+
 async def test_by_default_health_is_answered_to_an_address_that_may_have_no_more() -> None:
     begun, go_on = 0, trio.Event()
 

@@ -250,15 +250,19 @@ class Places:
         return False
 
     def _one_without_caller_gives_way(self, of_network: Iterable[ConnectionPlace]) -> bool:
-        """Close the connection of a network that is nearest to its end; return whether there was one that waits.
+        """Close a connection of a network; return whether there was one that waits.
 
-        It gives way at once, however new it is: otherwise a client that connects again each second would keep all
-        others of its address out. A client that sends its request with its first packet does not lose by that.
+        First choice is the one nearest to its end of those that have had `SILENT` seconds, or need none. Without any,
+        the oldest gives way, whatever it waits for: otherwise a client that connects again each second would keep all
+        others of its address out. New heads that stay incomplete must not close a connection that is as new.
         """
         waiting = [place for place in of_network if place.wait in self.unused]
         if not waiting:
             return False
-        min(waiting, key=lambda place: (place.wait, place.since)).give_way()
+        latest = trio.current_time() - SILENT
+        over = [place for place in waiting if place.since <= latest or not place.has_time]
+        first = min(over, key=lambda place: (place.wait, place.since)) if over else min(waiting, key=_since)
+        first.give_way()
         return True
 
     def take(self, place: ConnectionPlace, caller: PlaceOwner) -> None:
@@ -316,3 +320,7 @@ class Places:
             return False
         min(candidates, key=lambda candidate: candidate[:-1])[-1].give_way()
         return True
+
+
+def _since(place: ConnectionPlace) -> float:
+    return place.since
