@@ -18,7 +18,7 @@ from attrs import evolve
 
 from agentrail.api.ag_ui_bodies import RunBody
 from agentrail.api.bodies import ChatBody, ForkBody, OpenBody
-from agentrail.api.operation_table import SESSION, HostCall
+from agentrail.api.operation_table import BYTES, SESSION, HostCall
 from agentrail.api.problems import TYPES, slug
 from agentrail.api.public_ids import SessionName, named, new_name
 from agentrail.api.sse_frames import MEDIA_TYPE
@@ -314,7 +314,7 @@ class Forwarding:
 
         Raise `HolderGoneError` if it cannot be reached or is stopping.
         """
-        body = await request.http.body.read()
+        body = await request.http.body.read(_most_bytes(request))
         connection, authority = await connect(self._cluster, holder)
         self._connections.add(connection)
         try:
@@ -387,6 +387,11 @@ def _with_command(request: CallRequest) -> CallRequest:
         return request
     headers = (*request.http.headers, (COMMAND, new_id()))
     return evolve(request, http=evolve(request.http, headers=headers))
+
+
+def _most_bytes(request: CallRequest) -> int:
+    """Return how many bytes the body of *request* may have, as at the host that runs the session."""
+    return request.limits.file_bytes if request.call.takes == BYTES else request.limits.body_bytes
 
 
 def _of_client(http: HttpRequest) -> Headers:

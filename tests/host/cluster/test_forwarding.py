@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import socket
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from functools import partial
+from pathlib import Path
 
 import httpx
 import pytest
@@ -22,10 +25,12 @@ from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import NO_LEASE, SLOTS, Claim, Lease, slot_claim
 from agentrail.remote.transport.host_address import HostAddress
 from agentrail.runtime.shared.clock import Clock
+from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.events.envelope import Envelope
 from tests.host.cluster.several import KEY, LEASE, free_port, open_place, two_places, until_known
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, frames, listening
+from tests.host.uploaded.test_uploads import sizes
 from tests.host.websocket.talking import talking
 from tests.patience import PATIENCE
 
@@ -105,6 +110,34 @@ async def test_a_remote_handle_works_on_a_session_of_another_host() -> None:
                 await session.stop()
                 with trio.fail_after(5):
                     assert [envelope async for envelope in events]
+
+
+async def test_a_file_is_as_large_by_way_of_another_host(tmp_path: Path) -> None:
+    spec, limits = talks().but(sandbox=LocalSandbox(tmp_path)), HostLimits(file_bytes=3_000_000, drain_seconds=0.3)
+    async with two_places(MemoryJournal(), spec, limits=limits) as (first, second):
+        await first.ann.post("/v1/sessions", json={"session": "trip"})
+        for place in (first, second):
+            taken = await upload(place, limits.file_bytes)
+            assert (taken.status_code, taken.json().get("size")) == (201, limits.file_bytes)
+            refused = await upload(place, limits.file_bytes + 1)
+            assert (refused.status_code, "more than 3000000 bytes" in refused.text) == (413, True)
+        cluster = Cluster(first.serving.url, KEY)
+        path, signed = "/v1/sessions/ann.trip/files", b"y" * limits.file_bytes
+        key = signed_key(cluster, ANN, cluster.address, Clock().now_ms(), SignedCall("POST", path, "", signed))
+        other = await upload(first, limits.file_bytes, path, key)
+        assert (other.status_code, other.json()["type"]) == (503, "urn:agentrail:problem:cluster-fault")
+    assert sizes(tmp_path) == [limits.file_bytes] * 2
+
+
+async def upload(
+    place: Desk, size: int, path: str = "/v1/sessions/trip/files", key: str = KEYS["ann"]
+) -> httpx.Response:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"x" * size
+
+    headers = {"authorization": f"Bearer {key}", "content-length": str(size)}
+    async with aclosing(pieces()) as content:
+        return await place.ann.post(path, content=content, headers=headers)
 
 
 class Moved(Cluster):
