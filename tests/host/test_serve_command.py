@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,32 @@ async def test_what_a_file_has_is_served(text: str, told: str, tmp_path: Path) -
     assert f"agentrail serves {told}{of} at http://127.0.0.1:" in said
     assert json.loads(answer)["stop_reason"] == "end"
     assert status == 0
+
+
+@pytest.mark.long
+async def test_clients_that_say_nothing_leave_descriptors_to_others(tmp_path: Path) -> None:
+    """Each client is one of a proxy, so no limit of an address stops them; the shell gives few descriptors."""
+    lines = (
+        "from agentrail import SessionSpec",
+        "from agentrail.host import Host, HostLimits, Profile",
+        "desk = Host([Profile('desk', SessionSpec(model='demo'))], limits=HostLimits(connections=90))",
+    )
+    (tmp_path / "app.py").write_text("\n".join(lines), encoding="utf-8")
+    options = ["--port", "0", "--proxy", "127.0.0.1", "app.py"]
+    command = ["sh", "-c", 'ulimit -S -n 100; exec "$@"', "sh", *SERVE, *options]
+    with trio.fail_after(60):
+        async with commanded(command, tmp_path) as one, AsyncExitStack() as stack:
+            host, _, port = one.url.removeprefix("http://").partition(":")
+            for _ in range(150):
+                stream = await stack.enter_async_context(await trio.open_tcp_stream(host, int(port)))
+                with suppress(trio.BrokenResourceError):
+                    await stream.send_all(b"GET / HTTP/1.1\r\n")
+            with trio.fail_after(5):
+                async with await trio.open_tcp_stream(host, int(port)) as stream:
+                    await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    assert (await stream.receive_some()).startswith(b"HTTP/1.1 200")
+            one.process.send_signal(signal.SIGTERM)
+            await one.process.wait()
 
 
 @pytest.mark.long

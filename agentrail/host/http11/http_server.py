@@ -16,6 +16,7 @@ from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.http11.frame_writer import CLOSINGS
 from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.listening import EagerListener, Inherited, ListenAddress, Listening, PeerStream, opened
+from agentrail.host.http11.open_files import allow_open_files
 from agentrail.host.http11.response_writer import DateHeader
 from agentrail.host.requests.access_log import RequestNote
 from agentrail.host.requests.body_time import LINGER
@@ -114,6 +115,7 @@ class HttpServer:
         task_status: Started = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Listen at the *addresses*, report the bound ones to `task_status`, and serve until the server is drained."""
+        allow_open_files(self.limits.connections + MAX_TOLD)
         try:
             async with AsyncExitStack() as stack:
                 listening = [await stack.enter_async_context(opened(address)) for address in addresses]

@@ -14,7 +14,9 @@ import trio
 from trio.testing import MockClock
 
 from agentrail.api.limits import HostLimits
+from agentrail.host.http11.http_server import MAX_TOLD
 from agentrail.host.http11.listening import AT_ONCE, EagerListener, Inherited
+from agentrail.host.http11.open_files import OTHER_FILES
 from tests.host.http11.served import everything, request, served, statuses
 from tests.passes import Passes
 
@@ -84,16 +86,35 @@ async def test_each_connection_that_waited_for_a_server_is_served() -> None:
 
 
 @contextmanager
-def no_descriptor_left() -> Generator[None]:
-    """Let this process open no file during the `with` block."""
+def open_files(most: int) -> Generator[int]:
+    """Let this process open *most* files during the `with` block, unless it asks for more; yield its hard limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    free = os.dup(0)
-    os.close(free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     try:
-        yield
+        yield hard
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextmanager
+def no_descriptor_left() -> Generator[None]:
+    """Let this process open no file during the `with` block."""
+    free = os.dup(0)
+    os.close(free)
+    with open_files(free):
+        yield
+
+
+async def test_a_server_may_open_as_many_files_as_it_may_have_connections(caplog: pytest.LogCaptureFixture) -> None:
+    with open_files(256) as hard:
+        async with served(limits=HostLimits(connections=200)):
+            assert resource.getrlimit(resource.RLIMIT_NOFILE) == (200 + MAX_TOLD + OTHER_FILES, hard)
+        async with served(limits=HostLimits(connections=1)):
+            assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= 200
+        assert not caplog.records
+        async with served(limits=HostLimits(connections=hard)):
+            assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+        assert f"may open {hard} files, and needs up to {hard + MAX_TOLD + OTHER_FILES}" in caplog.text
 
 
 async def test_a_process_without_descriptors_says_so_once_and_serves_when_it_has_some(
