@@ -163,7 +163,8 @@ class HttpConnection:
                 self._service.works(self)
         if came is None:  # cancelled: a request that arrived just before is answered all the same
             came = self._inbound.more_at_once()
-        if self._first and came:
+        # A connection beyond the limits does not wait: it could not give way meanwhile to whoever asks for the health.
+        if self._first and came and self._refusal is None:
             await self._service.turn()
         self._first = False
         return came

@@ -115,6 +115,23 @@ async def test_each_client_of_a_flood_is_served_or_told_to_come_again() -> None:
     assert begun == most
 
 
+async def test_health_is_answered_while_all_other_connections_begin_to_speak(
+    mock_clock: trio.testing.MockClock,  # time stands still
+) -> None:
+    most = 10 * BEGUN_AT_ONCE
+    async with served(hello, HostLimits(connections=most)) as one:
+        with flood(one.port, most + MAX_TOLD, b"") as clients:
+            await trio.testing.wait_all_tasks_blocked()
+            for crowd in (clients[:most], clients[most:]):  # those beyond the limits stand in line behind the others
+                for each in crowd:
+                    each.sendall(b"GET / HTTP/1.1\r\n")
+                for _ in range(3):
+                    await trio.lowlevel.checkpoint()
+            with flood(one.port, 1, request("GET /healthz HTTP/1.1", "Connection: close")) as (watcher,):
+                assert statuses(await heard(watcher)) == [200]
+        mock_clock.rate = 10  # for the end of the connections
+
+
 async def hello(_: HttpRequest) -> HttpResponse:
     return HttpResponse(200)
 
