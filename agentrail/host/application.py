@@ -58,9 +58,9 @@ class Application:
                     raise HostClosing
                 who = await identified(self._authenticator, request)
                 request.note.tenant, request.note.user = who.tenant, who.user
-                if not isinstance(who, ForwardedIdentity):  # the host in front has counted it
+                if not isinstance(who, ForwardedIdentity):  # the host in front has counted the request
                     self._rates.take(who.tenant)
-                    take_place(request, who)
+                take_place(request, who)
                 check_scope(call, who)
             return await CallRequest(request, call, who, matched.session, self._limits).answered(function)
         except AgentrailError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from pathlib import Path
 
@@ -138,6 +138,22 @@ async def upload(
     headers = {"authorization": f"Bearer {key}", "content-length": str(size)}
     async with aclosing(pieces()) as content:
         return await place.ann.post(path, content=content, headers=headers)
+
+
+async def test_what_one_tenant_does_by_way_of_another_host_stops_no_other_tenant() -> None:
+    limits = HostLimits(drain_seconds=0.3, connections=16, connections_per_address=2)
+    of_key = int(limits.connections * limits.key_share)
+    async with two_places(MemoryJournal(), talks(), limits=limits) as (first, second), AsyncExitStack() as stack:
+        for user in ("ann", "eve"):
+            await first.clients[user].post("/v1/sessions", json={"session": "trip"})
+        for place in (second, first, second)[: of_key - 1]:
+            await stack.enter_async_context(listening(place, "GET", "/v1/sessions/trip/events", since="0.0"))
+        for place in (first, second):
+            answer = await place.clients["eve"].post("/v1/chat", json={"session": "trip", "message": "hi"})
+            assert (answer.status_code, answer.json().get("text")) == (200, "fine")
+        await stack.enter_async_context(listening(first, "GET", "/v1/sessions/trip/events", since="0.0"))
+        refused = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+        assert (refused.status_code, refused.json()["type"]) == (429, "urn:agentrail:problem:connections-in-use")
 
 
 class Moved(Cluster):
