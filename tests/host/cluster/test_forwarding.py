@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from pathlib import Path
@@ -132,7 +132,7 @@ async def test_a_file_is_as_large_by_way_of_another_host(tmp_path: Path) -> None
 async def upload(
     place: Desk, size: int, path: str = "/v1/sessions/trip/files", key: str = KEYS["ann"]
 ) -> httpx.Response:
-    async def pieces() -> AsyncIterator[bytes]:
+    async def pieces() -> AsyncGenerator[bytes]:
         yield b"x" * size
 
     headers = {"authorization": f"Bearer {key}", "content-length": str(size)}
