@@ -20,11 +20,14 @@ PASSED: Final = frozenset(
 
 CONTENT_TYPE: Final = "content-type"
 LOCATION: Final = "location"
+CHALLENGE: Final = "www-authenticate"
+BEARER: Final = "Bearer"
+"""The challenge of hosts: for others, a browser asks its user for a password."""
 OWN_PLACE: Final = "/v1/"
 """How a place begins to which an answer may lead the client."""
 
 SENT: Final = frozenset(
-    {"allow", "cache-control", CONTENT_TYPE, LOCATION, "retry-after", "www-authenticate", "x-accel-buffering"}
+    {"allow", "cache-control", CONTENT_TYPE, LOCATION, "retry-after", CHALLENGE, "x-accel-buffering"}
 )
 """Headers of an answer that the client gets: those that hosts send."""
 
@@ -46,6 +49,9 @@ def sent_headers(call: HostCall, headers: Headers) -> Headers:
         [
             (name, OTHER_CONTENT if name == CONTENT_TYPE and value not in types else value)
             for name, value in headers
-            if name in SENT and _VALUE.fullmatch(value) and (name != LOCATION or value.startswith(OWN_PLACE))
+            if name in SENT
+            and _VALUE.fullmatch(value)
+            and (name != LOCATION or value.startswith(OWN_PLACE))
+            and (name != CHALLENGE or value == BEARER)
         ]
     )

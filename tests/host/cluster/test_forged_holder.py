@@ -187,6 +187,15 @@ async def test_only_headers_that_hosts_send_come_to_the_client() -> None:
     assert set(answer.headers) <= own, set(answer.headers) - own
 
 
+async def test_no_browser_is_made_to_ask_for_a_password() -> None:
+    head = b'HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Basic realm="again"\r\nconnection: close\r\n\r\n'
+    async with played_holder(head + b'{"type": "urn:agentrail:problem:key-withdrawn"}') as holder:
+        journal = await journal_with(holder.address, talks())
+        async with open_place(journal, talks(), lease=60) as place:
+            answer = await place.ann.post("/v1/chat", json=CHAT)
+    assert (answer.status_code, answer.headers.get("www-authenticate")) == (401, None)
+
+
 @pytest.mark.parametrize(
     "head",
     [
