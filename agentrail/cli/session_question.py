@@ -5,9 +5,7 @@ What is shown is what its records say, and not what its agent promises alone: th
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,21 +13,18 @@ import trio
 
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.cli.agent_seal import AgentSeal
-from agentrail.cli.agent_source import LIMITS, NO_CONFIG, AgentSource
+from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.begun_agents import allow_session, is_allowed
-from agentrail.cli.chat_options import MODES_ABOUT
-from agentrail.cli.default_agent import MODES, mode_named
 from agentrail.cli.project_settings import Surface
 from agentrail.cli.screen import escaped
+from agentrail.cli.session_facts import facts_of
 from agentrail.cli.session_names import id_of_chat, name_in_chat
-from agentrail.cli.steps_without_code import rests
 from agentrail.cli.stored_sessions import state_after, stored_records
 from agentrail.cli.trust_question import says_yes
 from agentrail.cli.trust_store import described
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import SessionNotStored
-from agentrail.values.json import canonical
 
 TOO_MUCH: Final = (
     "It is too much to be shown, so you are not asked: `agentrail sessions export` writes it to a file, "
@@ -69,39 +64,3 @@ async def _stored_state(path: Path, name: str) -> State | None:
         return None
     finally:
         await journal.close()  # noqa: ASYNC102 - nothing cancels it: Ctrl-C raises `KeyboardInterrupt`
-
-
-def facts_of(state: State, source: AgentSource) -> Iterator[tuple[str, str]]:
-    """Yield what a person has to know of a stored session before it comes back: pairs of name and text."""
-    yield "title", state.title
-    yield "folder", source.folder
-    if os.path.normpath(state.setup.working_dir) != os.path.normpath(source.folder):
-        yield "works in", state.setup.working_dir
-    yield "agent", f"{source.file} {source.name}, whose code is run" if source.file else "that of the command line"
-    if not source.file:
-        mode = mode_named(source.mode) or MODES[0]
-        yield "mode", f"{mode}: {MODES_ABOUT[mode]}"
-        yield "settings", "those of the folder do not count" if source.config == NO_CONFIG else "those of the folder"
-    for limit in LIMITS:
-        text: str = getattr(source, limit)
-        if text:
-            yield limit, text
-    yield from _changed_facts(state, source)
-
-
-def _changed_facts(state: State, source: AgentSource) -> Iterator[tuple[str, str]]:
-    """Yield in what the session differs from a new one of its agent, and what it would do at once."""
-    if state.model != source.model:
-        yield "model now", state.model
-    for plugin in state.plugins:
-        for option in plugin.changed:
-            yield "changed", f"{plugin.key}: {option} = {canonical(plugin.options.get(option))}"
-    for key in state.removed_plugins:
-        yield "taken away", key
-    for tool, family in sorted(state.approved_always):
-        yield "always allowed", f"{tool} {family}"
-    if not rests(state):
-        yield "under way", "a turn, or what waits for one: it goes on at once"
-    for call in () if state.batch is None else state.batch.calls:
-        if not call.done:
-            yield "call", f"{call.name} {canonical(call.args)}"

@@ -1,0 +1,145 @@
+"""`facts_of`: what a person has to know of a stored session before it comes back, which somebody else may have forged.
+
+Its agent is made anew from its name. All else is as its records say: where its prompts go, what its model is told,
+what runs without asking, and what it would do at once. A test walks the fields of a state, so that new ones are decided
+here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Final
+
+from agentrail.cli.agent_source import LIMITS, NO_CONFIG, AgentSource
+from agentrail.cli.chat_options import MODES_ABOUT
+from agentrail.cli.default_agent import MODES, OPTIONS, PLANNING, SYSTEM, mode_named
+from agentrail.cli.steps_without_code import rests
+from agentrail.core.vocabulary.options import Spare
+from agentrail.core.vocabulary.state import Setup, State
+from agentrail.values.json import JsonObject, canonical, freeze
+
+SYSTEMS: Final = frozenset({"", SYSTEM, f"{SYSTEM}\n\n{PLANNING}"})
+"""What the agent of the command line is told beside the files of its folder."""
+
+TOLD: Final = frozenset(
+    {
+        *("approved_always", "batch", "fallbacks", "model", "model_options", "notices", "plugin_changes", "plugins"),
+        *("removed_plugins", "sections", "setup", "title", "turn"),
+        *("base", "identity", "options", "prompt_mode", "system", "user_data", "working_dir"),
+    }
+)
+"""Fields of a state and of its setup that are told one by one, where they are not as in a new session."""
+
+TOLD_AS_UNDER_WAY: Final = frozenset(
+    {
+        *("compaction", "compaction_reason", "is_starting", "lingering_calls", "next_prompt", "next_stages"),
+        *("paused_stages", "phase", "queue", "request", "steering", "subagents", "suspended_runs", "timers"),
+    }
+)
+"""Fields of which a person is told that the session goes on at once (`rests`)."""
+
+UNTOLD: Final = frozenset(
+    {
+        # The conversation, and what it has cost: the person sees it, and the model is the one that reads it
+        *("answered_by_tool", "ended_tasks", "found_tools", "history", "last_text", "labels", "priced_models"),
+        *("replaced_messages", "returns", "todos", "token_count", "tokens_after_compaction", "usage", "shared_usage"),
+        *("turn_count", "worked_ms", "working_since_ms", "shared_worked_ms"),
+        # Made anew from the agent, or checked against it
+        *("agents", "path", "plugin_states", "removed_tools", "session_id", "spec", "tools"),
+        # Accounts of what has been
+        *("asleep", "background_jobs", "compaction_cause", "in_doubt_calls", "last_id", "last_request_model"),
+        *("last_seq", "listener_failures", "owner", "prefix_changes", "quarantine_cause", "quarantined_calls"),
+        *("round", "shares", "standing_approvals", "stop_reason", "tenant"),
+    }
+)
+"""Fields of which a person is told nothing."""
+
+
+def facts_of(state: State, source: AgentSource) -> Iterator[tuple[str, str]]:
+    """Yield what a person has to know of a stored session before it comes back: pairs of name and text."""
+    yield "title", state.title
+    yield "folder", source.folder
+    if os.path.normpath(state.setup.working_dir) != os.path.normpath(source.folder):
+        yield "works in", state.setup.working_dir
+    yield "agent", f"{source.file} {source.name}, whose code is run" if source.file else "that of the command line"
+    if not source.file:
+        mode = mode_named(source.mode) or MODES[0]
+        yield "mode", f"{mode}: {MODES_ABOUT[mode]}"
+        yield "settings", "those of the folder do not count" if source.config == NO_CONFIG else "those of the folder"
+    for limit in LIMITS:
+        text: str = getattr(source, limit)
+        if text:
+            yield limit, text
+    yield from _models_of(state, source)
+    yield from _words_for_the_model(state)
+    yield from _changed_facts(state)
+    yield from _work_of(state)
+
+
+def _models_of(state: State, source: AgentSource) -> Iterator[tuple[str, str]]:
+    """Yield to whom prompts are sent, in so far as the name of the agent does not say it; options may name a host."""
+    if state.model != source.model:
+        yield "model now", state.model
+    yield from _sent("model options", "", state.model_options, state.fallbacks)
+    turn = state.turn
+    if turn is not None and (turn.model, turn.options, turn.spares) != (
+        state.model,
+        state.model_options,
+        state.fallbacks,
+    ):
+        yield from _sent("model of the turn", turn.model, turn.options, turn.spares)
+
+
+def _sent(name: str, model: str, options: JsonObject, spares: tuple[Spare, ...]) -> Iterator[tuple[str, str]]:
+    text = f"{model} {canonical(options) if options else ''}".strip()
+    if text:
+        yield name, text
+    for spare in spares:
+        yield "falls back to", f"{spare.model} {canonical(spare.options)}"
+
+
+def _words_for_the_model(state: State) -> Iterator[tuple[str, str]]:
+    """Yield what the model is told beside the conversation, which no file of the folder says."""
+    setup = state.setup
+    if setup.system not in SYSTEMS:
+        yield "system", setup.system
+    for name in ("base", "identity"):
+        text: str = getattr(setup, name)
+        if text:
+            yield name, text
+    if setup.prompt_mode != Setup().prompt_mode:
+        yield "prompt_mode", setup.prompt_mode
+    for section in state.sections:
+        if section.by:  # the others are those of files, which are read again
+            yield f"section {section.key}", section.text or ""
+    for notice in state.notices:
+        yield "notice", notice
+
+
+def _changed_facts(state: State) -> Iterator[tuple[str, str]]:
+    """Yield in what the session differs from a new one, and what changes when no turn is open."""
+    for name in OPTIONS.__struct_fields__:
+        value: object = getattr(state.setup.options, name)
+        if value != getattr(OPTIONS, name):
+            yield name, canonical(freeze(value))
+    if state.setup.user_data:
+        yield "user_data", canonical(state.setup.user_data)
+    for plugin in state.plugins:
+        for option in plugin.changed:
+            yield "changed", f"{plugin.key}: {option} = {canonical(plugin.options.get(option))}"
+    for key in state.removed_plugins:
+        yield "taken away", key
+    for change in state.plugin_changes:
+        yield "waits to change", f"{change.kind} {change.key} {canonical(change.options)}"
+    for tool, family in sorted(state.approved_always):
+        yield "always allowed", f"{tool} {family}"
+
+
+def _work_of(state: State) -> Iterator[tuple[str, str]]:
+    """Yield what the session would do at once."""
+    if not rests(state):
+        yield "under way", "a turn, or what waits for one: it goes on at once"
+    for call in () if state.batch is None else state.batch.calls:
+        if not call.done:
+            yield "call", f"{call.name} {canonical(call.args)}"
