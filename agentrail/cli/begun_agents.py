@@ -17,7 +17,7 @@ from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.project_settings import Surface
 from agentrail.cli.session_names import OWN
-from agentrail.cli.trust_store import allow, unallowed
+from agentrail.cli.trust_store import allow, unallowed, withdraw
 from agentrail.errors import AgentNotAllowed
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Profile
@@ -56,6 +56,11 @@ def is_allowed(seal: AgentSeal, source: AgentSource, session_id: str) -> bool:
 def allow_session(seal: AgentSeal, source: AgentSource, session_id: str) -> None:
     """Store that the user has allowed the session to come back with *source*."""
     allow(Path(source.folder), [_surface(seal, source, session_id)])
+
+
+def withdraw_session(seal: AgentSeal, source: AgentSource, session_id: str) -> None:
+    """Store that the session is not allowed any more: another one that comes under its name is asked about again."""
+    withdraw(Path(source.folder), [_surface(seal, source, session_id)])
 
 
 def _surface(seal: AgentSeal, source: AgentSource, session_id: str) -> Surface:

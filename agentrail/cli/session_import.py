@@ -1,4 +1,7 @@
-"""`import_file`: writes the session of an export file to a journal, where it rests until a person brings it back."""
+"""`import_file`: writes the session of an export file to a journal, where it rests until a person brings it back.
+
+`withdraw_allowed` is for each session that comes into a journal: it is asked about, whatever was allowed before.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,41 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
+import trio
+
 from agentrail.adapters.journals.archive import read_archive, store_session
+from agentrail.adapters.journals.archive_writer import ArchiveWriter
+from agentrail.adapters.journals.journal_places import PlacedJournal
+from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource
+from agentrail.cli.begun_agents import withdraw_session
 from agentrail.cli.session_names import name_in_chat
 from agentrail.cli.steps_without_code import paused
-from agentrail.ports.journal import Journal, opening_of
+from agentrail.ports.journal import Record, opening_of
 from agentrail.runtime.shared.clock import Clock
 
 LEFT_OUT: Final = "the file is left out, and the agent of the command line stands in its place"
 
 
-async def import_file(journal: Journal, path: str | os.PathLike[str]) -> Sequence[str]:
+async def import_file(journal: PlacedJournal, path: str | os.PathLike[str]) -> Sequence[str]:
     """Import the session in the file *path*, paused; return the lines that a person is told about it."""
     session_id, records = await read_archive(path)
     source = AgentSource.read(opening_of(records[0]).setup.spec)
-    await store_session(journal, session_id, paused(records, Clock().now_ms()))
+    stored = paused(records, Clock().now_ms())
+    await withdraw_allowed(journal, stored[0])
+    await store_session(journal, session_id, stored)
     told = f"{session_id} is in the journal, and rests"
     if source is None:
         return [told]
     left_out = f"; {LEFT_OUT}" if source.file else ""
     asks = f"`agentrail chat --resume {name_in_chat(session_id)}` shows it, and asks"
     return [told, f"its agent was: {source.described}{left_out}", asks]
+
+
+async def withdraw_allowed(target: PlacedJournal | ArchiveWriter, first: Record) -> None:
+    """Have the session of the record *first* asked about in *target*: one of its name may have been allowed before."""
+    source = AgentSource.read(opening_of(first).setup.spec)
+    if source is not None and isinstance(target, SqliteJournal):
+        seal = AgentSeal(target.path)
+        await trio.to_thread.run_sync(withdraw_session, seal, source, name_in_chat(first.session_id))

@@ -176,7 +176,7 @@ async def _export(journal: Journal, options: SessionOptions) -> int:
     return DONE
 
 
-async def _import(journal: Journal, options: SessionOptions) -> int:
+async def _import(journal: PlacedJournal, options: SessionOptions) -> int:
     from agentrail.cli.session_import import import_file  # noqa: PLC0415 - imports what agents are made of
 
     for line in await import_file(journal, options.words[0]):
@@ -185,11 +185,15 @@ async def _import(journal: Journal, options: SessionOptions) -> int:
 
 
 async def _copy(journal: PlacedJournal, options: SessionOptions) -> int:
+    from agentrail.cli.session_import import withdraw_allowed  # noqa: PLC0415 - imports what agents are made of
+
     session_id, file = options.words
-    if not await journal.read(session_id, 0, 1):
+    first = await journal.read(session_id, 0, 1)
+    if not first:
         raise SessionNotStored(session_id)
     check_differ(shown_place(journal), file)
     async with open_target(file) as other:
+        await withdraw_allowed(other, first[0])
         copied = await SessionCopier(journal, other, Clock().now_ms, CopyReport()).copy(session_id)
     if copied.problem:
         tell(f"agentrail: {session_id}: {copied.problem}")

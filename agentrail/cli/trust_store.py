@@ -80,17 +80,28 @@ def allow(folder: Path, surfaces: Iterable[Surface]) -> None:
         file.write(rows)
 
 
+def withdraw(folder: Path, surfaces: Iterable[Surface]) -> None:
+    """Store that *surfaces* are not allowed for *folder* any more."""
+    folder = folder.resolve()
+    digests = {_digest(folder, surface) for surface in surfaces}
+    _keep([row for row in _rows() if row.partition(" ")[0] not in digests])
+
+
 def forget(folder: Path) -> int:
     """Delete all permissions that are stored for *folder*; return how many there were."""
     end = f" {escaped(str(folder.resolve()))}"
-    rows = _rows()
-    others = [row for row in rows if not row.endswith(end)]
-    if len(others) < len(rows):
+    return _keep([row for row in _rows() if not row.endswith(end)])
+
+
+def _keep(rows: Sequence[str]) -> int:
+    """Keep *rows* alone, which are some of those that are stored; return how many others there were."""
+    others = len(_rows()) - len(rows)
+    if others:
         new = _file().with_suffix(".new")
         new.touch(ONLY_OF_THE_USER)
-        new.write_text("".join(f"{row}\n" for row in others), encoding="utf-8")
+        new.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
         new.replace(_file())
-    return len(rows) - len(others)
+    return others
 
 
 def described(surfaces: Sequence[Surface]) -> str:

@@ -12,6 +12,7 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
+from agentrail.cli.begun_agents import allow_session
 from agentrail.cli.default_agent import OPTIONS
 from agentrail.cli.session_facts import TOLD, TOLD_AS_UNDER_WAY, UNTOLD, facts_of
 from agentrail.cli.shared_host import open_shared
@@ -274,3 +275,22 @@ def test_a_person_is_told_what_the_records_of_a_session_say_beside_its_agent(nam
 def test_each_field_of_a_state_is_told_to_a_person_or_decided_not_to_be() -> None:
     decided = [*TOLD, *TOLD_AS_UNDER_WAY, *UNTOLD]
     assert sorted(decided) == sorted({*State.__struct_fields__, *Setup.__struct_fields__})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", ["import", "copy"])
+def test_what_was_allowed_does_not_hold_for_another_session_that_comes_under_its_name(
+    stranger: Stranger, tmp_path: Path, command: str
+) -> None:
+    own, source = tmp_path / "own.db", stranger.source(file=False)
+    stranger.begin(source)
+    come = ("import", stranger.export(), "--journal", own)
+    if command == "copy":
+        come = ("copy", f"h.local.you.{NAME}", own, "--journal", stranger.journal)
+    assert agentrail("sessions", *come)[0] == 0
+    allow_session(AgentSeal(own), source, NAME)
+    assert agentrail("run", "--resume", NAME, "--journal", own, "Who are you?")[0] == 0
+    assert agentrail("sessions", "delete", f"h.local.you.{NAME}", "--yes", "--journal", own)[0] == 0
+    assert agentrail("sessions", *come)[0] == 0
+    status, said = agentrail("run", "--resume", NAME, "--journal", own, "Who are you?")
+    assert (bool(status), REFUSED in said) == (True, True)
