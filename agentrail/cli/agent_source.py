@@ -6,6 +6,7 @@ Whoever takes these sessions over, in another process and another folder, makes 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -41,6 +42,9 @@ NO_CONFIG: Final = "none"
 
 LIMITS: Final = ("model", "max_usd", "max_rounds", "max_seconds")
 """What of an agent a person is told beside folder, file and mode, where it is set."""
+
+FIGURES: Final[Mapping[str, type[int | float]]] = {"max_usd": float, "max_rounds": int, "max_seconds": float}
+"""The limits, with their types."""
 
 KINDS: Final = (Profile, SessionSpec)
 """What a file may have, in the order in which it is looked for."""
@@ -103,12 +107,12 @@ class AgentSource(Value):
 
     @classmethod
     def read(cls, agent_id: str) -> AgentSource | None:
-        """Return the source whose `id` is *agent_id*; `None` if *agent_id* was made by another program."""
+        """Return the source whose `id` is *agent_id*; `None` if *agent_id* was made by another program, or forged."""
         if not agent_id.startswith(SCHEME):
             return None
         pairs = [part.partition("=")[::2] for part in agent_id.removeprefix(SCHEME).split("&")]
         texts = {name: os.fsdecode(unquote_to_bytes(text)) for name, text in pairs}
-        if "folder" not in texts or not texts.keys() <= set(cls.__struct_fields__):
+        if not texts.keys() <= set(cls.__struct_fields__) or not _can_be_named(texts):
             return None
         return cls(**texts)
 
@@ -174,6 +178,18 @@ class AgentSource(Value):
         """Return *spec* with the requested model and folder; a relative `working_dir` in *spec* is below the folder."""
         spec = spec.but(working_dir=str(Path(self.folder) / spec.working_dir))
         return spec.but(model=self.model) if self.model else spec
+
+
+def _can_be_named(texts: Mapping[str, str]) -> bool:
+    """Whether the texts are some that an agent can have: a whole path, no NUL character, and figures as limits."""
+    if not Path(texts.get("folder", "")).is_absolute() or any("\0" in text for text in texts.values()):
+        return False
+    try:
+        for name, kind in FIGURES.items():
+            kind(texts.get(name) or 1)
+    except ValueError:
+        return False
+    return True
 
 
 async def profile_of(context: RequestContext) -> Profile | None:

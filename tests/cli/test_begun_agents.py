@@ -20,7 +20,7 @@ from agentrail.cli.stored_sessions import state_after
 from agentrail.core.audit import Difference
 from agentrail.core.vocabulary.options import Options, Spare
 from agentrail.core.vocabulary.state import Phase, PluginChange, Setup, State
-from agentrail.errors import AgentNotAllowed
+from agentrail.errors import AgentNotAllowed, UnknownAgent
 from agentrail.hooks.ruling import Section
 from agentrail.journals import SqliteJournal, audit, export_session
 from agentrail.testing import ScriptedModel, stall
@@ -294,3 +294,13 @@ def test_what_was_allowed_does_not_hold_for_another_session_that_comes_under_its
     assert agentrail("sessions", *come)[0] == 0
     status, said = agentrail("run", "--resume", NAME, "--journal", own, "Who are you?")
     assert (bool(status), REFUSED in said) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    ["folder=%00", "folder=here", "", "folder=/w&file=%00", "folder=/w&max_usd=much", "folder=/w&max_rounds=1.5"],
+)
+async def test_a_forged_name_that_no_agent_can_have_is_the_name_of_none(texts: str, tmp_path: Path) -> None:
+    async with open_shared(tmp_path / "own.db", profile_of) as supervisor:
+        with pytest.raises(UnknownAgent):
+            await supervisor.spawn(f"agentrail:chat?{texts}", "talk")
