@@ -14,7 +14,6 @@ import stat
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -37,6 +36,12 @@ MAX_NAMED: Final = 10_000
 _LONGEST: Final = 4095
 _APART: Final = re.compile(r"""[\s=:;,&|()<>"'`]+""")
 """Matches what separates paths within a word, such as a script for `sh -c`."""
+
+MAIN: Final = "__main__.py"
+"""What Python runs of a folder that is named."""
+
+_MODULE: Final = re.compile(r"\w+(?:\.\w+)*")
+"""Matches what may be the name of a module: a program can take it in many ways, as `-m`, `-um`, `-c` or `app:run`."""
 
 LOADERS: Final = RUN_BY_OTHERS | {"PYTHONPATH"}
 """Environment variables whose values name code; what others name, such as a database, may change."""
@@ -150,9 +155,9 @@ def _files(folder: Path, base: Path, command: Sequence[str], env: Mapping[str, s
     places = [base, *(base / text for text in texts if _is_in(base / text, folder) and (base / text).is_dir())]
     if len(texts) * len(places) > MAX_NAMED:
         raise BadInputError(f"the command line of a program names more than {MAX_NAMED} paths")
-    modules = dict.fromkeys(name for before, name in pairwise(command) if before == "-m")
+    modules = [text for text in texts if _MODULE.fullmatch(text)]
     for place in places:
-        for text in texts:
+        for text in (*texts, MAIN):
             path = place / text
             if (not Path(text).is_absolute() or _is_in(path, folder)) and path.is_file():
                 yield path, path.parent

@@ -158,10 +158,9 @@ class ProjectSettings(Value, gc=True):
         """Return the surface of an MCP server, with digests of the files that its program has now."""
         server = self.servers[name]
         base = self.folder / str(server.get("working_dir", ""))
-        words, env = server.get("command", ()), server.get("env", EMPTY)
-        command = [words] if isinstance(words, str) else words if isinstance(words, tuple) else ()
-        texts = {key: str(text) for key, text in env.items()} if isinstance(env, Mapping) else {}
-        code = code_of_program(self.folder, base, list(map(str, command)), texts)
+        env = {name: os.environ.get(name, "") for name in _words(server.get("inherit", ()))}
+        env |= {key: str(text) for key, text in table(server.get("env", EMPTY)).items()}
+        code = code_of_program(self.folder, base, _words(server.get("command", ())), env)
         return Surface(f"mcp.{name}", canonical(server), code)
 
 
@@ -225,6 +224,11 @@ def _place(folder: Path, path: str) -> str:
 def table(value: Json) -> Mapping[str, Json]:
     """Return *value*, which was checked before to be a table, with its type."""
     return cast("Mapping[str, Json]", value)
+
+
+def _words(value: Json) -> Sequence[str]:
+    """Return *value*, which was checked before to be one text or several, as several."""
+    return [value] if isinstance(value, str) else cast("Sequence[str]", value)
 
 
 def _parsed(path: Path) -> dict[str, object]:

@@ -84,6 +84,14 @@ PROGRAMS = {
     "above the folder": ('command = ["sh", "../above.sh"]', "../above.sh"),
     "a module of Python": ('command = ["python", "-m", "pkg.server"]', "pkg/server.py"),
     "a package of Python": ('command = ["python", "-m", "pkg"]', "pkg/__main__.py"),
+    "a module of Python beside another option": ('command = ["python", "-um", "pkg.server"]', "pkg/server.py"),
+    "a module of Python that sticks to its option": ('command = ["python", "-mpkg.server"]', "pkg/server.py"),
+    "a module of Python in code": ('command = ["python", "-c", "import server; server.later()"]', "server.py"),
+    "a module of Python with a name in it": ('command = ["runner", "pkg.server:main"]', "pkg/server.py"),
+    "a folder of Python": ('command = ["python", "./pkg"]', "pkg/__main__.py"),
+    "a folder of Python by its whole path": ('command = ["python", "{folder}/pkg"]', "pkg/__main__.py"),
+    "a program on an inherited path": ('command = ["run.sh"]\ninherit = ["PATH"]', "srv/run.sh"),
+    "in an inherited variable": ('command = ["bash", "-c", "true"]\ninherit = ["BASH_ENV"]', "server.sh"),
     "what a program of Python imports": ('command = ["python", "server.py"]', "pkg/helper.py"),
     "a program on a path of its own": ('command = ["run.sh"]\nenv = {PATH = "/usr/bin:srv"}', "srv/run.sh"),
     "in the environment": ('command = ["bash", "-c", "true"]\nenv = {BASH_ENV = "./server.sh"}', "server.sh"),
@@ -103,8 +111,12 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_server_whose_program_changes_is_asked_about_again(folder: Path, name: str) -> None:
+def test_a_server_whose_program_changes_is_asked_about_again(
+    folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table, file = PROGRAMS[name]
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{folder}/srv")
+    monkeypatch.setenv("BASH_ENV", "./server.sh")
     put(folder, FILES)
     (folder / "link.sh").symlink_to("server.sh")
     put(folder, {"agentrail.toml": "[mcp.a]\n" + table.replace("{folder}", str(folder))})
