@@ -25,7 +25,7 @@ from agentrail.plugins.arguments import COMMAND_ARGS, DIRECTORY_ARGS, PATH_ARGS,
 from agentrail.plugins.options import as_tuple
 from agentrail.plugins.security import WRITERS
 from agentrail.plugins.shell.command_line import Commands
-from agentrail.plugins.shell.paths import PathPlace, directory, fence, resolve
+from agentrail.plugins.shell.paths import Fence, PathPlace, directory, fence, resolve
 from agentrail.plugins.shell.rule_context import CommandScene, assigned, written_words
 from agentrail.values.json import JsonObject
 
@@ -34,7 +34,7 @@ NOTHING: Final = fence(())
 
 @frozen
 class AllowedCode(Plugin[None]):
-    """Hold calls of file tools, and command lines, that write to one of the files.
+    """Hold calls of file tools, and command lines, that write to one of the files, or to a folder with one.
 
     What a program of a command line does is not seen: a file that was changed so is refused when it is to run.
     """
@@ -62,8 +62,10 @@ class AllowedCode(Plugin[None]):
         for _, value, _ in named(args, DIRECTORY_ARGS):
             bases += (place for text in texts(value) for place in resolve(text, (working,)))
         for _, value, _ in named(args, PATH_ARGS) if tool in WRITERS else ():
-            places = (place for text in texts(value) for place in resolve(text, bases))
-            yield from filter(None, map(files.find, places))
+            for place in (place for text in texts(value) for place in resolve(text, bases)):
+                file = files.find(place)
+                if file is not None or _holds_one(files, place, working):
+                    yield file or "/".join(place.parts)
         for _, line in command_lines(args, COMMAND_ARGS):
             if isinstance(line, Commands):
                 scene = CommandScene(line, tuple(bases), working, NOTHING, files, NOTHING, assigned(line))
@@ -75,9 +77,18 @@ def _written_by(scene: CommandScene) -> Iterator[str]:
         there = scene.within(command)
         for word in written_words(command):
             certainty, file = there.fenced(word, scene.protected)
-            if certainty:
-                yield file
+            places = (place for aimed in there.pieces(word) for place in aimed.places)
+            if certainty or any(_holds_one(scene.protected, place, scene.working) for place in places):
+                yield file or word.text
         scene = scene.after(command)
+
+
+def _holds_one(files: Fence, place: PathPlace, working: PathPlace) -> bool:
+    """Whether *place* is a folder with one of the *files* that may be moved away whole, or copied over: not *working*.
+
+    An agent writes to the folder in which it works all the time, and it cannot move that, nor the ones around it.
+    """
+    return files.is_beneath(place) and not working.is_under(place)
 
 
 def guarded(spec: SessionSpec, folder: Path, code: Iterable[CodeFile]) -> SessionSpec:

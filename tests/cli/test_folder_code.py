@@ -411,11 +411,35 @@ async def test_so_is_one_to_a_plugin_its_neighbour_and_a_program_of_an_editor(fo
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "mv srv old",
+        "rm -rf srv",
+        "mv srv old && mv evil srv",
+        "cp -r evil/. srv",
+        "ln -sfn evil srv",
+        "mv evil srv/",
+    ],
+)
+async def test_a_command_that_replaces_the_folder_of_code_that_was_allowed_is_held(folder: Path, line: str) -> None:
+    put(
+        folder,
+        {"srv/run.sh": "true", "evil/run.sh": "evil", "agentrail.toml": '[mcp.a]\ncommand = ["sh", "srv/run.sh"]'},
+    )
+    allow_all(folder)
+    spec = AgentSource(str(folder), model="demo", mode="yes").profile().spec
+    assert isinstance(spec, SessionSpec)
+    assert any(CHANGES in told for told in await held(folder, spec, "shell", {"command": line}))
+    assert (folder / "srv/run.sh").read_text() == "true"
+
+
+@pytest.mark.parametrize(
     ("tool", "args"),
     [
         ("write_file", {"path": "README.md", "content": "x"}),
         ("read_file", {"path": "server.sh"}),
         ("shell", {"command": "cat server.sh > README.md"}),
+        ("shell", {"command": "mkdir other && mv README.md other && cp other/README.md ."}),
     ],
 )
 async def test_all_else_is_as_the_mode_says(folder: Path, tool: str, args: Mapping[str, str]) -> None:
