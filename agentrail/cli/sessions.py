@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from agentrail.adapters.journals.archive import export_session
+from agentrail.adapters.journals.archive import write_archive
 from agentrail.adapters.journals.journal_places import PlacedJournal, shown_place
 from agentrail.adapters.journals.session_copy import CopyReport, SessionCopier
 from agentrail.cli.bad_input import BadInputError
@@ -163,6 +163,8 @@ def _role(message: Message) -> str:
 
 
 async def _export(journal: Journal, options: SessionOptions) -> int:
+    from agentrail.cli.unsealed_records import UnsealedRecords  # noqa: PLC0415 - imports what agents are made of
+
     session_id, file = options.words
     if (
         not options.is_sure
@@ -171,7 +173,7 @@ async def _export(journal: Journal, options: SessionOptions) -> int:
     ):
         tell("nothing is exported")
         return FAILED
-    count = await export_session(journal, session_id, file)
+    count = await write_archive(UnsealedRecords(journal), session_id, file)
     tell(f"{session_id}: {count} records are in {file}")
     return DONE
 
@@ -186,6 +188,7 @@ async def _import(journal: PlacedJournal, options: SessionOptions) -> int:
 
 async def _copy(journal: PlacedJournal, options: SessionOptions) -> int:
     from agentrail.cli.session_import import withdraw_allowed  # noqa: PLC0415 - imports what agents are made of
+    from agentrail.cli.unsealed_records import UnsealedRecords  # noqa: PLC0415
 
     session_id, file = options.words
     first = await journal.read(session_id, 0, 1)
@@ -194,7 +197,7 @@ async def _copy(journal: PlacedJournal, options: SessionOptions) -> int:
     check_differ(shown_place(journal), file)
     async with open_target(file) as other:
         await withdraw_allowed(other, first[0])
-        copied = await SessionCopier(journal, other, Clock().now_ms, CopyReport()).copy(session_id)
+        copied = await SessionCopier(UnsealedRecords(journal), other, Clock().now_ms, CopyReport()).copy(session_id)
     if copied.problem:
         tell(f"agentrail: {session_id}: {copied.problem}")
         return FAILED

@@ -304,3 +304,31 @@ async def test_a_forged_name_that_no_agent_can_have_is_the_name_of_none(texts: s
     async with open_shared(tmp_path / "own.db", profile_of) as supervisor:
         with pytest.raises(UnknownAgent):
             await supervisor.spawn(f"agentrail:chat?{texts}", "talk")
+
+
+async def _spawn(journal: Path, source: AgentSource) -> None:
+    async with open_shared(journal, profile_of) as supervisor:
+        session = await supervisor.spawn(AgentSeal(journal).begun(source).id, NAME)
+        await session.prompt("Who are you?")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("words", [("export", "{file}"), ("copy", "{file}"), ("copy", "{folder}/other.db")])
+def test_the_seal_of_a_user_does_not_leave_the_journal_with_a_session(
+    stranger: Stranger, tmp_path: Path, words: tuple[str, str]
+) -> None:
+    own, file = tmp_path / "own.db", tmp_path / "one.jsonl"
+    source = stranger.source(file=False)
+    trio.run(_spawn, own, source)
+    command, target = words[0], words[1].format(file=file, folder=tmp_path)
+    assert agentrail("sessions", command, f"h.local.you.{NAME}", target, "--journal", own)[0] == 0
+    assert AgentSeal(own).begun(source).seal not in Path(target).read_bytes().decode(errors="replace")
+
+
+@pytest.mark.long
+def test_a_copy_has_no_seal_that_a_stranger_took_from_elsewhere(stranger: Stranger, tmp_path: Path) -> None:
+    own = tmp_path / "own.db"
+    trio.run(_begin, stranger.journal, AgentSeal(own).begun(stranger.source(file=False)), stranger.folder)
+    assert agentrail("sessions", "copy", f"h.local.you.{NAME}", own, "--journal", stranger.journal)[0] == 0
+    status, said = agentrail("run", "--resume", NAME, "--journal", own, "Who are you?")
+    assert (bool(status), REFUSED in said) == (True, True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import trio
 
@@ -24,10 +24,23 @@ PAGE: Final = 100
 OWNER: Final = "import"
 
 
+class RecordSource(Protocol):
+    """What is read of a journal when a session of it is exported."""
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        """Return up to *limit* records that follow number *after*; see `Journal.read`."""
+        ...
+
+
 @checked
 async def export_session(journal: Journal, session_id: str, path: str | os.PathLike[str]) -> int:
     """Write a session of *journal* to the file *path*, which is replaced if it exists; return the number of records."""
-    records = await journal.read(session_id, 0, PAGE)
+    return await write_archive(journal, session_id, path)
+
+
+async def write_archive(source: RecordSource, session_id: str, path: str | os.PathLike[str]) -> int:
+    """Write a session of *source* to the file *path*, as `export_session` does."""
+    records = await source.read(session_id, 0, PAGE)
     if not records:
         raise SessionNotStored(session_id)
     count = 0
@@ -35,7 +48,7 @@ async def export_session(journal: Journal, session_id: str, path: str | os.PathL
         claim = await writer.claim(session_id, OWNER)
         while records:
             count = await writer.append(claim, count, records)
-            records = await journal.read(session_id, count, PAGE)
+            records = await source.read(session_id, count, PAGE)
         await writer.release((claim,))
     return count
 
