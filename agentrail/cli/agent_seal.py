@@ -18,7 +18,7 @@ from typing import Final
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.adapters.user_folders import home
 from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.own_files import NOT_OURS, is_own_file
+from agentrail.cli.own_files import NOT_OURS, ONLY_OF_THE_USER, is_own_file
 from agentrail.errors import FileFailed
 from agentrail.values.json import canonical
 
@@ -27,8 +27,6 @@ NAME: Final = "agents.key"
 
 KEY_BYTES: Final = 32
 """The number of bytes of the key."""
-
-ONLY_OF_THE_USER: Final = 0o600
 
 TOO_SHORT: Final = "it is no key; delete it, and sessions begun before are asked about once"
 

@@ -20,6 +20,7 @@ from agentrail.adapters.user_folders import home
 from agentrail.cli.allowed_server import AllowedServer
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.folder_code import CodeFile, code_of_program
+from agentrail.cli.own_files import ONLY_OF_THE_USER
 from agentrail.cli.project_settings import Surface
 from agentrail.cli.trust_store import allow, unallowed
 from agentrail.codec.json_text import to_text
@@ -28,8 +29,6 @@ from agentrail.values.value import Value, learned
 
 FOLDER: Final = "editor-servers"
 """The folder of the user with a file for each folder in which an agent works."""
-
-ONLY_OF_THE_USER: Final = 0o600
 
 
 class EditorServer(Value, gc=True):

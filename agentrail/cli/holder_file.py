@@ -10,7 +10,7 @@ from typing import Final, cast
 
 import msgspec
 
-from agentrail.cli.own_files import ANOTHER_PLACE, NOT_OURS, is_own_file
+from agentrail.cli.own_files import ANOTHER_PLACE, NOT_OURS, ONLY_OF_THE_USER, is_own_file
 from agentrail.errors import CannotListen
 from agentrail.values.value import learned
 
@@ -70,7 +70,7 @@ def holding(file: Path, holder: HolderFile | None) -> Generator[None]:
     if holder is None:
         yield
         return
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as opened:
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ONLY_OF_THE_USER), "wb") as opened:
         opened.write(_encode(holder))
     try:
         yield

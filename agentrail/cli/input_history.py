@@ -15,6 +15,7 @@ from typing import Final, cast
 import msgspec
 
 from agentrail.adapters.user_folders import home
+from agentrail.cli.own_files import ONLY_OF_THE_USER
 from agentrail.codec.json_text import to_text
 from agentrail.plugins.guards.pii_patterns import SECRET_KINDS, patterns_of, taken_out
 from agentrail.values.value import learned
@@ -27,8 +28,6 @@ MOST: Final = 1_000
 
 LONGEST: Final = 2_000
 """The most characters of a text that is kept; longer ones are pasted rather than typed."""
-
-ONLY_OF_THE_USER: Final = 0o600
 
 
 class InputHistory:

@@ -10,6 +10,9 @@ from typing import Final
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 """The bits of a mode that let others in."""
 
+ONLY_OF_THE_USER: Final = 0o600
+"""The mode of a new file that only this user can read and write."""
+
 NOT_OURS: Final = "it is not of this user alone"
 ANOTHER_PLACE: Final = "use a journal in a folder of your own"
 

@@ -14,14 +14,13 @@ from typing import Final, TypeAlias
 
 from agentrail.adapters.user_folders import home
 from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.own_files import ONLY_OF_THE_USER
 from agentrail.cli.project_settings import ProjectSettings, Surface, read_settings
 from agentrail.cli.screen import escaped, shortened
 from agentrail.values.json import canonical
 
 NAME: Final = "allowed"
 """Name of the file in the user's folder: a line for each surface, which begins with its digest."""
-
-ONLY_OF_THE_USER: Final = 0o600
 
 MAX_FILES: Final = 20
 """The most files whose names are shown for one surface."""
