@@ -284,7 +284,7 @@ def test_what_was_allowed_does_not_hold_for_another_session_that_comes_under_its
 ) -> None:
     own, source = tmp_path / "own.db", stranger.source(file=False)
     stranger.begin(source)
-    come = ("import", stranger.export(), "--journal", own)
+    come: tuple[object, ...] = ("import", stranger.export(), "--journal", own)
     if command == "copy":
         come = ("copy", f"h.local.you.{NAME}", own, "--journal", stranger.journal)
     assert agentrail("sessions", *come)[0] == 0
