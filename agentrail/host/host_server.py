@@ -29,6 +29,17 @@ from agentrail.host.authentication.authenticators import LocalToken, SocketOwner
 from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.authentication.request_rates import Rates
+from agentrail.host.call_functions import (
+    ag_ui_functions,
+    console_functions,
+    host_functions,
+    query_functions,
+    record_functions,
+    session_functions,
+    talk_functions,
+    view_functions,
+    watch_functions,
+)
 from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.host.cluster.farewell import FAREWELL, farewell_call, say_farewell
 from agentrail.host.cluster.forwarding import Forwarding
@@ -505,16 +516,16 @@ class Host:
         commands = CommandCalls(sessions, four_eyes=self._four_eyes)
         functions: Mapping[str, CallFunction] = {
             **{name: commands.carry_out for name, call in CALLS.items() if call.commands},
-            **_talk_functions(talking),
-            **_session_functions(lifecycle),
+            **talk_functions(talking),
+            **session_functions(lifecycle),
             "upload": files.upload,
-            **_query_functions(QueryCalls(sessions, self._profiles), SubagentCalls(sessions)),
-            **_view_functions(listing, looking),
-            **_record_functions(RecordCalls(sessions, journal, limits)),
-            **_ag_ui_functions(AgUiCalls(talking, commands.carry_out, sessions, frames, streams)),
-            **_watch_functions(WatchCalls(health)),
-            **_host_functions(HostCalls(readiness.look, drain), health.metrics),
-            **_console_functions(ConsoleCalls()),
+            **query_functions(QueryCalls(sessions, self._profiles), SubagentCalls(sessions)),
+            **view_functions(listing, looking),
+            **record_functions(RecordCalls(sessions, journal, limits)),
+            **ag_ui_functions(AgUiCalls(talking, commands.carry_out, sessions, frames, streams)),
+            **watch_functions(WatchCalls(health)),
+            **host_functions(HostCalls(readiness.look, drain), health.metrics),
+            **console_functions(ConsoleCalls()),
         }
         forwarding: Forwarding | None = None
         others: OtherHosts | None = None
@@ -546,28 +557,6 @@ def _others(cluster: Cluster, supervisor: Supervisor) -> frozenset[str]:
     return others_of(supervisor) if cluster.members is None else cluster.members
 
 
-def _session_functions(calls: SessionLifeCalls) -> Mapping[str, CallFunction]:
-    """Return the functions of the calls that make, list, show and delete sessions."""
-    return {
-        "open_session": calls.open,
-        "list_sessions": calls.list,
-        "show_session": calls.show,
-        "delete_session": calls.delete,
-        "fork": calls.fork,
-        "tree": calls.tree,
-    }
-
-
-def _view_functions(listing: ListingCalls, looking: ViewCalls) -> Mapping[str, CallFunction]:
-    """Return the functions of the calls that show what waits for a decision, and what happens in a session."""
-    return {
-        "approvals": listing.approvals,
-        "commands": listing.commands,
-        "events": looking.events,
-        "messages": looking.messages,
-    }
-
-
 def _addresses(
     port: int | None, host: str, unix: Path | None, certificate: Certificate | None
 ) -> tuple[ListenAddress, ...]:
@@ -581,63 +570,3 @@ def _addresses(
 def _in_url(name: str) -> str:
     """Return the name or address of a host as it stands in a URL."""
     return f"[{name}]" if ":" in name else name
-
-
-def _talk_functions(calls: TalkCalls) -> Mapping[str, CallFunction]:
-    """Return the functions for the calls that send something to a session, by the name of the call."""
-    return {
-        "chat": calls.chat,
-        "stream": calls.stream,
-        "prompt": calls.prompt,
-        "steer": calls.steer,
-        "ask": calls.ask,
-    }
-
-
-def _ag_ui_functions(calls: AgUiCalls) -> Mapping[str, CallFunction]:
-    """Return the functions for the calls of AG-UI, by the name of the call."""
-    return {"ag_ui_run": calls.run, "ag_ui_follow": calls.follow}
-
-
-def _query_functions(queries: QueryCalls, subagents: SubagentCalls) -> Mapping[str, CallFunction]:
-    """Return the functions for the calls that only read a session, its sub-agents or the profiles, by name."""
-    return {
-        "queued": queries.queued,
-        "offered": queries.offered,
-        "agents": queries.agents,
-        "identity": queries.identity,
-        "tasks": subagents.tasks,
-        "task_result": subagents.result,
-        "wait_tasks": subagents.wait,
-    }
-
-
-def _record_functions(calls: RecordCalls) -> Mapping[str, CallFunction]:
-    """Return the functions for the calls that explain a session from its records, by the name of the call."""
-    return {
-        "records": calls.records,
-        "why": calls.why,
-        "state_at": calls.state_at,
-        "timeline": calls.timeline,
-        "seen": calls.seen,
-    }
-
-
-def _watch_functions(calls: WatchCalls) -> Mapping[str, CallFunction]:
-    """Return the functions for the calls that watch all sessions of a tenant, by the name of the call."""
-    return {"rows": calls.rows, "trouble": calls.trouble, "figures": calls.figures}
-
-
-def _host_functions(calls: HostCalls, metrics: MetricCalls) -> Mapping[str, CallFunction]:
-    """Return the functions for the calls about the host itself, by the name of the call."""
-    return {
-        "health": calls.health,
-        "ready": calls.ready,
-        "metrics": metrics.metrics,
-        "openapi": calls.openapi,
-    }
-
-
-def _console_functions(calls: ConsoleCalls) -> Mapping[str, CallFunction]:
-    """Return the functions for the page of the host and its files, by the name of the call."""
-    return {"page": calls.page, "console_file": calls.file}
