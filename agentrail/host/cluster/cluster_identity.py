@@ -33,7 +33,9 @@ OTHER_KEY: Final = "a request was signed, and with none of the keys of the clust
 OTHER_VERSION: Final = "a request was signed as another version of agentrail does; replace the older hosts"
 OTHER_HOST: Final = "a request for this host, {}, was signed for the host at another address"
 OTHER_REQUEST: Final = "a request was signed, and is not the one that came"
-OTHER_TIME: Final = "the clock of the host at {} differs from that of this host by {:.0f} s, and 10 s are allowed"
+OTHER_TIME: Final = (
+    f"the clock of the host at {{}} differs from that of this host by {{:.0f}} s, and {FRESH // 1000} s are allowed"
+)
 
 
 class SignedCall(NamedTuple):
@@ -83,18 +85,16 @@ class Signed(Value):
         return ForwardedIdentity(self.tenant, self.user, frozenset(self.scopes), self.key, self.hops)
 
 
-def signature(
-    cluster: Cluster, who: Identity, to: str, at: int, call: SignedCall, *, is_first: bool = False
-) -> tuple[str, str]:
-    """Return the header with which *call* of *who* is passed on to the host at the address *to*.
-
-    With *is_first*, no host passes it on: a program that has the key of the cluster asks.
-    """
-    return AUTHORIZATION, f"Bearer {signed_key(cluster, who, to, at, call, is_first=is_first)}"
+def signature(cluster: Cluster, who: Identity, to: str, at: int, call: SignedCall) -> tuple[str, str]:
+    """Return the header with which *call* of *who* is passed on to the host at the address *to*."""
+    return AUTHORIZATION, f"Bearer {signed_key(cluster, who, to, at, call)}"
 
 
 def signed_key(cluster: Cluster, who: Identity, to: str, at: int, call: SignedCall, *, is_first: bool = False) -> str:
-    """Return the key in the header of `signature`."""
+    """Return the key in the header of `signature`.
+
+    With *is_first*, no host passes the call on: a program that has the key of the cluster asks.
+    """
     hops = who.hops if isinstance(who, ForwardedIdentity) else 0
     hops += not is_first
     by, program = ("", "") if is_first else (cluster.address, cluster.program)

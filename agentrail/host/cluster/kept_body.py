@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from agentrail.host.requests.http_messages import Body
+from agentrail.host.requests.http_messages import Body, WrappedBody
 
 
-class KeptBody(Body):
+class KeptBody(WrappedBody):
     """A body that can be read again."""
 
-    __slots__ = ("_at", "_body", "_pieces")
+    __slots__ = ("_at", "_pieces")
 
     def __init__(self, body: Body) -> None:
-        self._body = body
+        super().__init__(body)
         self._pieces: list[bytes] = []
         self._at = 0
 
     def rewind(self) -> None:
         """Let the next reader begin with the first piece."""
         self._at = 0
-
-    @property
-    def length(self) -> int | None:
-        """The number of bytes that the peer has announced."""
-        return self._body.length
-
-    @property
-    def limit(self) -> int:
-        """The most bytes that are read, if nobody says otherwise."""
-        return self._body.limit
 
     async def chunk(self) -> bytes:
         """Return the next piece; one that was read before comes from memory."""

@@ -6,13 +6,14 @@ from typing import Final
 
 from agentrail.api.limits import HostLimits
 from agentrail.host.cluster.cluster_options import Cluster
+from agentrail.host.cluster.member_networks import OWN_MACHINE
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.requests.http_messages import Handler
 from agentrail.host.requests.proxies import Proxies
 from agentrail.host.requests.site_policy import SitePolicy, screened
 from agentrail.runtime.shared.clock import Clock
 
-THIS_MACHINE: Final = Proxies.named(["127.0.0.0/8", "::1"])
+THIS_MACHINE: Final = Proxies.named(OWN_MACHINE)
 """Members on this machine: each connects for many clients, as a proxy does, and names them."""
 
 

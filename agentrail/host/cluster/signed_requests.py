@@ -25,7 +25,7 @@ from agentrail.host.cluster.cluster_identity import (
 from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.host.cluster.program_text import ProgramCheck
 from agentrail.host.error_responses import refusal
-from agentrail.host.requests.http_messages import Body, Handler, HttpRequest, HttpResponse
+from agentrail.host.requests.http_messages import Body, Handler, HttpRequest, HttpResponse, WrappedBody
 from agentrail.runtime.shared.clock import Clock
 
 AGAIN: Final = "a signed request came a second time"
@@ -50,25 +50,15 @@ class UsedNumbers:
         self._order.append((now + 2 * FRESH, number))  # the clock of its host may be ahead
 
 
-class SignedBody(Body):
+class SignedBody(WrappedBody):
     """The body of a signed request: its reader gets the end only if it has the *digest* that was signed."""
 
-    __slots__ = ("_body", "_digest", "_hash")
+    __slots__ = ("_digest", "_hash")
 
     def __init__(self, body: Body, digest: str) -> None:
-        self._body = body
+        super().__init__(body)
         self._digest = digest
         self._hash = sha256()
-
-    @property
-    def length(self) -> int | None:
-        """The number of bytes that the peer has announced."""
-        return self._body.length
-
-    @property
-    def limit(self) -> int:
-        """The most bytes that are read, if nobody says otherwise."""
-        return self._body.limit
 
     async def chunk(self) -> bytes:
         """Return the next bytes; raise `ClusterFault` at the end if they are not those that were signed."""

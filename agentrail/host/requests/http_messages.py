@@ -73,6 +73,25 @@ class Body(ABC):
         return bytes(pieces)
 
 
+class WrappedBody(Body):
+    """A body that hands out what another one has: its subclasses say how."""
+
+    __slots__ = ("_body",)
+
+    def __init__(self, body: Body) -> None:
+        self._body = body
+
+    @property
+    def length(self) -> int | None:
+        """The number of bytes that the peer has announced; `None` if it sends chunks."""
+        return self._body.length
+
+    @property
+    def limit(self) -> int:
+        """The most bytes that `read` takes, if it is given no limit."""
+        return self._body.limit
+
+
 @frozen
 class HttpRequest:
     """One request. HEAD is handled as GET; the connection leaves out the content of the answer."""
