@@ -1,7 +1,8 @@
 """`lock_file` and `try_lock_file`: locks on a whole file, which the system releases when the process ends.
 
-`open_lock_file` opens a file that is named after another one, such as `sessions.db.lock`. A folder that was cloned may
-have a link of that name, to a file of the user, which would be emptied.
+`open_lock_file` opens a file that is named after another one, such as `sessions.db.lock`, and `create_private` makes a
+new one in its place. A folder that was cloned may have a link of that name, to a file of the user, which would be
+emptied.
 
 A lock belongs to the open descriptor. It is advisory where there is `flock`. Windows locks ranges of bytes instead, and
 nobody else may read or write them. So one byte is locked there, far behind the content, and the content can be read.
@@ -31,10 +32,10 @@ LOCKS: Final = Path("/proc/locks")
 """Where Linux lists the locks of all processes."""
 
 SOMEBODY: Final = "a process that the system does not name"
+"""Stands for the process that has a lock, if it is not known."""
 
 BYTE: Final = 1 << 30
 """Offset of the byte that is locked on Windows."""
-
 
 ONLY_ITS_OWNERS_FILE: Final = 0o600
 """Mode of a file that only its owner can read and write."""
@@ -46,6 +47,7 @@ UNFOLLOWED: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) 
 """Flags with which no link is followed, and nothing waits for the other end of a named pipe."""
 
 NOT_PLAIN: Final = "`{}` is a link, no regular file, or not of this user; look where it leads, and remove it"
+"""What is wrong with a file that is not opened; it has the name of the file."""
 
 
 class _Msvcrt(Protocol):
@@ -75,6 +77,15 @@ def open_lock_file(path: Path, flags: int = os.O_RDWR | os.O_CREAT, *, owner: in
         return opened
     os.close(opened)
     raise _not_plain(path)
+
+
+def create_private(path: Path, flags: int = os.O_WRONLY) -> int:
+    """Create a file at *path* that only its owner can read, in place of what is there, and return its descriptor.
+
+    A link there is removed, and not followed.
+    """
+    path.unlink(missing_ok=True)
+    return os.open(path, flags | os.O_CREAT | os.O_EXCL | O_BINARY, ONLY_ITS_OWNERS_FILE)
 
 
 def _not_plain(path: Path) -> OSError:

@@ -18,7 +18,7 @@ from typing import Final
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.adapters.user_folders import home
 from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.own_files import NOT_OURS, ONLY_OF_THE_USER, is_own_file
+from agentrail.cli.own_files import NOT_OURS, is_own_file, write_beside
 from agentrail.errors import FileFailed
 from agentrail.values.json import canonical
 
@@ -28,7 +28,8 @@ NAME: Final = "agents.key"
 KEY_BYTES: Final = 32
 """The number of bytes of the key."""
 
-TOO_SHORT: Final = "it is no key; delete it, and sessions begun before are asked about once"
+NO_KEY: Final = "it is no key; delete it, and sessions begun before are asked about once"
+"""What is wrong with a file that has another number of bytes."""
 
 
 class AgentSeal:
@@ -67,16 +68,13 @@ def user_key() -> bytes:
     except OSError as error:
         raise FileFailed("read", str(file), error.strerror or str(error)) from error
     if len(key) != KEY_BYTES:
-        raise FileFailed("read", str(file), TOO_SHORT)
+        raise FileFailed("read", str(file), NO_KEY)
     return key
 
 
 def _make(file: Path) -> None:
     """Write a new key to *file*, whole or not at all; no-op if another process has made it meanwhile."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = file.with_name(f"{NAME}.{secrets.token_hex(8)}")
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ONLY_OF_THE_USER), "wb") as opened:
-        opened.write(secrets.token_bytes(KEY_BYTES))
+    new = write_beside(file, secrets.token_bytes(KEY_BYTES))
     try:
         with suppress(FileExistsError):
             os.link(new, file)  # unlike a rename, it replaces no key

@@ -20,7 +20,7 @@ from agentrail.adapters.user_folders import home
 from agentrail.cli.allowed_server import AllowedServer
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.folder_code import CodeFile, code_of_program
-from agentrail.cli.own_files import ONLY_OF_THE_USER
+from agentrail.cli.own_files import replace_own
 from agentrail.cli.project_settings import Surface
 from agentrail.cli.trust_store import allow, unallowed
 from agentrail.codec.json_text import to_text
@@ -122,7 +122,7 @@ class EditorServers:
     def store(self, server: EditorServer) -> None:
         """Store *server* in the place of another one with its name, for whoever serves the sessions."""
         others = [stored for stored in self._stored() if stored.name != server.name]
-        self._write([*others, server])
+        replace_own(self._file, to_text([stored.fields for stored in (*others, server)]))
 
     def _stored(self) -> Sequence[EditorServer]:
         try:
@@ -130,10 +130,3 @@ class EditorServers:
         except FileNotFoundError:
             return ()
         return cast("tuple[EditorServer, ...]", msgspec.json.decode(content, type=learned(tuple[EditorServer, ...])))
-
-    def _write(self, servers: Sequence[EditorServer]) -> None:
-        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = self._file.with_name(f"{self._file.name}.{os.getpid()}")
-        new.touch(ONLY_OF_THE_USER)
-        new.write_text(to_text([server.fields for server in servers]), encoding="utf-8")
-        new.replace(self._file)

@@ -10,7 +10,8 @@ from typing import Final, cast
 
 import msgspec
 
-from agentrail.cli.own_files import ANOTHER_PLACE, NOT_OURS, ONLY_OF_THE_USER, is_own_file
+from agentrail.adapters.file_lock import create_private
+from agentrail.cli.own_files import ANOTHER_PLACE, NOT_OURS, is_own_file
 from agentrail.errors import CannotListen
 from agentrail.values.value import learned
 
@@ -70,7 +71,7 @@ def holding(file: Path, holder: HolderFile | None) -> Generator[None]:
     if holder is None:
         yield
         return
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ONLY_OF_THE_USER), "wb") as opened:
+    with os.fdopen(create_private(file), "wb") as opened:
         opened.write(_encode(holder))
     try:
         yield

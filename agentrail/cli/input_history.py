@@ -6,8 +6,6 @@ space or that look as if they had a secret in them, such as an API key.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, cast
@@ -15,7 +13,7 @@ from typing import Final, cast
 import msgspec
 
 from agentrail.adapters.user_folders import home
-from agentrail.cli.own_files import ONLY_OF_THE_USER
+from agentrail.cli.own_files import append_to_own, replace_own
 from agentrail.codec.json_text import to_text
 from agentrail.plugins.guards.pii_patterns import SECRET_KINDS, patterns_of, taken_out
 from agentrail.values.value import learned
@@ -42,7 +40,8 @@ class InputHistory:
         lines = _lines(self._file)
         if len(lines) > 2 * MOST:
             lines = lines[-MOST:]
-            self._replace(lines)
+            with suppress(OSError):
+                replace_own(self._file, "".join(f"{line}\n" for line in lines))
         return tuple([text for folder, text in map(_entry, lines) if folder == self._folder])
 
     def add(self, text: str) -> None:
@@ -50,17 +49,7 @@ class InputHistory:
         if not text.strip() or text.startswith(" ") or len(text) > LONGEST or _has_secret(text):
             return
         with suppress(OSError):
-            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, ONLY_OF_THE_USER)
-            with os.fdopen(descriptor, "a", encoding="utf-8") as file:
-                file.write(f"{to_text([self._folder, text])}\n")
-
-    def _replace(self, lines: Sequence[str]) -> None:
-        with suppress(OSError):
-            new = self._file.with_suffix(".new")
-            new.touch(ONLY_OF_THE_USER)
-            new.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-            new.replace(self._file)
+            append_to_own(self._file, f"{to_text([self._folder, text])}\n")
 
 
 def _lines(file: Path) -> list[str]:

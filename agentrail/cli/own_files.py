@@ -1,17 +1,18 @@
-"""Whether a file or folder is that of this user alone, as far as the system says so in its status."""
+"""Files of this user alone: whether one is, as far as the system says so in its status, and how one is written."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 import sys
+from pathlib import Path
 from typing import Final
+
+from agentrail.adapters.file_lock import ONLY_ITS_OWNERS_FILE, create_private
 
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 """The bits of a mode that let others in."""
-
-ONLY_OF_THE_USER: Final = 0o600
-"""The mode of a new file that only this user can read and write."""
 
 NOT_OURS: Final = "it is not of this user alone"
 ANOTHER_PLACE: Final = "use a journal in a folder of your own"
@@ -34,3 +35,33 @@ def is_own_file(status: os.stat_result) -> bool:
 
 def _is_private(status: os.stat_result) -> bool:
     return is_own(status) and (sys.platform == "win32" or not status.st_mode & OTHERS)
+
+
+def append_to_own(file: Path, text: str) -> None:
+    """Append *text* to *file*, which is created in a folder of this user if it is missing."""
+    _make_folder(file)
+    number = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, ONLY_ITS_OWNERS_FILE)
+    with os.fdopen(number, "a", encoding="utf-8") as opened:
+        opened.write(text)
+
+
+def replace_own(file: Path, text: str) -> None:
+    """Replace the content of *file* by *text*, whole or not at all."""
+    write_beside(file, text.encode()).replace(file)
+
+
+def write_beside(file: Path, content: bytes) -> Path:
+    """Write *content* to a new file beside *file*, whose place it can take, and return its path."""
+    _make_folder(file)
+    new = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+    try:
+        with os.fdopen(create_private(new), "wb") as opened:
+            opened.write(content)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
+    return new
+
+
+def _make_folder(file: Path) -> None:
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -6,7 +6,6 @@ another surface, and is asked for again.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Final, TypeAlias
 
 from agentrail.adapters.user_folders import home
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.own_files import ONLY_OF_THE_USER
+from agentrail.cli.own_files import append_to_own, replace_own
 from agentrail.cli.project_settings import ProjectSettings, Surface, read_settings
 from agentrail.cli.screen import escaped, shortened
 from agentrail.values.json import canonical
@@ -73,10 +72,7 @@ def allow(folder: Path, surfaces: Iterable[Surface]) -> None:
     folder = folder.resolve()
     place = escaped(str(folder))
     rows = "".join(f"{_digest(folder, surface)} {escaped(surface.name)} {place}\n" for surface in surfaces)
-    _file().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    number = os.open(_file(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, ONLY_OF_THE_USER)
-    with os.fdopen(number, "a", encoding="utf-8") as file:
-        file.write(rows)
+    append_to_own(_file(), rows)
 
 
 def withdraw(folder: Path, surfaces: Iterable[Surface]) -> None:
@@ -96,10 +92,7 @@ def _keep(rows: Sequence[str]) -> int:
     """Keep *rows* alone, which are some of those that are stored; return how many others there were."""
     others = len(_rows()) - len(rows)
     if others:
-        new = _file().with_suffix(".new")
-        new.touch(ONLY_OF_THE_USER)
-        new.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
-        new.replace(_file())
+        replace_own(_file(), "".join(f"{row}\n" for row in rows))
     return others
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from struct import Struct, unpack
 from typing import BinaryIO, Final, NamedTuple
 
-from agentrail.adapters.file_lock import ONLY_ITS_OWNERS_FILE
+from agentrail.adapters.file_lock import create_private
 from agentrail.adapters.journals.sqlite.error_mapping import busy_log_failure, in_checkpoint, in_mending, not_opened
 from agentrail.adapters.journals.sqlite.tables import pragma
 from agentrail.errors import CommitUnknown, JournalError, JournalUnusable
@@ -86,9 +86,7 @@ def check_log(path: Path) -> None:
 def _copy_log(log: Path) -> Path:
     """Copy *log* to a file that only its owner can read, and return the path of the copy."""
     target_path = log.with_name(f"{log.name}.{os.getpid()}")
-    target_path.unlink(missing_ok=True)  # it may be a link: `O_EXCL` follows none
-    target = os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ONLY_ITS_OWNERS_FILE)
-    with log.open("rb") as source, os.fdopen(target, "wb") as copy:
+    with log.open("rb") as source, os.fdopen(create_private(target_path), "wb") as copy:
         shutil.copyfileobj(source, copy)
     return target_path.replace(log.with_name(f"{log.name}.damaged"))
 

@@ -38,6 +38,7 @@ from typing import Final, NamedTuple, cast
 from agentrail.adapters.file_lock import (
     O_BINARY,
     ONLY_ITS_OWNERS_FILE,
+    create_private,
     open_lock_file,
     process_with_lock,
     try_lock_file,
@@ -426,8 +427,7 @@ class Ownership:
     def _replace(self) -> int:
         """Replace the lock file, which another process has locked, by a new one; lock it and return its descriptor."""
         new = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-        new.unlink(missing_ok=True)  # it may be a link: `O_EXCL` follows none
-        beside = register_lock(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, ONLY_ITS_OWNERS_FILE))
+        beside = register_lock(create_private(new, os.O_RDWR))
         try_lock_file(beside)
         new.replace(self._path)
         return beside
