@@ -59,7 +59,7 @@ def check_peer(connected: PeerSocket) -> None:
     with _living(connected, pid):
         try:
             differs = [kind for kind in NAMESPACES if _namespace(kind, str(pid)) != _namespace(kind, "self")]
-        except PermissionError:
+        except PermissionError:  # it has more rights than this one, such as those in a user namespace of its own
             differs = ["hidden"]
         except (FileNotFoundError, ProcessLookupError) as error:
             raise ConnectionRefusedError(HAS_ENDED) from error

@@ -93,7 +93,7 @@ class AgentSource(Value):
         return label if len(label) <= LONGEST_NAME else f"folder:{sha256(label.encode()).hexdigest()}"
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """What the agent is made of, on one line, in words for a person who has not begun it."""
         file = f"the file {self.file!r}" if self.file else "the agent of the command line"
         parts = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
 
 import attrs
 
@@ -15,9 +14,6 @@ from agentrail.cli.screen import escaped
 from agentrail.cli.trust_store import unallowed
 from agentrail.errors import McpFailed
 
-Look: TypeAlias = Callable[[], Surface]
-"""Returns what the user has to allow for a server, with digests of its files as they are now."""
-
 
 @attrs.frozen(repr=False, eq=False)
 class AllowedServer(McpServer):
@@ -25,13 +21,13 @@ class AllowedServer(McpServer):
 
     folder: Path = attrs.field(kw_only=True)
     """The folder for which the user has allowed it."""
-    look: Look = attrs.field(kw_only=True)
-    """Looks at what the user has to allow for it."""
+    find_surface: Callable[[], Surface] = attrs.field(kw_only=True)
+    """Returns what the user has to allow for it, with digests of its files as they are now."""
 
     def before_start(self) -> None:
         """Raise `McpFailed` unless the user has allowed the files of the program as they are now."""
         try:
-            surface = self.look()
+            surface = self.find_surface()
         except BadInputError as error:
             raise McpFailed(self.name, str(error)) from error
         if unallowed(self.folder, [surface]):

@@ -88,7 +88,7 @@ class EditorServers:
                     url=server.url,
                     headers=server.headers,
                     folder=self._folder,
-                    look=partial(server.surface, self._folder),
+                    find_surface=partial(server.surface, self._folder),
                 )
                 for server in self.allowed()
             ]

@@ -34,6 +34,7 @@ MAX_NAMED: Final = 10_000
 """The most paths that the words of one command line may name."""
 
 _LONGEST: Final = 4095
+"""The most bytes of a text that may be a path: systems take no longer one."""
 _APART: Final = re.compile(r"""[\s=:;,&|()<>"'`]+""")
 """Matches what separates paths within a word, such as a script for `sh -c`."""
 
@@ -121,11 +122,11 @@ def code_of_program(folder: Path, base: Path, command: Sequence[str], env: Mappi
 
 
 def _in_order(digests: Mapping[Path, str], folder: Path) -> tuple[CodeFile, ...]:
-    by_path = {_told(path, folder): digest for path, digest in digests.items()}
+    by_path = {_shown_path(path, folder): digest for path, digest in digests.items()}
     return tuple([CodeFile(path, by_path[path]) for path in sorted(by_path)])
 
 
-def _told(path: Path, folder: Path) -> str:
+def _shown_path(path: Path, folder: Path) -> str:
     place, folder = path.resolve(), folder.resolve()
     return str(place.relative_to(folder) if place.is_relative_to(folder) else place)
 

@@ -60,7 +60,8 @@ PAGE: Final = "page"
 PATHS: Final = ("skills", "memory")
 """Those that are lists of paths."""
 
-EMPTY_PATHS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+NO_PATHS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+NO_SOURCES: Final[Mapping[str, Sources]] = MappingProxyType({})
 
 USE: Final = "use"
 """Key of a plugin's table that says which plugin it is: the name of one that comes with agentrail, or `FILE:CLASS`."""
@@ -87,9 +88,9 @@ class ProjectSettings(Value, gc=True):
     """The file."""
     values: Mapping[str, Json]
     """Its values, by key; those of tables are objects."""
-    paths: Mapping[str, tuple[str, ...]] = EMPTY_PATHS
+    paths: Mapping[str, tuple[str, ...]] = NO_PATHS
     """The values of `PATHS` as a session takes them: in its sandbox, or by their whole path without links."""
-    sources: Mapping[str, Sources] = {}
+    sources: Mapping[str, Sources] = NO_SOURCES
     """The bytes of each plugin's file and of what it imports from beside it, by the file as `use` names it."""
 
     @property

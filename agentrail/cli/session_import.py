@@ -33,12 +33,12 @@ async def import_file(journal: PlacedJournal, path: str | os.PathLike[str]) -> S
     stored = paused(records, Clock().now_ms())
     await withdraw_allowed(journal, stored[0])
     await store_session(journal, session_id, stored)
-    told = f"{session_id} is in the journal, and rests"
+    result = f"{session_id} is in the journal, and rests"
     if source is None:
-        return [told]
+        return [result]
     left_out = f"; {LEFT_OUT}" if source.file else ""
-    asks = f"`agentrail chat --resume {name_in_chat(session_id)}` shows it, and asks"
-    return [told, f"its agent was: {source.described}{left_out}", asks]
+    to_do = f"`agentrail chat --resume {name_in_chat(session_id)}` shows it, and asks"
+    return [result, f"its agent was: {source.description}{left_out}", to_do]
 
 
 async def withdraw_allowed(target: PlacedJournal | ArchiveWriter, first: Record) -> None:

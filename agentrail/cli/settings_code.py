@@ -53,10 +53,10 @@ def supervisor_options(settings: ProjectSettings | None) -> SupervisorOptions:
 def _server(settings: ProjectSettings, name: str, options: Mapping[str, Json]) -> McpServer:
     if "working_dir" in options:
         options = {**options, "working_dir": str(settings.folder / str(options["working_dir"]))}
-    look = partial(settings.surface_of_server, name)
+    find_surface = partial(settings.surface_of_server, name)
     fields = cast("Mapping[str, str]", options)
     try:
-        return AllowedServer(name=name, **fields, folder=settings.folder, look=look)  # type: ignore[arg-type]  # it checks them
+        return AllowedServer(name=name, **fields, folder=settings.folder, find_surface=find_surface)  # type: ignore[arg-type]  # it checks them
     except (AgentrailError, TypeError, ValueError) as error:
         raise BadInputError(f"{settings.path}: `mcp.{name}`: {error}") from error
 

@@ -27,7 +27,7 @@ IMPORTED: Final = "the session was imported"
 GOES_ON: Final = "it cannot be paused: its records say of work what no session does; import nothing of who made it"
 
 MAX_STEPS: Final = 3
-"""After so many aborts a session rests, or never will."""
+"""The most aborts of an imported session: one that does not rest after them never will."""
 
 
 def paused(records: Sequence[Record], at_ms: int) -> tuple[Record, ...]:
@@ -42,7 +42,7 @@ def paused(records: Sequence[Record], at_ms: int) -> tuple[Record, ...]:
     for _ in range(MAX_STEPS):
         if rests(state):
             break
-        state, record = _made(state, AbortSent(IMPORTED, "all", clear_queue=True), len(records) + 1, at_ms)
+        state, record = _make_step(state, AbortSent(IMPORTED, "all", clear_queue=True), len(records) + 1, at_ms)
         records.append(record)
     if not rests(state):
         raise BadInputError(f"{state.session_id}: {GOES_ON}")
@@ -52,12 +52,12 @@ def paused(records: Sequence[Record], at_ms: int) -> tuple[Record, ...]:
 def branched(origin: State, at: int, left_behind: Sequence[str], session_id: str, at_ms: int) -> Record:
     """Return the first record of a fork of the session *origin* after record *at*: its code is found when it is run."""
     before = branch(origin, session_id)
-    _, record = _made(before, SessionBranched(origin.session_id, at, tuple(left_behind), before.plugins), 1, at_ms)
+    _, record = _make_step(before, SessionBranched(origin.session_id, at, tuple(left_behind), before.plugins), 1, at_ms)
     return record.but(opening=before)
 
 
-def _made(before: State, input_: AnyInput, number: int, at_ms: int) -> tuple[State, Record]:
-    """Return the state after a step, and its record; the effects of the step are those of nobody."""
+def _make_step(before: State, input_: AnyInput, number: int, at_ms: int) -> tuple[State, Record]:
+    """Make a step without plugins; return the state after it, and its record. Nobody carries out its effects."""
     arrival = Arrival(input_, at_ms)
     try:
         outcome = step(before, arrival, PluginsAway())

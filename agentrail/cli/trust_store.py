@@ -105,12 +105,12 @@ def described(surfaces: Sequence[Surface]) -> str:
 
 
 def _row(surface: Surface, most: int) -> str:
-    told = code_told(surface)
+    code = code_text(surface)
     row = f"  {shortened(escaped(surface.name), MAX_NAME)} = {shortened(escaped(surface.content), most)}"
-    return f"{row}  # {told}" if told else row
+    return f"{row}  # {code}" if code else row
 
 
-def code_told(surface: Surface) -> str:
+def code_text(surface: Surface) -> str:
     """Return which files of the folder *surface* runs, in words; empty if it runs none."""
     names = ", ".join(shortened(escaped(file.path), MAX_NAME) for file in surface.code[:MAX_FILES])
     others = f" and {len(surface.code) - MAX_FILES} more" if len(surface.code) > MAX_FILES else ""

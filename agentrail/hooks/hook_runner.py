@@ -279,7 +279,7 @@ class Recorded:
 
 
 class PluginsAway(Recorded):
-    """Judge for a step that is made without the code of the session: no plugin is asked, and each hook passes."""
+    """Hook runner for a step without the code of its session: no plugin is asked, and each hook passes."""
 
     __slots__ = ()
 

@@ -22,7 +22,7 @@ from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.editor_servers import EditorServer, EditorServers
 from agentrail.cli.project_settings import Surface
 from agentrail.cli.screen import escaped
-from agentrail.cli.trust_store import code_told
+from agentrail.cli.trust_store import code_text
 from agentrail.errors import AgentrailError, SessionParked
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.values.json import JsonObject, canonical
@@ -176,8 +176,8 @@ class ServerRequests:
     ) -> bool | None:
         """Ask about *server*; return the answer, or `None` if the question was taken back."""
         call_id = f"mcp {server.name}"
-        code = [f"  {told}"] if (told := code_told(surface)) else []
-        reason = "\n".join([QUESTION, *_rows(server), *code])
+        code = code_text(surface)
+        reason = "\n".join([QUESTION, *_rows(server), *([f"  {code}"] if code else ())])
         fields: JsonObject = {
             "toolCallId": call_id,
             "title": f"MCP server {server.name}",

@@ -47,7 +47,7 @@ PeerStream: TypeAlias = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 
 class Shortage:
-    """Pauses of a listener while there is no room for one more connection; one line is logged at the begin and end."""
+    """Pauses of a listener while there is no room for one more connection; its beginning and its end are logged."""
 
     def __init__(self) -> None:
         self._began: float | None = None
