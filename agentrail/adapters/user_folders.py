@@ -46,6 +46,11 @@ def home() -> Path:
     return (Path(data) if data else Path.home() / ".local" / "share") / "agentrail"
 
 
+def with_home(path: str) -> str:
+    """Return *path* with a home in place of `~` or `~user` at its beginning; as it is if there is no such home."""
+    return os.path.expanduser(path)  # noqa: PTH111 - `Path.expanduser` raises an error if there is none
+
+
 def socket_folders() -> tuple[Path, ...]:
     """Return the folders in which a socket of this user may be, the best one first; not all of them exist.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Final
 
+from agentrail.adapters.user_folders import with_home
 from agentrail.app.spec import SessionSpec
 from agentrail.errors import FileMissing
 from agentrail.hooks.ruling import MEMORY, SKILLS, Section
@@ -25,17 +25,12 @@ MAX_TOLD: Final = 20
 
 def outside(paths: Iterable[str], sandbox_at: Callable[[str], Sandbox]) -> Mapping[str, Sandbox]:
     """Return a sandbox for each folder in *paths*, which are on this machine."""
-    return {path: sandbox_at(_whole(path)) for path in paths if is_outside(path)}
+    return {path: sandbox_at(with_home(path)) for path in paths if is_outside(path)}
 
 
 def _folder_of(path: str, sandbox_at: Callable[[str], Sandbox]) -> Sandbox:
     """Return a sandbox of the folder that contains a file of this machine."""
-    return sandbox_at(str(PurePosixPath(_whole(path)).parent))
-
-
-def _whole(path: str) -> str:
-    """Return *path* with `~` replaced by the home folder."""
-    return os.path.expanduser(path)  # noqa: PTH111 - `Path.expanduser` raises an error if there is no home
+    return sandbox_at(str(PurePosixPath(with_home(path)).parent))
 
 
 class SpecFiles:

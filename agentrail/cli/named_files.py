@@ -14,6 +14,7 @@ import trio
 from agentrail.adapters.sandboxes.confined_open import Root, open_file
 from agentrail.adapters.sandboxes.paths import Why
 from agentrail.adapters.system import HAS_FOLDERS
+from agentrail.adapters.user_folders import with_home
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.prompt_input import fenced
 from agentrail.errors import PathRefused
@@ -55,7 +56,7 @@ def without_files(prompt: str) -> str:
 def paths_behind(typed: str, folder: Path) -> Sequence[str]:
     """Return the completions of *typed*, the beginning of a path in *folder*: the rest of each matching name."""
     head, _, beginning = _ESCAPED.sub(r"\1", typed).rpartition("/")
-    place = _typed(folder, f"{head}/" if typed.startswith("/") else head)
+    place = folder / with_home(f"{head}/" if typed.startswith("/") else head)
     try:
         with os.scandir(place) as entries:
             names = sorted(f"{entry.name}{'/' if entry.is_dir() else ' '}" for entry in entries)
@@ -69,11 +70,6 @@ def paths_behind(typed: str, folder: Path) -> Sequence[str]:
 def _with_escapes(name: str) -> str:
     end = name[-1:]
     return name[:-1].replace("\\", "\\\\").replace(" ", "\\ ") + end
-
-
-def _typed(folder: Path, text: str) -> Path:
-    """Return the path that a person has typed; `~` and `~user` stand for a home only if there is one."""
-    return folder / os.path.expanduser(text)  # noqa: PTH111 - `Path.expanduser` raises an error if there is none
 
 
 def _content(folder: Path, path: Path) -> bytes | None:
@@ -97,7 +93,8 @@ def _content(folder: Path, path: Path) -> bytes | None:
 
 def _read(folder: Path, name: str) -> Part | None:
     folder = folder.resolve()
-    path = Path(os.path.normpath(_typed(folder, name)))  # a link before `..` must not choose what the person has typed
+    # `normpath`: a link before `..` must not choose what the person has typed
+    path = Path(os.path.normpath(folder / with_home(name)))
     try:
         content = _content(folder, path)
     except PathRefused as error:

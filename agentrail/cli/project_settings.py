@@ -18,6 +18,7 @@ import attrs
 import msgspec
 
 from agentrail.adapters.mcp.server import McpServer
+from agentrail.adapters.user_folders import with_home
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.asked_settings import has_to_be_allowed
 from agentrail.cli.bad_input import BadInputError
@@ -112,8 +113,7 @@ class ProjectSettings(Value, gc=True):
     def journal(self) -> Path | None:
         """The file of the journal; `None` if it is not set."""
         file = table(self.values.get("journal", EMPTY)).get("file")
-        # `os.path`: `Path.expanduser` raises an error if there is no user of that name
-        return None if file is None else self.folder / os.path.expanduser(file_named(str(file)))  # noqa: PTH111
+        return None if file is None else self.folder / with_home(str(file_named(str(file))))
 
     @property
     def has_page(self) -> bool:
@@ -213,8 +213,7 @@ def _place(folder: Path, path: str) -> str:
     What this returns is what a person is asked about, and what is read: a link in it could be another one by then. The
     sandbox follows no link out of its root, and a whole path has its links resolved.
     """
-    # `os.path`: `Path.expanduser` raises an error if there is no home, or no user of that name
-    whole = Path(os.path.realpath(folder / (os.path.expanduser(path) if is_outside(path) else path)))  # noqa: PTH111
+    whole = Path(os.path.realpath(folder / (with_home(path) if is_outside(path) else path)))
     if not whole.is_relative_to(folder):
         if mended(str(whole)) != str(whole):
             raise BadInputError(f"{brief(path)} leads to {whole}, whose name is no UTF-8; rename it")
