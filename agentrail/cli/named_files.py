@@ -83,7 +83,7 @@ def _content(folder: Path, path: Path) -> bytes | None:
     root = next((place for place in path.parents if os.path.realpath(place) == str(folder)), None)
     if root is not None and HAS_FOLDERS:
         parts = path.relative_to(root).parts
-        with Root(str(root)) as inside, os.fdopen(open_file(inside, parts, hard_links=True), "rb") as file:
+        with Root(str(folder)) as inside, os.fdopen(open_file(inside, parts, hard_links=True), "rb") as file:
             return file.read(MAX_PICTURE + 1)
     if root is not None and not path.resolve().is_relative_to(folder):
         raise PathRefused(str(path), Why.OUTSIDE)

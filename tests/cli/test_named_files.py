@@ -118,3 +118,16 @@ async def test_a_link_before_two_dots_does_not_choose_what_is_sent(folder: Path)
     (clone / "plan.md").write_text("tea")
     (clone / "b").symlink_to("../elsewhere/b")
     assert await parts_of("@b/../plan.md", clone) == "@b/../plan.md\n\nb/../plan.md:\n\n```\ntea\n```"
+
+
+@pytest.mark.parametrize("name", ["own/agents.key", "{folder}/own/agents.key", "{link}/own/agents.key"])
+async def test_no_file_of_agentrail_is_sent_by_whatever_name(
+    name: str, folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = tmp_path_factory.mktemp("other") / "link"
+    link.symlink_to(folder)
+    (folder / "own").mkdir()
+    (folder / "own" / "agents.key").write_text("a secret")
+    monkeypatch.setenv("AGENTRAIL_HOME", str(folder / "own"))
+    with pytest.raises(BadInputError, match="agentrail keeps files of its own there"):
+        await parts_of(f"@{name.format(folder=folder, link=link)}", folder)
