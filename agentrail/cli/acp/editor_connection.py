@@ -13,7 +13,7 @@ import trio
 
 import agentrail
 from agentrail.cli.acp.dialects import DIALECTS, FIRST, SECOND, VERSIONS, ClientAbilities, ProtocolVersion
-from agentrail.cli.acp.editor_session import FAILURES, EditorSession, Opening, SessionBeginning, error_of
+from agentrail.cli.acp.editor_session import EditorSession, Opening, SessionBeginning
 from agentrail.cli.acp.json_lines import LAST_WORDS, LONGEST_LINE, LineReader, LineTooLongError
 from agentrail.cli.acp.params import (
     folder_in,
@@ -25,6 +25,7 @@ from agentrail.cli.acp.params import (
     text_or_none,
 )
 from agentrail.cli.acp.peer import Peer
+from agentrail.cli.acp.rpc_failures import FAILURES, error_of
 from agentrail.cli.acp.rpc_messages import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,

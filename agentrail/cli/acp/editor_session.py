@@ -17,10 +17,10 @@ from agentrail.cli.acp.params import objects_in, text_in, text_or_none
 from agentrail.cli.acp.peer import Peer
 from agentrail.cli.acp.permissions import HeldCallRequests
 from agentrail.cli.acp.prompt_content import parts_of
+from agentrail.cli.acp.rpc_failures import FAILURES, error_of
 from agentrail.cli.acp.rpc_messages import (
     CANCELLED,
     INTERNAL_ERROR,
-    INVALID_PARAMS,
     METHOD_NOT_FOUND,
     NOT_FOUND,
     RpcError,
@@ -32,16 +32,14 @@ from agentrail.cli.acp.session_config import MODE, SessionConfig
 from agentrail.cli.acp.turn_outcomes import CANCELLED as STOPPED
 from agentrail.cli.acp.turn_outcomes import TurnOutcome
 from agentrail.cli.acp.updates import SessionUpdates
-from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.console_commands import mode_labelled, set_mode
-from agentrail.cli.screen import clipped, harmless, one_line
+from agentrail.cli.screen import clipped, one_line
 from agentrail.core.vocabulary.commands import When
-from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked, UnknownSession, UsageError
+from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.values import events as e
 from agentrail.values.content import text_of
 from agentrail.values.json import Json, JsonObject
-from agentrail.values.untrusted_values import described
 
 TITLE: Final = 60
 """The most characters of the title that a session gets from its first prompt."""
@@ -71,12 +69,6 @@ RECEIVED: Final = "received"
 
 PromptNews: TypeAlias = str | TurnOutcome | RpcError
 """What has become of a prompt: `RECEIVED`, how its turn ended, or why there was none."""
-
-FAILURES: Final = (AgentrailError, RpcError, BadInputError, OSError, ValueError, RuntimeError)
-"""Errors that are the answer to one request, and end nothing else.
-
-The last three are raised by what is outside, such as a folder without rights or links in a circle.
-"""
 
 Job: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -606,17 +598,6 @@ def _news_of(event: e.Event, outcome: TurnOutcome | None) -> tuple[tuple[str, Pr
             return ((ref, TurnOutcome("refusal", problem)),)
         case _:
             return ()
-
-
-def error_of(error: Exception, session_id: str) -> RpcError:
-    """Return the error of the protocol for *error*, which is one of `FAILURES`."""
-    if isinstance(error, RpcError):
-        return error
-    if isinstance(error, UnknownSession):
-        return RpcError(NOT_FOUND, str(error), {"sessionId": session_id})
-    is_editors = isinstance(error, UsageError | BadInputError)  # such as settings that the person has not allowed
-    text = str(error) if isinstance(error, AgentrailError | BadInputError) else harmless(described(error))
-    return RpcError(INVALID_PARAMS if is_editors else INTERNAL_ERROR, text)
 
 
 def commands(version: int) -> list[Json]:
