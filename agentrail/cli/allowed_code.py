@@ -30,6 +30,7 @@ from agentrail.plugins.shell.rule_context import CommandScene, assigned, written
 from agentrail.values.json import JsonObject
 
 NOTHING: Final = fence(())
+"""A fence around no path: of a command line, only writes to the files are looked for."""
 
 
 @frozen
@@ -42,6 +43,7 @@ class AllowedCode(Plugin[None]):
     files: tuple[str, ...] = attrs.field(default=(), converter=as_tuple)
     """The whole paths of the files."""
 
+    # between `SecurityGuard` and `HumanApproval`: what the one blocks, no person is asked about
     priority = Priority.SECURITY + 15
     critical = True
 

@@ -90,8 +90,8 @@ class Covers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._users = 0
-        self._made: set[str] = set()
+        self._users = 0  # number of commands that run
+        self._made: set[str] = set()  # paths of the files that were created
 
     def hold(self, root: str, readable: Iterable[str], read_only: Iterable[str]) -> list[str]:
         """Return the arguments of `bwrap` that cover what is hidden in *root*, and in the *readable* paths.

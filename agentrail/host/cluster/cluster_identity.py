@@ -42,11 +42,13 @@ class SignedCall(NamedTuple):
     """The request that a host signs."""
 
     method: str
+    """Its method, in upper case."""
     path: str
     """Decoded once."""
     query: str = ""
     """As it is sent, without the `?`."""
     body: bytes = b""
+    """The whole body."""
 
 
 class Signed(Value):
@@ -67,6 +69,7 @@ class Signed(Value):
     number: str
     """Is used once."""
     method: str
+    """The method of the request."""
     path: str
     """The path of the request, decoded once."""
     query: str

@@ -19,6 +19,7 @@ KEY_CHARS: Final = 32
 """The fewest characters of the key of a cluster: who guesses it is everybody."""
 
 MOST_KEYS: Final = 2
+"""How many keys a cluster may have: the new one, and the one before."""
 
 KEY_WANTED: Final = (
     f"a random text of {KEY_CHARS} characters or more, or two of them with a space between, the new key and the one "

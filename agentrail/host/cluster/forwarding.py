@@ -89,6 +89,8 @@ KEY_WITHDRAWN: Final = f"{TYPES}{slug(KeyWithdrawn)}".encode()
 """What a 401 contains that is about the key of the user: the host that runs the session does not have it."""
 
 DISTRUST: Final = f"{TYPES}{slug(ClusterFault)}".encode()
+"""What a 503 contains if the other host does not believe this one."""
+
 UNFIT: Final = "what listens at {}, where the journal says that a host is, answers as no host does"
 NOT_TRUSTED: Final = "the host at {} does not take what this one signs; its log says why"
 

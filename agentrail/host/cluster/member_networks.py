@@ -17,6 +17,8 @@ LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 """Names of this machine for itself."""
 
 OWN_MACHINE: Final = ("127.0.0.0/8", "::1")
+"""Networks of this machine for itself."""
+
 PRIVATE: Final = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "198.18.0.0/15", "fc00::/7")
 """Networks that nobody reaches from outside: those of machines, pods and virtual private networks."""
 
@@ -43,6 +45,7 @@ class MemberNetworks:
         self._told: set[str] = set()
         named = tuple(names)
         try:
+            # lists of proxies are lists of networks, too
             self._networks = Proxies(named or (OWN_MACHINE if is_own_machine(own.host) else PRIVATE))
         except BadChoice as error:
             raise BadChoice("networks", error.found, WANTED) from None

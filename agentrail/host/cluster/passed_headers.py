@@ -35,6 +35,7 @@ OTHER_CONTENT: Final = "application/octet-stream"
 """The type of content that no host sends: a browser does nothing with it."""
 
 _VALUE: Final = re.compile(r"[ -~\t]{0,4096}")
+"""Matches values that can be sent on: nothing in them ends a line."""
 
 
 def passed_headers(headers: Headers) -> Headers:

@@ -25,6 +25,7 @@ MAX_CONFIG: Final = 256 * 1024
 HOOK: Final = "post-index-change"
 """The one hook that commands which only read may run: they bring the index up to date."""
 
+# what may be set in sections of these names
 _TABLE: Final[Mapping[str, str]] = {
     "advice author branch color committer gc pack user": "*",
     "commit": "gpgsign verbose",
@@ -47,7 +48,9 @@ _TABLE: Final[Mapping[str, str]] = {
     "submodule": "active branch url",
     "tag": "gpgsign sort",
 }
-HARMLESS: Final = {section: frozenset(keys.split()) for names, keys in _TABLE.items() for section in names.split()}
+HARMLESS: Final[Mapping[str, frozenset[str]]] = {
+    section: frozenset(keys.split()) for names, keys in _TABLE.items() for section in names.split()
+}
 """Settings with which commands that only read run no program, by section, in lower case; `*` is any."""
 
 _SECTION: Final = re.compile(r'[ \t]*\[([A-Za-z0-9-]+)(?:[ \t]+"([^"\\\0-\x1f]*)")?\][ \t]*\r?')

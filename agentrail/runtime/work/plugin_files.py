@@ -31,6 +31,7 @@ _HEAD: Final = 12
 _STAT: Final = 62
 """Bytes of an entry before its path."""
 _MODE: Final = 24
+"""Where the mode of an entry is in it."""
 _FLAGS: Final = 60
 _EXTENDED: Final = 0x4000
 """Bit in the flags of an entry: two more bytes of flags follow."""

@@ -157,6 +157,7 @@ _NAMED: Final = """WITH RECURSIVE chain (number, back, blobs) AS (
     WHERE record.session = :session AND record.number < chain.number
 )
 SELECT blobs FROM chain WHERE blobs <> ''"""
+"""The numbers have to fall: in a file that another program has changed, the chain of `back` may be a circle."""
 
 
 def _erase_blob(db: sqlite3.Connection, session_id: str, digest: str) -> int:
