@@ -181,9 +181,9 @@ class OtherHosts:
                 views.append(_json(content))
         return views
 
-    def _note_fault(self, address: str, error: HolderGoneError | ClusterFault) -> None:
-        """Log that the host at *address* does not trust this one. No-op if it is only gone."""
-        if isinstance(error, ClusterFault) and address not in self._faulty:
+    def _note_fault(self, address: str, error: ClusterFault) -> None:
+        """Log that the host at *address* does not trust this one, once until it answers."""
+        if address not in self._faulty:
             self._faulty.add(address)
             log.warning("%s", error)
 
@@ -205,7 +205,9 @@ class OtherHosts:
                             contents[address] = await connection.content()
                     finally:
                         await connection.close()  # noqa: ASYNC102 - it waits for nothing
-                except (HolderGoneError, ClusterFault) as error:
+                except HolderGoneError:
+                    return
+                except ClusterFault as error:
                     self._note_fault(address, error)
 
         async with trio.open_nursery() as nursery:  # noqa: TID251 - each task ends with its time
