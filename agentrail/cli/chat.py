@@ -90,7 +90,7 @@ def main(argv: Sequence[str]) -> int:
         if options.session:
             ask_about_session(chosen_journal(options.journal, settings), options.session)
     except (BadInputError, OSError) as error:
-        print(f"agentrail: {error}", file=sys.stderr)
+        tell(f"agentrail: {error}")
         return WRONG_USAGE
     except AgentrailError as error:  # such as a damaged record of the session
         return status_of_error(error)
@@ -110,7 +110,7 @@ async def conversation(options: ChatOptions, settings: ProjectSettings | None, t
             has_page = chosen_page(settings, option=options.has_page)
             well = await Chat(source, terminal, options).run(journal, supervisor_options(settings), has_page=has_page)
     except BadInputError as error:
-        print(f"agentrail: {error}", file=sys.stderr, flush=True)
+        tell(f"agentrail: {error}")
         tell_more(error)
         return WRONG_USAGE
     except AgentrailError as error:

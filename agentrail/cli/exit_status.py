@@ -52,8 +52,12 @@ def tell_more(error: BaseException) -> None:
 
 
 def tell(text: str) -> None:
-    """Print *text* on standard error as one bounded line that cannot command the terminal (`harmless`)."""
-    print(harmless(text), file=sys.stderr)
+    """Print *text* on standard error as one bounded line that cannot command the terminal (`harmless`).
+
+    No-op if the program was started without standard error: `print` would write to standard output.
+    """
+    if sys.stderr is not None:
+        print(harmless(text), file=sys.stderr, flush=True)
 
 
 def json_line(value: Json) -> str:

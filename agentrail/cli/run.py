@@ -23,7 +23,7 @@ from agentrail.cli.allowed_code import guarded_agent
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.deciders import LineDecider, approve_all, decide_nothing, refuse_all
 from agentrail.cli.default_agent import DEMO, MODES, STOP_WITHIN, spec_for
-from agentrail.cli.exit_status import tell_more
+from agentrail.cli.exit_status import tell, tell_more
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.prompt_input import MOST_BYTES, STDIN, prompt_of
 from agentrail.cli.prompt_run import INTERRUPTED, Decide, PromptRun
@@ -31,7 +31,7 @@ from agentrail.cli.rendering import SHORT, piece_of
 from agentrail.cli.run_limits import LIMIT, limited
 from agentrail.cli.run_options import RunOptions, parsed, wants_json
 from agentrail.cli.run_outcome import Outcome, RunEnding, RunTally, ending_of_error, held_ending, run_view
-from agentrail.cli.screen import ScreenText, Tone, clean, clipped, harmless, line, one_line
+from agentrail.cli.screen import ScreenText, Tone, clean, clipped, line, one_line
 from agentrail.cli.setting_order import chosen_mode, chosen_model
 from agentrail.cli.settings_code import supervisor_options, with_settings
 from agentrail.cli.standard_output import StandardOutput, open_what_is_closed
@@ -52,6 +52,7 @@ BEGINNING: Final = 0
 KEPT_STOP_WITHIN: Final = 6.0
 """The most seconds that a run which is kept may take to end: as `chat`, it may serve the sessions of others."""
 
+NO_KEY: Final = "no key of a provider is in the environment, so the built-in demo model answers; --model names another"
 NOT_SENT: Final = "the prompt was not sent, as it would end the turn of that call"
 FIRST: Final = "decide about it first, by `agentrail chat --resume`"
 
@@ -91,7 +92,7 @@ def _answered(options: RunOptions, output: StandardOutput) -> int:
         tell_more(error)
         return _reported_at_once(ending_of_error(error, RunTally()), output, as_json=as_json)
     if options.model is None and not options.agent and model == DEMO and options.progress is not False:
-        _tell("no key of a provider is in the environment, so the built-in demo model answers; --model names another")
+        tell(f"agentrail: {NO_KEY}")
     run = ScriptedRun(options, output, Terminal(sys.stdin or _nowhere("r"), sys.stderr or _nowhere("w")))
     stop_within = KEPT_STOP_WITHIN if options.is_kept else STOP_WITHIN
     ending = process.run(partial(run.answer, open_session, prompt), stop_within=stop_within) or run.ending
@@ -107,15 +108,10 @@ def _nowhere(mode: str) -> TextIO:
 
 def _reported_at_once(ending: RunEnding, output: StandardOutput, *, as_json: bool) -> int:
     """Report the *ending* of a run that started no session; return the exit status."""
-    _tell(ending.problem)
+    tell(f"agentrail: {ending.problem}")
     if as_json:
         output.put(to_json(run_view(ending, RunTally(), "")) + b"\n")
     return ending.outcome.value
-
-
-def _tell(text: str) -> None:
-    if sys.stderr is not None:
-        print(f"agentrail: {harmless(text)}", file=sys.stderr, flush=True)
 
 
 # The session
@@ -184,7 +180,7 @@ def _tell_if_it_waits(descriptor: int) -> None:
     """Tell the person that the program waits for standard input if nothing comes soon: it may have no end."""
     with suppress(OSError, ValueError):  # some inputs, such as files on Windows, do not support `select`
         if not select.select([descriptor], [], [], PATIENCE)[0]:
-            _tell("waiting for standard input; `< /dev/null` gives none")
+            tell("agentrail: waiting for standard input; `< /dev/null` gives none")
 
 
 def _spec_of(options: RunOptions, folder: Path, settings: ProjectSettings | None) -> SessionSpec:

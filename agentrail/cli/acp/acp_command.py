@@ -35,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         options = parsed(argv)
     except (BadInputError, OSError) as error:
-        print(f"agentrail: {error}", file=sys.stderr)
+        tell(f"agentrail: {error}")
         return WRONG_USAGE
     open_what_is_closed()
     output = StandardOutput(sys.stdout)
