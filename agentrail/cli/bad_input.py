@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.cli.screen import harmless
+from agentrail.cli.screen import LONGEST_ERROR, harmless
 
 
 class BadInputError(Exception):
@@ -10,4 +10,5 @@ class BadInputError(Exception):
 
     def __str__(self) -> str:
         """Return the text in one line; a folder that was cloned may have written parts of it."""
-        return harmless(super().__str__())
+        # Half of what is shown: with words around it, it must not be shortened again, and the number in it be wrong
+        return harmless(super().__str__(), LONGEST_ERROR // 2)

@@ -161,9 +161,9 @@ def escaped(text: str, *, keep_lines: bool = False) -> str:
     return "".join([char if keep_lines and char == "\n" else _escaped_character(char) for char in text])
 
 
-def harmless(text: str) -> str:
-    """Return the *text* of an error in one line of bounded length that commands no terminal, whatever it quotes."""
-    return shortened(escaped(" ".join(text.splitlines())), LONGEST_ERROR)
+def harmless(text: str, most: int = LONGEST_ERROR) -> str:
+    """Return an error's *text* in one line of some *most* characters that commands no terminal, whatever it quotes."""
+    return shortened(escaped(" ".join(text.splitlines())), most)
 
 
 def shortened(text: str, most: int) -> str:

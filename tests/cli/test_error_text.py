@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.error_text import in_own_words
+from agentrail.cli.exit_status import tell
 from agentrail.cli.rendering import piece_of
 from agentrail.errors import AgentrailError, JournalInUse, KeyMissing, KeyWanted, SessionNotStored
 from agentrail.values.events import Envelope, StreamError
@@ -44,3 +48,10 @@ def test_an_error_of_the_model_is_shown_so_in_a_conversation() -> None:
     piece = piece_of(Envelope("s", 1, 0, 0, 1, 1, event))
     assert piece is not None
     assert piece.text.endswith("or use another model: `agentrail models`")
+
+
+def test_a_long_error_says_how_much_of_it_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    tell(f"agentrail: {BadInputError('x' * 100_000)}")
+    shown = capsys.readouterr().err
+    (left_out,) = re.findall(r"(\d+) characters left out", shown)
+    assert int(left_out) + shown.count("x") == 100_000
