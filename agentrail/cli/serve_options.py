@@ -33,10 +33,8 @@ MANY: Final = {
 """Options that may be given more than once."""
 
 DESCRIPTION: Final = """\
-Serve a Host, Profile or SessionSpec of a Python file, or what a function of it
-is annotated to return; without FILE, a demo agent, offline. `serve keys` makes
-keys, `serve end` ends shards. --name, --origin, --proxy and --member may be
-given again."""
+Serve a Host, Profile or SessionSpec of a Python file; without it, a demo agent.
+`serve keys` makes keys, `serve end` ends shards; the last four may come again."""
 
 
 class ServeParser(argparse.ArgumentParser):
