@@ -32,7 +32,7 @@ from agentrail.cli.printed_lines import PrintedLines, own_output
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.screen import line
 from agentrail.cli.session_names import name_in_chat, new_name
-from agentrail.cli.session_question import ask_about_session
+from agentrail.cli.session_question import ask_about_last, ask_about_session
 from agentrail.cli.setting_order import chosen_journal, chosen_page
 from agentrail.cli.settings_code import supervisor_options
 from agentrail.cli.shared_host import STOP_WITHIN, find_page, open_shared
@@ -87,8 +87,8 @@ def main(argv: Sequence[str]) -> int:
     try:
         options = parsed(argv)
         settings = settings_for(options, options.folder, ask_about)
-        if options.session:
-            ask_about_session(chosen_journal(options.journal, settings), options.session)
+        if options.session is not None:
+            _ask_first(options.session, options, settings)
     except (BadInputError, OSError) as error:
         tell(f"agentrail: {error}")
         return WRONG_USAGE
@@ -100,6 +100,15 @@ def main(argv: Sequence[str]) -> int:
     if terminal.gone:
         leave_unread(screen)
     return INTERRUPTED if code is None else max(code, int(terminal.gone))
+
+
+def _ask_first(session: str, options: ChatOptions, settings: ProjectSettings | None) -> None:
+    """Ask about *session*, or about the last one of the folder, if somebody else has begun it."""
+    journal = chosen_journal(options.journal, settings)
+    if session == LAST:
+        ask_about_last(journal, source_with(options, options.folder, settings).label)
+    else:
+        ask_about_session(journal, session)
 
 
 async def conversation(options: ChatOptions, settings: ProjectSettings | None, terminal: Terminal) -> int:

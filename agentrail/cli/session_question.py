@@ -1,4 +1,4 @@
-"""`ask_about_session`: asks the person at the terminal before a session comes back that somebody else has begun.
+"""`ask_about_session`, `ask_about_last`: ask at the terminal before a session comes back that somebody else has begun.
 
 What is shown is what its records say, and not what its agent promises alone: they may have more rights than that.
 """
@@ -6,6 +6,8 @@ What is shown is what its records say, and not what its agent promises alone: th
 from __future__ import annotations
 
 import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,11 +22,13 @@ from agentrail.cli.project_settings import Surface
 from agentrail.cli.screen import escaped
 from agentrail.cli.session_facts import facts_of
 from agentrail.cli.session_names import id_of_chat, name_in_chat
-from agentrail.cli.stored_sessions import state_after, stored_records
+from agentrail.cli.stored_sessions import state_after, stored_records, stored_sessions
 from agentrail.cli.trust_question import says_yes
 from agentrail.cli.trust_store import described
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import SessionNotStored
+from agentrail.host.authentication.authenticators import LOCAL
+from agentrail.ports.journal import SessionFilter
 
 TOO_MUCH: Final = (
     "It is too much to be shown, so you are not asked: `agentrail sessions export` writes it to a file, "
@@ -37,10 +41,19 @@ def ask_about_session(journal: Path | None, name: str) -> None:
 
     Raise `BadInputError` if the answer is no. No-op without a terminal: whoever serves the session refuses it.
     """
+    _ask(journal, partial(_state_named, name=name))
+
+
+def ask_about_last(journal: Path | None, label: str) -> None:
+    """Do the same for the last used session with *label*; no-op if there is none."""
+    _ask(journal, partial(_state_of_last, label=label))
+
+
+def _ask(journal: Path | None, find: Callable[[SqliteJournal], Awaitable[State | None]]) -> None:
     seal = AgentSeal(journal)
     if not sys.stdin.isatty() or not seal.journal.exists():
         return
-    state = trio.run(_stored_state, seal.journal, name)
+    state = trio.run(_found, seal.journal, find)
     source = None if state is None else AgentSource.read(state.setup.spec)
     if state is None or source is None or seal.fits(source):
         return
@@ -55,12 +68,26 @@ def ask_about_session(journal: Path | None, name: str) -> None:
     allow_session(seal, source, session)
 
 
-async def _stored_state(path: Path, name: str) -> State | None:
-    """Return the state of the session *name* in the journal at *path*; `None` if it has no such session."""
+async def _found(path: Path, find: Callable[[SqliteJournal], Awaitable[State | None]]) -> State | None:
+    """Return what *find* returns for the journal at *path*."""
     journal = SqliteJournal(path)
+    try:
+        return await find(journal)
+    finally:
+        await journal.close()  # noqa: ASYNC102 - nothing cancels it: Ctrl-C raises `KeyboardInterrupt`
+
+
+async def _state_named(journal: SqliteJournal, name: str) -> State | None:
+    """Return the state of the session *name*; `None` if the journal has no such session."""
     try:
         return state_after(await stored_records(journal, id_of_chat(name_in_chat(name))))
     except SessionNotStored:
         return None
-    finally:
-        await journal.close()  # noqa: ASYNC102 - nothing cancels it: Ctrl-C raises `KeyboardInterrupt`
+
+
+async def _state_of_last(journal: SqliteJournal, label: str) -> State | None:
+    """Return the state of the session of `chat` that was used last and has *label*; `None` if there is none."""
+    wanted = SessionFilter(tenant=LOCAL.tenant, owner=LOCAL.user, label=label, ended=False)
+    sessions = await stored_sessions(journal, wanted)
+    last = max(sessions, key=lambda stored: stored.active, default=None)
+    return None if last is None else await _state_named(journal, last.session_id)

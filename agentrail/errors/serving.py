@@ -308,13 +308,15 @@ class AgentNotAllowed(RefusedError):
 
     wording = (
         "`{session}` is a session whose agent you have not begun in this journal ({agent}), so nothing of it runs; "
-        "`agentrail chat --resume {session}` shows it at a terminal, and asks"
+        "`agentrail chat --resume {session}{option}` shows it at a terminal, and asks"
     )
 
     session: str
     """Name of the session."""
     agent: str
     """What its agent is made of."""
+    option: str = ""
+    """The option that names the journal, after a space; nothing for the journal of the user."""
 
 
 @error

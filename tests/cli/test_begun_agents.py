@@ -136,6 +136,7 @@ def test_a_journal_of_a_stranger_runs_none_of_its_code(stranger: Stranger, comma
     status, said = agentrail(*command, *place, "--journal", journal)
     assert not stranger.mark.exists(), said
     assert (REFUSED in said) == ("--resume" in command or "--continue" in command)
+    assert (f"`agentrail chat --resume {NAME} --journal {journal}`" in " ".join(said.split())) == (REFUSED in said)
     assert bool(status) == (REFUSED in said)
 
 
@@ -173,12 +174,14 @@ async def test_a_session_that_somebody_else_began_is_not_forked_by_who_serves_it
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("is_named", [True, False], ids=["resume", "continue"])
 def test_a_person_at_a_terminal_sees_what_a_session_is_made_of_and_says_yes_once(
-    stranger: Stranger, tmp_path: Path
+    stranger: Stranger, tmp_path: Path, *, is_named: bool
 ) -> None:
     journal = stranger.begin(stranger.source(file=False, mode="yes").but(max_rounds="9000"))
     place = {"AGENTRAIL_HOME": str(tmp_path / "home"), "NO_COLOR": "1"}
-    resume = ("chat", "--resume", NAME, "--journal", str(journal))
+    which = ("--resume", NAME) if is_named else ("--continue", "--dir", str(stranger.folder))
+    resume = ("chat", *which, "--journal", str(journal))
     with at_a_terminal(*resume, **place) as (talk, _):
         shown = talk.wait_for("Allow this? [y]es / [n]o ")
         for fact in (
