@@ -29,8 +29,9 @@ NAME: Final = "agents.key"
 KEY_BYTES: Final = 32
 """The number of bytes of the key."""
 
-NO_KEY: Final = "it is no key; delete it, and sessions begun before are asked about once"
-"""What is wrong with a file that has another number of bytes."""
+DELETE_IT: Final = "delete it, and sessions begun before are asked about once"
+ANOTHER_HOME: Final = "let AGENTRAIL_HOME name a folder of yours that can be written"
+"""What a user does whose home is read-only, as in a container that keeps only its journal."""
 
 
 class AgentSeal:
@@ -65,16 +66,18 @@ def user_key() -> bytes:
     Raise `FileFailed` if it cannot be read or made, or if others could read it.
     """
     file = home() / NAME
+    verb = "read"
     try:
         if not file.exists():
+            verb = "make"
             _make(file)
         if not is_own_file(file.lstat()):
-            raise FileFailed("read", str(file), NOT_OURS)
+            raise FileFailed("use", str(file), f"{NOT_OURS}; {DELETE_IT}")
         key = file.read_bytes()
     except OSError as error:
-        raise FileFailed("read", str(file), error.strerror or str(error)) from error
+        raise FileFailed(verb, str(file), f"{error.strerror or error}; {ANOTHER_HOME}") from error
     if len(key) != KEY_BYTES:
-        raise FileFailed("read", str(file), NO_KEY)
+        raise FileFailed("use", str(file), f"it is no key; {DELETE_IT}")
     return key
 
 

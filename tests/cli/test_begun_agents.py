@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.cli.agent_seal import AgentSeal
+from agentrail.cli.agent_seal import AgentSeal, user_key
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.begun_agents import allow_session
 from agentrail.cli.default_agent import OPTIONS
@@ -20,7 +20,7 @@ from agentrail.cli.stored_sessions import state_after
 from agentrail.core.audit import Difference
 from agentrail.core.vocabulary.options import Options, Spare
 from agentrail.core.vocabulary.state import Phase, PluginChange, Setup, State
-from agentrail.errors import AgentNotAllowed, UnknownAgent
+from agentrail.errors import AgentNotAllowed, FileFailed, UnknownAgent
 from agentrail.hooks.ruling import Section
 from agentrail.journals import SqliteJournal, audit, export_session
 from agentrail.testing import ScriptedModel, stall
@@ -159,6 +159,26 @@ async def test_who_reaches_the_host_of_a_terminal_begins_no_agent_without_the_se
                 with pytest.raises(AgentNotAllowed, match="not begun in this journal"):
                     await supervisor.spawn(forged.id, "talk")
     assert not stranger.mark.exists()
+
+
+def test_a_key_that_cannot_be_used_is_told_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTRAIL_HOME", str(tmp_path / "home"))
+    user_key()
+    key = tmp_path / "home" / "agents.key"
+    key.chmod(0o660)
+    with pytest.raises(FileFailed, match=r"cannot use `.*agents\.key`: it is not of this user alone; delete it, and"):
+        user_key()
+    key.chmod(0o600)
+    key.write_bytes(b"short")
+    with pytest.raises(FileFailed, match=r"cannot use `.*agents\.key`: it is no key; delete it, and sessions begun"):
+        user_key()
+    key.unlink()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("AGENTRAIL_HOME", str(tmp_path / "file" / "home"))
+    with pytest.raises(
+        FileFailed, match=r"cannot make `.*agents\.key`: Not a directory; let AGENTRAIL_HOME name a folder"
+    ):
+        user_key()
 
 
 @pytest.mark.long
