@@ -10,7 +10,6 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
-import shlex
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -41,11 +40,6 @@ class AgentSeal:
         """Create it for the file of a journal, by default the user's."""
         self.journal = SqliteJournal(journal).path
         """The file of the journal, with links resolved."""
-
-    @property
-    def option(self) -> str:
-        """The option with which a command line finds the journal, after a space; nothing for the user's own."""
-        return "" if self.journal == SqliteJournal().path else f" --journal {shlex.quote(str(self.journal))}"
 
     def begun(self, source: AgentSource) -> AgentSource:
         """Return *source* with the seal of this user: only its name begins a session, and brings one back."""

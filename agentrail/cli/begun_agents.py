@@ -16,7 +16,7 @@ import trio
 from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.project_settings import Surface
-from agentrail.cli.session_names import OWN
+from agentrail.cli.session_names import OWN, journal_option
 from agentrail.cli.trust_store import allow, unallowed, withdraw
 from agentrail.errors import AgentNotAllowed
 from agentrail.host.plugins.plugin_values import RequestContext
@@ -45,7 +45,7 @@ class BegunAgents:
 def check_allowed(seal: AgentSeal, source: AgentSource, session_id: str) -> None:
     """Raise `AgentNotAllowed` unless this user has begun *source*, or has allowed the session in the seal's journal."""
     if not seal.fits(source) and not is_allowed(seal, source, session_id):
-        raise AgentNotAllowed(session_id.removeprefix(OWN), source.description, seal.option)
+        raise AgentNotAllowed(session_id.removeprefix(OWN), source.description, journal_option(seal.journal))
 
 
 def is_allowed(seal: AgentSeal, source: AgentSource, session_id: str) -> bool:

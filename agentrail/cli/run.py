@@ -251,8 +251,12 @@ class ScriptedRun:
     def _tell_name(self, session: AnySession) -> None:
         """Say how others find a session that is kept, before it does anything."""
         if self._options.is_kept and self._shows_progress:
+            from agentrail.cli.session_names import resume_command  # noqa: PLC0415 - imports journals
+
             name = session.id.rpartition(".")[2]
-            self._terminal.show((line(f"  session {name}: `agentrail chat --resume {name}` shows it", Tone.DIM),))
+            self._terminal.show(
+                (line(f"  session {name}: {resume_command(name, self._options.journal)} shows it", Tone.DIM),)
+            )
 
     def _decider(self, session: AnySession) -> Decide:
         match self._options.decision:

@@ -13,12 +13,12 @@ import trio
 
 from agentrail.adapters.journals.archive import read_archive, store_session
 from agentrail.adapters.journals.archive_writer import ArchiveWriter
-from agentrail.adapters.journals.journal_places import PlacedJournal
+from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.begun_agents import withdraw_session
-from agentrail.cli.session_names import name_in_chat
+from agentrail.cli.session_names import name_in_chat, resume_command
 from agentrail.cli.steps_without_code import paused
 from agentrail.ports.journal import Record, opening_of
 from agentrail.runtime.shared.clock import Clock
@@ -26,8 +26,13 @@ from agentrail.runtime.shared.clock import Clock
 LEFT_OUT: Final = "the file is left out, and the agent of the command line stands in its place"
 
 
-async def import_file(journal: PlacedJournal, path: str | os.PathLike[str]) -> Sequence[str]:
-    """Import the session in the file *path*, paused; return the lines that a person is told about it."""
+async def import_file(
+    journal: PlacedJournal, path: str | os.PathLike[str], place: JournalPlace | None
+) -> Sequence[str]:
+    """Import the session in the file *path*, paused; return the lines that a person is told about it.
+
+    *place* names *journal* in the command line that they tell.
+    """
     session_id, records = await read_archive(path)
     source = AgentSource.read(opening_of(records[0]).setup.spec)
     stored = paused(records, Clock().now_ms())
@@ -37,7 +42,7 @@ async def import_file(journal: PlacedJournal, path: str | os.PathLike[str]) -> S
     if source is None:
         return [result]
     left_out = f"; {LEFT_OUT}" if source.file else ""
-    to_do = f"`agentrail chat --resume {name_in_chat(session_id)}` shows it, and asks"
+    to_do = f"{resume_command(session_id, place)} shows it, and asks"
     return [result, f"its agent was: {source.description}{left_out}", to_do]
 
 

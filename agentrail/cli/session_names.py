@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import secrets
+import shlex
+from pathlib import Path
 from typing import Final
 
+from agentrail.adapters.journals.journal_places import JournalPlace
+from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.api.public_ids import beginning
 from agentrail.host.authentication.authenticators import LOCAL
 
@@ -13,6 +17,21 @@ STORED: Final = beginning(LOCAL.tenant, LOCAL.user)
 
 OWN: Final = f"{LOCAL.user}."
 """What they begin with as the host shows them."""
+
+
+def journal_option(journal: JournalPlace | None) -> str:
+    """Return the option with which `chat` finds *journal*, after a space; nothing for that of the user, or of a server.
+
+    `chat` does not open the journal of a server.
+    """
+    if not isinstance(journal, Path) or SqliteJournal(journal).path == SqliteJournal().path:
+        return ""
+    return f" --journal {shlex.quote(str(SqliteJournal(journal).path))}"
+
+
+def resume_command(session_id: str, journal: JournalPlace | None) -> str:
+    """Return the command line that goes on with a session of *journal*, by default the user's."""
+    return f"`agentrail chat --resume {name_in_chat(session_id)}{journal_option(journal)}`"
 
 
 def new_name() -> str:

@@ -18,7 +18,7 @@ from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.exit_status import DONE, FAILED, exit_status, json_line, tell
 from agentrail.cli.journal_file import check_differ, open_journal, open_target, without_password
 from agentrail.cli.screen import clean, date_and_time, escaped, one_line
-from agentrail.cli.session_names import name_in_chat
+from agentrail.cli.session_names import name_in_chat, resume_command
 from agentrail.cli.session_options import SessionOptions, parsed
 from agentrail.cli.stored_sessions import (
     existing_journal,
@@ -181,7 +181,7 @@ async def _export(journal: Journal, options: SessionOptions) -> int:
 async def _import(journal: PlacedJournal, options: SessionOptions) -> int:
     from agentrail.cli.session_import import import_file  # noqa: PLC0415 - imports what agents are made of
 
-    for line in await import_file(journal, options.words[0]):
+    for line in await import_file(journal, options.words[0], options.journal):
         tell(line)
     return DONE
 
@@ -212,7 +212,7 @@ async def _fork(journal: PlacedJournal, options: SessionOptions) -> int:
 
     name = await fork_session(journal, await stored_records(journal, options.words[0]), options.at)
     print(name)
-    tell(f"`agentrail chat --resume {name}` goes on with it")
+    tell(f"{resume_command(name, options.journal)} goes on with it")
     return DONE
 
 

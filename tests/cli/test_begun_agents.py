@@ -112,6 +112,7 @@ def test_after_an_import_no_code_of_a_stranger_runs(
     assert status == 0
     assert str(stranger.file) in said
     assert "the file is left out" in said
+    assert f"`agentrail chat --resume {NAME} --journal {own}` shows it, and asks" in said
     assert agentrail(*command, *chat_options(stranger, own))[0] == 0
     status, said = agentrail("chat", "--resume", NAME, "--journal", own)
     assert (status, stranger.mark.exists()) == (1, False)

@@ -68,7 +68,7 @@ def test_a_fork_has_the_past_and_the_agent_of_its_origin_and_is_not_run(
     journal: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status, name, err = run(capsys, "fork", "talk", "--journal", journal)
-    assert (status, err) == (0, f"`agentrail chat --resume {name.strip()}` goes on with it\n")
+    assert (status, err) == (0, f"`agentrail chat --resume {name.strip()} --journal {journal}` goes on with it\n")
     origin, fork = (shown(capsys, name, journal) for name in ("talk", name.strip()))
     assert (fork["messages"], fork["phase"], fork["labels"]) == (origin["messages"], "idle", origin["labels"])
     assert trio.run(_differences, journal, f"h.local.you.{name.strip()}") == ()
