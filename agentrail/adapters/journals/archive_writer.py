@@ -16,7 +16,6 @@ import trio
 
 from agentrail.adapters.file_lock import open_lock_file, try_lock_file
 from agentrail.adapters.journals.archive_reader import (
-    BAD_ID,
     BEGINNING,
     KIND,
     VERSION,
@@ -33,11 +32,10 @@ from agentrail.adapters.journals.text_dedup import share_texts
 from agentrail.codec.json_text import to_text
 from agentrail.codec.values import write
 from agentrail.codec.versions import FORMAT
-from agentrail.errors import FileFailed
+from agentrail.errors import BadId, FileFailed
 from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record, check_numbers
 from agentrail.values.json import JsonObject
 from agentrail.values.session_ids import follows_grammar
-from agentrail.values.untrusted_values import brief
 
 BUSY: Final = "another process writes it"
 FOREIGN: Final = "it is not what a copy that was cut has left; remove it, or give another path"
@@ -66,12 +64,15 @@ class ArchiveWriter(ArchiveReader):
         self._places = MessagePlaces()
 
     async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE) -> Claim:
-        """Begin a session; raise `CannotAddError` if the file is finished, or has the session already."""
+        """Begin a session; raise `CannotAddError` if the file is finished, or has the session already.
+
+        Raise `BadId` for an id with which nothing could read the file again.
+        """
         del holder, lease  # the lock on the file keeps others away
         if self._is_finished or session_id in self._sessions:
             raise CannotAddError(IS_FINISHED if self._is_finished else HAS_ENDED)
         if not follows_grammar(session_id):
-            raise CannotAddError(BAD_ID.format(brief(session_id)))
+            raise BadId(session_id)
         self._check, self._places = NO_CHECK, MessagePlaces()
         self._sessions[session_id] = ArchivedSession(session_id, 0)
         await self._write_line({"kind": KIND, "version": VERSION, "session": session_id})

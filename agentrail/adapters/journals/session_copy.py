@@ -15,7 +15,7 @@ from typing import Final, Protocol
 import trio
 
 from agentrail.adapters.journals.archive_writer import CannotAddError
-from agentrail.errors import AgentrailError, BadRecord, Fenced, SessionBeingDeleted, SessionHeld
+from agentrail.errors import AgentrailError, BadId, BadRecord, Fenced, SessionBeingDeleted, SessionHeld
 from agentrail.ports.journal import Claim, Lease, Record, StoredSession
 from agentrail.values.value import Value
 
@@ -158,7 +158,7 @@ class SessionCopier:
         copy, problem = _SessionCopy(self, session_id, head), ""
         try:
             await copy.run()
-        except (_SessionFailure, CannotAddError, Fenced, SessionHeld, SessionBeingDeleted) as failure:
+        except (_SessionFailure, CannotAddError, BadId, Fenced, SessionHeld, SessionBeingDeleted) as failure:
             problem = str(failure)
         await copy.release()
         return CopiedSession(session_id, copy.number, copy.new, problem)

@@ -18,7 +18,7 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.codec.values import read
 from agentrail.codec.values import write as written
 from agentrail.core.vocabulary.state import Setup, State
-from agentrail.errors import BadArchive, FileFailed, NotReadable, SessionExists, UnknownSession
+from agentrail.errors import BadArchive, BadId, FileFailed, NotReadable, SessionExists, UnknownSession
 from agentrail.hooks.ruling import Verdict
 from agentrail.ports.journal import Journal, Record
 from agentrail.testing.conformance.expected_errors import raised
@@ -188,6 +188,13 @@ async def test_an_id_that_no_session_may_have_is_refused(tmp_path: Path, odd: st
     error = await raised(BadArchive, import_session(MemoryJournal(), file))
     assert "line 1: the id " in str(error)
     assert "\x1b" not in str(error)
+
+
+async def test_a_session_whose_id_none_may_have_is_not_exported(tmp_path: Path) -> None:
+    journal, odd = MemoryJournal(), "\x1b]0;trip\x07"
+    await opened(journal, odd)
+    await raised(BadId, export_session(journal, odd, tmp_path / "trip.jsonl"))
+    assert not await trio.Path(tmp_path / "trip.jsonl").exists()
 
 
 async def test_an_unfinished_export_is_not_written_through_a_link(journal: Journal, tmp_path: Path) -> None:
