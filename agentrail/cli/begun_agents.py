@@ -45,7 +45,8 @@ class BegunAgents:
 def check_allowed(seal: AgentSeal, source: AgentSource, session_id: str) -> None:
     """Raise `AgentNotAllowed` unless this user has begun *source*, or has allowed the session in the seal's journal."""
     if not seal.fits(source) and not is_allowed(seal, source, session_id):
-        raise AgentNotAllowed(session_id.removeprefix(OWN), source.description, journal_option(seal.journal))
+        name = session_id.removeprefix(OWN)
+        raise AgentNotAllowed(name, source.description, f"{name}{journal_option(seal.journal)}")
 
 
 def is_allowed(seal: AgentSeal, source: AgentSource, session_id: str) -> bool:

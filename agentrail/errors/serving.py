@@ -308,15 +308,15 @@ class AgentNotAllowed(RefusedError):
 
     wording = (
         "`{session}` is a session whose agent you have not begun in this journal ({agent}), so nothing of it runs; "
-        "`agentrail chat --resume {session}{option}` shows it at a terminal, and asks"
+        "`agentrail chat --resume {named}` shows it at a terminal, and asks"
     )
 
     session: str
     """Name of the session."""
     agent: str
     """What its agent is made of."""
-    option: str = ""
-    """The option that names the journal, after a space; nothing for the journal of the user."""
+    named: str
+    """How `chat` finds the session: its name, and the option with the journal unless it is that of the user."""
 
 
 @error
