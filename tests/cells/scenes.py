@@ -181,7 +181,8 @@ def request(before: State, request_id: str, *messages: Message, **changes: objec
     """Return the effect that sends a request: the whole history of *before*, then *messages*."""
     whole = before.history.and_(*messages)
     specs = tuple(attached.spec for attached in before.tools.values())
-    wanted = ModelRequest("m", whole, "", (), specs, True, EMPTY, before.session_id, request_id)
+    tagged = bool(before.plugins)
+    wanted = ModelRequest("m", whole, "", (), specs, True, EMPTY, before.session_id, request_id, explains_tags=tagged)
     return StartRequest(wanted.but(**changes), before.setup.options.stall_timeout)
 
 

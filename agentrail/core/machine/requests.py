@@ -232,17 +232,10 @@ def rendered(state: State, turn: Turn, request: RunningRequest) -> ModelRequest:
 def _explains_tags(state: State, *, has_prompt: bool) -> bool:
     """Return whether the system prompt says what the tags around the texts of the program mean.
 
-    It does if there is a system prompt anyway, or somebody may write such texts. A session without a prompt and without
-    plugins sends no system message, until the session itself has said something, such as a summary. In the mode `none`
-    it is never said.
+    It does if there is a system prompt anyway, or plugins that may write such texts: a session without a prompt and
+    without plugins sends no system message. In the mode `none` it is never said.
     """
-    if state.setup.prompt_mode == "none":
-        return False
-    return has_prompt or bool(state.plugins) or any(map(_is_of_program, state.history))
-
-
-def _is_of_program(message: Message) -> bool:
-    return isinstance(message, UserMessage) and message.origin not in (Origin.PROMPT, Origin.STEERING)
+    return state.setup.prompt_mode != "none" and (has_prompt or bool(state.plugins))
 
 
 def sent_id(before: State, after: State) -> str | None:
