@@ -45,6 +45,19 @@ def _noted_unfreeze() -> None:
 gc.unfreeze = _noted_unfreeze
 
 
+LONG_PARTS = frozenset(
+    {
+        "test_a_deletion_that_is_cancelled_is_whole_or_goes_on",
+        "test_a_request_can_be_cancelled_at_each_chunk_and_the_next_is_answered",
+        "test_any_text_of_any_size_is_kept",
+        "test_each_filter_finds_what_it_asks_for_page_by_page",
+        "test_others_write_while_sessions_are_deleted",
+        "test_what_another_session_says_too_stays",
+    }
+)
+"""Tests of the conformance suites that take long: users inherit them too, so they cannot have our mark."""
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Keep the collector from looking at the thousands of tests while they are made, and at all later."""
@@ -78,6 +91,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     Refuse a mark `long` that comes from another file, too: `make long` would not find it.
     """
+    for item in items:
+        if item.name.partition("[")[0] in LONG_PARTS:
+            item.add_marker(pytest.mark.long)
     named = [item.nodeid for item in items if " at 0x" in item.nodeid]
     if named:
         message = f"give the parameters `ids` that are the same in each process: {', '.join(named)}"

@@ -87,6 +87,7 @@ def test_a_further_parallel_call_takes_at_most_two_more() -> None:
     assert (_run(calls=9) - _run(calls=1)) / 8 <= 2
 
 
+@pytest.mark.long
 def test_ten_times_the_chunks_take_no_more_task_steps() -> None:
     assert _run(chunks=220) <= _run(chunks=20) + 0.5
 

@@ -61,6 +61,7 @@ def test_each_test_that_the_code_names_exists() -> None:
     assert missing == [], "name the test that shows it as it is called now"
 
 
+@pytest.mark.long
 def test_each_shield_says_in_a_comment_why_it_is_there() -> None:
     silent = list[str]()
     for module in MODULES:

@@ -115,6 +115,7 @@ def test_what_is_right_is_read_as_it_was_and_what_is_wrong_is_told_shortly(
         assert len(json.dumps(found)) < 2_000
 
 
+@pytest.mark.long
 @given(WRONG)
 def test_an_id_is_told_if_it_is_one(value: Json) -> None:
     is_one = isinstance(value, str) and 0 < len(value) <= MAX_ID

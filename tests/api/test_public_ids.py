@@ -47,6 +47,7 @@ def test_no_two_owners_have_one_id(one: tuple[str, str, str], other: tuple[str, 
     assert (new_name(*one).internal == new_name(*other).internal) == (one == other)
 
 
+@pytest.mark.long
 @given(st.tuples(HOSTILE, HOSTILE, HOSTILE))
 def test_what_is_no_owner_or_no_name_is_refused(parts: tuple[str, str, str]) -> None:
     try:
@@ -71,6 +72,7 @@ def test_whatever_a_client_says_it_names_sessions_of_its_tenant_alone(tenant: st
     assert "." in said or found.user == user
 
 
+@pytest.mark.long
 @given(st.text(max_size=140) | st.builds("h.{}.{}.{}".format, HOSTILE, HOSTILE, HOSTILE))
 def test_an_id_that_no_host_has_made_is_nobodys(internal: str) -> None:
     found = read_internal(internal)

@@ -28,6 +28,7 @@ def fits(route: HostRoute, path: str) -> bool:
     )
 
 
+@pytest.mark.long
 @given(st.sampled_from(ROUTES), IDS.filter(lambda text: "/" not in text))
 def test_each_route_is_found_and_its_id_is_as_it_was(route: HostRoute, session: str) -> None:
     found = match(route.method, route.path.replace("{id}", session).replace("{file}", "a.js"))

@@ -246,6 +246,7 @@ def test_a_query_that_does_not_fit_is_refused_with_the_place(name: str, query: s
     assert f"{caught.value.args[1]} {caught.value.args[2]}" == said
 
 
+@pytest.mark.long
 @given(st.text(max_size=20) | st.text(alphabet="limtafer=&%5+;", max_size=20))
 def test_any_query_is_read_or_refused(query: str) -> None:
     for name in ("approvals", "delete_session", "tree"):

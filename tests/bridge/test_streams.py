@@ -44,6 +44,7 @@ async def receive_all(stream: BoundedStream[int]) -> list[int]:
             return items
 
 
+@pytest.mark.long
 @on_each_loop
 @pytest.mark.parametrize("window", [1, 2, 3, 256])
 def test_all_items_come_out_of_trio_in_order(run: Run, window: int) -> None:
@@ -57,6 +58,7 @@ def test_all_items_come_out_of_trio_in_order(run: Run, window: int) -> None:
     run(main)
 
 
+@pytest.mark.long
 @on_each_loop
 @pytest.mark.parametrize("window", [1, 2, 3, 256])
 def test_all_items_come_into_trio_in_order(run: Run, window: int) -> None:

@@ -234,6 +234,7 @@ def _comes(out: Outstanding, given: AnyInput) -> None:
             pass
 
 
+@pytest.mark.long
 @ALL
 def test_the_records_lead_to_the_same_session(name: str, kill_tools: str, clear_queue: bool) -> None:
     for place in everywhere(name):

@@ -66,6 +66,7 @@ async def test_who_reaches_the_socket_needs_no_token_whatever_key_comes(tmp_path
                 assert (await client.get("/v1/sessions", headers=headers)).status_code == 200
 
 
+@pytest.mark.long
 async def test_the_file_with_the_token_is_private_and_ends_with_its_process(tmp_path: Path) -> None:
     journal = tmp_path / "j.db"
     file = endpoint_of(journal).file
@@ -97,6 +98,7 @@ async def test_without_a_page_there_is_no_port_and_what_was_left_behind_is_gone(
 # Other users of this machine
 
 
+@pytest.mark.long
 async def test_connections_of_another_user_that_say_nothing_keep_nobody_from_the_page(tmp_path: Path) -> None:
     """Every user of the machine has the address of the owner, and may open as many connections as one may have."""
     async with page_of(tmp_path / "j.db") as (page, client):

@@ -104,6 +104,7 @@ def test_a_text_can_be_offered() -> None:
     assert with_cursor(typed("\x7f)", EditedLine().says("f(x]"))) == "f(x)|"
 
 
+@pytest.mark.long
 @given(
     st.text(st.sampled_from("abé日\u0301\n\t\x1b"), max_size=60),
     st.integers(0, 60),

@@ -433,6 +433,7 @@ async def test_a_command_that_replaces_the_folder_of_code_that_was_allowed_is_he
     assert (folder / "srv/run.sh").read_text() == "true"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("tool", "args"),
     [

@@ -100,6 +100,7 @@ def test_how_often_it_is_drawn_changes_nothing_that_stays(pieces: list[ScreenTex
     assert often.end() == once.end()
 
 
+@pytest.mark.long
 @given(st.text(st.sampled_from(MARKDOWN), max_size=80), st.lists(st.integers(0, 80)))
 def test_it_does_not_matter_how_a_text_arrives(text: str, cuts: list[int]) -> None:
     whole, parts = TextBlocks(), TextBlocks()

@@ -54,6 +54,7 @@ def test_arguments_are_shown_exactly_and_nothing_in_them_is_hidden(args: dict[st
     assert visible(shown) == shown
 
 
+@pytest.mark.long
 @given(text=TEXTS)
 def test_a_question_cannot_look_like_another(text: str) -> None:
     shown = described(call_with({}, kind="question", hint=text, tool="ask\u202e"))

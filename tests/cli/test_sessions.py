@@ -85,6 +85,7 @@ def test_a_session_is_shown_with_its_messages(journal: Path, capsys: pytest.Capt
     assert (json.loads(out)["title"], json.loads(out)["messages"]) == (TITLE, [])
 
 
+@pytest.mark.long
 def test_a_session_is_moved_by_a_file_and_copied(
     journal: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

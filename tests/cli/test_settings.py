@@ -545,6 +545,7 @@ QUOTING = {
 """Settings whose error quotes a text of the file, which stands for KEY."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", QUOTING)
 @pytest.mark.parametrize("key", [r"\u001b]0;x\u0007", r"\u202ecod\u2028a\u009b31m", "x" * 900_000])
 def test_what_an_error_quotes_commands_no_terminal(

@@ -46,6 +46,7 @@ def source_in(folder: Path) -> AgentSource:
     return AgentSource(str(folder), model="demo")
 
 
+@pytest.mark.long
 async def test_the_first_one_serves_the_second_one(tmp_path: Path) -> None:
     journal, source = tmp_path / "j.db", source_in(tmp_path)
     async with open_shared(journal, profile_of) as first:

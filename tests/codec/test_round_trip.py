@@ -75,6 +75,7 @@ def test_a_member_of_a_union_comes_back(union: object, cls: type[object], data: 
     there_and_back(value, cls)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cls", ALONE, ids=lambda cls: cls.__name__)
 @a_share()
 @given(data=st.data())

@@ -189,6 +189,7 @@ def test_json_that_does_not_come_back_is_refused_each_time(odd: JsonObject) -> N
             write(BeforeTool("find", odd, "c1"))
 
 
+@pytest.mark.long
 def test_the_text_of_a_value_is_that_of_its_data() -> None:
     values = [sample(cls) for cls in STORED] + [event_sample(cls) for cls in EVENTS]
     odd = Text('é 🙂 "quoted" \\ \x00 \n \u2028')

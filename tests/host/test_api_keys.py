@@ -322,6 +322,7 @@ def test_a_file_that_another_process_keeps_locked_is_not_waited_for_for_ever(
     assert file.withdraw(row.id) == row
 
 
+@pytest.mark.long
 def test_keys_that_are_made_at_once_are_all_there(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     kept, _ = new_key("acme", "kept", ["talk"])

@@ -401,6 +401,7 @@ async def test_by_default_a_key_that_uses_up_its_share_stops_nobody_of_its_addre
         mock_clock.rate = 10  # for the end of the host, which waits for requests
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", [b"", b"GET /v1/sess", sent("socket", None)], ids=["silent", "half", "keyless"])
 async def test_by_default_connections_without_a_caller_give_way_to_others_of_their_address(
     first: bytes,
@@ -437,6 +438,7 @@ async def test_by_default_half_heads_that_go_on_coming_close_no_new_connection_o
         mock_clock.rate = 10  # for the end of the host, which waits for requests
 
 
+@pytest.mark.long
 async def test_by_default_health_is_answered_to_an_address_that_may_have_no_more() -> None:
     begun, go_on = 0, trio.Event()
 

@@ -420,6 +420,7 @@ def test_providers_that_cannot_be_asked_are_refused(bad: object) -> None:
         Host([Profile("desk", SessionSpec())], context_providers=cast("Any", bad))
 
 
+@pytest.mark.long
 async def test_sessions_come_back_without_the_plugins_of_the_host_that_reached_into_their_turns(tmp_path: Path) -> None:
     path = tmp_path / "agentrail.db"
     model = ScriptedModel([say(calls=[call("pay", {"to": "eve"})]), "held no more", "done"])

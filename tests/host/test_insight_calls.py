@@ -140,6 +140,7 @@ async def test_the_request_is_shown_as_its_provider_gets_it_without_the_key() ->
     assert "go" in seen["provider"]["body"]
 
 
+@pytest.mark.long
 async def test_a_long_conversation_is_shown_with_few_parts() -> None:
     async with open_desk(scripted(*["y" * 300] * 130)) as desk:
         await chat(desk.ann, "go", session="trip")

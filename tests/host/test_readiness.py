@@ -56,6 +56,7 @@ async def test_a_host_that_is_well_is_ready(tmp_path: Path) -> None:
         assert await journal.sessions() == ()  # the check leaves nothing that is listed
 
 
+@pytest.mark.long
 async def test_a_journal_that_is_only_read_is_ready_as_long_as_it_can_be(tmp_path: Path) -> None:
     journal = SqliteJournal(tmp_path / "agentrail.db")
     await journal.sessions()
@@ -89,6 +90,7 @@ async def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
         connections.opened[0].execute("PRAGMA query_only = 0")
 
 
+@pytest.mark.long
 async def test_a_journal_that_is_full(tmp_path: Path) -> None:
     connections = Connections()
     journal = SqliteJournal(tmp_path / "agentrail.db", connect=connections)

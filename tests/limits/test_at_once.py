@@ -256,6 +256,7 @@ TRIED_ELSEWHERE: dict[str, str] = {
 """What needs more than a function, and the test that tries one below, the figure, and one above."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [SMALL - 1, SMALL, SMALL + 1, 3 * SMALL])
 @pytest.mark.parametrize("name", JOBS)
 def test_how_much_at_once_makes_no_difference(

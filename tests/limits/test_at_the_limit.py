@@ -19,10 +19,24 @@ from tests.limits import (
     tools,  # noqa: F401 - as above
 )
 
+SLOW = frozenset(
+    {
+        "adapters.mcp.server_tools.PATTERN_STEPS",
+        "adapters.sandboxes.searching.LINE_STEPS",
+        "core.vocabulary.tool_calls.MAX_ENDED_TASKS",
+        "runtime.shared.collector.MANY",
+        "values.step_budget.RESPONSE_STEPS",
+    }
+)
+"""Limits that it takes long to come to."""
+
 
 @pytest.mark.parametrize(
     ("scene", "side"),
-    list(product(SCENES, SIDES)),
+    [
+        pytest.param(scene, side, marks=[pytest.mark.long] if scene.limit in SLOW else [])
+        for scene, side in product(SCENES, SIDES)
+    ],
     ids=lambda given: given.name if isinstance(given, Scene) else f"{given:+d}",
 )
 async def test_what_is_within_a_limit_passes_and_what_is_above_does_not(scene: Scene, side: int) -> None:

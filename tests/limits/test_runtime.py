@@ -30,6 +30,7 @@ class NoSnapshots(Keeping):
         raise self.error
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "error",
     [JournalFull(FULL), JournalFailed("keep a snapshot", FULL), Fenced("s", 1), OSError(FULL), ValueError(FULL)],

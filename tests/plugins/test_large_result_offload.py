@@ -172,6 +172,7 @@ def test_an_answer_about_another_result_is_no_reason_to_replace_this_one() -> No
     assert isinstance(SMALL.after_tool(other, None, CTX), Ask)
 
 
+@pytest.mark.long
 @given(
     name=st.text(min_size=1, max_size=60),
     call_id=st.text(max_size=30),

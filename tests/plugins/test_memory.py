@@ -76,6 +76,7 @@ async def test_files_are_in_the_prompt_of_the_first_request_and_missing_ones_are
         assert [answer.status for answer in heard.of(AskAnswered)] == ["ok"] * 4
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_a_file_that_a_tool_has_written_is_in_the_next_request() -> None:
     async with open_world() as world:
@@ -298,12 +299,14 @@ def test_a_part_of_a_sentence_is_no_fact(verb: str, part: str, joint: str) -> No
     assert spoken_facts([f"{verb}{joint}{part}"], 10) == ()
 
 
+@pytest.mark.long
 @given(_VERBS, _PLACES, st.sampled_from(["", ".", "!"]))
 def test_that_may_be_a_pronoun(verb: str, place: str, end: str) -> None:
     assert spoken_facts([f"{verb} that {place}{end}"], 10) == ()
     assert spoken_facts([f"{verb} that{end}"], 10) == ()
 
 
+@pytest.mark.long
 @given(_VERBS, _CLAUSES, st.sampled_from([" that", ":", ",", "", " this:", " the following:"]))
 def test_a_whole_sentence_is_a_fact_however_it_is_joined(verb: str, clause: str, joint: str) -> None:
     assert spoken_facts([f"{verb}{joint} {clause}"], 10) == (clause,)

@@ -216,6 +216,7 @@ def no_stranger_is_paid(trace: Trace) -> None:
         assert not [start for start in trace.started if start.args.get("to") == "stranger"]
 
 
+@pytest.mark.long
 def test_no_row_of_plugins_runs_a_denied_call() -> None:
     policy = PermissionPolicy(deny=["pay(stranger)"], path_args=["to"])
     row = (policy, HumanApproval(tools=("pay",)), Redirect(), Cap(), SpendCounter())

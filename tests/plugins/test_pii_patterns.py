@@ -66,6 +66,7 @@ PIECES = (
 )
 
 
+@pytest.mark.long
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_spans_are_in_order_apart_and_within_the_text(text: str) -> None:
     for pattern in PII_PATTERNS.values():
@@ -91,6 +92,7 @@ def test_the_steps_of_a_kind_are_bounded_at_each_place(kind: str) -> None:
 HOSTILE = ("a" * 200_000, "1" * 200_000, "a@" * 100_000, "a." * 100_000, "1 " * 100_000, "eyJ" * 60_000, ":" * 200_000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda text: text[:4])
 def test_long_texts_of_beginnings_are_searched_through(hostile: str) -> None:
     """They end: with a pattern that grows faster than the text, one of them takes hours."""

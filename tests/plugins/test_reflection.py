@@ -369,6 +369,7 @@ def test_an_answer_that_was_sent_back_in_vain_is_told_as_not_reviewed() -> None:
     assert told(trace)[1:] == [("verify_given_up", None), ("review_given_up", 0)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("size", "skipped"), [(59_998, False), (59_999, True), (20_000_000, True)])
 def test_an_answer_that_the_state_cannot_keep_is_not_reviewed_in_the_conversation(size: int, skipped: bool) -> None:
     action = Reflection().before_finish(BeforeFinish(), Reviewing(), Context(turn=1, last_assistant_reply="x" * size))

@@ -35,6 +35,7 @@ def test_there_are_enough_lines_and_half_of_them_were_written_before_the_code_wa
     assert len({line.text for line in HARMLESS_LINES}) >= 200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", CLASSES)
 def test_no_forbidden_line_passes(kind: str) -> None:
     guard = SecurityGuard()
@@ -99,6 +100,7 @@ def test_harmful_lines_do_harm_in_a_real_shell(world: World) -> None:
     assert _unproved(world, lines[::EVERY]) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tool", TOOLS)
 def test_harmful_lines_of_rare_tools_do_harm_where_they_are_installed(world: World, tool: str) -> None:
     lines = [line for line in MUST_NOT_PASS if line.needs == tool]

@@ -163,6 +163,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int
     return folder, {place: int(status) for place, status in statuses.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", STORED, ids=lambda row: f"{row.point.name}-{row.times}")
 async def test_a_crash_of_what_writes_leaves_what_the_table_says(
     row: Stored, ended: tuple[Path, dict[str, int]]

@@ -149,6 +149,7 @@ async def test_the_calls_of_one_response_share_the_steps_of_their_checks(world: 
     assert [together in text for text in said] == [False] * 2 + [True] * 62
 
 
+@pytest.mark.long
 async def test_the_steps_are_those_of_one_response(world: World) -> None:
     script = [say(calls=[call("take", {"x": number}) for number in range(2)]) for _ in range(3)]
     session = await world.spawn([*script, "next"], tools=[tower()])

@@ -232,6 +232,7 @@ async def test_full_queues(world: World, bystander: SessionHandle) -> None:
     await refused(session.steer("two"), SteeringQueueFull, RefusedError, "(1)")
 
 
+@pytest.mark.long
 async def test_a_full_mailbox(world: World, bystander: SessionHandle) -> None:
     session = await world.spawn(ScriptedModel(["ok"], repeat_last=True))
     errors: list[MailboxFull] = []

@@ -174,6 +174,7 @@ async def test_a_model_that_says_what_cannot_be_kept_does_not_end_the_session(wo
     assert "\ud800" not in world.heard(session).said
 
 
+@pytest.mark.long
 def test_errors_are_written_to_the_log_by_one_function() -> None:
     """`logging` raises when it writes a deeply nested error; one function catches that."""
     found = {

@@ -72,6 +72,7 @@ async def test_a_prompt_in_idle_starts_a_turn(world: World) -> None:
     assert world.heard(session).only(PromptReceived) == PromptReceived("p1", "hi")
 
 
+@pytest.mark.long
 async def test_a_prompt_in_a_turn_is_queued_and_consumed_in_order(world: World) -> None:
     session = await world.spawn([say("a b", delay=1.0), "second", "third"])
     await session.prompt("first")
@@ -206,6 +207,7 @@ async def test_nothing_can_be_decided_where_nothing_is_held(world: World, state:
             await deciding
 
 
+@pytest.mark.long
 async def test_a_held_call_is_decided_beside_the_batch(world: World) -> None:
     script: list[Element] = [say(calls=[call("slow"), call("held")]), "done"]
     session = await world.spawn(script, tools=[slow(), quick("held")], plugins=[Holder()])
@@ -254,6 +256,7 @@ async def test_a_switch_there_and_back_before_the_first_request_changes_nothing(
     assert world.heard(session).of(ModelEffective) == []
 
 
+@pytest.mark.long
 async def test_a_model_is_switched_from_the_next_turn_on_in_a_turn(world: World) -> None:
     first = ScriptedModel([say(calls=[call("slow")]), "still one"])
     session = await world.spawn(first, tools=[slow()])
@@ -287,6 +290,7 @@ async def test_tools_come_and_go(world: World) -> None:
     assert len(heard.of(ToolsUpdated)) == 3
 
 
+@pytest.mark.long
 async def test_a_tool_attached_in_a_turn_is_offered_from_the_next_request_and_runs(world: World) -> None:
     model = ScriptedModel([say(calls=[call("slow")]), say(calls=[call("late")]), "done"])
     session = await world.spawn(model, tools=[slow()])
@@ -298,6 +302,7 @@ async def test_a_tool_attached_in_a_turn_is_offered_from_the_next_request_and_ru
     assert "better than never" in [m.text for m in session.messages() if isinstance(m, ToolMessage)]
 
 
+@pytest.mark.long
 async def test_a_tool_that_is_detached_in_a_turn_finishes_and_is_gone(world: World) -> None:
     model = ScriptedModel([say(calls=[call("slow")]), say(calls=[call("slow")]), "done"])
     session = await world.spawn(model, tools=[slow()])
@@ -323,6 +328,7 @@ async def test_plugins_change_at_once_in_idle(world: World) -> None:
     assert heard.only(PluginDetached) == PluginDetached("Limits")
 
 
+@pytest.mark.long
 async def test_plugins_change_behind_the_turn_in_a_turn_and_the_last_write_wins(world: World) -> None:
     session = await world.spawn([say("a b", delay=1.0)], plugins=[Limits()])
     await session.prompt("go")
@@ -338,6 +344,7 @@ async def test_plugins_change_behind_the_turn_in_a_turn_and_the_last_write_wins(
     assert order.index("AgentEnd") < order.index("PluginOptsUpdated") < order.index("PluginAttached")
 
 
+@pytest.mark.long
 async def test_options_for_a_plugin_that_another_one_replaces_are_refused(world: World) -> None:
     session = await world.spawn([say("a b", delay=1.0)], plugins=[Keyed("a", Limits()), Holder()])
     await session.prompt("go")
@@ -371,6 +378,7 @@ async def test_compaction_in_idle_is_at_once(world: World) -> None:
     assert world.heard(session).only(CompactEnd).removed > 0
 
 
+@pytest.mark.long
 async def test_compaction_in_a_turn_is_before_the_next_request(world: World) -> None:
     script: list[Element] = ["x" * 400, say(calls=[call("slow")]), "done"]
     session = await world.spawn(script, tools=[slow()])

@@ -203,6 +203,7 @@ async def test_a_refusal_is_an_answer_too(world: World) -> None:
         await session.prompt("third", command="id")
 
 
+@pytest.mark.long
 async def test_of_a_large_command_only_a_digest_is_kept_at_hand(world: World) -> None:
     session = await world.spawn(ScriptedModel(["ok"], repeat_last=True))
     text = "x" * 1_000_000

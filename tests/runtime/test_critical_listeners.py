@@ -126,6 +126,7 @@ async def test_a_call_that_outlived_its_turn_ends_the_next_one_with_what_had_com
     await check(world, session)
 
 
+@pytest.mark.long
 async def test_a_sub_agent_in_the_background_ends_the_turn_with_what_had_come(world: World) -> None:
     first = ScriptedModel([task_call(background=True)])
     agents = {"finder": agent([say("found", delay=2.0)])}

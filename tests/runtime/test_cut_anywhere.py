@@ -174,6 +174,7 @@ async def test_a_call_is_not_over_before_its_sub_agent() -> None:
     assert seen > 100
 
 
+@pytest.mark.long
 async def test_a_sub_agent_whose_roof_comes_down() -> None:
     """Its session is stopped in order and its end is told, at whichever moment of its work."""
 

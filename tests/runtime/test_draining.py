@@ -74,6 +74,7 @@ async def texts_after(journal: Journal, specs: Mapping[str, SessionSpec]) -> dic
         return {session.id: [message.text for message in session.messages()] for session in sessions}
 
 
+@pytest.mark.long
 async def test_what_can_be_taken_up_again_is_parked_at_once() -> None:
     journal = TestJournal()
     look = lasting("look", NEVER, EffectClass.PURE)

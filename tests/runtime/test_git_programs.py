@@ -178,6 +178,7 @@ def test_a_secret_of_the_settings_is_not_told(clone: Clone) -> None:
     assert "s3cret" not in hint
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["git diff --submodule=diff", "git ls-files --recurse-submodules"])
 def test_a_command_that_looks_into_other_repositories_is_held(clone: Clone, command: str) -> None:
     assert (told(clone, command))[0]

@@ -130,6 +130,7 @@ async def test_a_hold_that_nobody_decides_runs_out(world: World) -> None:
         await session.approve(reply.held[0].id)
 
 
+@pytest.mark.long
 async def test_a_hold_without_a_timeout_waits_for_ever(world: World) -> None:
     session, reply, _ = await held(world, Holder(timeout=None))
     await trio.sleep(10_000)

@@ -107,6 +107,7 @@ async def test_a_session_that_has_ended_starts_none(world: World) -> None:
     assert source.started == []
 
 
+@pytest.mark.long
 async def test_a_caller_who_goes_while_it_joins_leaves_nothing(world: World) -> None:
     for pause in range(40):
 

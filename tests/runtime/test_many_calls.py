@@ -45,6 +45,7 @@ def test_each_call_of_many_takes_as_much_as_of_few() -> None:
     assert further <= first * 1.05
 
 
+@pytest.mark.long
 def test_each_call_over_the_limit_takes_as_much_as_the_others_over_it_and_little() -> None:
     first, further = _per_call(FEW, MANY, most=1)
     assert further <= first * 1.05

@@ -491,6 +491,7 @@ STORIES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("course", COURSES)
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: f"{place.call}-{place.on}-{place.story}")
 async def test_nothing_is_lost_or_doubled_while_the_journal_is_away(
@@ -880,6 +881,7 @@ async def test_an_abort_whose_id_cannot_be_looked_up_stops_all_the_same_and_is_r
         assert await asked(session, "and now?")
 
 
+@pytest.mark.long
 async def test_while_the_journal_is_away_an_abort_stops_and_leaving_works(caplog: pytest.LogCaptureFixture) -> None:
     journal = Away()
     model = ScriptedModel([say("word " * 5000, delay=0.05)])

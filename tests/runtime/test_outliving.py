@@ -150,6 +150,7 @@ async def test_an_immune_tool_lingers_and_its_outcome_is_told(world: World) -> N
     assert ["done after 3 s" in notice.text for notice in notices] == [True]
 
 
+@pytest.mark.long
 async def test_an_immune_tool_is_left_alone_by_steering(world: World) -> None:
     session = await world.spawn(
         [say(calls=[call("slow"), call("quick")]), "next"], tools=[slow(immune=True), slow("quick")]

@@ -133,6 +133,7 @@ async def test_a_first_state_comes_back_or_is_refused(form: str, tmp_path: Path)
     assert isinstance(again, Mapping) or type(again) is type(state)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", [form for form, row in FORMS.items() if row[0] in (int, Count, tuple[int, ...])])
 async def test_a_later_state_comes_back_or_breaks_its_hook(form: str, tmp_path: Path) -> None:
     hint, state, problem = FORMS[form]

@@ -146,6 +146,7 @@ async def test_nobody_decides_for_the_sub_agents_of_others(world: World) -> None
         await other.approve(held.id)
 
 
+@pytest.mark.long
 async def test_waiting_for_a_person_counts_towards_no_limit(world: World) -> None:
     tool = counting()
     limits = {"max_agent_seconds": 20.0, "max_turn_seconds": 30.0}
@@ -160,6 +161,7 @@ async def test_waiting_for_a_person_counts_towards_no_limit(world: World) -> Non
     assert world.heard(session).names[-1] == "AgentEnd"
 
 
+@pytest.mark.long
 async def test_it_counts_as_soon_as_anything_else_goes_on(world: World) -> None:
     tool = slow(seconds=25.0)
     agents = {

@@ -185,6 +185,7 @@ class Lost:
         raise ProviderNotReached("no network")
 
 
+@pytest.mark.long
 @given(st.integers(0, 4), st.floats(0.0, 5.0))
 @settings(max_examples=100 if CAMPAIGN else 10)
 def test_no_message_is_dropped_where_no_model_can_be_reached(busy: int, seconds: float) -> None:

@@ -329,6 +329,7 @@ async def test_an_uncertain_commit_ends_everything_and_publishes_nothing() -> No
     assert "SessionEnded" not in names
 
 
+@pytest.mark.long
 async def test_a_crash_ends_what_the_session_had_going_on() -> None:
     journal = TestJournal()
     async with open_world(journal) as world:
@@ -457,6 +458,7 @@ async def test_a_ping_alone_is_no_beginning(world: World) -> None:
     assert world.heard(session).of(StreamStalled) == []
 
 
+@pytest.mark.long
 async def test_an_idle_session_does_nothing_for_ever(world: World) -> None:
     session = await world.spawn(["one"])
     await session.ask("go")

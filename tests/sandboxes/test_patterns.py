@@ -112,6 +112,7 @@ def test_a_glob_does_not_lead_out(pattern: str) -> None:
         Glob(pattern)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pattern", ["*a" * 60 + "b", "/".join(["**"] * 40) + "/b", "**/a/" * 30 + "b"])
 def test_no_pattern_takes_long(pattern: str) -> None:
     """The regular expression of a part has no opcodes: one that goes back would not end for the first pattern."""

@@ -47,6 +47,7 @@ def test_a_plugin_that_obeys_the_laws_passes(make: Callable[[], AnyPlugin]) -> N
     check_plugin(make(), examples=30)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "plugin", [plugin for pair in PAIRS for plugin in pair[:2]], ids=lambda one: type(one).__name__
 )

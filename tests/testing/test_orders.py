@@ -61,6 +61,7 @@ def no_secret_is_read(trace: Trace) -> None:
 SHIPPED = (SecurityGuard(), BudgetGuard(max_calls=5), HumanApproval(tools=("write",)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(12 if CAMPAIGN else 3))
 def test_an_order_is_found_in_few_examples_although_no_plugin_names_the_value_that_shows_it(seed: int) -> None:
     """One text stands in the code of each; the path that shows the order is made of both."""

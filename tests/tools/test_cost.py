@@ -84,6 +84,7 @@ REFUSED: Final = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_takes_too_many_steps_is_refused_with_the_reason(name: str) -> None:
     schema, args = hostile.CASES[name]()

@@ -70,6 +70,7 @@ def test_a_group_has_the_errors_at_any_depth_in_order() -> None:
     assert list(leaves(first)) == [first]
 
 
+@pytest.mark.long
 def test_a_group_may_be_deeper_than_the_stack() -> None:
     error: Exception = OSError("deep")
     for _ in range(50_000):

@@ -158,6 +158,7 @@ async def test_a_file_that_is_not_whole_is_refused_by_its_line(
     assert problem in str(error)
 
 
+@pytest.mark.long
 async def test_a_line_without_an_end_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive_reader, "MAX_LINE", 64 * 1024)
     file = tmp_path / "s.jsonl"

@@ -308,6 +308,7 @@ async def test_a_refusal_of_a_log_says_what_can_be_done(tmp_path: Path) -> None:
     await repaired.close()
 
 
+@pytest.mark.long
 async def test_what_an_older_log_has_left_behind_the_end_of_a_log_is_no_damage(tmp_path: Path) -> None:
     """SQLite begins a log anew over the old one; of a last commit, frames may be there in any order."""
     path, copy = tmp_path / "open.db", tmp_path / "copy.db"

@@ -245,6 +245,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int
     return folder, {place: int(status) for place, status in statuses.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", ERASED, ids=lambda place: f"{place[0].name}-{place[1]}")
 async def test_after_a_crash_a_session_is_whole_or_refused(
     place: tuple[Failpoint, int], ended: tuple[Path, dict[str, int]]
@@ -333,6 +334,7 @@ async def test_a_redaction_looks_once_for_the_long_texts_that_are_left(path: Pat
         assert file.execute("SELECT count(*) FROM blob").fetchone() == (1,)
 
 
+@pytest.mark.long
 async def test_what_nobody_holds_is_not_kept_in_memory(journal: SqliteJournal) -> None:
     leases = journal._writing._servant._leases  # type: ignore[attr-defined]  # noqa: SLF001 - what is kept is the point
     deleted, released = [], []
@@ -375,6 +377,7 @@ async def test_damage_of_a_redacted_session_is_found(journal: SqliteJournal, pat
         await journal.close()
 
 
+@pytest.mark.long
 async def test_what_is_begun_is_finished_beside_other_work(journal: SqliteJournal, path: Path) -> None:
     """A cancelled deletion goes on after each commit of others, also in a process that opens the journal later."""
     await sessions_of(journal)

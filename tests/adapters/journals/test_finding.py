@@ -102,6 +102,7 @@ async def test_a_snapshot_is_kept_behind_any_record(journal: SqliteJournal) -> N
         assert (await journal.latest("a")).snapshot == snapshot
 
 
+@pytest.mark.long
 async def test_no_look_goes_through_all_records(path: Path) -> None:
     class Watched(Connection):
         seen: set[str]

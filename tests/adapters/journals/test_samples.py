@@ -69,6 +69,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.long
 async def test_a_stored_journal_is_read_and_goes_on(folder: Path) -> None:
     journal = SqliteJournal(folder / JOURNAL)
     assert [stored.session_id for stored in await journal.sessions()] == ["other", "sample"]
@@ -84,6 +85,7 @@ async def test_a_stored_journal_is_read_and_goes_on(folder: Path) -> None:
     await journal.close()
 
 
+@pytest.mark.long
 async def test_a_stored_session_is_read_and_is_the_one_of_the_journal(folder: Path) -> None:
     journal = SqliteJournal(folder / JOURNAL)
     into = MemoryJournal()
@@ -92,6 +94,7 @@ async def test_a_stored_session_is_read_and_is_the_one_of_the_journal(folder: Pa
     await journal.close()
 
 
+@pytest.mark.long
 async def test_a_session_that_was_left_while_a_plugin_asked_goes_on(folder: Path) -> None:
     """What was answered is not asked again; the other questions are, unless it is too late, and each call runs."""
     asked: list[Json] = []
@@ -119,6 +122,7 @@ async def test_a_session_that_was_left_while_a_plugin_asked_goes_on(folder: Path
     await journal.close()
 
 
+@pytest.mark.long
 async def test_a_session_with_plugins_of_older_versions_goes_on_with_what_they_have_counted(folder: Path) -> None:
     if not (folder / EQUIPPED).exists():
         pytest.skip(f"the sample of {folder.name} has none: it was made when format 5 was the newest")
@@ -139,6 +143,7 @@ async def test_a_session_with_plugins_of_older_versions_goes_on_with_what_they_h
     await journal.close()
 
 
+@pytest.mark.long
 async def test_an_abort_has_its_kind_and_its_words(folder: Path) -> None:
     journal = SqliteJournal(folder / JOURNAL)
     records = await journal.read("sample")

@@ -126,6 +126,7 @@ async def fill(journal: Journal) -> None:
     await journal.redact("secret", 1, 2, Redaction(5, "me"), "test")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("opens", TARGETS)
 async def test_all_is_there_and_a_second_copy_adds_nothing(opens: Opens, tmp_path: Path) -> None:
     source = SqliteJournal(tmp_path / "from.db")

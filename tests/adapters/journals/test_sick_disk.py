@@ -217,6 +217,7 @@ async def test_files_that_may_not_grow_hold_sessions_up_and_end_none(path: Path,
         assert kinds.count(AgentEnd) == count
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_while_a_sync_takes_long_an_abort_stops_at_once_and_says_that_it_is_being_written(
     journal: Dozing, path: Path

@@ -138,6 +138,7 @@ async def test_both_ask_the_same_but_for_what_the_table_says(provider: str) -> N
     assert [row.places for row in DIFFERENCES if provider in row.providers and row not in needed] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("provider", WRITERS)
 async def test_a_difference_is_noticed(provider: str) -> None:
     async with serving(REFUSED) as server, both_sides(provider, server.url + PATHS[provider]) as side:

@@ -1,4 +1,7 @@
-"""Models pass what `agentrail.testing` asks of every model; those behind HTTP against a local server."""
+"""Models pass what `agentrail.testing` asks of every model; those behind HTTP against a local server.
+
+Some are marked `pytest.mark.long` by tests/conftest.py.
+"""
 
 from collections.abc import AsyncIterator, Callable
 

@@ -56,6 +56,7 @@ def places(stream: bytes) -> list[int]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", RESPONSES)
 def test_a_stream_may_be_cut_at_any_byte(name: str) -> None:
     whole = recorded(f"{name}.sse")
@@ -107,6 +108,7 @@ def replaced(value: object, odd: object) -> Iterator[object]:
             yield copy
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", RESPONSES)
 def test_an_odd_value_anywhere_is_read_or_is_an_error_of_the_model(name: str) -> None:
     events = recorded(f"{name}.sse").strip().split(b"\n\n")

@@ -141,6 +141,7 @@ async def both(provider: str) -> tuple[Asked, Asked]:
     return theirs, here
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("provider", SEARCHING)
 async def test_both_ask_the_same(provider: str) -> None:
     theirs, here = await both(provider)

@@ -50,6 +50,7 @@ async def heard(play: Play) -> bytes:
     return bytes(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [1, 7, 1_000, 100_000])
 @pytest.mark.parametrize("encoding", PACKED)
 async def test_a_packed_stream_is_read(encoding: str, size: int) -> None:

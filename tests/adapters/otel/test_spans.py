@@ -315,6 +315,7 @@ async def settled(session: SessionHandle) -> None:
     await idle(session)
 
 
+@pytest.mark.long
 async def test_where_a_long_turn_began_is_found_many_pages_back() -> None:
     journal, first, second = MemoryJournal(), Spans(), Spans()
     rounds = [say(calls=[call("remove", {"path": str(n)})]) for n in range(PAGE)]

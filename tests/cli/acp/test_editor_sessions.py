@@ -37,6 +37,7 @@ async def test_a_prompt_is_answered(tmp_path: Path, version: int) -> None:
         connected.check()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("option", "is_there", "status"), [("allow_once", True, "completed"), ("reject_once", False, "failed")]
@@ -73,6 +74,7 @@ async def test_what_is_approved_for_always_is_not_asked_again(tmp_path: Path) ->
         assert (tmp_path / "b.txt").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_call_that_is_decided_elsewhere_is_not_asked_about_any_more(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:
@@ -90,6 +92,7 @@ async def test_a_call_that_is_decided_elsewhere_is_not_asked_about_any_more(tmp_
         assert (tmp_path / "a.txt").read_text() == "hello"
 
 
+@pytest.mark.long
 async def test_a_call_whose_question_is_dismissed_is_rejected(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin()
@@ -104,6 +107,7 @@ async def test_a_call_whose_question_is_dismissed_is_rejected(tmp_path: Path) ->
 # Cancellation
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_cancellation_stops_the_open_turn(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:
@@ -129,6 +133,7 @@ async def test_a_late_cancellation_does_not_hit_the_next_prompt(tmp_path: Path, 
         assert await ended(connected, connected.prompt(session, "hello")) == "end_turn"
 
 
+@pytest.mark.long
 async def test_a_cancellation_names_the_turn_so_that_it_never_hits_one_that_another_client_begins(
     tmp_path: Path,
 ) -> None:
@@ -163,6 +168,7 @@ async def test_a_cancellation_counts_for_the_prompts_before_it_alone(tmp_path: P
         ]
 
 
+@pytest.mark.long
 async def test_in_version_2_a_prompt_that_waits_is_refused_when_it_is_cancelled(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin(2)
@@ -176,6 +182,7 @@ async def test_in_version_2_a_prompt_that_waits_is_refused_when_it_is_cancelled(
         assert refused.value.code == -32800
 
 
+@pytest.mark.long
 async def test_one_prompt_of_two_is_taken_back(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin()
@@ -189,6 +196,7 @@ async def test_one_prompt_of_two_is_taken_back(tmp_path: Path) -> None:
         assert await ended(connected, first) == "end_turn"
 
 
+@pytest.mark.long
 async def test_a_cancellation_while_a_person_is_asked_ends_the_turn(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin()
@@ -331,6 +339,7 @@ async def test_what_another_client_does_is_seen(tmp_path: Path) -> None:
         await connected.update("agent_message_chunk")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_closed_session_is_stopped_and_kept(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:
@@ -358,6 +367,7 @@ async def test_a_deleted_session_is_gone(tmp_path: Path, version: int) -> None:
         assert await connected.call("session/list") == {"sessions": []}
 
 
+@pytest.mark.long
 async def test_a_session_that_is_deleted_elsewhere_refuses_what_waits_for_it(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin()
@@ -434,6 +444,7 @@ async def test_a_mode_is_chosen_and_seen_by_others(tmp_path: Path) -> None:
         assert result["modes"]["currentModeId"] == "edits"  # type: ignore[index]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_options_are_chosen(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:
@@ -563,6 +574,7 @@ async def test_the_end_of_a_turn_has_its_reason(tmp_path: Path, version: int, sc
         assert await ended(connected, connected.prompt(session, "hello")) == reason
 
 
+@pytest.mark.long
 async def test_in_version_2_a_turn_that_fails_has_its_reason_in_the_state(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db", scripted(tmp_path, "permanent('out of tea')")) as connected:
         await connected.begin(2)
@@ -582,6 +594,7 @@ CHOOSES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_question_with_options_is_asked_as_a_choice(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db", scripted(tmp_path, CHOOSES)) as connected:
@@ -596,6 +609,7 @@ async def test_a_question_with_options_is_asked_as_a_choice(tmp_path: Path, vers
         assert "black" in connected.said()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("script", [ASKS, CHOOSES])
 async def test_a_question_is_asked_by_a_form_if_the_editor_has_forms(tmp_path: Path, version: int, script: str) -> None:
@@ -642,6 +656,7 @@ async def test_a_turn_that_fails_is_told_with_its_reason(tmp_path: Path) -> None
         assert "out of tea" in refused.value.message
 
 
+@pytest.mark.long
 async def test_what_is_allowed_and_cannot_be_read_is_an_answer_and_ends_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

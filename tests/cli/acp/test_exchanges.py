@@ -98,6 +98,7 @@ async def test_the_current_value_is_one_of_the_choices(tmp_path: Path, version: 
             assert modes["currentModeId"] in [mode["id"] for mode in cast("list[Message]", modes["availableModes"])]
 
 
+@pytest.mark.long
 async def test_an_editor_that_offers_nothing_is_asked_for_permissions_alone(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin(version)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Final
 
+import pytest
 import trio
 
 from agentrail import SessionSpec
@@ -76,6 +77,7 @@ async def test_four_eyes_hold_for_interrupts() -> None:
         assert told(response) == (403, "own-decision")
 
 
+@pytest.mark.long
 async def test_who_reads_too_slowly_is_cut_and_goes_on() -> None:
     words = "so much text in each of them " * 80
     spec = SessionSpec(model=ScriptedModel([say(chunks=[words] * 300)]))

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 
 import httpx
+import pytest
 
 from agentrail import Ask, Context, Plugin, ReplacePrompt, SessionSpec, aio
 from agentrail.hooks.actions import CallService
@@ -81,6 +82,7 @@ async def provide(_: RequestContext, messages: Sequence[Message]) -> str:  # noq
     return await where("provider")
 
 
+@pytest.mark.long
 async def test_code_of_the_program_runs_in_the_loop_of_the_server() -> None:
     checked: list[str] = []
 

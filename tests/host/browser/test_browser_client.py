@@ -94,6 +94,7 @@ def test_a_person_talks(page: Page) -> None:
     wait_for(page, "hello", "You said: hello", "and again", "You said: and again")
 
 
+@pytest.mark.long
 def test_what_a_model_thinks_is_no_part_of_its_answer(page: Page) -> None:
     say(page, "think")
     wait_state(page, OVER)
@@ -135,6 +136,7 @@ def test_a_person_aborts(page: Page) -> None:
     wait_for(page, *PAUSED, "hello", "You said: hello")
 
 
+@pytest.mark.long
 def test_an_abort_without_a_turn_says_that_there_is_none(page: Page) -> None:
     page.click("#abort")
     wait_state(page, "No turn is open.")
@@ -144,6 +146,7 @@ def test_an_abort_without_a_turn_says_that_there_is_none(page: Page) -> None:
     wait_state(page, "No turn is open.")
 
 
+@pytest.mark.long
 def test_what_is_approved_is_shown_byte_for_byte_and_is_what_runs(page: Page) -> None:
     say(page, "pay")
     shown = page.locator("#held pre").inner_text()
@@ -174,6 +177,7 @@ def test_a_person_rejects(page: Page) -> None:
     assert "transfer: rejected" in lines(page)
 
 
+@pytest.mark.long
 def test_a_reload_in_mid_stream_shows_all_again_and_goes_on(page: Page) -> None:
     say(page, "hello")
     wait_state(page, OVER)
@@ -196,6 +200,7 @@ def test_a_connection_that_is_lost_is_made_again_and_no_event_is_missed_or_comes
     wait_for(page, *PAUSED, "steered (queued): go on", "You said: go on")
 
 
+@pytest.mark.long
 def test_pieces_that_a_lost_connection_has_missed_are_no_mark_in_an_earlier_answer(page: Page, desk: Desk) -> None:
     say(page, "wait")
     wait_for(page, *PAUSED)
@@ -237,6 +242,7 @@ def test_hostile_text_stays_text(page: Page) -> None:
     assert page.locator("#transcript :not(li)").count() == 0
 
 
+@pytest.mark.long
 def test_a_hostile_title_stays_text(desk: Desk) -> None:
     headers = {"authorization": f"Bearer {desk.token}"}
     with httpx.Client(base_url=desk.wire.address, headers=headers, trust_env=False) as client:

@@ -204,6 +204,7 @@ async def pay(to: str) -> str:
     return f"paid {to}"
 
 
+@pytest.mark.long
 async def test_the_tree_and_what_waits_are_those_of_all_hosts() -> None:
     model = ScriptedModel([say(calls=[call("pay", {"to": "Bo"})]), "done"])
     spec = SessionSpec(model=model, tools=[pay], plugins=[HumanApproval(["pay"])])
@@ -226,6 +227,7 @@ async def test_the_tree_and_what_waits_are_those_of_all_hosts() -> None:
         assert running(first, second) == [1, 0]
 
 
+@pytest.mark.long
 async def test_what_waits_on_several_hosts_comes_in_pages() -> None:
     model = ScriptedModel([say(calls=[call("pay", {"to": "Bo"})])], repeat_last=True)
     spec = SessionSpec(model=model, tools=[pay], plugins=[HumanApproval(["pay"])])

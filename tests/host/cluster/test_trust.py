@@ -35,6 +35,7 @@ async def status_of(place: Desk, key: str, method: str, path: str, body: bytes =
         return (await client.request(method, path, headers=headers, content=body)).status_code
 
 
+@pytest.mark.long
 async def test_a_signature_is_for_one_request() -> None:
     path, body = "/v1/sessions/ann.trip/prompt", b'{"message": "hi"}'
     async with open_place(MemoryJournal(), talks()) as place:

@@ -71,6 +71,7 @@ async def test_an_answer_is_sent_as_it_is(
         assert (await desk.ann.get("/v1/sessions")).json()["items"] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("critical", [False, True])
 async def test_an_answer_that_cannot_be_sent_is_a_fault_of_its_plugin(critical: bool) -> None:
     reports, plugin = Reports(), Answers(HandledResponse(), critical=critical)

@@ -213,6 +213,7 @@ def test_chromium_talks_streams_steers_aborts_and_approves(tab: tuple[Page, str,
     converse(Tab(page))
 
 
+@pytest.mark.long
 @needs_browser
 def test_chromium_is_told_that_its_key_is_wrong(tab: tuple[Page, str, str]) -> None:
     page, address, _ = tab

@@ -80,6 +80,7 @@ async def test_websockets_judges_frames_as_we_do_or_takes_more(port: int) -> Non
     assert wrong == {}
 
 
+@pytest.mark.long
 async def test_websockets_judges_handshakes_as_we_do_or_takes_more(port: int) -> None:
     differs: dict[str, int] = {}
     for case in HANDSHAKES:

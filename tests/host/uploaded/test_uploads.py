@@ -122,6 +122,7 @@ async def test_a_large_file_is_taken_and_one_byte_more_is_not(tmp_path: Path) ->
         assert sizes(tmp_path) == [most]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("announced", [True, False])
 async def test_the_files_of_a_session_have_a_quota(tmp_path: Path, announced: bool) -> None:
     limits = HostLimits(file_bytes=1000, session_files_bytes=2500)
@@ -389,6 +390,7 @@ async def test_a_session_without_a_sandbox_says_so() -> None:
         assert told(await desk.ann.post("/v1/chat", json=body)) == (422, "unknown-file")
 
 
+@pytest.mark.long
 async def test_a_session_that_is_stored_or_sleeps_takes_files_and_has_those_of_before(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     spec = with_folder(tmp_path).but(hibernate_after=0.05)
@@ -488,6 +490,7 @@ NAMES: Final = (
 )
 
 
+@pytest.mark.long
 async def test_no_name_of_a_client_leads_out_of_the_folder_of_its_session(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()

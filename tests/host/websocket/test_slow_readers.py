@@ -165,6 +165,7 @@ async def test_a_client_that_reads_no_answers_has_one_made_beside_what_waits_to_
             assert held < 7 * max(unsent, len(WIDE))
 
 
+@pytest.mark.long
 async def test_subscriptions_that_cannot_be_and_are_not_read_of_are_left_unread() -> None:
     class Counting(ApiKeys):
         asked = 0
@@ -201,6 +202,7 @@ async def deaf(desk: Desk) -> Peer:
     return peer
 
 
+@pytest.mark.long
 async def test_a_client_that_does_not_read_is_closed_and_can_go_on_from_its_last_cursor() -> None:
     limits = HostLimits(write_seconds=0.2, streams=1, drain_seconds=0.5)
     script = [say(LONG, chunks=50) for _ in range(20)]
