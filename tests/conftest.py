@@ -2,6 +2,7 @@
 
 import gc
 import os
+import platform
 import signal
 from collections.abc import Generator
 from itertools import count
@@ -18,6 +19,9 @@ hook_time.allow(hook_time.ANY)
 # Each HTTP client reads the certificates of all authorities, which takes 25 ms of CPU; no test asks a server that one
 # of them knows. The authority in this file has signed nothing, and its key is gone.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
+
+# What asks first starts a process: the official SDKs do, with their first request.
+platform.processor()
 
 # A shell starts what is in the background with these ignored, and so would be the programs that tests send them to.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):

@@ -12,6 +12,8 @@ import pytest
 from tests.benchmarks.wire import SAYING, served
 from tests.importing import ENDED, SPLIT
 
+pytestmark = pytest.mark.long
+
 SCENES = (
     *("tool", "state", "command", "encoded", "sqlite", "approval", "standard", "compaction", "subagent"),
     *("fork", "sleep", "snapshot", "mcp"),
@@ -55,13 +57,11 @@ def _imported(played: subprocess.Popen[str], scene: str, *given: str) -> list[st
     return found
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("scene", SCENES)
 def test_a_session_that_has_started_imports_nothing(played: subprocess.Popen[str], scene: str) -> None:
     assert _imported(played, scene) == []
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("provider", SAYING)
 def test_the_first_request_to_a_provider_imports_nothing(
     played: subprocess.Popen[str], provider: str, url: str
@@ -69,12 +69,10 @@ def test_the_first_request_to_a_provider_imports_nothing(
     assert _imported(played, provider, url) == []
 
 
-@pytest.mark.long
 def test_a_plugin_that_chooses_a_model_of_a_provider_imports_nothing(played: subprocess.Popen[str], url: str) -> None:
     assert _imported(played, "switch", url) == []
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("scene", ["demo", "openai", "standard"])
 def test_the_first_spawn_imports_beside_the_loop(played: subprocess.Popen[str], scene: str, url: str) -> None:
     assert _imported(played, "spawn", scene, url) == []

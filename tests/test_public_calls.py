@@ -181,7 +181,9 @@ def test_an_option_of_a_tool_is_of_its_type_or_refused(option: str) -> None:
 TYPED: Final = sorted(PUBLIC.keys() & {name for module in TYPES_CHECKED for name in import_module(module).__all__})
 
 
-@pytest.mark.parametrize("name", TYPED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] if name == "run_sync" else []) for name in TYPED]
+)
 def test_an_argument_of_a_wrong_type_is_one_of_our_errors_or_a_type_error(name: str) -> None:
     """Nothing breaks somewhere inside, on an attribute or an item that is not there."""
     called = PUBLIC[name]

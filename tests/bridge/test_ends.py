@@ -66,8 +66,8 @@ def test_an_error_of_the_body_and_a_failure_come_together() -> None:
     async def main() -> None:
         with pytest.raises(BaseExceptionGroup) as raised:  # noqa: PT012 - as above
             async with aio.open_supervisor(max_restarts=0) as supervisor:
-                await supervisor.start_service(_ready_then_crash, "service")
-                try:
+                try:  # around both: the failure may come before the first returns
+                    await supervisor.start_service(_ready_then_crash, "service")
                     await asyncio.sleep(PATIENCE)
                 finally:
                     raise ValueError("of the body")

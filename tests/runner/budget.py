@@ -30,6 +30,7 @@ class Budget:
         self.shared_seconds = 0.0
         """What fixtures of files took in the piece that runs."""
         self._started = False
+        self._starting_fixtures: set[str] = set()
         self._in_shared = False
         sys.addaudithook(self._hear)
 
@@ -43,12 +44,16 @@ class Budget:
         if fixturedef.scope == "function" or self._in_shared:
             return (yield)
         self._in_shared = True
+        started, self._started = self._started, False
         before = time.process_time()
         try:
             return (yield)
         finally:
             self.shared_seconds += time.process_time() - before
             self._in_shared = False
+            if self._started:
+                self._starting_fixtures.add(fixturedef.argname)
+            self._started |= started
 
     def begin(self) -> tuple[float, float]:
         """Begin a test; `cost` takes what is returned."""
@@ -59,10 +64,10 @@ class Budget:
         """Return the CPU seconds of the test since `begin`, without fixtures that several tests share."""
         return time.process_time() - begun[0] - (self.shared_seconds - begun[1])
 
-    @property
-    def has_started_a_process(self) -> bool:
-        """Whether the test that has begun last started a process."""
-        return self._started
+    def has_started_a_process(self, item: pytest.Item) -> bool:
+        """Whether *item*, which has begun last, started a process, or a fixture did that it shares with others."""
+        names = item.fixturenames if isinstance(item, pytest.Function) else ()
+        return self._started or not self._starting_fixtures.isdisjoint(names)
 
     def problem(self, test: FinishedTest, share: float) -> str | None:
         """Return what is wrong with *test*, which has a *share* of its file's fixtures; `None` if nothing."""

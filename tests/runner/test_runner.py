@@ -158,7 +158,7 @@ def test_what_one_worker_prints_is_not_shown_with_the_failure_of_another(tmp_pat
 @pytest.mark.long
 def test_a_test_over_the_budget_fails_and_one_that_pays_for_an_import_does_not(tmp_path: Path) -> None:
     text = """
-import subprocess, sys, time
+import pytest, subprocess, sys, time
 done = []
 def burn(seconds):
     end = time.process_time() + seconds
@@ -168,10 +168,14 @@ def test_is_slow_once():
     if not done: burn(1.5)
     done.append(1)
 def test_starts_a_process(): subprocess.run([sys.executable, "-c", ""], check=True)
+@pytest.fixture(scope="module")
+def server(): subprocess.run([sys.executable, "-c", ""], check=True)
+def test_has_a_server(server): pass
+def test_has_it_too(server): pass
 def test_is_fast(): pass
 """
     done = ran(tmp_path, "--budget", "0.1", test_a=text)
-    assert summary(done) == "2 failed, 2 passed"
+    assert summary(done) == "4 failed, 2 passed"
     assert "it started a process: mark it `long`" in done.stdout
     assert "make it smaller, or mark it `long`" in done.stdout
 

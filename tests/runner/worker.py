@@ -140,7 +140,7 @@ class Worker:
         item.ihook.pytest_runtest_protocol(item=item, nextitem=follower)
         if self._budget is None or begun is None:
             return 0.0, False
-        return self._budget.cost(begun), self._budget.has_started_a_process
+        return self._budget.cost(begun), self._budget.has_started_a_process(item)
 
     def _tell(self, tests: Sequence[FinishedTest], *, is_piece_done: bool) -> None:
         reports = [report for test in tests for report in self._reports_of(test)]

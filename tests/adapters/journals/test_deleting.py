@@ -273,6 +273,7 @@ async def test_after_a_crash_a_session_is_whole_or_refused(
     assert is_whole(path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", REDACTED, ids=lambda place: f"{place[0].name}-{place[1]}")
 async def test_after_a_crash_a_redaction_is_repeated(
     place: tuple[Failpoint, int], ended: tuple[Path, dict[str, int]]

@@ -18,10 +18,13 @@ from tests.host.browser.scenes import HOSTILE, TRANSFER
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-pytestmark = pytest.mark.skipif(
-    not CHROMIUM.exists() or find_spec("playwright") is None,
-    reason="the browser client is not tested: run `make browser-tools` first",
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        not CHROMIUM.exists() or find_spec("playwright") is None,
+        reason="the browser client is not tested: run `make browser-tools` first",
+    ),
+]
 
 SCENES: Final = Path(__file__).with_name("scenes.py")
 
@@ -85,7 +88,6 @@ PAUSED: Final = ("wait", "one two three")
 """The lines of a response that has begun and does not end."""
 
 
-@pytest.mark.long
 def test_a_person_talks(page: Page) -> None:
     say(page, "hello")
     wait_for(page, "hello", "You said: hello")
@@ -94,7 +96,6 @@ def test_a_person_talks(page: Page) -> None:
     wait_for(page, "hello", "You said: hello", "and again", "You said: and again")
 
 
-@pytest.mark.long
 def test_what_a_model_thinks_is_no_part_of_its_answer(page: Page) -> None:
     say(page, "think")
     wait_state(page, OVER)
@@ -106,7 +107,6 @@ def test_a_plugin_of_the_host_answers(page: Page) -> None:
     wait_for(page, f"pong {HOSTILE}")
 
 
-@pytest.mark.long
 def test_the_token_leaves_the_address(page: Page, desk: Desk) -> None:
     assert desk.token not in page.url
     assert page.context.cookies() == []
@@ -136,7 +136,6 @@ def test_a_person_aborts(page: Page) -> None:
     wait_for(page, *PAUSED, "hello", "You said: hello")
 
 
-@pytest.mark.long
 def test_an_abort_without_a_turn_says_that_there_is_none(page: Page) -> None:
     page.click("#abort")
     wait_state(page, "No turn is open.")
@@ -146,7 +145,6 @@ def test_an_abort_without_a_turn_says_that_there_is_none(page: Page) -> None:
     wait_state(page, "No turn is open.")
 
 
-@pytest.mark.long
 def test_what_is_approved_is_shown_byte_for_byte_and_is_what_runs(page: Page) -> None:
     say(page, "pay")
     shown = page.locator("#held pre").inner_text()
@@ -169,7 +167,6 @@ def same(one: object, other: object) -> bool:
     return compact(one) == compact(other)
 
 
-@pytest.mark.long
 def test_a_person_rejects(page: Page) -> None:
     say(page, "pay")
     page.click("text=Reject")
@@ -177,7 +174,6 @@ def test_a_person_rejects(page: Page) -> None:
     assert "transfer: rejected" in lines(page)
 
 
-@pytest.mark.long
 def test_a_reload_in_mid_stream_shows_all_again_and_goes_on(page: Page) -> None:
     say(page, "hello")
     wait_state(page, OVER)
@@ -200,7 +196,6 @@ def test_a_connection_that_is_lost_is_made_again_and_no_event_is_missed_or_comes
     wait_for(page, *PAUSED, "steered (queued): go on", "You said: go on")
 
 
-@pytest.mark.long
 def test_pieces_that_a_lost_connection_has_missed_are_no_mark_in_an_earlier_answer(page: Page, desk: Desk) -> None:
     say(page, "wait")
     wait_for(page, *PAUSED)
@@ -216,7 +211,6 @@ def test_pieces_that_a_lost_connection_has_missed_are_no_mark_in_an_earlier_answ
     wait_for(page, *PAUSED, "steered (queued): go on", "You said: go on", "bye", "You said: bye")
 
 
-@pytest.mark.long
 def test_two_tabs_show_the_same(page: Page, desk: Desk) -> None:
     other = page.context.new_page()
     other.goto(f"{desk.site}/#host={desk.wire.address}&token={desk.token}")
@@ -242,7 +236,6 @@ def test_hostile_text_stays_text(page: Page) -> None:
     assert page.locator("#transcript :not(li)").count() == 0
 
 
-@pytest.mark.long
 def test_a_hostile_title_stays_text(desk: Desk) -> None:
     headers = {"authorization": f"Bearer {desk.token}"}
     with httpx.Client(base_url=desk.wire.address, headers=headers, trust_env=False) as client:
@@ -290,7 +283,6 @@ def test_a_host_that_is_not_reached_is_told(desk: Desk, port: str) -> None:
         wait_state(page, f"{address} does not answer, or not to this page: see `--origin`")
 
 
-@pytest.mark.long
 def test_the_plain_page_of_the_host_says_what_runs_there_and_loads_nothing(desk: Desk) -> None:
     with desk.browser.new_context() as context:
         loaded: list[str] = []

@@ -115,6 +115,7 @@ async def test_each_client_of_a_flood_is_served_or_told_to_come_again() -> None:
     assert begun == most
 
 
+@pytest.mark.long
 async def test_health_is_answered_while_all_other_connections_begin_to_speak(
     mock_clock: trio.testing.MockClock,  # time stands still
 ) -> None:

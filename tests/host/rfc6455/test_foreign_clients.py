@@ -222,6 +222,7 @@ def test_chromium_is_told_that_its_key_is_wrong(tab: tuple[Page, str, str]) -> N
     assert page.evaluate("ended[0]") == 1008
 
 
+@pytest.mark.long
 @needs_browser
 def test_a_page_of_another_site_is_not_let_in(tab: tuple[Page, str, str]) -> None:
     from playwright.sync_api import Error  # noqa: PLC0415 - it need not be installed
