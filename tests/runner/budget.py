@@ -2,7 +2,8 @@
 
 It may not start a process, and its CPU time is bounded: its own with that of its fixtures, and an equal share of what
 the fixtures of its file took. On a slower machine, or beside other work, each second of CPU does less: the budget
-grows with the time of a fixed loop. What is over it at first is run again, as it may have paid for an import.
+grows with the time of a fixed loop. What is over it at first is run again, as it may have paid for an import. What is
+over it then is listed at the end of the run, and fails if it is far over it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from tests.runner.speed import slowness
 
 STARTS: Final = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"})
 """Audit events of a process that is started."""
+
+FAR_OVER: Final = 3.0
+"""A test that takes so many times its budget fails; one that takes less is listed, as the time of one test varies."""
 
 
 class Budget:
@@ -70,10 +74,10 @@ class Budget:
         return self._started or not self._starting_fixtures.isdisjoint(names)
 
     def problem(self, test: FinishedTest, share: float) -> str | None:
-        """Return what is wrong with *test*, which has a *share* of its file's fixtures; `None` if nothing."""
+        """Return why *test*, which has a *share* of its file's fixtures, fails; `None` if it does not."""
         if test.has_started_a_process:
             return "it started a process: mark it `long`, as `make test` runs what needs none"
-        if test.cost + share <= self.seconds:
+        if test.cost + share <= FAR_OVER * self.seconds:
             return None
         return (
             f"it took {test.cost:.2f} s of CPU, and {share:.2f} s for its share of the fixtures of its file, "
@@ -81,12 +85,17 @@ class Budget:
         )
 
 
-def hold_to_budget(tests: Sequence[FinishedTest], budget: Budget) -> None:
-    """Have each of the *tests* of a piece fail that has passed and was over the *budget*."""
+def hold_to_budget(tests: Sequence[FinishedTest], budget: Budget) -> dict[int, float]:
+    """Have each of the *tests* of a piece fail that has passed and was far over the *budget*, or started a process.
+
+    Return the seconds of those that were over it, by their places in the list of all tests.
+    """
     share = budget.shared_seconds / len(tests) if tests else 0.0
-    for test in tests:
-        problem = budget.problem(test, share) if test.has_passed else None
+    passed = [test for test in tests if test.has_passed]
+    for test in passed:
+        problem = budget.problem(test, share)
         if problem:
             report = next(report for report in test.reports if report.when == "call")
             report.outcome = "failed"
             report.longrepr = problem
+    return {test.index: test.cost + share for test in passed if test.cost + share > budget.seconds}

@@ -49,6 +49,8 @@ class Dispatcher:
         self._state = SharedState(self._workers)
         self._handles: dict[Link, WorkerHandle] = {}
         self._totals: dict[str, tuple[float, int]] = {}
+        self.over_budget: dict[str, float] = {}
+        """Seconds of CPU of the tests that were over the budget."""
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -117,6 +119,8 @@ class Dispatcher:
                 break
             self._session.config.hook.pytest_runtest_logreport(report=self._report_of(outcome))
         handle.open_indexes -= set(message.done)
+        items = self._session.items
+        self.over_budget |= {items[index].nodeid: seconds for index, seconds in message.over_budget.items()}
         if self._is_stopping():
             self._state.stop()
         if message.is_piece_done:

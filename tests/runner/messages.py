@@ -33,5 +33,7 @@ class PieceReport:
     """In the order in which they were made."""
     done: Sequence[int]
     """Places of the tests that are reported now."""
+    over_budget: Mapping[int, float]
+    """Seconds of CPU of those that were over the budget."""
     is_piece_done: bool
     """Whether the worker wants another piece."""

@@ -22,6 +22,11 @@ UNKNOWN: Final = 0.005
 UNKNOWN_LONG: Final = 2.0
 """Seconds of a test that is marked `long`, and was not measured yet."""
 
+MAX_SHOWN: Final = 20
+"""The most tests over the budget that are listed."""
+
+OVER_BUDGET: Final = pytest.StashKey[dict[str, float]]()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
@@ -52,6 +57,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     seconds = [known.get(function_of(item.nodeid), _expected(item)) for item in session.items]
     pieces = longest_first(pieces_of(ids, seconds))
     dispatcher = Dispatcher(session, pieces, option.workers)
+    session.config.stash[OVER_BUDGET] = dispatcher.over_budget
     try:
         dispatcher.run()
     finally:
@@ -66,7 +72,15 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Write down which tests were skipped: `pytest @FILE` runs them, when what they need is there."""
+    """List the tests that were over the budget, and write down which ones were skipped.
+
+    `pytest @FILE` runs what was skipped, when what it needs is there.
+    """
+    over = sorted(terminalreporter.config.stash.get(OVER_BUDGET, {}).items(), key=lambda item: -item[1])
+    if over:
+        terminalreporter.section(f"over the budget: {len(over)}, to be made smaller, or marked `long`")
+        for node_id, seconds in over[:MAX_SHOWN]:
+            terminalreporter.line(f"{seconds:.2f} s of CPU {node_id}")
     file = cast("Path | None", terminalreporter.config.getoption("store_skipped"))
     if file is not None:
         ids = {report.nodeid for report in terminalreporter.getreports("skipped")}

@@ -193,7 +193,11 @@ def test_uses_it(dear, number): pass
 """
     assert summary(ran(tmp_path, "--budget", "0.1", test_few=text.format(2))) == "2 failed"
     (tmp_path / "test_few.py").unlink()
-    assert summary(ran(tmp_path, "--budget", "0.1", test_many=text.format(40))) == "40 passed"
+    done = ran(tmp_path, "--budget", "0.1", test_more=text.format(18))
+    assert summary(done) == "18 passed"
+    assert "over the budget: 18, to be made smaller, or marked `long`" in done.stdout
+    (tmp_path / "test_more.py").unlink()
+    assert "over the budget" not in ran(tmp_path, "--budget", "0.1", test_many=text.format(60)).stdout
 
 
 @pytest.mark.long

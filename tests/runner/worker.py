@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from time import monotonic
@@ -104,11 +104,10 @@ class Worker:
             tests.append(self._run_one(index, follower))
             self._state.running(self._number, NO_TEST)
             if self._budget is None and monotonic() - self._told_at > TELL_AFTER:
-                self._tell(tests, is_piece_done=False)
+                self._tell(tests, {}, is_piece_done=False)
                 tests = []
-        if self._budget:
-            hold_to_budget(tests, self._budget)
-        self._tell(tests, is_piece_done=True)
+        over = hold_to_budget(tests, self._budget) if self._budget else {}
+        self._tell(tests, over, is_piece_done=True)
 
     def _run_one(self, index: int, follower: pytest.Item) -> FinishedTest:
         item = self._session.items[index]
@@ -142,9 +141,9 @@ class Worker:
             return 0.0, False
         return self._budget.cost(begun), self._budget.has_started_a_process(item)
 
-    def _tell(self, tests: Sequence[FinishedTest], *, is_piece_done: bool) -> None:
+    def _tell(self, tests: Sequence[FinishedTest], over: Mapping[int, float], *, is_piece_done: bool) -> None:
         reports = [report for test in tests for report in self._reports_of(test)]
-        self._link.send(PieceReport(reports, [test.index for test in tests], is_piece_done))
+        self._link.send(PieceReport(reports, [test.index for test in tests], over, is_piece_done))
         self._told_at = monotonic()
 
     def _reports_of(self, test: FinishedTest) -> list[Passed | Reported]:

@@ -117,6 +117,7 @@ async def state_after_return(path: Path, plugin: AnyPlugin) -> object:
         return session.inspect().plugin_states[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 async def test_a_first_state_comes_back_or_is_refused(form: str, tmp_path: Path) -> None:
     hint, state, problem = FORMS[form]
