@@ -10,7 +10,6 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -79,7 +78,10 @@ def _make(file: Path) -> None:
     """Write a new key to *file*, whole or not at all; no-op if another process has made it meanwhile."""
     new = write_beside(file, secrets.token_bytes(KEY_BYTES))
     try:
-        with suppress(FileExistsError):
-            os.link(new, file)  # unlike a rename, it replaces no key
+        os.link(new, file)  # unlike a rename, it replaces no key
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without hard links: of two processes that make the first key, the later one wins
+        new.replace(file)
     finally:
-        new.unlink()
+        new.unlink(missing_ok=True)

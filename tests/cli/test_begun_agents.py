@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -180,6 +182,16 @@ def test_a_key_that_cannot_be_used_is_told_with_what_to_do(tmp_path: Path, monke
         FileFailed, match=r"cannot make `.*agents\.key`: Not a directory; let AGENTRAIL_HOME name a folder"
     ):
         user_key()
+
+
+def test_a_key_is_made_where_a_file_has_one_name_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: Path, target: Path) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted", source, None, target)
+
+    monkeypatch.setenv("AGENTRAIL_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(os, "link", refuse)
+    assert user_key() == user_key()
+    assert [file.name for file in (tmp_path / "home").iterdir()] == ["agents.key"]
 
 
 @pytest.mark.long
