@@ -31,8 +31,9 @@ from agentrail.values.events import Envelope, StreamError
         (
             JournalInUse("j.db", "process 7"),
             (
-                "the journal `j.db` is in use (process 7); end that program, or name another journal: `--journal FILE`; "
-                "if it is agentrail, start both with the same `XDG_RUNTIME_DIR`, and they share the journal"
+                "the journal `j.db` is in use (process 7); end that program, or name another journal: "
+                "`--journal FILE`; if it is agentrail, start both with the same `XDG_RUNTIME_DIR`, and they share the "
+                "journal"
             ),
         ),
     ],
