@@ -181,9 +181,9 @@ class Relay(Generic[V]):
         """Return what the code gives that *work* waits for; cancel it when the function raises, and raise that."""
         with self._scope:
             value = await work
-        error, self._error = self._error, None
-        if error is None:
-            return value
+            if self._error is None:
+                return value
+        error, self._error = cast("Exception", self._error), None  # nothing but an error cancels the scope
         try:
             raise error
         finally:

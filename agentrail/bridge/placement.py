@@ -104,6 +104,7 @@ def _modules(fn: object, visited: set[CodeType]) -> Iterator[str]:
         if operation == IMPORTS:
             yield name
             continue
+        value: object
         if operation in ATTRIBUTES:
             value = _member(owner, name)
         else:
@@ -111,7 +112,8 @@ def _modules(fn: object, visited: set[CodeType]) -> Iterator[str]:
         if _is(value, ModuleType):
             yield cast("ModuleType", value).__name__
             continue
-        home: object = getattr(value if _is(value, NAMED) else type(value), "__module__", None)
+        named = value if _is(value, NAMED) else cast("object", type(value))
+        home: object = getattr(named, "__module__", None)
         if isinstance(home, str):
             yield home
         yield from _modules(value, visited)

@@ -188,8 +188,8 @@ def _settings(path: Path, parsed: Mapping[str, object]) -> ProjectSettings:
     values = _checked(path, parsed)
     paths = {key: _places(path, key, values[key]) for key in PATHS if key in values}
     settings = ProjectSettings(path, values, paths)
-    files = dict.fromkeys(filter(None, map(file_of, settings.plugins)))
-    places = {file: settings.folder / file for file in files}
+    files = [file_of(plugin) for plugin in settings.plugins]
+    places = {file: settings.folder / file for file in files if file}
     return settings.but(sources={file: sources_of(place, place.parent) for file, place in places.items()})
 
 

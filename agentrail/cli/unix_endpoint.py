@@ -88,10 +88,11 @@ async def _connect(place: Path) -> trio.SocketStream:
     stream = await trio.open_unix_socket(place)
     try:
         check_peer(stream.socket)
-    except BaseException as error:
+    except StrangePeerError as error:
         await trio.aclose_forcefully(stream)
-        if isinstance(error, StrangePeerError):
-            raise CannotListen(f"unix:{place}", str(error), START_BOTH) from error
+        raise CannotListen(f"unix:{place}", str(error), START_BOTH) from error
+    except BaseException:
+        await trio.aclose_forcefully(stream)
         raise
     return stream
 

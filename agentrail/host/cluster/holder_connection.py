@@ -169,7 +169,7 @@ async def connect(cluster: Cluster, address: str) -> tuple[HolderConnection, str
 async def _dial(cluster: Cluster, address: str, place: HostAddress) -> HolderConnection:
     """Connect to the host at *address*, which listens at *place*, and see where that is before anything is sent."""
     stream = await dial_address(place, None)
-    transport = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
+    transport = _below_tls(stream)
     try:
         if isinstance(transport, trio.SocketStream) and not place.unix:
             peer = str(transport.socket.getpeername()[0])
@@ -179,6 +179,12 @@ async def _dial(cluster: Cluster, address: str, place: HostAddress) -> HolderCon
         await trio.aclose_forcefully(stream)
         raise
     return HolderConnection(stream, address, place)
+
+
+def _below_tls(stream: trio.abc.Stream) -> trio.abc.Stream:
+    if isinstance(stream, trio.SSLStream):
+        return cast("trio.SSLStream[trio.abc.Stream]", stream).transport_stream
+    return stream
 
 
 def _is_refusal(error: BaseException) -> bool:
