@@ -18,43 +18,42 @@ import trio
 import trio.testing
 from attrs import frozen
 
-from agentrail import SessionSpec, Supervisor, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.core.vocabulary.state import Phase, State
-from agentrail.errors import AgentrailError, SessionCrashed
-from agentrail.hooks.actions import (
+from agentrail import (
     Abort,
     Ask,
     BlockTool,
-    CallModel,
-    CallService,
-    ChangeTools,
+    Context,
     Continue,
-    Emission,
     Emit,
-    FindFiles,
     HoldTool,
     Intervene,
-    ReadFile,
+    Plugin,
     ReplaceMessages,
     ReplacePrompt,
     ReplaceResponse,
     ReplaceToolArgs,
     ReplaceToolResult,
-    RunTool,
+    SessionHandle,
+    SessionSpec,
     SetSection,
     Skip,
+    State,
+    Supervisor,
     SwitchModel,
+    open_supervisor,
 )
-from agentrail.hooks.context import Context, Log
+from agentrail.core.vocabulary.state import Phase
+from agentrail.errors import AgentrailError, SessionCrashed
+from agentrail.events import PluginEvent
+from agentrail.hooks.actions import Emission
 from agentrail.hooks.hook_types import HOOK_NAMES
-from agentrail.hooks.plugin import Plugin
-from agentrail.ports.journal import (
+from agentrail.journals import (
     ALL_SESSIONS,
     NO_LEASE,
     Claim,
     Latest,
     Lease,
+    MemoryJournal,
     Record,
     Redaction,
     SessionFilter,
@@ -62,23 +61,27 @@ from agentrail.ports.journal import (
     StoredAnswer,
     StoredSession,
 )
-from agentrail.ports.model import EmitChunk
-from agentrail.ports.tool import ToolContext
-from agentrail.runtime.handle import SessionHandle
-from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
-from agentrail.values.events.plugins import PluginEvent
-from agentrail.values.json import FrozenObject, JsonObject
-from agentrail.values.messages import StopReason, UserMessage
-from agentrail.values.stream import (
+from agentrail.models import (
     CallChunk,
+    Data,
+    EmitChunk,
+    FrozenObject,
+    Image,
+    JsonObject,
     ModelRequest,
     Response,
+    StopReason,
+    Text,
     TextChunk,
+    Thinking,
     ThinkingChunk,
+    ToolCall,
+    Usage,
     UsageChunk,
+    UserMessage,
 )
-from agentrail.values.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, Todo, ToolResult, ToolSpec
-from agentrail.values.usage import Usage
+from agentrail.plugins import CallModel, CallService, ChangeTools, FindFiles, Log, ReadFile, RunTool
+from agentrail.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, Todo, ToolContext, ToolResult, ToolSpec
 from agentrail.values.value import Value
 from property_tests import hostile
 from property_tests.hostile import Chance, draw, draw_error, draw_number, draw_usage

@@ -24,11 +24,21 @@ from agentrail.errors import (
     ToolError,
     TransientModelError,
 )
-from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
-from agentrail.values.messages import AssistantMessage, StopReason, UserMessage
-from agentrail.values.stream import Response, TextChunk, UsageChunk
-from agentrail.values.tools import Effect, Ok, SetTodos, Todo
-from agentrail.values.usage import Usage
+from agentrail.models import (
+    AssistantMessage,
+    Data,
+    Image,
+    Response,
+    StopReason,
+    Text,
+    TextChunk,
+    Thinking,
+    ToolCall,
+    Usage,
+    UsageChunk,
+    UserMessage,
+)
+from agentrail.tools import Effect, Ok, SetTodos, Todo
 from tests.codec.test_strictness import Endless
 
 Chance = random.Random

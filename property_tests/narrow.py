@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from agentrail import Options, Plugin
 from agentrail.core.vocabulary.commands import (
     AbortSent,
     ApproveSent,
@@ -31,15 +32,13 @@ from agentrail.core.vocabulary.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.vocabulary.options import Options
-from agentrail.hooks.actions import Answered, RunTool
-from agentrail.hooks.plugin import Plugin
-from agentrail.testing.probe_plugins import Asker, Holder, Scripted
-from agentrail.testing.world.random_sessions import Tally, World
+from agentrail.models import FrozenObject, Usage
+from agentrail.plugins import Answered, RunTool
+from agentrail.testing import Holder, World
+from agentrail.testing.probe_plugins import Asker, Scripted
+from agentrail.testing.world.random_sessions import Tally
 from agentrail.testing.world.random_setups import TOOLS
-from agentrail.values.json import FrozenObject
-from agentrail.values.tools import AskPerson, Effect, EffectClass, NotStarted, ToolSpec, Unknown, ok
-from agentrail.values.usage import Usage
+from agentrail.tools import AskPerson, Effect, EffectClass, NotStarted, ToolSpec, Unknown, ok
 from tests.core.driving import answer, asked, back, begin, branched, call, fork, hello, session
 
 

@@ -31,13 +31,18 @@ from agentrail.core.machine import (
     tool_runs,
 )
 from agentrail.core.machine.draft import StepDraft
-from agentrail.ports.journal import Record, Snapshot
-from agentrail.values.events.context import Intervention
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.life import PromptReceived
-from agentrail.values.events.response import ModelEffective, RequestStart, Retry
-from agentrail.values.events.tools import ToolCalls, ToolExecutionMetrics
-from agentrail.values.json import Json
+from agentrail.events import (
+    Event,
+    Intervention,
+    ModelEffective,
+    PromptReceived,
+    RequestStart,
+    Retry,
+    ToolCalls,
+    ToolExecutionMetrics,
+)
+from agentrail.journals import Record, Snapshot
+from agentrail.models import Json
 from agentrail.values.value import ValueMeta
 from property_tests.planted import Planting
 

@@ -10,45 +10,50 @@ from typing import Final
 
 import trio
 
-from agentrail.app.build import policy, time_of, width_of
-from agentrail.app.pricing import PriceList, as_cost
-from agentrail.app.spec import SessionSpec
-from agentrail.core.vocabulary.options import Options
-from agentrail.errors import AgentrailError, BadRecord, TransientModelError
-from agentrail.hooks.action_checks import why_malformed
-from agentrail.hooks.actions import (
+from agentrail import (
     Abort,
     Ask,
     BlockTool,
-    CallModel,
-    CallService,
-    ChangeTools,
     Emit,
-    FindFiles,
     HoldTool,
     Intervene,
-    ReadFile,
+    Options,
     ReplaceMessages,
     ReplacePrompt,
     ReplaceResponse,
     ReplaceToolResult,
-    RunTool,
+    SessionSpec,
     SetSection,
     SwitchModel,
-    WriteFile,
 )
+from agentrail.app.build import policy, time_of, width_of
+from agentrail.app.pricing import PriceList, as_cost
+from agentrail.errors import AgentrailError, BadRecord, TransientModelError
+from agentrail.hooks.action_checks import why_malformed
+from agentrail.models import (
+    AssistantMessage,
+    Data,
+    FrozenObject,
+    Image,
+    Price,
+    Response,
+    Text,
+    TextChunk,
+    Thinking,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UsageChunk,
+    UserMessage,
+)
+from agentrail.plugins import CallModel, CallService, ChangeTools, FindFiles, ReadFile, RunTool, WriteFile
 from agentrail.runtime.shared.clock import Steady
 from agentrail.runtime.shared.untrusted_calls import fit_chunk, fit_failure, fit_response
-from agentrail.tools.declaring import make_spec
+from agentrail.tools import AskPerson, Effect, Ok, SetTodos, Todo, make_spec
 from agentrail.tools.function import as_result
-from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
-from agentrail.values.json import FrozenObject, freeze
-from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
-from agentrail.values.stream import Response, TextChunk, UsageChunk
-from agentrail.values.tools import AskPerson, Effect, Ok, SetTodos, Todo
+from agentrail.values.json import freeze
 from agentrail.values.untrusted_content import MAX_TEXT, fit_message, fit_result, fit_text, fit_usage
 from agentrail.values.untrusted_values import TEN_YEARS, brief, described, error_text, message_of
-from agentrail.values.usage import Price, Usage
 
 REFUSALS: Final = (AgentrailError, TypeError)
 """Errors that a check may raise; the checks of responses, results and texts raise `TypeError`."""

@@ -16,9 +16,8 @@ from httpcore import AsyncConnectionPool
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.adapters.models.http import Http
-from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.models.remote_model import RemoteModel
-from agentrail.values.usage import Limit
+from agentrail.models import PROVIDERS, Limit
 from property_tests.volume import profile
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models.server import (

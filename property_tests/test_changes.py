@@ -8,8 +8,7 @@ from agentrail.codec.json_text import from_text
 from agentrail.codec.values import check_same, decode, write
 from agentrail.core.audit import differences
 from agentrail.core.vocabulary.changes import Change, fold
-from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.random_sessions import World
+from agentrail.testing import Choose, World
 from agentrail.testing.world.random_setups import draw_scene
 from property_tests.volume import profile
 

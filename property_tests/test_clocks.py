@@ -10,26 +10,36 @@ from typing import Final
 import trio
 from trio._core import _run as scheduler  # pyright: ignore[reportPrivateUsage]  # there is no other way
 
-from agentrail import SessionSpec, Supervisor, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.core.vocabulary.state import State
+from agentrail import (
+    Ask,
+    Context,
+    Continue,
+    HoldTool,
+    Plugin,
+    SessionHandle,
+    SessionSpec,
+    State,
+    Supervisor,
+    open_supervisor,
+)
 from agentrail.errors import RateLimited, SessionAsleep, TransientModelError
-from agentrail.hooks.actions import Ask, CallService, Continue, HoldTool
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
-from agentrail.hooks.plugin import Plugin
-from agentrail.ports.journal import Journal
-from agentrail.ports.model import EmitChunk
-from agentrail.ports.tool import ToolContext
-from agentrail.runtime.handle import SessionHandle
+from agentrail.journals import Journal, MemoryJournal
+from agentrail.models import (
+    AssistantMessage,
+    EmitChunk,
+    FrozenObject,
+    JsonObject,
+    Limit,
+    ModelRequest,
+    Response,
+    StopReason,
+    Text,
+    ToolCall,
+)
+from agentrail.plugins import BeforeTool, CallService
 from agentrail.runtime.shared import clock as clocks
 from agentrail.testing.simulator.virtual import swapped
-from agentrail.values.content import Text, ToolCall
-from agentrail.values.json import FrozenObject, JsonObject
-from agentrail.values.messages import AssistantMessage, StopReason
-from agentrail.values.stream import ModelRequest, Response
-from agentrail.values.tools import EffectClass, ToolResult, ToolSpec
-from agentrail.values.usage import Limit
+from agentrail.tools import EffectClass, ToolContext, ToolResult, ToolSpec
 from property_tests.borders import quiet
 from property_tests.hostile import Chance, OddClock, draw_day
 from property_tests.volume import profile

@@ -6,20 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentrail.adapters.models.providers import PROVIDERS, format_of
+from agentrail.adapters.models.providers import format_of
 from agentrail.adapters.models.settings import read_settings
-from agentrail.hooks.plugin import AnyPlugin, Attachable
-from agentrail.testing import INVARIANTS, check_plugin, plugin_sets, scripts, simulate
-from agentrail.testing.probe_plugins import (
-    ArgsReplacer,
-    Asker,
-    CriticalScripted,
-    Guard,
-    Holder,
-    Listener,
-    Raiser,
-    Scripted,
-)
+from agentrail.models import PROVIDERS
+from agentrail.plugins import AnyPlugin, Attachable
+from agentrail.testing import INVARIANTS, ArgsReplacer, Holder, check_plugin, plugin_sets, scripts, simulate
+from agentrail.testing.probe_plugins import Asker, CriticalScripted, Guard, Listener, Raiser, Scripted
 from agentrail.testing.turns.conflicts import find_conflicts
 from agentrail.values.json import EMPTY
 from property_tests.volume import profile

@@ -15,32 +15,22 @@ from attrs import frozen
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agentrail import SessionHandle, SessionSpec
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail import Context, Continue, Plugin, SessionHandle, SessionSpec, State
 from agentrail.codec.json_text import to_text
 from agentrail.codec.plugin_states import data_of
 from agentrail.codec.values import check_same
 from agentrail.core.audit import differences
-from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, TransientModelError
-from agentrail.hooks.actions import Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterTool
-from agentrail.hooks.plugin import Plugin
-from agentrail.plugins import HumanApproval
+from agentrail.events import ApprovalResolved, ToolExecutionStart
+from agentrail.journals import Claim, MemoryJournal, Record
+from agentrail.models import EmitChunk, JsonObject, ModelRequest, Response, StopReason, Text, TextChunk
+from agentrail.plugins import AfterTool, HumanApproval
 from agentrail.ports.failpoints import Failpoint, watching
-from agentrail.ports.journal import Claim, Record, folded
-from agentrail.ports.model import EmitChunk
-from agentrail.ports.tool import ToolContext
+from agentrail.ports.journal import folded
 from agentrail.testing import call
 from agentrail.testing.simulator.virtual import ClockWatch, run
-from agentrail.values.content import Text
-from agentrail.values.events.people import ApprovalResolved
-from agentrail.values.events.tools import ToolExecutionStart
-from agentrail.values.json import JsonObject
-from agentrail.values.messages import StopReason, why_unfit
-from agentrail.values.stream import ModelRequest, Response, TextChunk
-from agentrail.values.tools import EffectClass, NotStarted, Ok, Probed, ToolSpec, Unknown, ok
+from agentrail.tools import EffectClass, NotStarted, Ok, Probed, ToolContext, ToolSpec, Unknown, ok
+from agentrail.values.messages import why_unfit
 from property_tests.volume import profile
 from tests.recovery.mortal import SESSION, World, live
 from tests.runtime.world import check_records

@@ -3,14 +3,19 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, run_state_machine_as_test
 
+from agentrail import Action, Context
+from agentrail.events import Envelope
 from agentrail.hooks.action_checks import why_malformed
-from agentrail.hooks.actions import Action
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import HOOK_NAMES, HOOKS, Hook
-from agentrail.hooks.plugin import MATRIX, Attachable
-from agentrail.testing.probe_plugins import Guard, Holder, Recorder
-from agentrail.testing.strategies import (
-    HOOK_FIELDS,
+from agentrail.hooks.hook_types import HOOK_NAMES, HOOKS
+from agentrail.models import Message, ToolCall
+from agentrail.plugins import MATRIX, Attachable, Hook
+from agentrail.testing import (
+    Choose,
+    Holder,
+    Recorder,
+    Scene,
+    SessionMachine,
+    World,
     actions,
     contexts,
     event_scripts,
@@ -20,13 +25,9 @@ from agentrail.testing.strategies import (
     sessions,
     tool_calls,
 )
-from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.random_sessions import World
-from agentrail.testing.world.random_setups import Scene
-from agentrail.testing.world.session_machine import SessionMachine
-from agentrail.values.content import ToolCall
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.messages import Message, why_unfit
+from agentrail.testing.probe_plugins import Guard
+from agentrail.testing.strategies import HOOK_FIELDS
+from agentrail.values.messages import why_unfit
 
 
 def test_each_hook_has_its_strategy() -> None:

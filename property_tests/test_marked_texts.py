@@ -12,11 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.adapters.models.model_turns import RULE
-from agentrail.adapters.models.providers import PROVIDERS, format_of
+from agentrail.adapters.models.providers import format_of
 from agentrail.adapters.models.settings import Settings
-from agentrail.values.content import Data, File, Part, Text, ToolCall
-from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
-from agentrail.values.stream import ModelRequest
+from agentrail.models import (
+    PROVIDERS,
+    AssistantMessage,
+    Data,
+    File,
+    Message,
+    ModelRequest,
+    Origin,
+    Part,
+    Text,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 
 WORDS = (
     "< </ <\n \uff1c \ufe64 / \uff0f > \uff1e \u200b \xad \u2067 \n x &lt; system SYSTEM sys tem s ystem \u017fystem "

@@ -10,12 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.adapters.models.model_turns import ANY_ID, ModelTurn, RoleTurn, UserTurn, turns_of
-from agentrail.adapters.models.providers import PROVIDERS, format_of
+from agentrail.adapters.models.providers import format_of
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.wire_format import ANY, Takes
-from agentrail.values.content import Data, File, Image, Part, Said, Text, Thinking, ToolCall
-from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage
-from agentrail.values.stream import ModelRequest
+from agentrail.models import (
+    PROVIDERS,
+    AssistantMessage,
+    Data,
+    File,
+    Image,
+    Message,
+    ModelRequest,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from agentrail.values.content import Said
 
 T = TypeVar("T")
 

@@ -7,23 +7,27 @@ from typing import Final
 
 import trio
 
-from agentrail import Continue, Intervene, Plugin, ReplaceMessages, SessionSpec, SetSection, open_supervisor, tool
-from agentrail.adapters.journals.auditing import model_requests
-from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail import (
+    Continue,
+    Intervene,
+    Plugin,
+    ReplaceMessages,
+    SessionSpec,
+    SetSection,
+    SwitchModel,
+    open_supervisor,
+    tool,
+)
 from agentrail.codec.json_text import from_text
 from agentrail.codec.values import decode, write
 from agentrail.core.machine.requests import sent_request
 from agentrail.core.vocabulary.changes import Change, fold
 from agentrail.core.vocabulary.effects import CancelRequest, StartRequest
-from agentrail.hooks.actions import SwitchModel
+from agentrail.journals import SqliteJournal, model_requests
+from agentrail.models import Message, ModelRequest, Text, UserMessage
 from agentrail.plugins import BeforeRequest, Context
-from agentrail.testing import ScriptedModel, call, say, transient
-from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.random_sessions import World
+from agentrail.testing import Choose, ScriptedModel, World, call, say, transient
 from agentrail.testing.world.random_setups import draw_scene
-from agentrail.values.content import Text
-from agentrail.values.messages import Message, UserMessage
-from agentrail.values.stream import ModelRequest
 from property_tests.volume import profile
 
 SESSIONS: Final = {"ci": 400, "campaign": 5_000}

@@ -13,16 +13,16 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail import SessionHandle
+from agentrail import SessionHandle, State
 from agentrail.adapters.journals import packing
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.message_index import MessagePlaces
 from agentrail.adapters.journals.packing import PackedRecord
 from agentrail.codec.json_text import to_text
 from agentrail.codec.plugin_states import data_of
-from agentrail.core.vocabulary.state import Phase, State
+from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import AgentrailError
-from agentrail.ports.journal import Record, folded, opening_of
+from agentrail.journals import MemoryJournal, Record
+from agentrail.ports.journal import folded, opening_of
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.values.messages import why_unfit
 from property_tests.newer_core import CHANGES, Newer

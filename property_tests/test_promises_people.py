@@ -9,21 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrail import Abort, BlockTool, Continue, Emit, HoldTool, Options, ReplaceToolArgs, Skip
 from agentrail.core.vocabulary.commands import ApproveSent, RejectSent
 from agentrail.core.vocabulary.effects import StartCall
-from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
-from agentrail.hooks.actions import Abort, BlockTool, Continue, Emit, HoldTool, ReplaceToolArgs, Skip
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.values.events import (
-    AgentEnd,
-    AgentResumed,
-    ApprovalRequired,
-    ApprovalResolved,
-    PromptReceived,
-    RequestStart,
-)
-from agentrail.values.json import FrozenObject, JsonObject, canonical
+from agentrail.events import AgentEnd, AgentResumed, ApprovalRequired, ApprovalResolved, PromptReceived, RequestStart
+from agentrail.models import FrozenObject, JsonObject
+from agentrail.plugins import AnyPlugin
+from agentrail.values.json import canonical
 from tests.cells.bench import Bench, Got, call, plug
 from tests.cells.scenes import holds, streaming
 

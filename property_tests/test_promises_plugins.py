@@ -10,40 +10,49 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrail import (
+    Abort,
+    Action,
+    AddContext,
+    Ask,
+    Context,
+    Continue,
+    Emit,
+    Intervene,
+    Plugin,
+    ReplaceMessages,
+    SetSection,
+    Skip,
+    SwitchModel,
+)
 from agentrail.codec.json_text import from_text
 from agentrail.codec.values import decode, write
 from agentrail.core.vocabulary.changes import Change, change
 from agentrail.core.vocabulary.effects import CarryOut, StartCall, StartRequest
 from agentrail.core.vocabulary.inputs import AskSettled, SessionOpened, StreamCut
 from agentrail.core.vocabulary.state import Phase, RunningRequest
-from agentrail.hooks.actions import (
-    Abort,
-    Action,
-    AddContext,
-    Answered,
-    Ask,
-    CallService,
-    Continue,
-    Emit,
-    Intervene,
-    ReplaceMessages,
-    SetSection,
-    Skip,
-    SwitchModel,
-)
-from agentrail.hooks.context import Context
+from agentrail.events import EVENTS, Envelope, Event, PluginError
 from agentrail.hooks.hook_runner import PluginRow
-from agentrail.hooks.hook_types import HOOKS, AfterResponse, BeforePrompt, BeforeRequest, BeforeTool, Hook
-from agentrail.hooks.plugin import MATRIX, AnyPlugin, Plugin
+from agentrail.hooks.hook_types import HOOKS
 from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.models import AssistantMessage, Failure, FailureKind, Text, UserMessage
+from agentrail.plugins import (
+    MATRIX,
+    AfterResponse,
+    Answered,
+    AnyPlugin,
+    BeforePrompt,
+    BeforeRequest,
+    BeforeTool,
+    CallService,
+    Hook,
+)
 from agentrail.testing.probe_plugins import ANSWERS, LIES
 from agentrail.testing.world.choose import Transition
 from agentrail.testing.world.step_checks import adds
-from agentrail.values.content import Text, text_of
-from agentrail.values.events import EVENTS, PluginError
-from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.messages import Added, AssistantMessage, UserMessage
-from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
+from agentrail.values.content import text_of
+from agentrail.values.messages import Added
+from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, Got, call, plug
 
 ON_THE_WAY: Final = ("session_start", "before_prompt", "before_request", "after_response", "before_tool")

@@ -9,19 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrail import Ask, Continue
 from agentrail.core.machine.step import step
 from agentrail.core.vocabulary.commands import AbortSent, SteerSent
 from agentrail.core.vocabulary.inputs import AskSettled
 from agentrail.core.vocabulary.state import Phase
-from agentrail.hooks.actions import Answered, Ask, CallService, Continue
-from agentrail.hooks.hook_types import Hook
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.random_sessions import World
+from agentrail.events import AgentAbort, AgentEnd, AgentStart, ToolExecutionEnd
+from agentrail.models import ToolMessage, UserMessage
+from agentrail.plugins import Answered, AnyPlugin, CallService, Hook
+from agentrail.testing import Choose, World
 from agentrail.testing.world.random_setups import draw_scene
-from agentrail.values.events import AgentAbort, AgentEnd, AgentStart, ToolExecutionEnd
-from agentrail.values.messages import ToolMessage, UserMessage
-from agentrail.values.tools import err, ok
+from agentrail.tools import err, ok
 from tests.cells.bench import Bench, Got, call, plug
 from tests.cells.moments import MOMENTS
 from tests.cells.scripts import recorder

@@ -5,11 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrail.core.vocabulary.state import Phase
-from agentrail.testing.world.choose import Choose
+from agentrail.testing import Choose, SessionMachine, World
 from agentrail.testing.world.next_inputs import Move
-from agentrail.testing.world.random_sessions import COMMANDS, World
+from agentrail.testing.world.random_sessions import COMMANDS
 from agentrail.testing.world.random_setups import draw_scene
-from agentrail.testing.world.session_machine import SessionMachine
 from agentrail.values.value import Value
 from property_tests.volume import profile, run_one
 

@@ -5,8 +5,9 @@ from collections import Counter
 
 import pytest
 
+from agentrail.testing import Simulator
 from agentrail.testing.simulator.fault_kinds import FAULTS
-from agentrail.testing.simulator.run import MODES, Simulator
+from agentrail.testing.simulator.run import MODES
 from property_tests.volume import profile
 
 SEEDS = {"ci": 100, "campaign": 5_000}

@@ -4,13 +4,13 @@ import random
 
 import pytest
 
+from agentrail import State
 from agentrail.codec.values import read, write
 from agentrail.core.vocabulary.history_prefix import NO_STEM, Results, Stem, stem_after
-from agentrail.core.vocabulary.state import State
+from agentrail.journals import Record, Snapshot
 from agentrail.ports import journal
-from agentrail.ports.journal import Record, Snapshot, grown, snapshot_of, stem_of
-from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.random_sessions import World
+from agentrail.ports.journal import grown, snapshot_of, stem_of
+from agentrail.testing import Choose, World
 from agentrail.testing.world.random_setups import draw_scene
 from property_tests.volume import profile
 

@@ -7,18 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from agentrail import State
 from agentrail.adapters.otel.conventions import Spelling, attributes_of, name_of
 from agentrail.adapters.otel.span_fold import NOTHING_OPEN, OpenSpans, fold
 from agentrail.adapters.otel.spans import Span, SpanRef, TurnSpan
 from agentrail.core.vocabulary.inputs import SessionReturned
-from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, CallStatus
-from agentrail.ports.journal import Record
-from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.random_sessions import World
+from agentrail.events import AgentStart, RequestStart
+from agentrail.journals import Record
+from agentrail.testing import Choose, World
 from agentrail.testing.world.random_setups import draw_scene
-from agentrail.values.events.life import AgentStart
-from agentrail.values.events.response import RequestStart
 from property_tests.volume import profile
 
 SESSIONS = {"ci": 150, "campaign": 5_000}

@@ -14,9 +14,8 @@ from attrs import field, frozen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentrail import open_supervisor
-from agentrail.api.session_values import ChildView
-from agentrail.app.supervisor import Restart, Supervisor
+from agentrail import ChildView, Supervisor, open_supervisor
+from agentrail.app.supervisor import Restart
 from agentrail.core.supervision_rules import STRATEGIES, Strategy
 from agentrail.errors import NotReady, SupervisorClosed, UnknownChild
 from agentrail.testing.simulator.virtual import ClockWatch, run

@@ -3,11 +3,12 @@ from itertools import product
 
 import pytest
 
+from agentrail import State
 from agentrail.core.machine.step import GROUPS, HANDLERS, handlers_of, step
 from agentrail.core.machine.table import TABLE
 from agentrail.core.vocabulary.effects import EFFECTS, WriteLog
 from agentrail.core.vocabulary.inputs import INPUTS, Arrival, SessionBranched
-from agentrail.core.vocabulary.state import Phase, Setup, State
+from agentrail.core.vocabulary.state import Phase, Setup
 from agentrail.errors import IllegalInput
 from agentrail.hooks.hook_runner import Recorded
 from property_tests.volume import STEPS, profile, volume

@@ -6,8 +6,8 @@ import os
 import random
 from functools import cache
 
-from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.random_sessions import Tally, play
+from agentrail.testing import Choose, play
+from agentrail.testing.world.random_sessions import Tally
 from agentrail.testing.world.random_setups import draw_scene
 from property_tests.narrow import narrow_paths
 

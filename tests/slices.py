@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from agentrail.core.compaction import Plan, Slices, planning
-from agentrail.values.messages import Message
+from agentrail.models import Message
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.values.events.life import AgentAbort
+from agentrail.events import AgentAbort
 from tests.benchmarks.load import EndlessModel, OneWord
 from tests.benchmarks.rig import Forgetful
 from tests.opcodes import counted_opcodes

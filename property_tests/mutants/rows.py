@@ -14,14 +14,15 @@ from attrs import frozen
 
 import agentrail.testing.world.random_sessions as worlds
 import tests.cells.bench as benches
+from agentrail import State
 from agentrail.core.machine import step as machine
 from agentrail.core.machine.step import Step, step
 from agentrail.core.machine.table import TABLE, TableRule
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
-from agentrail.core.vocabulary.state import Phase, State
+from agentrail.core.vocabulary.state import Phase
 from agentrail.hooks.hook_runner import Judge
-from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.random_sessions import Tally, World
+from agentrail.testing import Choose, World
+from agentrail.testing.world.random_sessions import Tally
 from agentrail.values.value import Value
 from property_tests.mutants.suite import Test, fails, steps
 from property_tests.narrow import narrow_paths

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+from agentrail import Abort, Context, Continue, State
 from agentrail.core.machine import approvals, endings, flow, prompts, steering, tool_checks, tool_results, tool_runs
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.tool_results import hold_timer, put, results_of
 from agentrail.core.vocabulary.commands import DONE, AbortSent, RespondSent
 from agentrail.core.vocabulary.inputs import ToolReturned
-from agentrail.core.vocabulary.state import Phase, State
+from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus, Hold, Stray
+from agentrail.events import AgentEnd, Event, SteeringApplied
 from agentrail.hooks import attachments, hook_run
-from agentrail.hooks.actions import Abort, Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.declarations import UsageLimits, Used
+from agentrail.hooks.declarations import Used
 from agentrail.hooks.hook_runner import PluginEntry
-from agentrail.hooks.hook_types import BeforeRequest, Hook
 from agentrail.hooks.ruling import PluginAnswer, Ruling, Verdict
-from agentrail.plugins.budget import BudgetGuard, Spent
-from agentrail.values.content import Text
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.life import AgentEnd, SteeringApplied
-from agentrail.values.messages import Origin, ToolMessage, UserMessage
-from agentrail.values.stream import Partial
-from agentrail.values.tools import EffectClass, Ok
+from agentrail.models import Origin, Partial, Text, ToolMessage, UserMessage
+from agentrail.plugins import BeforeRequest, BudgetGuard, Hook, UsageLimits
+from agentrail.plugins.budget import Spent
+from agentrail.tools import EffectClass, Ok
 from property_tests.planted import Bed, Planting
 
 BED = Bed()

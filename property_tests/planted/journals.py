@@ -14,35 +14,32 @@ import trio
 from attrs import define, field
 from trio.testing import MockClock
 
-from agentrail import open_supervisor
+from agentrail import Accepted, State, open_supervisor
 from agentrail.adapters.journals import packing
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.packing import pack, unpack
 from agentrail.adapters.journals.redacting import MARK
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.codec.json_text import from_own_text, to_text
 from agentrail.codec.versions import FORMAT, upcast
 from agentrail.core.vocabulary.changes import Appended, Change
-from agentrail.core.vocabulary.commands import Accepted
-from agentrail.core.vocabulary.state import Setup, State
+from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import AgentrailError, Fenced, SessionHeld
-from agentrail.journals import Retention
-from agentrail.ports.journal import (
+from agentrail.events import SessionEnded
+from agentrail.journals import (
     NO_LEASE,
     Claim,
     Journal,
     Lease,
+    MemoryJournal,
     Record,
     Redaction,
+    Retention,
     SessionFilter,
     Snapshot,
+    SqliteJournal,
 )
+from agentrail.models import Json, Text, UserMessage
+from agentrail.testing import Choose
 from agentrail.testing.conformance.journal_tests import prompted, with_event
-from agentrail.testing.world.choose import Choose
-from agentrail.values.content import Text
-from agentrail.values.events.life import SessionEnded
-from agentrail.values.json import Json
-from agentrail.values.messages import UserMessage
 
 NAMES: Final = ("a", "b", "c")
 HOLDERS: Final = ("one", "two")

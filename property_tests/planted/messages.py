@@ -9,15 +9,14 @@ import trio
 from trio.testing import MockClock
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.core.machine import steering
 from agentrail.errors import TaskDone
+from agentrail.events import SteeringReceived, ToolExecutionEnd
+from agentrail.journals import MemoryJournal
+from agentrail.models import ToolCall
 from agentrail.runtime.supervision.subagents.subagents import Subagents
-from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.world.choose import Choose
+from agentrail.testing import Choose, ScriptedModel, call, say
 from agentrail.tools import message_tools
-from agentrail.values.content import ToolCall
-from agentrail.values.events import SteeringReceived, ToolExecutionEnd
 from property_tests.planted.change import Change
 
 CHANGES: Final = (

@@ -12,34 +12,30 @@ from hypothesis import Phase as Stage
 from hypothesis.stateful import run_state_machine_as_test
 from trio.testing import MockClock
 
+from agentrail import State
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.forking import branch
 from agentrail.core.machine.step import step
 from agentrail.core.vocabulary.commands import KILLS, AbortSent, PromptSent
 from agentrail.core.vocabulary.effects import StartRequest
 from agentrail.core.vocabulary.inputs import Arrival, SessionBranched, TimerFired
-from agentrail.core.vocabulary.state import Phase, State, drafted
+from agentrail.core.vocabulary.state import Phase, drafted
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import MailboxFull, TransientModelError
+from agentrail.events import AgentAbort, PromptReceived, ToolBlocked, ToolCalls
 from agentrail.hooks.live_hook_runner import Live
+from agentrail.models import EmitChunk, Limit, ModelRequest, Response, Text, ToolMessage, Usage
 from agentrail.plugins import BudgetGuard
-from agentrail.ports.model import EmitChunk
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import MAX_MESSAGES, PATIENCE, Mailbox
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock, Timers
 from agentrail.runtime.shared.provider_limits import ProviderLimits
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.testing import Cue, Trace, call, prompt, say, simulate
-from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.random_sessions import play
+from agentrail.testing import Choose, Cue, Trace, call, play, prompt, say, simulate
 from agentrail.testing.world.random_setups import draw_scene
-from agentrail.values.content import Text
-from agentrail.values.events.life import AgentAbort, PromptReceived
-from agentrail.values.events.tools import ToolBlocked, ToolCalls
-from agentrail.values.messages import ToolMessage, total_size
-from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest, Response
-from agentrail.values.usage import Limit, Usage
+from agentrail.values.messages import total_size
+from agentrail.values.stream import CHARS_PER_TOKEN
 from property_tests.test_supervising import Supervising
 
 ON_PURPOSE: Final = "on purpose"

@@ -9,24 +9,27 @@ from typing import Final, cast
 
 import trio
 
-from agentrail import open_supervisor
+from agentrail import Abort, Ask, Context, Continue, ReplaceMessages, ReplaceResponse, State, open_supervisor
 from agentrail.core.machine import prompts, subagents
 from agentrail.core.vocabulary.inputs import ElsewhereUsed
-from agentrail.core.vocabulary.state import State
 from agentrail.errors import TurnAborted
-from agentrail.hooks.actions import Abort, Answered, Ask, Continue, ReplaceMessages, ReplaceResponse
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterResponse, BeforePrompt, BeforeRequest
-from agentrail.plugins.budget import BudgetGuard, Spent
+from agentrail.models import AssistantMessage, Message, Origin, Text, UserMessage
+from agentrail.plugins import (
+    AfterResponse,
+    Answered,
+    BeforePrompt,
+    BeforeRequest,
+    BudgetGuard,
+    ContentPolicy,
+    OutputFilter,
+)
+from agentrail.plugins.budget import Spent
 from agentrail.plugins.guards import output_filter, pii_patterns
-from agentrail.plugins.guards.content_policy import ContentPolicy, Judged, _digest
-from agentrail.plugins.guards.output_filter import OutputFilter
+from agentrail.plugins.guards.content_policy import Judged, _digest
 from agentrail.runtime.work.limit_queue import LimitQueue, Purse
 from agentrail.runtime.work.screening import HeldText, longest_screened
-from agentrail.testing.world.choose import Choose
-from agentrail.values.content import Text
+from agentrail.testing import Choose
 from agentrail.values.json import freeze_object
-from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
 from agentrail.values.usage import NOTHING_USED
 from property_tests.planted.change import Change
 from tests.core.driving import session as opened_session

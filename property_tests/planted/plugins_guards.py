@@ -5,13 +5,11 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from agentrail.hooks.actions import BlockTool, Continue, HoldTool
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
-from agentrail.plugins import HumanApproval, PermissionMode, PermissionPolicy, approval
+from agentrail import BlockTool, Context, Continue, HoldTool
+from agentrail.models import Json
+from agentrail.plugins import BeforeTool, HumanApproval, PermissionMode, PermissionPolicy, approval
 from agentrail.plugins.guards import permission_rules
-from agentrail.testing.world.choose import Choose
-from agentrail.values.json import Json
+from agentrail.testing import Choose
 from property_tests.planted.change import Change
 
 # ruff: noqa: SLF001 - private parts are what is broken here

@@ -10,61 +10,67 @@ from typing import Final
 
 import trio
 
-from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.hooks.actions import (
+from agentrail import (
     Abort,
-    Answered,
     Ask,
     BlockTool,
-    Emission,
+    Context,
     HoldTool,
     ReplaceMessages,
     ReplaceResponse,
     ReplaceToolResult,
     SetSection,
     SwitchModel,
-    TimedOut,
 )
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import (
+from agentrail.hooks.actions import Emission
+from agentrail.host import RequestContext, UserMemory
+from agentrail.models import (
+    AssistantMessage,
+    FrozenObject,
+    Image,
+    Message,
+    Text,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
+from agentrail.plugins import (
     AfterResponse,
     AfterTool,
+    Answered,
     BeforeCompaction,
     BeforePrompt,
     BeforeRequest,
     BeforeTool,
-)
-from agentrail.host.builtin_plugins.user_memory import UserMemory
-from agentrail.host.plugins.plugin_values import RequestContext
-from agentrail.plugins import (
     BudgetGuard,
     ContentPolicy,
     HumanApproval,
     LargeResultOffload,
     MemoryFlush,
+    MemoryLoader,
     ModelRouter,
     OutputFilter,
     PatchToolCalls,
     PermissionPolicy,
     PromptCache,
     Recovery,
+    TimedOut,
 )
 from agentrail.plugins.budget import Spent
 from agentrail.plugins.guards import content_policy, permission_rules
 from agentrail.plugins.guards.content_policy import Judged
 from agentrail.plugins.memory import episodic_memory, facts, memory_loader
 from agentrail.plugins.memory.memory_flush import Flush
-from agentrail.plugins.memory.memory_loader import MemoryLoader, Unread
+from agentrail.plugins.memory.memory_loader import Unread
 from agentrail.plugins.requests import model_router
 from agentrail.plugins.requests.model_router import Chosen
 from agentrail.plugins.requests.recovery import EXHAUSTED, Fallen
 from agentrail.plugins.shell.command_line import Commands
-from agentrail.testing.world.choose import Choose
-from agentrail.values.content import Image, Text, ToolCall
-from agentrail.values.json import EMPTY, FrozenObject, freeze_object
-from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage
-from agentrail.values.tools import ok
-from agentrail.values.usage import Usage
+from agentrail.sandboxes import MemorySandbox
+from agentrail.testing import Choose
+from agentrail.tools import ok
+from agentrail.values.json import EMPTY, freeze_object
 from property_tests.planted.change import Change
 
 # ruff: noqa: SLF001 - private parts are what is broken here

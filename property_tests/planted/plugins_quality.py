@@ -11,22 +11,26 @@ from typing import Final
 
 from attrs import evolve
 
-from agentrail.core.vocabulary.options import Options
-from agentrail.hooks.actions import Answered, AskAnswer, Failed, TimedOut
-from agentrail.plugins import Planning, Reflection, SelfVerify
+from agentrail import Options
+from agentrail.events import (
+    AgentEnd,
+    AgentStart,
+    AskStarted,
+    Event,
+    Intervention,
+    PlanGenerated,
+    PlanStepCompleted,
+    PluginEvent,
+    ToolExecutionEnd,
+)
+from agentrail.models import AssistantMessage, Origin, UserMessage
+from agentrail.plugins import Answered, AskAnswer, Failed, Planning, Reflection, SelfVerify, TimedOut
 from agentrail.plugins.quality import planning
 from agentrail.plugins.quality.planning import AGAIN, DIRECTIVE, HOW, CurrentPlan, checklist
 from agentrail.plugins.quality.reflection import CONVERSATION, MODEL
-from agentrail.testing import Cue, Trace, abort, call, compact, prompt, say, simulate, steer, tell
-from agentrail.testing.world.choose import Choose
-from agentrail.values.events.context import Intervention, PlanGenerated, PlanStepCompleted
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.life import AgentEnd, AgentStart
-from agentrail.values.events.plugins import AskStarted, PluginEvent
-from agentrail.values.events.tools import ToolExecutionEnd
+from agentrail.testing import Choose, Cue, Trace, abort, call, compact, prompt, say, simulate, steer, tell
+from agentrail.tools import ToolSpec
 from agentrail.values.json import freeze
-from agentrail.values.messages import AssistantMessage, Origin, UserMessage
-from agentrail.values.tools import ToolSpec
 from property_tests.planted.change import Change
 
 # ruff: noqa: SLF001 - private parts are what is broken here

@@ -9,41 +9,36 @@ from typing import Final
 
 import trio
 
-from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.hooks.actions import (
-    Action,
-    Answered,
-    Ask,
-    AskAnswer,
-    AskRequest,
-    Continue,
-    Failed,
-    ReadFile,
-    ReplaceToolResult,
-    SetSection,
-    TimedOut,
-    WriteFile,
-)
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import (
+from agentrail import Action, Ask, Context, Continue, ReplaceToolResult, SetSection
+from agentrail.host import RequestContext, UserMemory
+from agentrail.models import AssistantMessage, Message, Origin, Text, ToolCall, ToolMessage, UserMessage
+from agentrail.plugins import (
     AfterTool,
     AfterTurn,
+    Answered,
+    AnyPlugin,
+    AskAnswer,
+    AskRequest,
     BeforeCompaction,
     BeforePrompt,
     BeforeRequest,
+    EpisodicMemory,
+    Failed,
     Hook,
+    LargeResultOffload,
+    MemoryFlush,
+    MemoryLoader,
+    ReadFile,
     SessionStart,
+    TimedOut,
+    WriteFile,
 )
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.host.builtin_plugins.user_memory import UserMemory
-from agentrail.host.plugins.plugin_values import RequestContext
-from agentrail.plugins import EpisodicMemory, LargeResultOffload, MemoryFlush, MemoryLoader
 from agentrail.plugins.memory import episodic_memory, facts, memory_loader
-from agentrail.testing.world.choose import Choose
-from agentrail.values.content import Text, ToolCall, text_of
+from agentrail.sandboxes import MemorySandbox
+from agentrail.testing import Choose
+from agentrail.tools import ok
+from agentrail.values.content import text_of
 from agentrail.values.json import EMPTY, freeze_object
-from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
-from agentrail.values.tools import ok
 from agentrail.values.usage import NOTHING_USED
 from property_tests.planted.change import Change
 

@@ -6,17 +6,15 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from agentrail.hooks.actions import Continue, ReplaceMessages, SwitchModel
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeRequest
-from agentrail.plugins import ModelRouter, ModelRule, PatchToolCalls, PromptCache, Recovery
+from agentrail import Context, Continue, ReplaceMessages, SwitchModel
+from agentrail.models import AssistantMessage, FrozenObject, Message, Text, ToolCall, ToolMessage, UserMessage
+from agentrail.plugins import BeforeRequest, ModelRouter, ModelRule, PatchToolCalls, PromptCache, Recovery
 from agentrail.plugins.requests import model_router, patch_tool_calls
 from agentrail.plugins.requests.model_router import Chosen
 from agentrail.plugins.requests.recovery import Fallen
-from agentrail.testing.world.choose import Choose
-from agentrail.values.content import Text, ToolCall
-from agentrail.values.json import EMPTY, FrozenObject
-from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage, why_unfit
+from agentrail.testing import Choose
+from agentrail.values.json import EMPTY
+from agentrail.values.messages import why_unfit
 from property_tests.planted.change import Change
 
 # ruff: noqa: SLF001 - private parts are what is broken here

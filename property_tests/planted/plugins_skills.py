@@ -9,13 +9,11 @@ from typing import Final
 import trio
 import trio.testing
 
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.app.spec import SessionSpec
-from agentrail.app.supervisor import open_supervisor
+from agentrail import SessionSpec, open_supervisor
+from agentrail.journals import MemoryJournal
 from agentrail.runtime.supervision import restore
-from agentrail.testing import ScriptedModel
-from agentrail.testing.world.choose import Choose
+from agentrail.sandboxes import MemorySandbox
+from agentrail.testing import Choose, ScriptedModel
 from agentrail.tools.skills import folder_scan, skill
 from agentrail.tools.skills.folder_scan import SkillFolder
 from property_tests.planted.change import Change

@@ -18,7 +18,7 @@ from agentrail.core.machine import step as stepping
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary import changes
 from agentrail.hooks import hook_run
-from agentrail.plugins.budget import BudgetGuard
+from agentrail.plugins import BudgetGuard
 from agentrail.values.messages import Rearranged
 from property_tests.planted.change import Change
 

@@ -6,7 +6,7 @@ from inspect import unwrap
 from typing import Final
 
 from agentrail.api import sse_frames
-from agentrail.host.authentication.api_keys import ApiKeys
+from agentrail.host import ApiKeys
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.plugins.host_tools import HostTools, ToolService

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentrail import Plugin
 from agentrail.core import tools_on_demand
 from agentrail.core.machine import deferred_tools, prompts, responses
-from agentrail.hooks.plugin import Plugin
 from agentrail.runtime.actor import screened_inputs
 from agentrail.runtime.work.screening import HeldText
 from agentrail.runtime.work.tool_call import RunningCall

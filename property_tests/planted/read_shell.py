@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentrail import Subscription
 from agentrail.core import supervision_rules
 from agentrail.runtime.actor import journal_log
 from agentrail.runtime.actor.journal_log import Records
 from agentrail.runtime.actor.session import Session
-from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.inbox import mailbox
 from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.inbox.mailbox import Mailbox

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from agentrail.api.session_values import HeldCall
+from agentrail import HeldCall, Subscription
 from agentrail.core import supervision_rules
 from agentrail.core.machine import recovery
 from agentrail.core.machine.draft import StepDraft
@@ -14,6 +14,7 @@ from agentrail.core.vocabulary.commands import AbortSent, Answer, PromptSent
 from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, SetTimer, StartRequest
 from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.errors import JournalFull
+from agentrail.events import AgentAbort, Cursor, Envelope
 from agentrail.hooks import live_hook_runner
 from agentrail.runtime.actor import effect_runner as performing
 from agentrail.runtime.actor.effect_runner import Performer
@@ -21,7 +22,6 @@ from agentrail.runtime.actor.journal_log import Records
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.actor.slow_hooks import SlowHooks
 from agentrail.runtime.events.bus import Bus
-from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
@@ -31,9 +31,7 @@ from agentrail.runtime.supervision import children
 from agentrail.runtime.supervision.children import Child, SessionRunner
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.work.model_stream import Stream
-from agentrail.values.events.envelope import Cursor, Envelope
-from agentrail.values.events.life import AgentAbort
-from agentrail.values.tools import EffectClass
+from agentrail.tools import EffectClass
 from property_tests.planted import Bed, Planting
 
 BED = Bed()

@@ -7,15 +7,17 @@ from typing import Final
 
 from attrs import frozen
 
-from agentrail.hooks.actions import BlockTool, Continue
+from agentrail import BlockTool, Context, Continue, Plugin
 from agentrail.hooks.attachments import unkeyed
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
-from agentrail.hooks.plugin import Attachable, Keyed, Plugin
-from agentrail.plugins import BudgetGuard
+from agentrail.models import Usage
+from agentrail.plugins import Attachable, BeforeTool, BudgetGuard, Keyed
 from agentrail.testing import (
     INVARIANTS,
+    ArgsReplacer,
+    Choose,
     Cue,
+    Holder,
+    Recorder,
     Trace,
     abort,
     approve,
@@ -28,9 +30,7 @@ from agentrail.testing import (
     simulate,
     wait,
 )
-from agentrail.testing.probe_plugins import ArgsReplacer, Guard, Holder, Recorder
-from agentrail.testing.world.choose import Choose
-from agentrail.values.usage import Usage
+from agentrail.testing.probe_plugins import Guard
 
 PATHS: Final = ("a", "b", "secret")
 TOOLS: Final = ("read", "write")

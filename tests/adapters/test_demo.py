@@ -8,22 +8,32 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.adapters.models.demo import (
-    PARAMETERS,
-    PHRASES,
+from agentrail.adapters.models.demo import PARAMETERS, PHRASES, Phrase, chunks_of, introduction, respond, steps_of
+from agentrail.models import (
+    AssistantMessage,
+    Chunk,
+    Data,
     DemoModel,
-    Phrase,
-    chunks_of,
-    introduction,
-    respond,
-    steps_of,
+    History,
+    Image,
+    Json,
+    Message,
+    Model,
+    ModelRequest,
+    Origin,
+    Response,
+    StopReason,
+    Text,
+    TextChunk,
+    Thinking,
+    ThinkingChunk,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
 )
-from agentrail.ports.model import Model
-from agentrail.values.content import Data, Image, Text, Thinking, ToolCall, text_of
-from agentrail.values.json import Json, canonical, freeze_object, thaw
-from agentrail.values.messages import AssistantMessage, History, Message, Origin, StopReason, ToolMessage, UserMessage
-from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk, ThinkingChunk
-from agentrail.values.tools import ToolSpec
+from agentrail.tools import ToolSpec
+from agentrail.values.content import text_of
+from agentrail.values.json import canonical, freeze_object, thaw
 
 
 def a_tool(name: str, *required: str, **parameters: str) -> ToolSpec:

@@ -10,10 +10,10 @@ from typing import cast
 import pytest
 
 import agentrail
-from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.app.model_registry import BUILT_IN
 from agentrail.core.context_window import BY_HAND, LOOKED_UP, ByHand, window_of
 from agentrail.core.printed_windows import PRINTED
+from agentrail.models import PROVIDERS
 from agentrail.testing import ScriptedModel
 from tests.docs.sources import ROOT
 

@@ -13,8 +13,7 @@ from agentrail import AnySession, SessionSpec, awaited, connect, open_supervisor
 from agentrail.errors import UnknownPrompt
 from agentrail.host import ApiKeys, Host, HostLimits, Profile
 from agentrail.host.authentication.api_keys import new_key, render_keys
-from agentrail.testing import ScriptedModel, sessions, stall
-from agentrail.testing.world.random_sessions import World
+from agentrail.testing import ScriptedModel, World, sessions, stall
 
 SETTINGS: Final = settings(max_examples=1_000, database=None, deadline=None, derandomize=True, phases=[Phase.generate])
 

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias, cast
 
 from hypothesis import strategies as st
 
-from agentrail.values.json import Json
+from agentrail.models import Json
 
 Schema: TypeAlias = Mapping[str, object]
 

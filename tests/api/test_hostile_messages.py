@@ -22,8 +22,8 @@ from agentrail.api.socket_frames import (
     unread,
 )
 from agentrail.errors import AgentrailError, BadFrame, BadText
+from agentrail.models import Json
 from agentrail.values.events.policies import POLICIES
-from agentrail.values.json import Json
 from tests.api.schemas import ANY
 
 TEXT: Final = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)

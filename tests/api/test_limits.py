@@ -2,8 +2,9 @@
 
 import pytest
 
-from agentrail.api.limits import DEFAULTS, HostLimits
+from agentrail.api.limits import DEFAULTS
 from agentrail.errors import WrongType
+from agentrail.host import HostLimits
 
 
 @pytest.mark.parametrize("name", HostLimits.__struct_fields__)

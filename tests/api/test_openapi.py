@@ -21,8 +21,8 @@ from agentrail.api.problems import ROWS, problem_of
 from agentrail.api.routes import ROUTES
 from agentrail.api.views import OpenedView, View, to_json
 from agentrail.errors import BadBody
-from agentrail.values.events import EVENTS
-from agentrail.values.json import Json
+from agentrail.events import EVENTS
+from agentrail.models import Json
 from tests.api.schemas import Schema, Schemas
 from tests.codec.sampling import event_sample
 

@@ -13,7 +13,8 @@ from agentrail import errors
 from agentrail.api.problems import INTERNAL, MODEL_FAILED, NO_DOCUMENT, NOT_TOLD, ROWS, error_of, problem_of
 from agentrail.api.public_ids import new_name
 from agentrail.errors import AgentrailError, HostFailed
-from agentrail.values.json import Json, freeze_object
+from agentrail.models import Json
+from agentrail.values.json import freeze_object
 
 FACTS: Final[Mapping[object, object]] = {
     str: "a fact",

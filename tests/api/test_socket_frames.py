@@ -26,7 +26,7 @@ from agentrail.api.socket_frames import (
 )
 from agentrail.api.views import to_json
 from agentrail.errors import BadFrame, BadText, QueueFull, UnknownSession
-from agentrail.values.events.envelope import Cursor
+from agentrail.events import Cursor
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
 
 EVENTS = {"id": "1", "listen": "events", "session": "s"}

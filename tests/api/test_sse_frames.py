@@ -9,13 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.api.sse_frames import HEARTBEAT, WITH_SESSION, event_frame, frame, read_cursor
-from agentrail.values.events import EVENTS
-from agentrail.values.events.envelope import Cursor, Envelope, Event
-from agentrail.values.events.life import PromptReceived, SessionForked
-from agentrail.values.events.people import ApprovalRequired, AskUser, UserResponded
-from agentrail.values.events.plugins import Gap
-from agentrail.values.events.response import MessageDelta
-from agentrail.values.events.tools import SubAgentEvent, SubagentStart
+from agentrail.events import (
+    EVENTS,
+    ApprovalRequired,
+    AskUser,
+    Cursor,
+    Envelope,
+    Event,
+    Gap,
+    MessageDelta,
+    PromptReceived,
+    SessionForked,
+    SubAgentEvent,
+    SubagentStart,
+    UserResponded,
+)
 from tests.codec.sampling import event_sample
 
 NUMBERS = st.integers(min_value=0, max_value=10**18 - 1)

@@ -20,10 +20,8 @@ from agentrail.api.bodies import (
 from agentrail.api.body_parsing import check_media, command_of, read_body, read_query, start_of, types_of
 from agentrail.api.operation_table import CALLS
 from agentrail.errors import AgentrailError, BadBody, BadQuery, BadText, WrongMedia
-from agentrail.values.content import Image, Text
-from agentrail.values.events.envelope import Cursor
-from agentrail.values.events.life import AgentEnd
-from agentrail.values.events.response import MessageDelta
+from agentrail.events import AgentEnd, Cursor, MessageDelta
+from agentrail.models import Image, Text
 from tests.profiles import CAMPAIGN
 
 PROMPT_FIELDS = "(its fields are `files`, `message`, `returns`)"

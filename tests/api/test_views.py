@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from agentrail import Accepted, ChildView, HeldCall, Reply, Status, Task
 from agentrail.api.operation_table import CALLS
-from agentrail.api.session_values import Asking, Background, ChildView, Compacting, HeldCall, Reply, Status
+from agentrail.api.session_values import Asking, Background, Compacting
 from agentrail.api.views import (
     AcceptedView,
     AskingView,
@@ -26,12 +27,9 @@ from agentrail.api.views import (
     to_json,
     view,
 )
-from agentrail.core.vocabulary.commands import Accepted
-from agentrail.ports.tool import Task
-from agentrail.values.content import Text
+from agentrail.models import AssistantMessage, History, Text, Usage, UserMessage
 from agentrail.values.json import freeze_object
-from agentrail.values.messages import AssistantMessage, History, UserMessage
-from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.usage import NOTHING_USED
 
 SESSION = "h.acme.bob.main"
 HELD = HeldCall(

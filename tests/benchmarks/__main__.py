@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import trio
 
-from agentrail.hooks.plugin import Attachable
+from agentrail.plugins import Attachable
 from agentrail.runtime.shared.collector import fewer_full_collections
 from tests.benchmarks.crowd import bare_crowd, crowd
 from tests.benchmarks.load import aborts_beside_bursts, aborts_in_a_busy_house, percentile, steers

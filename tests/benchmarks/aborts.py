@@ -15,14 +15,10 @@ from typing import Final
 import trio
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
-from agentrail.ports.model import EmitChunk
-from agentrail.ports.tool import ToolContext
-from agentrail.values.content import ToolCall
-from agentrail.values.events.life import AgentAbort
-from agentrail.values.events.tools import ToolExecutionStart
-from agentrail.values.json import EMPTY, FrozenObject, JsonObject
-from agentrail.values.stream import ModelRequest, Response
-from agentrail.values.tools import EffectClass, Ok, ToolSpec, ok
+from agentrail.events import AgentAbort, ToolExecutionStart
+from agentrail.models import EmitChunk, FrozenObject, JsonObject, ModelRequest, Response, ToolCall
+from agentrail.tools import EffectClass, Ok, ToolContext, ToolSpec, ok
+from agentrail.values.json import EMPTY
 from tests.benchmarks.load import percentile
 from tests.benchmarks.rig import Forgetful
 

@@ -15,8 +15,7 @@ from typing import Final, NamedTuple
 import trio
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
-from agentrail.ports.model import EmitChunk
-from agentrail.values.stream import ModelRequest, Response
+from agentrail.models import EmitChunk, ModelRequest, Response
 from tests.benchmarks.rig import answer
 
 TURNS_OF_ONE: Final = 10

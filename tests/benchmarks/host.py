@@ -18,7 +18,7 @@ from typing import Final
 
 import trio
 
-from agentrail.api.limits import HostLimits
+from agentrail.host import HostLimits
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Tcp
 from agentrail.host.requests.http_messages import HttpRequest, HttpResponse

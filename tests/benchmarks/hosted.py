@@ -19,14 +19,20 @@ from typing import Final, NamedTuple, Self
 import trio
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
-from agentrail.api.limits import HostLimits
-from agentrail.host.authentication.api_keys import ApiKeys, new_key, render_keys
-from agentrail.host.host_server import Host
-from agentrail.host.plugins.host_plugin import HostPlugin
+from agentrail.host import (
+    AfterToolCall,
+    Allow,
+    ApiKeys,
+    BeforeToolCall,
+    Host,
+    HostLimits,
+    HostPlugin,
+    Profile,
+    RequestContext,
+)
+from agentrail.host.authentication.api_keys import new_key, render_keys
 from agentrail.host.plugins.plugin_runner import HostPluginRow
-from agentrail.host.plugins.plugin_values import AfterToolCall, Allow, BeforeToolCall, RequestContext
 from agentrail.host.plugins.session_bridge import reaching
-from agentrail.host.profiles import Profile
 from tests.benchmarks.host import Serving, serving
 from tests.benchmarks.rig import InstantModel, Note
 

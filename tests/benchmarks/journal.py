@@ -26,14 +26,11 @@ from pathlib import Path
 import trio
 
 from agentrail.adapters.journals.packing import pack
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import Arrival
-from agentrail.ports.journal import Record
-from agentrail.values.content import Text
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import AgentStart, PromptReceived
-from agentrail.values.events.response import RequestStart
+from agentrail.events import AgentStart, Envelope, PromptReceived, RequestStart
+from agentrail.journals import Record, SqliteJournal
+from agentrail.models import Text
 
 SECONDS = 1.0
 REPEATS = 9

@@ -6,8 +6,7 @@ import statistics
 import time
 from functools import partial
 
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
+from agentrail.plugins import AnyPlugin, BudgetGuard, HumanApproval, SecurityGuard
 from agentrail.testing import Cue, call, check_plugin, find_conflict, prompt, returns, say, simulate
 from tests.testing.candidates import CANDIDATES, Turns, what_was_approved_is_safe, what_was_counted_was_paid
 

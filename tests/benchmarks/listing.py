@@ -14,8 +14,7 @@ from typing import Final
 
 import trio
 
-from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.ports.journal import SessionFilter
+from agentrail.journals import SessionFilter, SqliteJournal
 from tests.adapters.journals.many import COMBINED, WANTED, fill
 
 PAGE: Final = 100

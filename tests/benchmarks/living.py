@@ -19,7 +19,7 @@ import trio
 import trio.testing
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
-from agentrail.ports.journal import Journal
+from agentrail.journals import Journal
 from agentrail.runtime.shared.collector import fewer_full_collections
 from tests.benchmarks.rig import Forgetful, InstantModel
 

@@ -11,16 +11,19 @@ import trio.testing
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import MailboxFull, UnknownPrompt
-from agentrail.ports.model import EmitChunk
-from agentrail.ports.tool import ToolContext
-from agentrail.values.content import Text, ToolCall
-from agentrail.values.events.life import AgentAbort, AgentEnd
-from agentrail.values.events.response import RequestStart
-from agentrail.values.events.tools import ToolExecutionStart
-from agentrail.values.json import JsonObject
-from agentrail.values.messages import Origin, UserMessage
-from agentrail.values.stream import ModelRequest, Response, TextChunk
-from agentrail.values.tools import EffectClass, Ok, ToolSpec, ok
+from agentrail.events import AgentAbort, AgentEnd, RequestStart, ToolExecutionStart
+from agentrail.models import (
+    EmitChunk,
+    JsonObject,
+    ModelRequest,
+    Origin,
+    Response,
+    Text,
+    TextChunk,
+    ToolCall,
+    UserMessage,
+)
+from agentrail.tools import EffectClass, Ok, ToolContext, ToolSpec, ok
 from tests.benchmarks.rig import Forgetful, InstantModel
 
 DELTAS_PER_SECOND = 50

@@ -21,16 +21,13 @@ from typing import Final, NamedTuple
 import trio
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.packing import pack
-from agentrail.hooks.plugin import AnyPlugin, Attachable
-from agentrail.plugins import Reflection, SelfVerify
-from agentrail.ports.model import EmitChunk, Model
+from agentrail.events import AskStarted
+from agentrail.journals import MemoryJournal
+from agentrail.models import EmitChunk, Model, ModelRequest, Response, Text
+from agentrail.plugins import AnyPlugin, Attachable, Reflection, SelfVerify
 from agentrail.runtime.shared.collector import fewer_full_collections
 from agentrail.tools import tool
-from agentrail.values.content import Text
-from agentrail.values.events.plugins import AskStarted
-from agentrail.values.stream import ModelRequest, Response
 from tests.benchmarks.rig import InstantModel, Note, listen
 from tests.plugins.built_in import asks, made, shipped
 

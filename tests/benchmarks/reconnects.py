@@ -17,10 +17,8 @@ from typing import Final
 import trio
 
 from agentrail import SessionSpec
-from agentrail.api.limits import HostLimits
-from agentrail.host.authentication.api_keys import ApiKeys, new_key, render_keys
-from agentrail.host.host_server import Host
-from agentrail.host.profiles import Profile
+from agentrail.host import ApiKeys, Host, HostLimits, Profile
+from agentrail.host.authentication.api_keys import new_key, render_keys
 from agentrail.testing import ScriptedModel
 from tests.benchmarks.socket_clients import Caller
 

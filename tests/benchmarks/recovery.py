@@ -16,7 +16,7 @@ from pathlib import Path
 import trio
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
-from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.journals import SqliteJournal
 from tests.benchmarks.load import percentile
 from tests.benchmarks.rig import InstantModel
 

@@ -9,20 +9,12 @@ from functools import cache
 
 import trio
 
-from agentrail import SessionHandle, SessionSpec, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.hooks.actions import Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeRequest
-from agentrail.hooks.plugin import Attachable, Keyed, Plugin
-from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record, Snapshot
-from agentrail.ports.model import EmitChunk
-from agentrail.ports.tool import Tool, ToolContext
-from agentrail.tools import tool
-from agentrail.values.content import Text, ToolCall
-from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.stream import ModelRequest, Response, TextChunk
-from agentrail.values.tools import Ok, ToolSpec, ok
+from agentrail import Context, Continue, Plugin, SessionHandle, SessionSpec, open_supervisor
+from agentrail.journals import NO_LEASE, Claim, Lease, MemoryJournal, Record, Snapshot
+from agentrail.models import EmitChunk, JsonObject, ModelRequest, Response, Text, TextChunk, ToolCall
+from agentrail.plugins import Attachable, BeforeRequest, Keyed
+from agentrail.tools import Ok, Tool, ToolContext, ToolSpec, ok, tool
+from agentrail.values.json import freeze_object
 from tests.benchmarks import bare
 
 

@@ -23,15 +23,12 @@ import httpx
 import trio
 
 from agentrail import SessionSpec
-from agentrail.api.limits import HostLimits
-from agentrail.host.authentication.api_keys import ApiKeys, new_key, render_keys
-from agentrail.host.host_server import Host
-from agentrail.host.profiles import Profile
-from agentrail.ports.model import EmitChunk
+from agentrail.host import ApiKeys, Host, HostLimits, Profile
+from agentrail.host.authentication.api_keys import new_key, render_keys
+from agentrail.models import EmitChunk, ModelRequest, Response, TextChunk
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools.builtin import shell
-from agentrail.values.stream import ModelRequest, Response, TextChunk
 from tests.benchmarks.host import Serving, serving
 from tests.benchmarks.load import percentile
 from tests.benchmarks.rig import InstantModel

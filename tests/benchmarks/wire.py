@@ -21,9 +21,8 @@ import trio.testing
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.models.http import Http
-from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.models.remote_model import RemoteModel
-from agentrail.ports.model import Model
+from agentrail.models import PROVIDERS, Model
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models import gemini_events as gemini
 from tests.adapters.models import openai_chat_events as chat

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from agentrail import SessionSpec, aio
 from agentrail.bridge.trio_thread import TrioThread
 from agentrail.errors import AgentrailError, BridgeClosed
-from agentrail.testing import ScriptedModel, say
-from agentrail.testing.scripted import call
+from agentrail.testing import ScriptedModel, call, say
 from tests.bridge.loops import Run, bare_thread, on_each_loop, plain
 from tests.profiles import CAMPAIGN
 

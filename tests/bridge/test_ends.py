@@ -19,8 +19,7 @@ import trio
 from agentrail import SessionSpec, aio, sync
 from agentrail.errors import BridgeClosed, BridgeForked, LoopGone, SupervisorFailed
 from agentrail.journals import SqliteJournal
-from agentrail.testing import ScriptedModel, say, stall
-from agentrail.testing.scripted import call
+from agentrail.testing import ScriptedModel, call, say, stall
 from tests.bridge.loops import Run, on_each_loop, plain, until
 from tests.patience import PATIENCE
 

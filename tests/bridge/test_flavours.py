@@ -25,8 +25,8 @@ from agentrail.errors import (
     UnknownTool,
 )
 from agentrail.events import AgentEnd, AskUser, Event, ToolExecutionEnd
-from agentrail.hooks.hook_types import BeforeRequest, BeforeTool
 from agentrail.journals import SqliteJournal
+from agentrail.plugins import BeforeRequest, BeforeTool
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.tools import AskPerson, Effect
 from tests.bridge.flavours import Open, Scenario, in_each_flavour

@@ -19,25 +19,17 @@ import pytest
 import trio
 import trio.lowlevel
 
-from agentrail import Ask, Context, Continue, Plugin, ReplacePrompt, SessionSpec, aio, sync, tool
+from agentrail import Ask, Context, Continue, Plugin, ReplacePrompt, Service, SessionSpec, aio, sync, tool
 from agentrail import open_supervisor as open_trio_supervisor
 from agentrail.errors import BadTool, BridgeClosed, FileMissing, NoHostLoop, ToolError, TurnAborted
 from agentrail.events import CompactEnd, MessageDelta, ToolExecutionEnd, ToolExecutionUpdate
-from agentrail.hooks.actions import CallService, ChangeTools
-from agentrail.hooks.hook_types import BeforePrompt
 from agentrail.journals import SqliteJournal
-from agentrail.plugins import BroughtCompactor, BroughtTools
-from agentrail.ports.model import EmitChunk
-from agentrail.ports.sandbox import Command
-from agentrail.ports.tool import Checkable, Service
-from agentrail.sandboxes import LocalSandbox
-from agentrail.testing import ScriptedModel, say
-from agentrail.testing.scripted import call
+from agentrail.models import AskModel, EmitChunk, Json, JsonObject, Leaving, ModelRequest, Response, Text, TextChunk
+from agentrail.plugins import BeforePrompt, BroughtCompactor, BroughtTools, CallService, ChangeTools
+from agentrail.ports.tool import Checkable
+from agentrail.sandboxes import Command, LocalSandbox
+from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Ok, ToolContext, make_spec, ok
-from agentrail.values.content import Text
-from agentrail.values.json import Json, JsonObject
-from agentrail.values.messages import AskModel, Leaving
-from agentrail.values.stream import ModelRequest, Response, TextChunk
 from tests.bridge.loops import Run, on_each_loop, plain, until
 
 

@@ -15,8 +15,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 from agentrail import SessionSpec, sync
-from agentrail.testing import ScriptedModel, say
-from agentrail.testing.scripted import call
+from agentrail.testing import ScriptedModel, call, say
 from tests.patience import PATIENCE
 
 OPENING = """

@@ -15,10 +15,8 @@ import trio
 
 from agentrail import SessionSpec, run_sync, sync
 from agentrail.errors import BridgeClosed, BridgeForked, SessionExists, SubscriberTooSlow, WouldDeadlock
-from agentrail.events import AgentEnd, MessageDelta, ToolExecutionEnd
-from agentrail.testing import ScriptedModel, say, stall
-from agentrail.testing.scripted import call
-from agentrail.values.events.envelope import Envelope
+from agentrail.events import AgentEnd, Envelope, MessageDelta, ToolExecutionEnd
+from agentrail.testing import ScriptedModel, call, say, stall
 from tests.patience import PATIENCE
 
 ANSWERS = SessionSpec(model=ScriptedModel(["hello there"], repeat_last=True))

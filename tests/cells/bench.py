@@ -7,6 +7,7 @@ from typing import Final, TypeAlias, cast
 
 from attrs import frozen
 
+from agentrail import Context, Options, Plugin, State
 from agentrail.codec.plugin_states import storable
 from agentrail.core.machine.step import Step, step
 from agentrail.core.vocabulary.commands import Answer, PromptSent
@@ -20,22 +21,18 @@ from agentrail.core.vocabulary.inputs import (
     TimerFired,
     ToolReturned,
 )
-from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import AttachedTool, Setup, State
+from agentrail.core.vocabulary.state import AttachedTool, Setup
 from agentrail.core.vocabulary.tool_calls import Batch, Call
+from agentrail.events import Envelope, Event
 from agentrail.hooks.attachments import AttachedPlugin, brought_tools, in_order, seat_for
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.live_hook_runner import Live
-from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.hooks.ruling import UNRULED, Ruling
+from agentrail.models import FrozenObject, Json, JsonObject, Partial, Response, StopReason, Text, ToolCall
+from agentrail.plugins import AnyPlugin, Hook
+from agentrail.tools import EffectClass, ToolResult, ToolSpec, ok
 from agentrail.tools.answer_forms import misfit
-from agentrail.values.content import Text, ToolCall
-from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject
-from agentrail.values.messages import StopReason
-from agentrail.values.stream import NOTHING_YET, Partial, Response
-from agentrail.values.tools import EffectClass, ToolResult, ToolSpec, ok
+from agentrail.values.json import EMPTY
+from agentrail.values.stream import NOTHING_YET
 from agentrail.values.value import Value
 
 NOW: Final = 1_000_000

@@ -10,11 +10,11 @@ from typing import Final, TypeAlias
 
 from attrs import frozen
 
+from agentrail import Accepted, Continue, State
 from agentrail.core.machine.step import Step
 from agentrail.core.machine.tool_results import doubt
 from agentrail.core.vocabulary.commands import (
     DONE,
-    Accepted,
     CompactSent,
     PromptSent,
     Refused,
@@ -24,16 +24,14 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, ClearTimer, CloseSession, ReportStart, SetTimer
 from agentrail.core.vocabulary.inputs import AnyInput, SessionOpened, StreamEnded, ToolRaised, ToolReturned
-from agentrail.core.vocabulary.state import Phase, State
+from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Stray
 from agentrail.errors import PluginRefused, SessionRefused
-from agentrail.hooks.actions import Continue
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.ruling import Ruling
-from agentrail.values.content import Text, ToolCall
-from agentrail.values.events import (
+from agentrail.events import (
     AgentAbort,
     BeforeCompact,
+    Envelope,
+    Event,
     PluginOptsUpdated,
     PromptRejected,
     ResponseComplete,
@@ -42,9 +40,10 @@ from agentrail.values.events import (
     ToolCalls,
     ToolKilled,
 )
-from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.json import FrozenObject
-from agentrail.values.tools import ok
+from agentrail.hooks.ruling import Ruling
+from agentrail.models import FrozenObject, Text, ToolCall
+from agentrail.plugins import AnyPlugin
+from agentrail.tools import ok
 from tests.cells.bench import LOOK, NOW, STORE, Bench, Got, call, demand_same, plug, response, ruled
 from tests.cells.scenes import LOOKING, executing, failed, path, ran, replied, result, running, said, starts, streaming
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentrail import Continue, HoldTool, Options, State
 from agentrail.core.context_window import ASSUMED, budget_of, room, tokens_of
 from agentrail.core.vocabulary.effects import (
     CancelRequest,
@@ -11,15 +12,9 @@ from agentrail.core.vocabulary.effects import (
     StartCompaction,
     StartRequest,
 )
-from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import RunningRequest, State, Turn
+from agentrail.core.vocabulary.state import RunningRequest, Turn
 from agentrail.core.vocabulary.tool_calls import Doubt
-from agentrail.hooks.actions import Continue, HoldTool
-from agentrail.hooks.hook_types import BeforeTool, Hook
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.ruling import Pause, Place, Ruling, Verdict
-from agentrail.values.content import Text, ToolCall
-from agentrail.values.events import (
+from agentrail.events import (
     AgentStart,
     CompactStart,
     Event,
@@ -29,20 +24,25 @@ from agentrail.values.events import (
     ToolExecutionMetrics,
     ToolExecutionStart,
 )
-from agentrail.values.json import EMPTY, FrozenObject, JsonObject
-from agentrail.values.messages import (
-    Added,
+from agentrail.hooks.ruling import Pause, Place, Ruling, Verdict
+from agentrail.models import (
     AssistantMessage,
+    FrozenObject,
+    JsonObject,
     Message,
-    MessageRange,
+    ModelRequest,
     Origin,
-    Rearranged,
     StopReason,
+    Text,
+    ToolCall,
     ToolMessage,
     UserMessage,
 )
-from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest
-from agentrail.values.tools import Err, Ok, ok
+from agentrail.plugins import AnyPlugin, BeforeTool, Hook
+from agentrail.tools import Err, Ok, ok
+from agentrail.values.json import EMPTY
+from agentrail.values.messages import Added, MessageRange, Rearranged
+from agentrail.values.stream import CHARS_PER_TOKEN
 from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import NOW, Bench, Now, call, plug
 

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from attrs import frozen
 
+from agentrail import Ask, Context, Continue, HoldTool, Options
 from agentrail.core.vocabulary.commands import (
     AbortSent,
     ApproveSent,
@@ -27,14 +28,10 @@ from agentrail.core.vocabulary.inputs import (
     ToolRaised,
     ToolStopped,
 )
-from agentrail.core.vocabulary.options import Options
-from agentrail.hooks.actions import Answered, Ask, CallService, Continue, HoldTool, RunTool
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterTurn, Hook
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.values.json import FrozenObject
-from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial
-from agentrail.values.tools import AskPerson, Effect
+from agentrail.models import Failure, FailureKind, FrozenObject, Partial
+from agentrail.plugins import AfterTurn, Answered, AnyPlugin, CallService, Hook, RunTool
+from agentrail.tools import AskPerson, Effect
+from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, call, plug
 from tests.cells.scenes import holds, path, said
 

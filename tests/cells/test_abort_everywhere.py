@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 
+from agentrail import State
 from agentrail.core.machine.step import step
 from agentrail.core.vocabulary.commands import AbortSent
 from agentrail.core.vocabulary.effects import CancelAsk, CancelCalls, CancelCompaction, CancelRequest, ClearTimer
@@ -23,13 +24,10 @@ from agentrail.core.vocabulary.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.vocabulary.state import Phase, State
+from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Stray
 from agentrail.errors import IllegalInput
-from agentrail.hooks.actions import Answered
-from agentrail.hooks.hook_runner import Recorded
-from agentrail.testing.world.outstanding import Outstanding
-from agentrail.values.events import (
+from agentrail.events import (
     AgentAbort,
     AgentEnd,
     AgentStart,
@@ -40,9 +38,13 @@ from agentrail.values.events import (
     ToolExecutionEnd,
     ToolExecutionMetrics,
 )
-from agentrail.values.messages import AssistantMessage, ToolMessage, why_unfit
-from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Response
-from agentrail.values.tools import ok
+from agentrail.hooks.hook_runner import Recorded
+from agentrail.models import AssistantMessage, Failure, FailureKind, Response, ToolMessage
+from agentrail.plugins import Answered
+from agentrail.testing.world.outstanding import Outstanding
+from agentrail.tools import ok
+from agentrail.values.messages import why_unfit
+from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, Got, response
 from tests.cells.scripts import SCRIPTS
 

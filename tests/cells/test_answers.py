@@ -7,25 +7,17 @@ from typing import Final, TypeAlias, cast
 
 import pytest
 
+from agentrail import BlockTool, Continue, Emit, ReplaceMessages, ReplaceToolArgs
 from agentrail.core.machine.step import Step
-from agentrail.hooks.actions import (
-    BlockTool,
-    Continue,
-    Emit,
-    ReplaceMessages,
-    ReplaceToolArgs,
-)
 from agentrail.hooks.attachments import AttachedPlugin
-from agentrail.hooks.context import Log
-from agentrail.hooks.hook_types import HOOK_NAMES, BeforeRequest, Hook
-from agentrail.hooks.plugin import MATRIX, AnyPlugin
+from agentrail.hooks.hook_types import HOOK_NAMES
 from agentrail.hooks.ruling import PluginAnswer, Ruling, Verdict
-from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.random_sessions import World
-from agentrail.testing.world.random_setups import Scene, draw_scene
+from agentrail.plugins import MATRIX, AnyPlugin, BeforeRequest, Hook, Log
+from agentrail.testing import Choose, Scene, World
+from agentrail.testing.world.random_setups import draw_scene
+from agentrail.tools import err
 from agentrail.values.json import EMPTY
 from agentrail.values.messages import Rearranged
-from agentrail.values.tools import err
 from tests.cells.bench import Bench, call, plug
 from tests.cells.moments import MOMENTS
 from tests.cells.scenes import path, said

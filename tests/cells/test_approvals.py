@@ -4,18 +4,14 @@ from typing import Final
 
 import pytest
 
+from agentrail import BlockTool, Continue, HoldTool, Intervene, Options, ReplaceToolArgs
 from agentrail.core.vocabulary.commands import DONE, ApproveSent, Refused, RejectSent, SteerSent
 from agentrail.core.vocabulary.effects import ClearTimer
 from agentrail.core.vocabulary.inputs import TimerFired
-from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import BadArguments, NoFamily, UnknownApproval
-from agentrail.hooks.actions import BlockTool, Continue, HoldTool, Intervene, ReplaceToolArgs
-from agentrail.hooks.hook_types import BeforeTool, Hook
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.ruling import Place
-from agentrail.values.events import (
+from agentrail.events import (
     AgentEnd,
     AgentResumed,
     ApprovalRequired,
@@ -25,7 +21,9 @@ from agentrail.values.events import (
     ToolApprovedAlways,
     ToolBlocked,
 )
-from agentrail.values.json import FrozenObject
+from agentrail.hooks.ruling import Place
+from agentrail.models import FrozenObject
+from agentrail.plugins import AnyPlugin, BeforeTool, Hook
 from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import NOW, Bench, Now, call, plug, ruled, with_call
 from tests.cells.registry import cell, figure, fold

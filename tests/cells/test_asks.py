@@ -5,35 +5,26 @@ from typing import Final, cast
 
 import pytest
 
-from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, CompactSent, SteerSent, StopSent
-from agentrail.core.vocabulary.effects import CancelAsk, CancelRequest, CarryOut, ClearTimer, CloseSession
-from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, TimerFired, ToolRaised
-from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import AttachedTool, Phase, Steering
-from agentrail.core.vocabulary.tool_calls import CallStatus
-from agentrail.errors import BrokenPlugin
-from agentrail.hooks.actions import (
+from agentrail import (
+    Accepted,
     Action,
-    Answered,
     Ask,
-    CallModel,
-    CallService,
-    ChangeTools,
+    Context,
     Continue,
     Emit,
-    Failed,
     Intervene,
+    Options,
     ReplaceMessages,
     ReplaceToolArgs,
     ReplaceToolResult,
-    TimedOut,
 )
-from agentrail.hooks.context import Context
-from agentrail.hooks.declarations import BroughtTools
-from agentrail.hooks.hook_types import Hook
-from agentrail.hooks.plugin import MATRIX, AnyPlugin
-from agentrail.hooks.ruling import Decisions, Pause, Place, Ruling, Verdict
-from agentrail.values.events import (
+from agentrail.core.vocabulary.commands import DONE, AbortSent, CompactSent, SteerSent, StopSent
+from agentrail.core.vocabulary.effects import CancelAsk, CancelRequest, CarryOut, ClearTimer, CloseSession
+from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, TimerFired, ToolRaised
+from agentrail.core.vocabulary.state import AttachedTool, Phase, Steering
+from agentrail.core.vocabulary.tool_calls import CallStatus
+from agentrail.errors import BrokenPlugin
+from agentrail.events import (
     AgentAbort,
     AskAnswered,
     AskStarted,
@@ -45,9 +36,22 @@ from agentrail.values.events import (
     ToolAttached,
     ToolsUpdated,
 )
-from agentrail.values.messages import Origin, Rearranged
-from agentrail.values.tools import ToolSpec, ok
-from agentrail.values.usage import Usage
+from agentrail.hooks.ruling import Decisions, Pause, Place, Ruling, Verdict
+from agentrail.models import Origin, Usage
+from agentrail.plugins import (
+    MATRIX,
+    Answered,
+    AnyPlugin,
+    BroughtTools,
+    CallModel,
+    CallService,
+    ChangeTools,
+    Failed,
+    Hook,
+    TimedOut,
+)
+from agentrail.tools import ToolSpec, ok
+from agentrail.values.messages import Rearranged
 from tests.cells.bench import NOW, Bench, Now, call, plug, ruled, with_call
 from tests.cells.moments import MOMENTS
 from tests.cells.registry import figure, fold

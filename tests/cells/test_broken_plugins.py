@@ -6,21 +6,16 @@ from typing import Final
 
 import pytest
 
-from agentrail.core.vocabulary.commands import DONE, Refused, SteerSent, StopSent
-from agentrail.core.vocabulary.effects import CloseSession, ReportStart, StartCall, WriteLog
-from agentrail.core.vocabulary.inputs import HooksWereSlow, SessionOpened, ToolRaised
-from agentrail.core.vocabulary.state import Phase
-from agentrail.errors import BrokenPlugin, PluginRefused, StateNotStorable
-from agentrail.hooks.actions import (
+from agentrail import (
     Abort,
     AddContext,
     Ask,
     BlockTool,
-    CallService,
     Continue,
     Emit,
     HoldTool,
     Intervene,
+    Plugin,
     ReplaceMessages,
     ReplacePrompt,
     ReplaceResponse,
@@ -28,11 +23,15 @@ from agentrail.hooks.actions import (
     SetSection,
     SwitchModel,
 )
-from agentrail.hooks.context import Log
-from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.hooks.ruling import Decisions, Ruling, Verdict
-from agentrail.values.events import (
+from agentrail.core.vocabulary.commands import DONE, Refused, SteerSent, StopSent
+from agentrail.core.vocabulary.effects import CloseSession, ReportStart, StartCall, WriteLog
+from agentrail.core.vocabulary.inputs import HooksWereSlow, SessionOpened, ToolRaised
+from agentrail.core.vocabulary.state import Phase
+from agentrail.errors import BrokenPlugin, PluginRefused, StateNotStorable
+from agentrail.events import (
     AgentAbort,
+    Envelope,
+    Event,
     PluginError,
     PluginEvent,
     PluginSlow,
@@ -42,10 +41,9 @@ from agentrail.values.events import (
     ToolCalls,
     ToolExecutionStart,
 )
-from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.json import FrozenObject
-from agentrail.values.stream import Partial
-from agentrail.values.usage import Usage
+from agentrail.hooks.ruling import Decisions, Ruling, Verdict
+from agentrail.models import FrozenObject, Partial, Usage
+from agentrail.plugins import AnyPlugin, CallService, Log
 from tests.cells.bench import UNUSABLE, Bench, call, plug, usable
 from tests.cells.moments import MOMENTS, Refusal, probe, refused
 from tests.cells.registry import failure, figure

@@ -5,6 +5,7 @@ from typing import Final
 
 import pytest
 
+from agentrail import State
 from agentrail.core.cache_prefix import tool_notes
 from agentrail.core.vocabulary.commands import (
     DONE,
@@ -57,14 +58,9 @@ from agentrail.core.vocabulary.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.vocabulary.state import Altered, AttachedTool, PluginChange, State
+from agentrail.core.vocabulary.state import Altered, AttachedTool, PluginChange
 from agentrail.errors import IllegalInput, PluginExists, ToolExists, TooManyLabels, UnknownPlugin, UnknownTool
-from agentrail.hooks.actions import Answered
-from agentrail.hooks.attachments import seat_for
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.ruling import Ruling
-from agentrail.values.content import Text
-from agentrail.values.events import (
+from agentrail.events import (
     InputQuarantined,
     LabelsChanged,
     PluginAttached,
@@ -77,10 +73,13 @@ from agentrail.values.events import (
     ToolDetached,
     ToolsUpdated,
 )
-from agentrail.values.json import EMPTY, FrozenObject
-from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Response
-from agentrail.values.tools import ToolSpec, Unknown, ok
-from agentrail.values.usage import Usage
+from agentrail.hooks.attachments import seat_for
+from agentrail.hooks.ruling import Ruling
+from agentrail.models import Failure, FailureKind, FrozenObject, Response, Text, Usage
+from agentrail.plugins import Answered, AnyPlugin
+from agentrail.tools import ToolSpec, Unknown, ok
+from agentrail.values.json import EMPTY
+from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import LOOK, Bench, plug, ruled
 from tests.cells.registry import CALLS, cell, each_of
 from tests.cells.scenes import executing, idle, resting, running, streaming

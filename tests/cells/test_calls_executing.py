@@ -1,10 +1,10 @@
 """Each call while tools run: the model has stopped."""
 
+from agentrail import Accepted, Prompt
 from agentrail.core.machine.tool_results import doubt
 from agentrail.core.vocabulary.commands import (
     DONE,
     AbortSent,
-    Accepted,
     ApproveSent,
     CompactSent,
     Refused,
@@ -16,11 +16,10 @@ from agentrail.core.vocabulary.commands import (
     WithdrawSent,
 )
 from agentrail.core.vocabulary.effects import CancelCalls, ClearTimer, CloseSession, SetTimer
-from agentrail.core.vocabulary.state import Phase, Prompt
+from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
 from agentrail.errors import UnknownApproval, UnknownPrompt
-from agentrail.values.content import Text
-from agentrail.values.events import (
+from agentrail.events import (
     AgentAbort,
     ApprovalResolved,
     ModelSwitched,
@@ -35,8 +34,8 @@ from agentrail.values.events import (
     ToolSkippedForSteering,
     UserResponded,
 )
-from agentrail.values.messages import Origin, ToolMessage
-from agentrail.values.tools import AskPerson, Effect, ToolSpec, ok
+from agentrail.models import Origin, Text, ToolMessage
+from agentrail.tools import AskPerson, Effect, ToolSpec, ok
 from tests.cells.bench import EDIT, KEEP, NOW, Bench, Now, call, ruled, with_call
 from tests.cells.registry import cell
 from tests.cells.scenes import (

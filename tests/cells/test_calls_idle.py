@@ -1,10 +1,10 @@
 """Each call to a session that is idle: no turn is open."""
 
+from agentrail import Accepted
 from agentrail.core.context_window import tokens_of
 from agentrail.core.vocabulary.commands import (
     DONE,
     AbortSent,
-    Accepted,
     ApproveSent,
     CompactSent,
     PromptSent,
@@ -19,8 +19,7 @@ from agentrail.core.vocabulary.commands import (
 from agentrail.core.vocabulary.effects import CloseSession
 from agentrail.core.vocabulary.state import Compaction, Phase
 from agentrail.errors import UnknownApproval, UnknownPrompt
-from agentrail.values.content import Image, Text
-from agentrail.values.events import (
+from agentrail.events import (
     AgentAbort,
     BeforeCompact,
     ModelEffective,
@@ -30,8 +29,8 @@ from agentrail.values.events import (
     RequestStart,
     SessionEnded,
 )
-from agentrail.values.json import EMPTY, FrozenObject
-from agentrail.values.messages import UserMessage
+from agentrail.models import FrozenObject, Image, Text, UserMessage
+from agentrail.values.json import EMPTY
 from tests.cells.bench import ruled
 from tests.cells.registry import cell
 from tests.cells.scenes import STARTED, compact_start, compacts, idle, out, replied, request, said, starts, turn

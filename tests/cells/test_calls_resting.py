@@ -1,9 +1,9 @@
 """Each call to a session that rests: a turn is open, and only held calls are left."""
 
+from agentrail import Accepted, Options, Prompt
 from agentrail.core.vocabulary.commands import (
     DONE,
     AbortSent,
-    Accepted,
     ApproveSent,
     CompactSent,
     Refused,
@@ -15,12 +15,10 @@ from agentrail.core.vocabulary.commands import (
     WithdrawSent,
 )
 from agentrail.core.vocabulary.effects import ClearTimer, CloseSession
-from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import Phase, Prompt
+from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import Busy, QueueFull, UnknownApproval, UnknownPrompt, WrongDecision
-from agentrail.values.content import Text
-from agentrail.values.events import (
+from agentrail.events import (
     AgentAbort,
     AgentEnd,
     ApprovalResolved,
@@ -30,6 +28,7 @@ from agentrail.values.events import (
     PromptWithdrawn,
     SessionEnded,
 )
+from agentrail.models import Text
 from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import NOW, Bench, Now, ruled, with_call
 from tests.cells.registry import cell

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from agentrail import Accepted, Prompt
 from agentrail.core.vocabulary.commands import (
     DONE,
     AbortSent,
-    Accepted,
     ApproveSent,
     CompactSent,
     PromptSent,
@@ -18,10 +18,9 @@ from agentrail.core.vocabulary.commands import (
     WithdrawSent,
 )
 from agentrail.core.vocabulary.effects import CloseSession
-from agentrail.core.vocabulary.state import Phase, Prompt, Steering
+from agentrail.core.vocabulary.state import Phase, Steering
 from agentrail.errors import UnknownApproval, UnknownPrompt
-from agentrail.values.content import Text
-from agentrail.values.events import (
+from agentrail.events import (
     AgentAbort,
     AgentResumed,
     ModelSwitched,
@@ -33,9 +32,8 @@ from agentrail.values.events import (
     SteeringApplied,
     SteeringReceived,
 )
-from agentrail.values.messages import Message, Origin
-from agentrail.values.stream import NOTHING_YET, Partial
-from agentrail.values.usage import Usage
+from agentrail.models import Message, Origin, Partial, Text, Usage
+from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, Now, ruled
 from tests.cells.registry import cell
 from tests.cells.scenes import STARTED, cut, cut_off, out, request, running, said, starts, streaming, turn

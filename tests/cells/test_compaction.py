@@ -2,28 +2,27 @@
 
 import pytest
 
-from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, CompactSent, SteerSent, StopSent
+from agentrail import Accepted, Options, Prompt, Skip
+from agentrail.core.vocabulary.commands import DONE, AbortSent, CompactSent, SteerSent, StopSent
 from agentrail.core.vocabulary.effects import CancelCompaction, CloseSession
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed, StreamCut
-from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import Altered, Phase, Prompt
-from agentrail.hooks.actions import Skip
-from agentrail.values.content import Text
-from agentrail.values.events import (
+from agentrail.core.vocabulary.state import Altered, Phase
+from agentrail.events import (
     AgentAbort,
     AgentEnd,
     BeforeCompact,
     CompactEnd,
     CompactStart,
+    PrefixChanged,
     PromptQueued,
     RequestStart,
     SessionEnded,
     ToolExecutionEnd,
 )
-from agentrail.values.events.context import PrefixChanged
-from agentrail.values.messages import History, Message, Origin, why_unfit
-from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
-from agentrail.values.tools import CompactNow, Effect
+from agentrail.models import Failure, FailureKind, History, Message, Origin, Text
+from agentrail.tools import CompactNow, Effect
+from agentrail.values.messages import why_unfit
+from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, call, plug, ruled
 from tests.cells.registry import cell
 from tests.cells.scenes import (

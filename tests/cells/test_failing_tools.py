@@ -1,18 +1,14 @@
 """Tools that fail: they raise, are unknown, get wrong arguments, repeat themselves, or take too long."""
 
+from agentrail import Abort, Continue, Options
 from agentrail.core.machine.tool_results import doubt
 from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, ChangeToolsSent, Refused, RespondSent
 from agentrail.core.vocabulary.effects import CancelCalls, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import StreamCut, StreamEnded, ToolRaised, ToolReturned, ToolStopped
-from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
 from agentrail.errors import ToolChanged
-from agentrail.hooks.actions import Abort, Continue
-from agentrail.hooks.hook_types import Hook
-from agentrail.hooks.ruling import Ruling, Verdict
-from agentrail.values.content import ToolCall
-from agentrail.values.events import (
+from agentrail.events import (
     AgentAbort,
     AgentEnd,
     LoopDetected,
@@ -23,10 +19,11 @@ from agentrail.values.events import (
     ToolCallUnknown,
     ToolKilled,
 )
-from agentrail.values.json import FrozenObject, JsonObject
-from agentrail.values.messages import ToolMessage
-from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
-from agentrail.values.tools import AskPerson, Effect, Err, ToolSpec, err, ok
+from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.models import Failure, FailureKind, FrozenObject, JsonObject, ToolCall, ToolMessage
+from agentrail.plugins import Hook
+from agentrail.tools import AskPerson, Effect, Err, ToolSpec, err, ok
+from agentrail.values.stream import NOTHING_YET
 from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import EDIT, KEEP, LOOK, NOW, SOLO, STORE, Bench, Now, call, plug, response, ruled, with_call
 from tests.cells.registry import failure, figure

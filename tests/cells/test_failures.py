@@ -2,8 +2,9 @@
 
 import pytest
 
+from agentrail import Accepted, Options
 from agentrail.core.context_window import tokens_of
-from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, CompactSent, SteerSent
+from agentrail.core.vocabulary.commands import DONE, AbortSent, CompactSent, SteerSent
 from agentrail.core.vocabulary.effects import ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import (
     AnyInput,
@@ -14,15 +15,15 @@ from agentrail.core.vocabulary.inputs import (
     StreamEnded,
     StreamStalled,
 )
-from agentrail.core.vocabulary.options import Options, Spare
+from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import Compaction, Phase, Steering
-from agentrail.values.content import Text, Thinking, ToolCall
-from agentrail.values.events import (
+from agentrail.events import (
     AgentAbort,
     AgentEnd,
     BeforeCompact,
     CompactEnd,
     ContextOverflow,
+    PrefixChanged,
     RequestStart,
     ResponseComplete,
     Retry,
@@ -31,13 +32,23 @@ from agentrail.values.events import (
     StreamError,
     ToolCalls,
 )
-from agentrail.values.events import (
-    StreamStalled as StreamStalledEvent,
+from agentrail.events import StreamStalled as StreamStalledEvent
+from agentrail.models import (
+    AssistantMessage,
+    Failure,
+    FailureKind,
+    History,
+    Origin,
+    Partial,
+    Response,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
 )
-from agentrail.values.events.context import PrefixChanged
-from agentrail.values.messages import AssistantMessage, History, Origin, StopReason
-from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial, Response
-from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.stream import NOTHING_YET
+from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import NOW, Bench, call, ruled
 from tests.cells.registry import failure, figure
 from tests.cells.scenes import (

@@ -6,18 +6,15 @@ from typing import Final
 
 import pytest
 
+from agentrail import Context, Continue, Options, SwitchModel
 from agentrail.core.vocabulary.commands import DONE, SwitchModelSent
 from agentrail.core.vocabulary.effects import SetTimer, StartRequest
 from agentrail.core.vocabulary.inputs import StreamCut, StreamEnded, StreamStalled
-from agentrail.core.vocabulary.options import Options, Spare
+from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import Phase
-from agentrail.hooks.actions import Continue, SwitchModel
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeRequest, Hook
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.values.content import Text
-from agentrail.values.events import (
+from agentrail.events import (
     AgentAbort,
+    Event,
     ModelEffective,
     ModelOptionsChanged,
     ModelSwitched,
@@ -27,11 +24,11 @@ from agentrail.values.events import (
     StreamError,
     TitleGenerated,
 )
-from agentrail.values.events import StreamStalled as StreamStalledEvent
-from agentrail.values.events.envelope import Event
-from agentrail.values.json import EMPTY, FrozenObject
-from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial, Response
-from agentrail.values.usage import Usage
+from agentrail.events import StreamStalled as StreamStalledEvent
+from agentrail.models import Failure, FailureKind, FrozenObject, Partial, Response, Text, Usage
+from agentrail.plugins import AnyPlugin, BeforeRequest, Hook
+from agentrail.values.json import EMPTY
+from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import NOW, Bench, plug, ruled
 from tests.cells.scenes import cut, out, request, turn
 

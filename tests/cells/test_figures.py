@@ -1,11 +1,10 @@
 """Limits and defaults of the design that no other test reaches."""
 
+from agentrail import Intervene, Options
 from agentrail.core.vocabulary.effects import ClearTimer, StartCall
-from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.tool_calls import CallStatus
-from agentrail.hooks.actions import Intervene
-from agentrail.values.events import AgentEnd, Intervention, RequestStart, ResponseComplete
-from agentrail.values.messages import Origin, ToolMessage
+from agentrail.events import AgentEnd, Intervention, RequestStart, ResponseComplete
+from agentrail.models import Origin, ToolMessage
 from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import NOW, call, plug, ruled, with_call
 from tests.cells.registry import figure

@@ -2,19 +2,16 @@
 
 from typing import Final
 
-from agentrail.core.system_prompt import pairs_of
-from agentrail.core.vocabulary.commands import DONE, Accepted, Refused, SteerSent, SwitchModelSent, UpdatePluginSent
-from agentrail.core.vocabulary.effects import CloseSession, ReportStart
-from agentrail.core.vocabulary.inputs import SessionOpened
-from agentrail.core.vocabulary.state import Phase, ReplacedMessages, Steering
-from agentrail.errors import PluginRefused, SessionRefused
-from agentrail.hooks.actions import (
+from agentrail import (
     Abort,
+    Accepted,
     AddContext,
     BlockTool,
+    Context,
     Continue,
     Emit,
     Intervene,
+    Priority,
     ReplaceMessages,
     ReplaceToolArgs,
     ReplaceToolResult,
@@ -22,16 +19,18 @@ from agentrail.hooks.actions import (
     Skip,
     SwitchModel,
 )
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import Hook
-from agentrail.hooks.plugin import AnyPlugin, Priority
-from agentrail.hooks.ruling import Decisions, Ruling, Section, Switch, Verdict
-from agentrail.values.content import Text, ToolCall
-from agentrail.values.events import (
+from agentrail.core.system_prompt import pairs_of
+from agentrail.core.vocabulary.commands import DONE, Refused, SteerSent, SwitchModelSent, UpdatePluginSent
+from agentrail.core.vocabulary.effects import CloseSession, ReportStart
+from agentrail.core.vocabulary.inputs import SessionOpened
+from agentrail.core.vocabulary.state import Phase, ReplacedMessages, Steering
+from agentrail.errors import PluginRefused, SessionRefused
+from agentrail.events import (
     AgentAbort,
     Intervention,
     ModelEffective,
     ModelSwitched,
+    PlanStepCompleted,
     PluginEvent,
     PluginOptsUpdated,
     PromptRejected,
@@ -42,10 +41,12 @@ from agentrail.values.events import (
     ToolBlocked,
     ToolCalls,
 )
-from agentrail.values.events.context import PlanStepCompleted
-from agentrail.values.json import EMPTY, FrozenObject, Json
-from agentrail.values.messages import Added, AssistantMessage, MessageRange, Origin, Rearranged
-from agentrail.values.tools import err, ok
+from agentrail.hooks.ruling import Decisions, Ruling, Section, Switch, Verdict
+from agentrail.models import AssistantMessage, FrozenObject, Json, Origin, Text, ToolCall
+from agentrail.plugins import AnyPlugin, Hook
+from agentrail.tools import err, ok
+from agentrail.values.json import EMPTY
+from agentrail.values.messages import Added, MessageRange, Rearranged
 from tests.cells.bench import Answering, Bench, Got, Now, call, plug, ruled
 from tests.cells.registry import figure, fold
 from tests.cells.scenes import (

@@ -4,31 +4,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from agentrail import Abort, Ask, BlockTool, Context, Continue, Emit, HoldTool, ReplaceToolArgs, Skip
 from agentrail.core.vocabulary.commands import DONE, AbortSent, ApproveSent
 from agentrail.core.vocabulary.effects import CancelAsk
 from agentrail.core.vocabulary.inputs import AskSettled
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Hold
-from agentrail.hooks.actions import (
-    Abort,
-    Answered,
-    Ask,
-    BlockTool,
-    CallService,
-    Continue,
-    Emit,
-    Failed,
-    HoldTool,
-    ReplaceToolArgs,
-    RunTool,
-    Skip,
-)
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool, Hook
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.ruling import Decisions, Pause, Place, Ruling, Verdict
-from agentrail.values.content import Text
-from agentrail.values.events import (
+from agentrail.events import (
     AgentAbort,
     ApprovalRequired,
     ApprovalResolved,
@@ -42,7 +24,9 @@ from agentrail.values.events import (
     ToolExecutionMetrics,
     ToolExecutionStart,
 )
-from agentrail.values.json import FrozenObject, JsonObject
+from agentrail.hooks.ruling import Decisions, Pause, Place, Ruling, Verdict
+from agentrail.models import FrozenObject, JsonObject, Text
+from agentrail.plugins import Answered, AnyPlugin, BeforeTool, CallService, Failed, Hook, RunTool
 from tests.cells.bench import NOW, Bench, call, plug, ruled, with_call
 from tests.cells.registry import fold
 from tests.cells.scenes import failed, holds, limit, path, start, streaming

@@ -1,5 +1,6 @@
 """Changes of plugins while a session lives: they take effect between turns."""
 
+from agentrail import Abort, Continue, Plugin
 from agentrail.core.vocabulary.commands import (
     DONE,
     AttachPluginSent,
@@ -10,11 +11,10 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.state import PluginChange
 from agentrail.errors import UnknownPlugin
-from agentrail.hooks.actions import Abort, Continue
-from agentrail.hooks.plugin import AnyPlugin, Plugin
+from agentrail.events import AgentEnd, PluginAttached, PluginDetached, PluginOptsUpdated, SessionEnded
 from agentrail.hooks.ruling import Ruling, Verdict
-from agentrail.values.events import AgentEnd, PluginAttached, PluginDetached, PluginOptsUpdated, SessionEnded
-from agentrail.values.json import FrozenObject, JsonObject
+from agentrail.models import FrozenObject, JsonObject
+from agentrail.plugins import AnyPlugin
 from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import Bench, Now, plug, ruled
 from tests.cells.registry import cell

@@ -2,15 +2,15 @@
 
 from typing import Final
 
+from agentrail import Options
 from agentrail.core.vocabulary.commands import DONE, AbortSent, StopSent
 from agentrail.core.vocabulary.effects import CancelCalls, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import ToolRaised, ToolReturned, ToolStopped
-from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
-from agentrail.values.events import AgentAbort, SessionEnded, ToolAbandoned
-from agentrail.values.messages import Origin
-from agentrail.values.tools import Effect, SetTodos, Todo, ToolResult, err, ok
+from agentrail.events import AgentAbort, SessionEnded, ToolAbandoned
+from agentrail.models import Origin
+from agentrail.tools import Effect, SetTodos, Todo, ToolResult, err, ok
 from tests.cells.bench import NOW, Bench, call, ruled
 from tests.cells.registry import cell
 from tests.cells.scenes import STARTED, executing, out, ran, request, said, starts, turn, unknown

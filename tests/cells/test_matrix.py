@@ -3,20 +3,13 @@
 from collections.abc import Mapping
 from typing import Final
 
-from agentrail.core.context_window import tokens_of
-from agentrail.core.machine.tool_results import doubt
-from agentrail.core.vocabulary.commands import DONE, Accepted
-from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer, StartRequest
-from agentrail.core.vocabulary.state import Altered, Compaction, Phase, ReplacedMessages, Steering
-from agentrail.core.vocabulary.tool_calls import CallStatus
-from agentrail.hooks.actions import (
-    ACTIONS,
+from agentrail import (
     Abort,
+    Accepted,
     Action,
     AddContext,
     Ask,
     BlockTool,
-    CallService,
     Continue,
     Emit,
     HoldTool,
@@ -30,16 +23,17 @@ from agentrail.hooks.actions import (
     Skip,
     SwitchModel,
 )
-from agentrail.hooks.hook_types import (
-    HOOKS,
-)
-from agentrail.hooks.plugin import MATRIX
-from agentrail.hooks.ruling import WHEN_CRITICAL_BREAKS, Decisions, Pause, Place, Ruling, Section, Switch, Verdict
-from agentrail.values.content import ToolCall
-from agentrail.values.events import (
+from agentrail.core.context_window import tokens_of
+from agentrail.core.machine.tool_results import doubt
+from agentrail.core.vocabulary.commands import DONE
+from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer, StartRequest
+from agentrail.core.vocabulary.state import Altered, Compaction, Phase, ReplacedMessages, Steering
+from agentrail.core.vocabulary.tool_calls import CallStatus
+from agentrail.events import (
     AgentEnd,
     ApprovalRequired,
     BeforeCompact,
+    Event,
     Intervention,
     ModelEffective,
     ModelSwitched,
@@ -53,10 +47,16 @@ from agentrail.values.events import (
     ToolBlocked,
     ToolCalls,
 )
-from agentrail.values.events.envelope import Event
-from agentrail.values.json import EMPTY, FrozenObject
-from agentrail.values.messages import Added, MessageRange, Origin, Rearranged
-from agentrail.values.tools import err
+from agentrail.hooks.actions import ACTIONS
+from agentrail.hooks.hook_types import (
+    HOOKS,
+)
+from agentrail.hooks.ruling import WHEN_CRITICAL_BREAKS, Decisions, Pause, Place, Ruling, Section, Switch, Verdict
+from agentrail.models import FrozenObject, Origin, ToolCall
+from agentrail.plugins import MATRIX, CallService
+from agentrail.tools import err
+from agentrail.values.json import EMPTY
+from agentrail.values.messages import Added, MessageRange, Rearranged
 from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import LOOK, NOW, Got, Now, ruled, with_call
 from tests.cells.moments import MOMENTS, REFUSED, Expected, Refusal, probe, refused

@@ -5,40 +5,33 @@ from typing import Final
 
 from attrs import field, frozen
 
+from agentrail import Accepted, Ask, Continue, Prompt, State
 from agentrail.core.context_window import tokens_of
-from agentrail.core.vocabulary.commands import DONE, Accepted, Answer
+from agentrail.core.vocabulary.commands import DONE, Answer
 from agentrail.core.vocabulary.effects import AnyEffect, CarryOut, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import AskSettled
-from agentrail.core.vocabulary.state import Compaction, Phase, Prompt, State, Suspension
+from agentrail.core.vocabulary.state import Compaction, Phase, Suspension
 from agentrail.core.vocabulary.tool_calls import CallStatus
-from agentrail.hooks.actions import Answered, Ask, CallService, Continue
-from agentrail.hooks.hook_types import (
+from agentrail.events import AgentEnd, AskAnswered, AskStarted, BeforeCompact, Event, ResponseComplete, ToolCalls
+from agentrail.hooks.ruling import Decisions, Pause, Place, Ruling, Verdict
+from agentrail.models import History, Text, ToolCall
+from agentrail.plugins import (
     AfterResponse,
     AfterTool,
     AfterToolBatch,
     AfterTurn,
+    Answered,
     BeforeCompaction,
     BeforeFinish,
     BeforePrompt,
     BeforeRequest,
     BeforeTool,
+    CallService,
     Hook,
     OnToolError,
     SessionStart,
 )
-from agentrail.hooks.ruling import Decisions, Pause, Place, Ruling, Verdict
-from agentrail.values.content import Text, ToolCall
-from agentrail.values.events import (
-    AgentEnd,
-    AskAnswered,
-    AskStarted,
-    BeforeCompact,
-    ResponseComplete,
-    ToolCalls,
-)
-from agentrail.values.events.envelope import Event
-from agentrail.values.messages import History
-from agentrail.values.tools import ok
+from agentrail.tools import ok
 from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import NOW, Now, ruled, with_call
 from tests.cells.moments import MOMENTS, Expected, probe

@@ -2,26 +2,14 @@
 
 import pytest
 
-from agentrail.core.vocabulary.commands import (
-    DONE,
-    AbortSent,
-    Accepted,
-    ApproveSent,
-    Refused,
-    RejectSent,
-    RespondSent,
-    SteerSent,
-)
+from agentrail import Abort, Accepted, Action, Ask, Options
+from agentrail.core.vocabulary.commands import DONE, AbortSent, ApproveSent, Refused, RejectSent, RespondSent, SteerSent
 from agentrail.core.vocabulary.effects import ClearTimer
 from agentrail.core.vocabulary.inputs import ToolReturned
-from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import CallStatus, Question
 from agentrail.errors import UnknownApproval, WrongDecision
-from agentrail.hooks.actions import Abort, Action, Ask, CallService
-from agentrail.hooks.hook_types import AfterTool
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.values.events import (
+from agentrail.events import (
     AgentAbort,
     AgentEnd,
     AgentResumed,
@@ -31,7 +19,8 @@ from agentrail.values.events import (
     RequestStart,
     UserResponded,
 )
-from agentrail.values.tools import AskPerson, Effect, ok
+from agentrail.plugins import AfterTool, AnyPlugin, CallService
+from agentrail.tools import AskPerson, Effect, ok
 from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import NOW, Bench, Got, Now, call, plug, ruled, with_call
 from tests.cells.registry import cell

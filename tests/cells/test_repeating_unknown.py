@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from agentrail import Ask, Continue, Emit, HoldTool, Options, Plugin, ReplaceToolArgs
 from agentrail.core.machine.approvals import END_DOUBT, STOPPED_CALL
 from agentrail.core.machine.in_doubt_calls import HOLDER, MOST, TURNS_KEPT
 from agentrail.core.vocabulary.commands import (
@@ -19,17 +20,12 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.effects import ClearTimer, StartCall
 from agentrail.core.vocabulary.inputs import ToolRaised, ToolStopped
-from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Doubt
 from agentrail.errors import AgentrailError, FourEyesWanted, UnknownApproval, WrongDecision
-from agentrail.hooks.actions import Ask, Continue, Emit, Failed, HoldTool, ReplaceToolArgs, RunTool
-from agentrail.hooks.hook_types import BeforeTool, Hook
-from agentrail.hooks.plugin import Plugin
-from agentrail.values.content import ToolCall
-from agentrail.values.events import ApprovalRequired, ApprovalResolved, Event, PluginEvent, ToolExecutionStart
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.json import FrozenObject
+from agentrail.events import ApprovalRequired, ApprovalResolved, Envelope, Event, PluginEvent, ToolExecutionStart
+from agentrail.models import FrozenObject, ToolCall
+from agentrail.plugins import BeforeTool, Failed, Hook, RunTool
 from tests.cells.bench import Bench, call, plug
 from tests.cells.scenes import executing, failed, limit, path, run, start, unknown
 

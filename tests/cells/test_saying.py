@@ -6,30 +6,25 @@ from typing import Final
 
 import pytest
 
+from agentrail import Abort, Ask, Context, Continue, Intervene, ReplacePrompt, ReplaceResponse
 from agentrail.core.machine.responses import AGAIN
 from agentrail.core.vocabulary.changes import change, fold
 from agentrail.core.vocabulary.commands import AbortSent, PromptSent, SteerSent
 from agentrail.core.vocabulary.inputs import AskSettled, StreamEnded
-from agentrail.hooks.actions import (
-    Abort,
-    Answered,
-    Ask,
-    CallService,
-    Continue,
-    Intervene,
-    ReplacePrompt,
-    ReplaceResponse,
+from agentrail.events import AgentEnd, Event, PromptQueued, PromptReceived, ResponseComplete, SteeringReceived
+from agentrail.models import (
+    AssistantMessage,
+    Data,
+    FrozenObject,
+    Image,
+    Origin,
+    Response,
+    StopReason,
+    Text,
+    Thinking,
+    UserMessage,
 )
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterResponse, BeforePrompt, BeforeSteering, Hook
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.values.content import Data, Image, Text, Thinking
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.life import AgentEnd, PromptQueued, PromptReceived, SteeringReceived
-from agentrail.values.events.response import ResponseComplete
-from agentrail.values.json import FrozenObject
-from agentrail.values.messages import AssistantMessage, Origin, StopReason, UserMessage
-from agentrail.values.stream import Response
+from agentrail.plugins import AfterResponse, Answered, AnyPlugin, BeforePrompt, BeforeSteering, CallService, Hook
 from tests.cells.bench import Bench, call, plug, response
 from tests.cells.scenes import executing, failed, replied, running, said, streaming
 

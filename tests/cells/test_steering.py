@@ -1,17 +1,14 @@
 """Steering: texts from the user while a turn is open."""
 
+from agentrail import Abort, Accepted, Ask, Continue, Intervene, Options, Prompt
 from agentrail.core.machine.tool_results import doubt
-from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, Refused, SteerSent, WithdrawSent
+from agentrail.core.vocabulary.commands import DONE, AbortSent, Refused, SteerSent, WithdrawSent
 from agentrail.core.vocabulary.effects import CancelAsk, CancelCalls, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import AskSettled, StreamCut, ToolRaised, ToolStopped
-from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import AskedBy, Phase, Prompt, Steering
+from agentrail.core.vocabulary.state import AskedBy, Phase, Steering
 from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
 from agentrail.errors import QueueFull, SteeringQueueFull, TaskDone
-from agentrail.hooks.actions import Abort, Answered, Ask, CallService, Continue, Intervene
-from agentrail.hooks.hook_types import Hook
-from agentrail.values.content import Text
-from agentrail.values.events import (
+from agentrail.events import (
     AgentAbort,
     AgentEnd,
     AgentResumed,
@@ -25,8 +22,9 @@ from agentrail.values.events import (
     SteeringReceived,
     ToolSkippedForSteering,
 )
-from agentrail.values.messages import Origin
-from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial
+from agentrail.models import Failure, FailureKind, Origin, Partial, Text
+from agentrail.plugins import Answered, CallService, Hook
+from agentrail.values.stream import NOTHING_YET
 from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import EDIT, LOOK, NOW, Bench, Now, call, plug, ruled, with_call
 from tests.cells.registry import figure

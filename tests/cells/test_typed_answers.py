@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from agentrail import Abort, Continue, Intervene, Options
 from agentrail.core.machine.responses import AGAIN, CUT
 from agentrail.core.machine.step import step
 from agentrail.core.vocabulary.commands import AbortSent, PromptSent, SteerSent
 from agentrail.core.vocabulary.effects import StartRequest
-from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
-from agentrail.hooks.actions import Abort, Continue, Intervene
+from agentrail.events import AgentAbort, AgentEnd, AnswerRejected
 from agentrail.hooks.hook_runner import Recorded
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.values.content import Text
-from agentrail.values.events.life import AgentAbort, AgentEnd
-from agentrail.values.events.response import AnswerRejected
-from agentrail.values.json import EMPTY, JsonObject, freeze_object
-from agentrail.values.messages import Origin, StopReason, UserMessage
+from agentrail.models import JsonObject, Origin, StopReason, Text, UserMessage
+from agentrail.plugins import AnyPlugin
+from agentrail.values.json import EMPTY, freeze_object
 from tests.cells.bench import Bench, Got, call, plug
 from tests.cells.scenes import idle
 

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor
+from agentrail import Options, SessionSpec, State, open_supervisor
 from agentrail.cli.agent_seal import AgentSeal, user_key
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.begun_agents import allow_session
@@ -19,14 +19,13 @@ from agentrail.cli.default_agent import OPTIONS
 from agentrail.cli.session_facts import TOLD, TOLD_AS_UNDER_WAY, UNTOLD, facts_of
 from agentrail.cli.shared_host import open_shared
 from agentrail.cli.stored_sessions import state_after
-from agentrail.core.audit import Difference
-from agentrail.core.vocabulary.options import Options, Spare
-from agentrail.core.vocabulary.state import Phase, PluginChange, Setup, State
+from agentrail.core.vocabulary.options import Spare
+from agentrail.core.vocabulary.state import Phase, PluginChange, Setup
 from agentrail.errors import AgentNotAllowed, FileFailed, UnknownAgent
+from agentrail.events import RequestStart
 from agentrail.hooks.ruling import Section
-from agentrail.journals import SqliteJournal, audit, export_session
+from agentrail.journals import Difference, SqliteJournal, audit, export_session
 from agentrail.testing import ScriptedModel, stall
-from agentrail.values.events import RequestStart
 from tests.cli.talking import at_a_terminal, through_pipes
 
 NAME: Final = "5a5a5a5a"

@@ -13,8 +13,8 @@ import pytest
 import trio
 import trustme
 
-from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.cli.default_agent import USUAL, usual_model
+from agentrail.models import PROVIDERS
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models import gemini_events as gemini
 from tests.adapters.models import openai_events as openai

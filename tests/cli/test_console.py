@@ -7,15 +7,14 @@ from typing import TextIO
 import pytest
 import trio
 
-from agentrail.app.spec import SessionSpec
-from agentrail.app.supervisor import open_supervisor
+from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.cli.console import Console
 from agentrail.cli.terminal import Terminal
-from agentrail.plugins.approval import HumanApproval
-from agentrail.runtime.handle import SessionHandle
-from agentrail.testing.scripted import Element, ScriptedModel, call, permanent, say, stall, transient
+from agentrail.events import Cursor
+from agentrail.plugins import HumanApproval
+from agentrail.testing import ScriptedModel, call, permanent, say, stall, transient
+from agentrail.testing.scripted import Element
 from agentrail.tools import AskPerson, Effect, tool
-from agentrail.values.events import Cursor
 
 PATIENCE = 20
 

@@ -17,8 +17,7 @@ import pytest
 from agentrail import SessionSpec, open_supervisor
 from agentrail.cli.console_page import READER, main, reading_host
 from agentrail.host.authentication.authenticators import LocalToken
-from agentrail.journals import MemoryJournal, SqliteJournal
-from agentrail.ports.journal import Journal
+from agentrail.journals import Journal, MemoryJournal, SqliteJournal
 from agentrail.testing import ScriptedModel, stall
 
 SECONDS: Final = 20

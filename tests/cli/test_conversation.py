@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.cli import console_commands
 from agentrail.cli.chat import SAMPLES
 from agentrail.cli.default_agent import confines
+from agentrail.models import PROVIDERS
 from tests.cli.talking import COMMAND, ENVIRONMENT, through_pipes
 
 KNOWN = ", ".join(f"`{name}`" for name in sorted(["demo", *(f"{provider}:…" for provider in PROVIDERS)]))

@@ -13,11 +13,11 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.processes import SAFE_PATH
 from agentrail.adapters.sandboxes import bubblewrap
 from agentrail.cli.doctor import EXTRAS, main
 from agentrail.journals import SqliteJournal
+from agentrail.models import PROVIDERS
 from agentrail.testing import ScriptedModel
 
 SECRET: Final = "sk-none-may-see-it"

@@ -11,7 +11,7 @@ from agentrail.cli.error_text import in_own_words
 from agentrail.cli.exit_status import tell
 from agentrail.cli.rendering import piece_of
 from agentrail.errors import AgentrailError, JournalInUse, KeyMissing, KeyWanted, SessionNotStored
-from agentrail.values.events import Envelope, StreamError
+from agentrail.events import Envelope, StreamError
 
 
 @pytest.mark.parametrize(

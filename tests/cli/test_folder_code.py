@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.python_file import find_member
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.allowed_code import guarded_agent
@@ -20,6 +19,7 @@ from agentrail.cli.editor_servers import EditorServer, EditorServers
 from agentrail.cli.project_settings import read_settings
 from agentrail.cli.settings_code import with_settings
 from agentrail.cli.trust_store import allow, described, open_surfaces, settings_of
+from agentrail.mcp import McpServer
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools.builtin import write_file
 from tests.mcp.rig import PLAIN_SHOP

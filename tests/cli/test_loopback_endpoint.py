@@ -21,7 +21,7 @@ from agentrail.cli.loopback_endpoint import LoopbackEndpoint, file_of, proof_of
 from agentrail.cli.sessions import main
 from agentrail.cli.shared_host import is_served, open_served, open_shared
 from agentrail.errors import CannotListen
-from agentrail.values.events import AgentEnd
+from agentrail.events import AgentEnd
 
 
 @pytest.fixture(autouse=True)

@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
-from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.cli.default_agent import USUAL
 from agentrail.cli.model_list import main
+from agentrail.models import PROVIDERS
 
 SECRET: Final = "sk-none-may-see-it"
 

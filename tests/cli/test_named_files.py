@@ -5,7 +5,7 @@ import pytest
 
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.named_files import MAX_PICTURE, parts_of, paths_behind
-from agentrail.values.content import File, Image, Text
+from agentrail.models import File, Image, Text
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 PDF = b"%PDF-1.7\n"

@@ -16,25 +16,20 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail import Abort, Plugin, SessionSpec, tool
-from agentrail.api.protocols import AnySession, awaited
-from agentrail.api.session_values import HeldCall
+from agentrail import Abort, AnySession, Context, HeldCall, Plugin, SessionSpec, awaited, tool
 from agentrail.cli import prompt_run
 from agentrail.cli.deciders import NO_ANSWER, approve_all, decide_nothing, refuse_all
 from agentrail.cli.prompt_run import PromptRun
 from agentrail.cli.run_outcome import Outcome, RunEnding, run_view
 from agentrail.errors import KeyRefused
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt, BeforeRequest
-from agentrail.models import StopReason, ToolMessage
-from agentrail.plugins import BudgetGuard, HumanApproval
+from agentrail.events import AgentAbort, AgentEnd, ApprovalRequired, Envelope
+from agentrail.models import JsonObject, Price, StopReason, ToolMessage, Usage
+from agentrail.plugins import BeforePrompt, BeforeRequest, BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel, call, fail, overflow, say
 from agentrail.testing.probe_plugins import CriticalRaiser
 from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import ask_user
-from agentrail.values.events import AgentAbort, AgentEnd, ApprovalRequired, Envelope
-from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.usage import Price, Usage
+from agentrail.values.json import freeze_object
 from tests.patience import PATIENCE
 from tests.remote.places import EACH_PLACE, Open, local
 

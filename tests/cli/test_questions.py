@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentrail.api.session_values import HeldCall
+from agentrail import HeldCall
 from agentrail.cli.questions import question_about
 from agentrail.cli.screen import Tone, escaped
 from tests.cli.test_rendering import args

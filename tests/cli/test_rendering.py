@@ -2,7 +2,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from agentrail.api.session_values import Background, HeldCall, Status
+from agentrail import HeldCall, Status
+from agentrail.api.session_values import Background
 from agentrail.cli.questions import question_about
 from agentrail.cli.rendering import SHOWN, SILENT, about, described, piece_of, shown_args
 from agentrail.cli.screen import (
@@ -18,11 +19,11 @@ from agentrail.cli.screen import (
     one_line,
     put_all,
 )
+from agentrail.models import Data, Image, JsonObject, Text, Usage
+from agentrail.tools import Todo
 from agentrail.values import events as e
-from agentrail.values.content import Data, Image, Text
-from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.tools import Todo
-from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.json import freeze_object
+from agentrail.values.usage import NOTHING_USED
 
 PIPE = TerminalStyle()
 TERMINAL = TerminalStyle(colours=True, rewrites=True, echoes=True, width=40)

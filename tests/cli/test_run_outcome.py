@@ -8,8 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentrail import errors
-from agentrail.api.session_values import HeldCall, Reply
+from agentrail import HeldCall, Reply, errors
 from agentrail.cli.run_outcome import (
     Outcome,
     RunEnding,
@@ -22,8 +21,8 @@ from agentrail.cli.run_outcome import (
 )
 from agentrail.cli.screen import escaped
 from agentrail.errors import AgentrailError, TurnAborted
+from agentrail.events import Envelope, Event, PluginError, StreamError
 from agentrail.plugins.invisible_characters import visible
-from agentrail.values.events import Envelope, Event, PluginError, StreamError
 from agentrail.values.json import canonical, freeze_object
 
 TEXTS = st.text() | st.lists(

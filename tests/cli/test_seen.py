@@ -15,9 +15,8 @@ from agentrail.cli import record_rows, seen
 from agentrail.cli.console_page import READER, reading_host
 from agentrail.host.authentication.authenticators import LocalToken
 from agentrail.journals import SqliteJournal
-from agentrail.models import ModelRequest, Response, Text, Usage, render
+from agentrail.models import EmitChunk, ModelRequest, Response, Text, Usage, render
 from agentrail.plugins import AfterTool, BeforeTool, BlockTool, Context, Continue, Plugin, SetSection
-from agentrail.ports.model import EmitChunk
 from agentrail.testing import ScriptedModel, call, say
 from tests.testing.test_as_test import ran
 

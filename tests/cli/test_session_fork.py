@@ -15,8 +15,7 @@ from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.sessions import main
 from agentrail.cli.shared_host import open_shared
-from agentrail.core.audit import Difference
-from agentrail.journals import SqliteJournal, audit
+from agentrail.journals import Difference, SqliteJournal, audit
 from agentrail.testing import ScriptedModel
 
 

@@ -15,8 +15,6 @@ import pytest
 import trio
 
 from agentrail.adapters import user_folders
-from agentrail.adapters.journals.auditing import model_requests
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.cli import shared_host
 from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
@@ -24,7 +22,8 @@ from agentrail.cli.default_agent import ASK_FIRST
 from agentrail.cli.shared_host import find_page, is_served, open_shared
 from agentrail.cli.unix_endpoint import socket_of
 from agentrail.errors import CannotListen, JournalInUse
-from agentrail.values.events import AgentEnd
+from agentrail.events import AgentEnd
+from agentrail.journals import SqliteJournal, model_requests
 from tests.cli.talking import COMMAND, Talk, through_pipes
 from tests.sandboxes.kinds import needs_bubblewrap
 

@@ -19,13 +19,12 @@ import trio
 
 from agentrail.adapters import peer_process
 from agentrail.adapters.peer_process import StrangePeerError, check_peer
-from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox
 from agentrail.cli.agent_source import profile_of
 from agentrail.cli.unix_endpoint import UnixEndpoint
 from agentrail.errors import CannotListen
+from agentrail.host import Host
 from agentrail.host.authentication.authenticators import SocketOwner
-from agentrail.host.host_server import Host
-from agentrail.ports.sandbox import Command
+from agentrail.sandboxes import BubblewrapSandbox, Command
 from tests.sandboxes.kinds import needs_bubblewrap
 
 STRANGER: Final = 12345

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.cli.tool_list import main
+from agentrail.models import PROVIDERS
 
 AGENT: Final = '''\
 from agentrail import SessionSpec, tool

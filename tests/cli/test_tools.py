@@ -3,20 +3,14 @@ from pathlib import Path
 import pytest
 import trio.testing
 
-from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox
-from agentrail.app.spec import SessionSpec
+from agentrail import BlockTool, Context, SessionSpec
 from agentrail.cli import default_agent
 from agentrail.cli.console_tools import demo_tools, remembering
 from agentrail.cli.default_agent import ASK_FIRST, Mode, spec_for
-from agentrail.hooks.actions import BlockTool
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
-from agentrail.plugins.approval import HumanApproval
-from agentrail.plugins.security import SecurityGuard
-from agentrail.ports.tool import Tool, ToolContext
-from agentrail.tools import EffectClass, Ok, as_tool, ok
-from agentrail.tools.builtin import standard_tools
+from agentrail.journals import SqliteJournal
+from agentrail.plugins import BeforeTool, HumanApproval, SecurityGuard
+from agentrail.sandboxes import BubblewrapSandbox
+from agentrail.tools import EffectClass, Ok, Tool, ToolContext, as_tool, ok, standard_tools
 from agentrail.values.content import text_of
 from agentrail.values.json import freeze_object
 

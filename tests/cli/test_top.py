@@ -13,9 +13,7 @@ import pytest
 import trio
 
 import agentrail
-from agentrail import RemoteSupervisor, SessionSpec, tool
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.api.session_values import ChildView
+from agentrail import ChildView, RemoteSupervisor, SessionSpec, tool
 from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.command import INTERRUPTED
@@ -23,12 +21,13 @@ from agentrail.cli.shared_host import is_served, open_shared
 from agentrail.cli.top import ANEW, TopRow, main, parsed, screen_text
 from agentrail.cli.unix_endpoint import KEY, socket_of
 from agentrail.host import Host, HostLimits, Profile
-from agentrail.journals import Lease
+from agentrail.journals import Lease, MemoryJournal
+from agentrail.models import Usage
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import SLOTS, slot_claim
 from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.values.usage import NOTHING_USED, Usage, cost_text
+from agentrail.values.usage import NOTHING_USED, cost_text
 from tests.cli.talking import at_a_terminal, through_pipes
 from tests.host.cluster.several import free_port, open_place
 from tests.host.hosted import KEYS

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from agentrail import SessionSpec
-from agentrail.host import Host, Profile
-from agentrail.host.plugins.plugin_values import RequestContext
+from agentrail.host import Host, Profile, RequestContext
 from agentrail.journals import PostgresJournal
 
 FOLDER = Path(__file__).parent

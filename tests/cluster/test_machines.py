@@ -15,7 +15,7 @@ import trio
 from agentrail.cluster import end_cluster, ray_actors
 from agentrail.cluster.ray_actors import NoAnswerError, in_thread
 from agentrail.cluster.shard_plan import ShardPlace
-from agentrail.values.messages import UserMessage
+from agentrail.models import UserMessage
 from tests.adapters.journals.postgres.server import needs_postgres
 from tests.cluster.raylets import Raylets, needs_ray
 from tests.cluster.test_open_cluster import SHARDS, cluster, place

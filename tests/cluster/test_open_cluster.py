@@ -14,18 +14,15 @@ import httpx
 import pytest
 import trio
 
-from agentrail import Secret
+from agentrail import RemoteSession, RemoteSupervisor, Secret, connect
 from agentrail.cli.shard_check import check_shards
 from agentrail.cluster import end_cluster, open_cluster, ray_actors
 from agentrail.cluster.opened_cluster import join_ray, made_plan, open_shards
 from agentrail.cluster.ray_actors import NoAnswerError, in_thread
 from agentrail.cluster.shard_plan import ShardPlace
 from agentrail.errors import BadChoice
-from agentrail.events import AgentEnd, Gap, MessageDelta
-from agentrail.remote.remote_session import RemoteSession
-from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.messages import UserMessage
+from agentrail.events import AgentEnd, Envelope, Gap, MessageDelta
+from agentrail.models import UserMessage
 from tests.adapters.journals.postgres.server import needs_postgres
 from tests.cluster.desk import WORDS
 from tests.cluster.raylets import KEY, Raylets, needs_ray

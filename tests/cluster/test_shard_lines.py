@@ -12,7 +12,6 @@ import msgspec
 import pytest
 import trio
 
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.cluster import ray_actors
 from agentrail.cluster.ray_actors import NoAnswerError
 from agentrail.cluster.shard_actor import ShardActor
@@ -21,6 +20,7 @@ from agentrail.cluster.shard_lines import open_lines
 from agentrail.cluster.shard_plan import ShardPlace, ShardPlan
 from agentrail.cluster.stand_in import StandIn
 from agentrail.host import Host, Identity, Profile
+from agentrail.journals import MemoryJournal
 from tests.host.cluster.test_forwarding import talks
 
 PLAN = ShardPlan(1, "", "", "", 10.0, "k" * 32)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import trio
 from attrs import define, field
 
-from agentrail.events import AgentEnd, Gap
-from agentrail.remote.remote_session import RemoteSession
-from agentrail.values.events.envelope import Envelope
+from agentrail import RemoteSession
+from agentrail.events import AgentEnd, Envelope, Gap
 
 
 @define

@@ -12,9 +12,9 @@ from agentrail.core.vocabulary.commands import Refused
 from agentrail.core.vocabulary.errors_as_data import ERRORS
 from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.errors import AgentrailError
-from agentrail.values.events.plugins import UnknownEvent
+from agentrail.events import UnknownEvent
+from agentrail.models import History, Message
 from agentrail.values.json import INT_MAX, INT_MIN, freeze, freeze_object
-from agentrail.values.messages import History, Message
 from tests.codec.plugin_states import STATES
 from tests.codec.shapes import (
     MISSING,

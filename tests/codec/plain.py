@@ -2,7 +2,7 @@
 
 from agentrail.codec.json_text import from_own_text
 from agentrail.codec.values import write
-from agentrail.values.json import Json
+from agentrail.models import Json
 
 
 def encode(value: object) -> Json:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, NewType, 
 
 import attrs
 
-from agentrail.values.content import Part
-from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.json import EMPTY, Json, JsonObject
-from agentrail.values.json import Json as Anything
-from agentrail.values.tools import Todo
-from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.events import Envelope, Event
+from agentrail.models import Json, JsonObject, Part, Usage
+from agentrail.models import Json as Anything
+from agentrail.tools import Todo
+from agentrail.values.json import EMPTY
+from agentrail.values.usage import NOTHING_USED
 
 if TYPE_CHECKING:
     from decimal import Decimal

@@ -17,11 +17,10 @@ from agentrail.core.vocabulary.commands import Refused
 from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival
 from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.errors import Busy
-from agentrail.ports.journal import Snapshot, StoredAnswer
-from agentrail.values.events import EVENTS
-from agentrail.values.events.envelope import Envelope, Event
+from agentrail.events import EVENTS, Envelope, Event
+from agentrail.journals import Snapshot, StoredAnswer
+from agentrail.models import History, Message
 from agentrail.values.json import freeze
-from agentrail.values.messages import History, Message
 from agentrail.values.value import Value
 from tests.codec.plain import encode
 from tests.codec.shapes import (

@@ -31,11 +31,10 @@ from agentrail.codec.decode_error import MisfitError
 from agentrail.codec.plugin_states import SCALARS
 from agentrail.codec.values import PluginState
 from agentrail.core.vocabulary.tool_calls import Call, CallList
-from agentrail.hooks.hook_types import HOOKS, Hook
-from agentrail.values.events import EVENTS
-from agentrail.values.events.envelope import Event
-from agentrail.values.json import Json, JsonObject
-from agentrail.values.messages import History, Message
+from agentrail.events import EVENTS, Event
+from agentrail.hooks.hook_types import HOOKS
+from agentrail.models import History, Json, JsonObject, Message
+from agentrail.plugins import Hook
 from agentrail.values.untrusted_values import names_of
 from agentrail.values.value import Value, defaults_of
 

@@ -5,8 +5,7 @@ from agentrail.codec.json_text import from_text
 from agentrail.codec.values import decode, read, write
 from agentrail.core.vocabulary.inputs import Arrival, SubagentReported
 from agentrail.errors import BadData, BadValue
-from agentrail.values.events import AnyEvent, Envelope, SubAgentEvent, UnknownEvent
-from agentrail.values.events.envelope import Event
+from agentrail.events import AnyEvent, Envelope, Event, SubAgentEvent, UnknownEvent
 from agentrail.values.json import freeze_object
 from tests.codec.sampling import sample
 

@@ -12,10 +12,10 @@ import pytest
 
 import agentrail
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.message_index import MessagePlaces
 from agentrail.adapters.journals.stored_form import stored_record
 from agentrail.codec.values import write
+from agentrail.journals import MemoryJournal
 from agentrail.testing import ScriptedModel, say
 
 AT_ONCE: Final = """

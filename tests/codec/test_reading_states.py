@@ -12,11 +12,9 @@ import pytest
 
 from agentrail.codec.plugin_types import decode_state, readable
 from agentrail.errors import BadData
-from agentrail.values.content import Part
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.plugins import Heartbeat
-from agentrail.values.json import EMPTY, JsonObject
-from agentrail.values.usage import Usage
+from agentrail.events import Event, Heartbeat
+from agentrail.models import JsonObject, Part, Usage
+from agentrail.values.json import EMPTY
 from tests.codec.plugin_states import Colour, First, Level, Nested, Odd, Ours, Plain, Point, Second, Span, Tree
 
 NESTED: Mapping[str, object] = {"inner": {}, "colour": "red"}
@@ -24,7 +22,7 @@ NESTED: Mapping[str, object] = {"inner": {}, "colour": "red"}
 if TYPE_CHECKING:
     from types import MappingProxyType
 
-    from agentrail.values.json import Json
+    from agentrail.models import Json
 
 
 @attrs.frozen

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agentrail import State
 from agentrail.codec.json_text import from_text, to_text
 from agentrail.codec.plugin_states import data_of, storable
 from agentrail.codec.plugin_types import decode_state, readable, revive
@@ -11,18 +12,16 @@ from agentrail.codec.values import decode, encode_in_order, read, write
 from agentrail.core.vocabulary.commands import Answer, Refused
 from agentrail.core.vocabulary.errors_as_data import ERRORS
 from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival
-from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError
-from agentrail.hooks.actions import AskAnswer, AskRequest
-from agentrail.hooks.hook_types import HOOKS, Hook
+from agentrail.events import EVENTS, AnyEvent, Envelope, Event
+from agentrail.hooks.hook_types import HOOKS
 from agentrail.hooks.ruling import Ruling
-from agentrail.ports.journal import Claim, Record, StoredAnswer
-from agentrail.values.content import Part, Said
-from agentrail.values.events import EVENTS, AnyEvent
-from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.messages import Message
-from agentrail.values.stream import Failure, Partial, Response
-from agentrail.values.tools import ToolEffect, ToolResult
+from agentrail.journals import Claim, Record, StoredAnswer
+from agentrail.models import Failure, Message, Part, Partial, Response
+from agentrail.plugins import AskAnswer, AskRequest, Hook
+from agentrail.tools import ToolResult
+from agentrail.values.content import Said
+from agentrail.values.tools import ToolEffect
 from agentrail.values.value import Value
 from tests.codec.generators import a, error, of
 from tests.codec.plain import encode

@@ -11,9 +11,8 @@ from agentrail.codec.versions import upcast
 from agentrail.core.vocabulary.changes import ChangedSuspended
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import INPUTS, Arrival
-from agentrail.values.content import Text
-from agentrail.values.events import EVENTS
-from agentrail.values.events.envelope import Envelope
+from agentrail.events import EVENTS, Envelope
+from agentrail.models import Text
 from tests.codec.plain import encode
 from tests.codec.sampling import DEFAULTS, FOLDER, STORED, defaults, event_sample, input_sample, sample
 

@@ -10,17 +10,18 @@ from types import MappingProxyType
 import attrs
 import pytest
 
+from agentrail import State
 from agentrail.codec.json_text import from_text, to_text
 from agentrail.codec.plugin_states import MAX_CHECKED, Stored, data_of, storable
 from agentrail.codec.plugin_types import decode_state, readable, revive
 from agentrail.codec.values import decode, read, write
-from agentrail.core.vocabulary.state import Setup, State
+from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import BadData, BadValue
 from agentrail.hooks.attachments import STATE_LIMIT
 from agentrail.hooks.ruling import Ruling
-from agentrail.values.content import Text
+from agentrail.models import History, Text
 from agentrail.values.json import MAX_DEPTH, freeze
-from agentrail.values.messages import EMPTY_HISTORY, History
+from agentrail.values.messages import EMPTY_HISTORY
 from agentrail.values.value import Value
 from tests.codec.plain import encode
 from tests.codec.plugin_states import (

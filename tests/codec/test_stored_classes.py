@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from agentrail.codec.json_text import from_text
 from agentrail.codec.values import CLOSER, decode, decoder, read, write
 from agentrail.core.vocabulary.tool_calls import CallList
-from agentrail.values.events.envelope import Envelope, Ephemeral, Event
-from agentrail.values.json import FrozenObject
-from agentrail.values.messages import History
+from agentrail.events import Envelope, Ephemeral, Event
+from agentrail.models import FrozenObject, History
 from agentrail.values.value import TAG, Value
 from tests.codec.generators import a
 from tests.codec.sampling import STORED, stored_classes

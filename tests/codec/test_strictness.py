@@ -13,15 +13,10 @@ from agentrail.codec.values import decode, read, write
 from agentrail.core.vocabulary.commands import PromptSent, Refused
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.errors import BadData, BadValue
+from agentrail.events import EVENTS, Envelope, Event, ToolCalls
 from agentrail.hooks.ruling import Pause, Place
-from agentrail.values.content import Data, Part, Text, ToolCall
-from agentrail.values.events import EVENTS
-from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.events.tools import ToolCalls
-from agentrail.values.json import Json
-from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
-from agentrail.values.tools import ToolSpec
-from agentrail.values.usage import Usage
+from agentrail.models import AssistantMessage, Data, Json, Part, Text, ToolCall, ToolMessage, Usage, UserMessage
+from agentrail.tools import ToolSpec
 from tests.codec.plain import encode
 from tests.codec.sampling import event_sample
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from agentrail.codec import json_text as codec
 from agentrail.codec.json_text import DOCUMENT_DEPTH, check_levels, from_own_text, from_text, to_text
 from agentrail.errors import BadText, NotJson
-from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, Json, freeze, thaw
+from agentrail.models import Json
+from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, freeze, thaw
 from tests.codec.generators import jsons
 
 DEEP = 200_000

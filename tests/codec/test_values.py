@@ -9,22 +9,30 @@ import attrs
 import pytest
 from typing_extensions import TypeAliasType
 
+from agentrail import Options
 from agentrail.codec.json_text import DOCUMENT_DEPTH, from_text
 from agentrail.codec.plugin_types import decode_state, readable
 from agentrail.codec.values import decode, read, write
 from agentrail.core.vocabulary.inputs import Arrival, StreamBegan
-from agentrail.core.vocabulary.options import Options
 from agentrail.errors import BadData, BadValue
-from agentrail.hooks.hook_types import BeforeCompaction, BeforeRequest, BeforeTool, Hook
+from agentrail.events import EVENTS, Event, Heartbeat, SubAgentEvent, UnknownEvent
 from agentrail.hooks.ruling import Ruling
+from agentrail.models import (
+    AssistantMessage,
+    Data,
+    FrozenObject,
+    History,
+    Json,
+    JsonObject,
+    Message,
+    Origin,
+    Text,
+    UserMessage,
+)
+from agentrail.plugins import BeforeCompaction, BeforeRequest, BeforeTool, Hook
 from agentrail.values import json
-from agentrail.values.content import Data, Text
-from agentrail.values.events import EVENTS
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.plugins import Heartbeat, UnknownEvent
-from agentrail.values.events.tools import SubAgentEvent
-from agentrail.values.json import EMPTY, MAX_DEPTH, FrozenObject, Json, JsonObject, freeze_object
-from agentrail.values.messages import EMPTY_HISTORY, AssistantMessage, History, Message, Origin, UserMessage
+from agentrail.values.json import EMPTY, MAX_DEPTH, freeze_object
+from agentrail.values.messages import EMPTY_HISTORY
 from agentrail.values.value import Value
 from tests.codec.plain import encode
 from tests.codec.plugin_states import First

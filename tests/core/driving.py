@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from agentrail import Options, State
 from agentrail.core.machine.forking import branch
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import AnyInput, SessionBranched, SessionReturned, StreamBegan, StreamEnded
-from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import Phase, State
-from agentrail.hooks.plugin import Attachable
-from agentrail.testing.probe_plugins import Recorder
-from agentrail.testing.world.random_sessions import Tally, World
-from agentrail.testing.world.random_setups import TOOLS, Scene
-from agentrail.values.content import Text, ToolCall
-from agentrail.values.events.envelope import Event
-from agentrail.values.json import FrozenObject
-from agentrail.values.messages import StopReason, ToolMessage
-from agentrail.values.stream import Response
-from agentrail.values.tools import ToolSpec
+from agentrail.core.vocabulary.state import Phase
+from agentrail.events import Event
+from agentrail.models import FrozenObject, Response, StopReason, Text, ToolCall, ToolMessage
+from agentrail.plugins import Attachable
+from agentrail.testing import Recorder, Scene, World
+from agentrail.testing.world.random_sessions import Tally
+from agentrail.testing.world.random_setups import TOOLS
+from agentrail.tools import ToolSpec
 
 
 def session(

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from agentrail.core.machine.todo_list import HEAD, as_text
 from agentrail.core.vocabulary.commands import CompactSent
 from agentrail.core.vocabulary.inputs import CompactionEnded
-from agentrail.values.content import Text, ToolCall
-from agentrail.values.json import Json, freeze_object
-from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage, why_unfit
-from agentrail.values.tools import Todo
+from agentrail.models import AssistantMessage, Json, Message, Origin, Text, ToolCall, ToolMessage, UserMessage
+from agentrail.tools import Todo
+from agentrail.values.json import freeze_object
+from agentrail.values.messages import why_unfit
 from tests.cells.bench import Bench
 from tests.cells.scenes import idle
 from tests.slices import planned

@@ -2,9 +2,9 @@ from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.commands import ChangeToolsSent, StopSent
 from agentrail.core.vocabulary.effects import CancelAsk, CarryOut, CloseSession, WriteLog
 from agentrail.core.vocabulary.inputs import HooksWereSlow, ToolStopped
-from agentrail.hooks.actions import ChangeTools
+from agentrail.events import AgentAbort, PluginError, RequestStart, SessionEnded, ToolDetached
+from agentrail.plugins import ChangeTools
 from agentrail.testing.probe_plugins import BROUGHT, Bringer, CriticalListener, Listener, Scripted
-from agentrail.values.events import AgentAbort, PluginError, RequestStart, SessionEnded, ToolDetached
 from tests.core.driving import answer, asked, call, ends, events, hello, session
 
 

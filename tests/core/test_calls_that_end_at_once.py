@@ -6,17 +6,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from agentrail import Abort, Continue, Options
 from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, ClearTimer, SetTimer, StartCall, StartRequest
 from agentrail.core.vocabulary.inputs import CallsEnded, ToolRaised, ToolReturned, ToolStopped
-from agentrail.core.vocabulary.options import Options
-from agentrail.hooks.actions import Abort, Continue
-from agentrail.hooks.hook_types import AfterTool, Hook
+from agentrail.events import AgentAbort, Event, ToolKilled
+from agentrail.plugins import AfterTool, Hook
+from agentrail.testing import World
 from agentrail.testing.probe_plugins import Answering, Asker
-from agentrail.testing.world.random_sessions import World
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.life import AgentAbort
-from agentrail.values.events.tools import ToolKilled
-from agentrail.values.tools import ok
+from agentrail.tools import ok
 from tests.core.driving import asked, call, session
 
 End = ToolReturned | ToolRaised | ToolStopped

@@ -1,14 +1,12 @@
+from agentrail import Context, Options, Plugin
 from agentrail.core.vocabulary.commands import AbortSent, Refused, SteerSent
 from agentrail.core.vocabulary.effects import CancelCalls, ReportStart, SetTimer
 from agentrail.core.vocabulary.inputs import TimerFired, ToolRaised
-from agentrail.core.vocabulary.options import Options
 from agentrail.errors import PluginRefused
-from agentrail.hooks.context import Context
-from agentrail.hooks.plugin import Plugin
+from agentrail.events import ToolExecutionEnd
+from agentrail.models import Origin, Text, UserMessage
 from agentrail.testing.probe_plugins import Asker
-from agentrail.values.content import Text
-from agentrail.values.events import ToolExecutionEnd
-from agentrail.values.messages import EMPTY_HISTORY, Origin, UserMessage
+from agentrail.values.messages import EMPTY_HISTORY
 from tests.core.driving import asked, call, events, hello, results, session
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from agentrail import Options, State
 from agentrail.core.context_window import budget_of, is_due, kept_chars, layers_of, measured, overhead, room, tokens_of
 from agentrail.core.vocabulary.inputs import StreamEnded
-from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import AttachedTool, Measured, Setup, State
+from agentrail.core.vocabulary.state import AttachedTool, Measured, Setup
 from agentrail.hooks.ruling import Section
-from agentrail.values.content import Text
+from agentrail.models import AssistantMessage, History, Message, Response, Text, Usage, UserMessage
+from agentrail.tools import ToolSpec, ok
 from agentrail.values.json import freeze_object
-from agentrail.values.messages import AssistantMessage, History, Message, UserMessage
-from agentrail.values.stream import Response
-from agentrail.values.tools import ToolSpec, ok
-from agentrail.values.usage import Usage
 from tests.cells.bench import Bench, call
 from tests.cells.scenes import executing, idle
 from tests.opcodes import counted_opcodes

@@ -1,14 +1,14 @@
 """The fields of the context that a step gives to plugins, each with a value of its own: so that two are not swapped."""
 
+from agentrail import Context, State
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary.options import Spare
-from agentrail.core.vocabulary.state import AttachedTool, Setup, State, Turn, drafted
-from agentrail.hooks.context import Context
+from agentrail.core.vocabulary.state import AttachedTool, Setup, Turn, drafted
 from agentrail.hooks.live_hook_runner import Live
 from agentrail.hooks.ruling import ENVIRONMENT, MEMORY, Section
+from agentrail.models import Usage
+from agentrail.tools import Todo, ToolSpec
 from agentrail.values.json import freeze_object
-from agentrail.values.tools import Todo, ToolSpec
-from agentrail.values.usage import Usage
 
 SETUP = Setup(
     working_dir="work",

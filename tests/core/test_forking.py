@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from agentrail import Options, State
 from agentrail.core.machine.forking import branch
 from agentrail.core.vocabulary.commands import (
     AbortSent,
@@ -24,15 +25,20 @@ from agentrail.core.vocabulary.inputs import (
     SubagentStarted,
     ToolReturned,
 )
-from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import Phase, State
+from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import PluginMismatch
-from agentrail.testing.probe_plugins import Asker, Holder, Scripted
-from agentrail.testing.world.random_sessions import World
-from agentrail.values.events.life import AgentStart, SessionEnded, SessionForked
-from agentrail.values.events.people import ApprovalRequired, AskUser
-from agentrail.values.events.tools import ToolDetached, ToolsUpdated
-from agentrail.values.tools import AskPerson, Effect, ok
+from agentrail.events import (
+    AgentStart,
+    ApprovalRequired,
+    AskUser,
+    SessionEnded,
+    SessionForked,
+    ToolDetached,
+    ToolsUpdated,
+)
+from agentrail.testing import Holder, World
+from agentrail.testing.probe_plugins import Asker, Scripted
+from agentrail.tools import AskPerson, Effect, ok
 from tests.core.driving import answer, asked, back, begin, branched, call, fork, hello, names, results, session
 
 NOTHING = State("s", session().state.setup, "model0")

@@ -1,5 +1,6 @@
 import pytest
 
+from agentrail import Context, Continue, HoldTool, Plugin, ReplaceToolArgs
 from agentrail.core.vocabulary.commands import (
     AbortSent,
     ApproveSent,
@@ -10,17 +11,13 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import AnyInput, TimerFired, ToolReturned
-from agentrail.hooks.actions import Continue, HoldTool, ReplaceToolArgs
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
-from agentrail.hooks.plugin import Plugin
-from agentrail.plugins import SecurityGuard
-from agentrail.testing.probe_plugins import Holder
+from agentrail.events import ApprovalRequired, PluginEvent, SecurityAudit
+from agentrail.models import FrozenObject, Text, ToolCall
+from agentrail.plugins import BeforeTool, SecurityGuard
+from agentrail.testing import Holder
 from agentrail.testing.world.random_setups import TOOLS
-from agentrail.values.content import Text, ToolCall
-from agentrail.values.events import ApprovalRequired, PluginEvent, SecurityAudit
-from agentrail.values.json import FrozenObject, canonical
-from agentrail.values.tools import ok
+from agentrail.tools import ok
+from agentrail.values.json import canonical
 from tests.core.driving import asked, call, events, names, results, session
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.core.inline_tags import LONGEST, TITLE, TagFilter, Tagged, title_in, without_tags
-from agentrail.values.content import Text, Thinking
+from agentrail.models import Text, Thinking
 
 TAG: Final = re.compile(rf"<(status|title)>(.{{0,{LONGEST}}}?)</\1>", re.DOTALL)
 """Pattern of a tag, in one line."""

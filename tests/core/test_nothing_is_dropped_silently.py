@@ -1,15 +1,13 @@
+from agentrail import Context, Options, Plugin
 from agentrail.core.vocabulary.commands import AbortSent, Refused, SteerSent, StopSent, UpdatePluginSent
 from agentrail.core.vocabulary.effects import CancelAsk, ClearTimer, CloseSession, ReportStart
 from agentrail.core.vocabulary.inputs import StreamStalled, TimerFired
-from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import SessionRefused
-from agentrail.hooks.context import Context
-from agentrail.hooks.plugin import Plugin
-from agentrail.testing.probe_plugins import Asker, Scripted
-from agentrail.values.events import (
+from agentrail.events import (
     AgentAbort,
     AskAnswered,
+    Envelope,
     Event,
     PluginOptsUpdated,
     PromptDropped,
@@ -17,11 +15,9 @@ from agentrail.values.events import (
     SessionEnded,
     SteeringReceived,
 )
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.response import StreamStalled as StreamStalledEvent
-from agentrail.values.json import FrozenObject
-from agentrail.values.stream import Partial
-from agentrail.values.usage import Usage
+from agentrail.events import StreamStalled as StreamStalledEvent
+from agentrail.models import FrozenObject, Partial, Usage
+from agentrail.testing.probe_plugins import Asker, Scripted
 from tests.core.driving import answer, asked, begin, call, events, hello, session
 
 

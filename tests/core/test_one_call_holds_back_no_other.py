@@ -1,13 +1,11 @@
+from agentrail import Abort, Ask, Continue, Options, Priority
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import ToolReturned
-from agentrail.core.vocabulary.options import Options
-from agentrail.hooks.actions import Abort, Ask, Continue, ReadFile, RunTool
-from agentrail.hooks.hook_types import BeforeTool, Hook
-from agentrail.hooks.plugin import Priority
+from agentrail.models import FrozenObject
+from agentrail.plugins import BeforeTool, Hook, ReadFile, RunTool
 from agentrail.testing.probe_plugins import Answering, Asker
-from agentrail.values.json import FrozenObject
-from agentrail.values.tools import ok
+from agentrail.tools import ok
 from tests.core.driving import asked, call, session
 
 

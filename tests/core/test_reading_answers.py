@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from agentrail.core.answers import read_answer, without_answer_tool
 from agentrail.errors import NotJson
-from agentrail.values.content import Text, ToolCall
-from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.messages import StopReason
-from agentrail.values.stream import Response
+from agentrail.models import JsonObject, Response, StopReason, Text, ToolCall
+from agentrail.values.json import freeze_object
 
 OBJECT = freeze_object({"room": "hall"})
 WRITTEN = '{"room": "hall"}'

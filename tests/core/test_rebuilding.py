@@ -1,10 +1,12 @@
 """A session is brought back by what its steps changed; an audit makes the steps again, and tells what differs."""
 
-from agentrail.core.audit import Difference, differences
+from agentrail import State
+from agentrail.core.audit import differences
 from agentrail.core.vocabulary.changes import Change, change, fold
 from agentrail.core.vocabulary.effects import OpenStream
-from agentrail.core.vocabulary.state import State
-from agentrail.testing.world.random_sessions import World, WorldRecord
+from agentrail.journals import Difference
+from agentrail.testing import World
+from agentrail.testing.world.random_sessions import WorldRecord
 from tests.core.driving import back, begin, hello, session
 
 

@@ -3,6 +3,7 @@
 import pytest
 from attrs import frozen
 
+from agentrail import Abort, Ask, Context, Continue, Options, Plugin
 from agentrail.core.machine.step import Step
 from agentrail.core.machine.step import step as make_step
 from agentrail.core.vocabulary.commands import (
@@ -41,30 +42,33 @@ from agentrail.core.vocabulary.inputs import (
     SubagentStarted,
     ToolReturned,
 )
-from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase, PluginChange
 from agentrail.errors import PluginMismatch, PluginRefused
-from agentrail.hooks.actions import Abort, Answered, Ask, CallService, Continue, Failed, RunTool, WriteFile
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterTool, Hook
-from agentrail.hooks.plugin import Plugin
-from agentrail.testing.probe_plugins import Asker, Guard, Holder
-from agentrail.testing.world.random_sessions import World
-from agentrail.testing.world.random_setups import TOOLS
-from agentrail.values.content import ToolCall
-from agentrail.values.events.life import AgentAbort, AgentEnd, PromptQueued, SessionRecovered
-from agentrail.values.events.plugins import (
+from agentrail.events import (
+    AgentAbort,
+    AgentEnd,
     AskAnswered,
     PluginAttached,
     PluginDetached,
     PluginOptsUpdated,
     PluginUpgraded,
+    PromptQueued,
+    RequestStart,
+    Retry,
+    SessionRecovered,
+    SubagentEnd,
+    ToolExecutionStart,
+    ToolsUpdated,
+    ToolUnknown,
 )
-from agentrail.values.events.response import RequestStart, Retry
-from agentrail.values.events.tools import SubagentEnd, ToolExecutionStart, ToolsUpdated, ToolUnknown
-from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject
-from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
-from agentrail.values.tools import AskPerson, Effect, EffectClass, NotStarted, ToolSpec, Unknown, ok
+from agentrail.models import Failure, FailureKind, FrozenObject, Json, JsonObject, ToolCall
+from agentrail.plugins import AfterTool, Answered, CallService, Failed, Hook, RunTool, WriteFile
+from agentrail.testing import Holder, World
+from agentrail.testing.probe_plugins import Asker, Guard
+from agentrail.testing.world.random_setups import TOOLS
+from agentrail.tools import AskPerson, Effect, EffectClass, NotStarted, ToolSpec, Unknown, ok
+from agentrail.values.json import EMPTY
+from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import plug
 from tests.core.driving import answer, asked, back, begin, call, ends, events, hello, names, results, session
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from agentrail import Options
 from agentrail.core.machine.actor_events import can_sleep
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.commands import AbortSent, AttachPluginSent, CompactSent, StopSent
@@ -16,11 +17,9 @@ from agentrail.core.vocabulary.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.vocabulary.options import Options
-from agentrail.testing.probe_plugins import Holder
-from agentrail.testing.world.random_sessions import World
-from agentrail.values.events.life import SessionHibernated, SessionRestarted, SessionWoken
-from agentrail.values.tools import ok
+from agentrail.events import SessionHibernated, SessionRestarted, SessionWoken
+from agentrail.testing import Holder, World
+from agentrail.tools import ok
 from tests.core.driving import answer, asked, back, begin, call, events, hello, session
 
 

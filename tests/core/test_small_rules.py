@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from agentrail.core.audit import Difference, differences
+from agentrail import Context, Continue, Plugin
+from agentrail.core.audit import differences
 from agentrail.core.machine.tool_results import limited
 from agentrail.core.vocabulary.changes import fold
 from agentrail.core.vocabulary.commands import AbortSent, Refused, StopSent
@@ -13,15 +14,22 @@ from agentrail.core.vocabulary.errors_as_data import data_of, made_of
 from agentrail.core.vocabulary.inputs import TimerFired, ToolReturned
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import AgentrailError, Busy, PluginRefused, RefusedError, SessionRefused, UnknownPlugin
-from agentrail.hooks.actions import Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.plugin import Plugin
+from agentrail.events import TodoChange
+from agentrail.journals import Difference
+from agentrail.models import (
+    AssistantMessage,
+    Data,
+    FrozenObject,
+    Image,
+    Message,
+    Origin,
+    Part,
+    Text,
+    ToolMessage,
+    UserMessage,
+)
 from agentrail.testing.probe_plugins import Asker
-from agentrail.values.content import Data, Image, Part, Text
-from agentrail.values.events.tools import TodoChange
-from agentrail.values.json import FrozenObject
-from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
-from agentrail.values.tools import Effect, SetTodos, Todo
+from agentrail.tools import Effect, SetTodos, Todo
 from tests.cells.bench import plug
 from tests.core.driving import answer, asked, call, events, hello, results, session
 from tests.slices import planned

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from agentrail import Options
 from agentrail.core.machine.step import Step, step
 from agentrail.core.vocabulary.commands import AbortSent, RejectSent, ResumeSent, StopSent
 from agentrail.core.vocabulary.effects import (
@@ -26,14 +27,14 @@ from agentrail.core.vocabulary.inputs import (
     TimerFired,
     ToolReturned,
 )
-from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import MAX_ENDED_TASKS, EndedTask, Subagent
-from agentrail.testing.probe_plugins import Holder, Scripted
-from agentrail.testing.world.random_sessions import World
-from agentrail.values.events.life import PromptReceived, SessionRecovered, SessionStarted
-from agentrail.values.events.people import ApprovalRequired, ApprovalResolved
-from agentrail.values.events.tools import (
+from agentrail.events import (
+    ApprovalRequired,
+    ApprovalResolved,
+    PromptReceived,
+    SessionRecovered,
+    SessionStarted,
     SubagentEnd,
     SubAgentEvent,
     SubagentStart,
@@ -41,9 +42,12 @@ from agentrail.values.events.tools import (
     ToolExecutionStart,
     ToolUnknown,
 )
-from agentrail.values.json import EMPTY, FrozenObject
-from agentrail.values.tools import Err, NotStarted, Ok, ToolSpec, Unknown, err, ok
-from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.models import FrozenObject, Usage
+from agentrail.testing import Holder, World
+from agentrail.testing.probe_plugins import Scripted
+from agentrail.tools import Err, NotStarted, Ok, ToolSpec, Unknown, err, ok
+from agentrail.values.json import EMPTY
+from agentrail.values.usage import NOTHING_USED
 from tests.core.driving import answer, apply_all, asked, back, begin, call, events, hello, names, results, session
 
 CHILD = "s.c3"

@@ -3,9 +3,8 @@
 import pytest
 
 from agentrail.core.compaction import OF_A_MESSAGE, cut, lines_of, transcript
-from agentrail.values.content import Text, ToolCall
+from agentrail.models import AssistantMessage, Message, Origin, Text, ToolCall, ToolMessage, UserMessage
 from agentrail.values.json import freeze_object
-from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
 from tests.opcodes import counted_opcodes
 from tests.slices import at_once
 

@@ -3,6 +3,7 @@
 import pytest
 from msgspec import UNSET
 
+from agentrail import Prompt, State
 from agentrail.codec.json_text import from_text
 from agentrail.codec.values import decode, write
 from agentrail.core.vocabulary.changes import (
@@ -25,24 +26,15 @@ from agentrail.core.vocabulary.changes import (
     fold,
 )
 from agentrail.core.vocabulary.inputs import ToolReturned
-from agentrail.core.vocabulary.state import (
-    AttachedTool,
-    Prompt,
-    ReplacedMessages,
-    RunningRequest,
-    Setup,
-    State,
-    Suspension,
-    Turn,
-)
+from agentrail.core.vocabulary.state import AttachedTool, ReplacedMessages, RunningRequest, Setup, Suspension, Turn
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus
-from agentrail.hooks.hook_types import AfterTurn, BeforeCompaction, BeforePrompt, BeforeRequest, Hook
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Pause
+from agentrail.models import History, Message, Origin, Text, UserMessage
+from agentrail.plugins import AfterTurn, BeforeCompaction, BeforePrompt, BeforeRequest, Hook
 from agentrail.testing.world.random_setups import TOOLS
-from agentrail.values.content import Text
+from agentrail.tools import ok
 from agentrail.values.json import EMPTY
-from agentrail.values.messages import History, Message, MessageRange, Origin, Rearranged, UserMessage
-from agentrail.values.tools import ok
+from agentrail.values.messages import MessageRange, Rearranged
 from agentrail.values.usage import NOTHING_USED
 from agentrail.values.value import Value
 from tests.core.driving import asked, call, session

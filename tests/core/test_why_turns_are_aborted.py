@@ -4,17 +4,15 @@ from typing import Final
 
 import pytest
 
+from agentrail import Abort, Context, Continue, Options
 from agentrail.core.vocabulary.commands import AbortSent, StopSent
 from agentrail.core.vocabulary.inputs import AnyInput, StreamCut, TimerFired
-from agentrail.core.vocabulary.options import Options
 from agentrail.errors import TurnAborted
-from agentrail.hooks.actions import Abort, Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterTurn, BeforeFinish
-from agentrail.hooks.plugin import AnyPlugin
+from agentrail.events import AgentAbort
+from agentrail.models import Failure, FailureKind
+from agentrail.plugins import AfterTurn, AnyPlugin, BeforeFinish
 from agentrail.runtime.inbox.replies import turn_end
-from agentrail.values.events.life import AgentAbort
-from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
+from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, plug
 
 KEY: Final = Failure(FailureKind.PERMANENT, "KeyRefused", "the key is wrong")

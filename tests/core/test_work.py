@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from agentrail import Plugin, State
 from agentrail.core.machine.forking import branch
 from agentrail.core.machine.step import COUNTED_EVERY
 from agentrail.core.vocabulary.commands import ApproveSent
@@ -14,12 +15,9 @@ from agentrail.core.vocabulary.inputs import (
     SubagentStarted,
     ToolReturned,
 )
-from agentrail.core.vocabulary.state import State
-from agentrail.hooks.declarations import WorkTime
-from agentrail.hooks.plugin import Plugin
-from agentrail.testing.probe_plugins import Holder
-from agentrail.testing.world.random_sessions import World
-from agentrail.values.tools import ok
+from agentrail.plugins import WorkTime
+from agentrail.testing import Holder, World
+from agentrail.tools import ok
 from agentrail.values.usage import NOTHING_USED
 from tests.core.driving import answer, apply_all, asked, back, call, hello, session
 

@@ -13,23 +13,20 @@ import pytest
 import agentrail.errors
 import agentrail.hooks
 import agentrail.plugins
-from agentrail import SessionHandle
-from agentrail.app.spec import SessionSpec
+from agentrail import Context, Plugin, SessionHandle, SessionSpec
 from agentrail.core.machine.table import TABLE
 from agentrail.core.vocabulary.effects import EFFECTS
 from agentrail.core.vocabulary.inputs import INPUTS
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import AgentrailError
+from agentrail.events import EVENTS
 from agentrail.hooks.actions import ACTIONS
-from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import HOOKS
-from agentrail.hooks.plugin import MATRIX, AnyPlugin, Plugin
 from agentrail.journals import Journal
 from agentrail.models import Model
+from agentrail.plugins import MATRIX, AnyPlugin
 from agentrail.sandboxes import Process, Sandbox, Web
-from agentrail.tools import Tool
-from agentrail.values.events.catalogue import EVENTS
-from agentrail.values.tools import ToolSpec
+from agentrail.tools import Tool, ToolSpec
 from docs.printing import calls_page, errors_page, events_page, exports_page, machine_page, plugins_page
 from docs.printing.source_text import Described, Source
 from tests.docs.sources import PACKAGE, ROOT, SOURCE

@@ -7,7 +7,8 @@ from typing import NoReturn
 import pytest
 
 from agentrail.hooks.live_hook_runner import refused
-from agentrail.values.json import EMPTY, JsonObject
+from agentrail.models import JsonObject
+from agentrail.values.json import EMPTY
 
 
 def fits(found: JsonObject) -> object:

@@ -2,16 +2,16 @@
 
 import pytest
 
+from agentrail import Abort, BlockTool, Context, Continue, Emit, HoldTool, Plugin, Skip
 from agentrail.errors import BadPlugin, PluginExists, ReplayDiffers
-from agentrail.hooks.actions import ACTIONS, UNCHANGED, Abort, BlockTool, Continue, Emission, Emit, HoldTool, Skip
+from agentrail.events import PlanStepCompleted
+from agentrail.hooks.actions import ACTIONS, UNCHANGED, Emission
 from agentrail.hooks.attachments import implemented, in_order, refuse_twins, seat_for, unkeyed
-from agentrail.hooks.context import Context
-from agentrail.hooks.declarations import IdleHooks
 from agentrail.hooks.hook_runner import PluginRow, Recorded
-from agentrail.hooks.hook_types import HOOK_NAMES, HOOKS, BeforePrompt, BeforeTool
-from agentrail.hooks.plugin import MATRIX, ON_EVENT, Keyed, Plugin, accepted
+from agentrail.hooks.hook_types import HOOK_NAMES, HOOKS
+from agentrail.hooks.plugin import ON_EVENT, accepted
 from agentrail.hooks.ruling import UNRULED, Ruling
-from agentrail.values.events.context import PlanStepCompleted
+from agentrail.plugins import MATRIX, BeforePrompt, BeforeTool, IdleHooks, Keyed
 from agentrail.values.step_budget import Meter
 from tests.cells.bench import plug
 

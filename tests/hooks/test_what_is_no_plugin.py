@@ -26,30 +26,33 @@ import attrs
 import pytest
 from attrs import define, frozen
 
+from agentrail import BlockTool, Context, Continue, Plugin, Priority, Secret
 from agentrail.errors import BadOptions, BadPlugin, UnknownField
-from agentrail.hooks.actions import BlockTool, Continue
 from agentrail.hooks.attachments import refuse_unknown_tools, seat_for, unkeyed
-from agentrail.hooks.context import Context
-from agentrail.hooks.declarations import (
+from agentrail.hooks.declarations import MoneyLimit
+from agentrail.hooks.hook_types import HOOK_NAMES
+from agentrail.hooks.live_hook_runner import Live
+from agentrail.hooks.plugin import find_declaration
+from agentrail.hooks.plugin_checks import ATTRIBUTES, CONSTANTS, OTHERS
+from agentrail.hooks.ruling import Verdict
+from agentrail.plugins import (
+    AnyPlugin,
+    BeforeTool,
     BroughtCompactor,
     BroughtTools,
+    BudgetGuard,
     Declaration,
     EventLines,
+    HumanApproval,
     IdleHooks,
+    Keyed,
     LongestScreened,
-    MoneyLimit,
+    SecurityGuard,
     UsageLimits,
     WorkTime,
 )
-from agentrail.hooks.hook_types import HOOK_NAMES, BeforeTool
-from agentrail.hooks.live_hook_runner import Live
-from agentrail.hooks.plugin import AnyPlugin, Keyed, Plugin, Priority, find_declaration
-from agentrail.hooks.plugin_checks import ATTRIBUTES, CONSTANTS, OTHERS
-from agentrail.hooks.ruling import Verdict
-from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
 from agentrail.runtime.commands import updated
 from agentrail.values.json import freeze_object
-from agentrail.values.secrets import Secret
 
 HOOK = BeforeTool("rm", {}, "c1")
 NO = BlockTool[None]("no")

@@ -8,57 +8,71 @@ from typing import Final
 
 import pytest
 
-from agentrail.codec.plugin_states import storable
-from agentrail.errors import PluginRefused
-from agentrail.hooks.actions import (
+from agentrail import (
     Abort,
     Action,
     AddContext,
     Ask,
     BlockTool,
-    CallService,
-    ChangeTools,
+    Context,
     Continue,
-    Emission,
     Emit,
-    Failed,
-    FindFiles,
-    FindGitPrograms,
     HoldTool,
     Intervene,
+    Plugin,
     ReplaceMessages,
     ReplaceToolArgs,
     ReplaceToolResult,
-    RunTool,
     SetSection,
     SwitchModel,
-    WriteFile,
 )
-from agentrail.hooks.attachments import AttachedPlugin, seat_for, updated_seat
-from agentrail.hooks.context import Context, Log
-from agentrail.hooks.declarations import MoneyLimit
-from agentrail.hooks.hook_runner import Consent, PluginRow
-from agentrail.hooks.hook_types import AfterTool, AfterTurn, BeforeFinish, BeforePrompt, BeforeRequest, BeforeTool, Hook
-from agentrail.hooks.live_hook_runner import Live
-from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Plugin
-from agentrail.hooks.ruling import Decisions, PluginAnswer, Ruling, Verdict
-from agentrail.values.content import Text, Thinking
-from agentrail.values.events.context import (
+from agentrail.codec.plugin_states import storable
+from agentrail.errors import PluginRefused
+from agentrail.events import (
     ContentPolicyViolated,
+    Envelope,
+    Event,
+    LargeResultOffloaded,
     MemoryFlushed,
     PlanGenerated,
     PlanStepCompleted,
+    PluginError,
+    PluginEvent,
+    PluginSlow,
     SecurityAudit,
+    SessionWoken,
 )
-from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.events.life import SessionWoken
-from agentrail.values.events.plugins import PluginError, PluginEvent, PluginSlow
-from agentrail.values.events.tools import LargeResultOffloaded
+from agentrail.hooks.actions import Emission
+from agentrail.hooks.attachments import AttachedPlugin, seat_for, updated_seat
+from agentrail.hooks.declarations import MoneyLimit
+from agentrail.hooks.hook_runner import Consent, PluginRow
+from agentrail.hooks.live_hook_runner import Live
+from agentrail.hooks.plugin import ON_EVENT
+from agentrail.hooks.ruling import Decisions, PluginAnswer, Ruling, Verdict
+from agentrail.models import AssistantMessage, History, Message, Text, Thinking, Usage, UserMessage
+from agentrail.plugins import (
+    AfterTool,
+    AfterTurn,
+    AnyPlugin,
+    BeforeFinish,
+    BeforePrompt,
+    BeforeRequest,
+    BeforeTool,
+    CallService,
+    ChangeTools,
+    Failed,
+    FindFiles,
+    FindGitPrograms,
+    Hook,
+    Log,
+    RunTool,
+    WriteFile,
+)
+from agentrail.tools import ok
 from agentrail.values.json import EMPTY, freeze_object
-from agentrail.values.messages import AssistantMessage, History, Message, MessageRange, Rearranged, UserMessage
+from agentrail.values.messages import MessageRange, Rearranged
 from agentrail.values.step_budget import Meter
-from agentrail.values.tools import ok
-from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import plug
 
 HELLO: Final = UserMessage((Text("hello"),))

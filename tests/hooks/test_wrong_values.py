@@ -8,20 +8,17 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from agentrail import Action, Context
 from agentrail.codec.plugin_states import storable
 from agentrail.errors import WrongType
-from agentrail.hooks.actions import ACTIONS, Action, CallModel, Emission
+from agentrail.hooks.actions import ACTIONS, Emission
 from agentrail.hooks.attachments import seat_for
-from agentrail.hooks.context import Context
 from agentrail.hooks.hook_runner import PluginRow
-from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.live_hook_runner import Live
-from agentrail.hooks.plugin import MATRIX
-from agentrail.values.content import Text
-from agentrail.values.messages import UserMessage
-from agentrail.values.tools import err, ok
+from agentrail.models import Limit, Price, Text, UserMessage
+from agentrail.plugins import MATRIX, CallModel, Hook
+from agentrail.tools import err, ok
 from agentrail.values.untrusted_values import MADE_OFTEN, described
-from agentrail.values.usage import Limit, Price
 from agentrail.values.value import defaults_of
 from tests.cells.bench import plug
 

@@ -14,14 +14,10 @@ import trio
 from attrs import frozen
 
 from agentrail import SessionSpec
-from agentrail.api.limits import HostLimits
-from agentrail.host.authentication.api_keys import ApiKeys, new_key, render_keys
-from agentrail.host.health.readiness import NO_CHECKS, HostChecks
-from agentrail.host.host_server import Host, Serving
-from agentrail.host.plugins.host_plugin import HostPlugin
-from agentrail.host.plugins.plugin_runner import OnPluginError
-from agentrail.host.profiles import Profile, Profiles
-from agentrail.ports.journal import Journal
+from agentrail.host import ApiKeys, Host, HostChecks, HostLimits, HostPlugin, OnPluginError, Profile, Profiles, Serving
+from agentrail.host.authentication.api_keys import new_key, render_keys
+from agentrail.host.health.readiness import NO_CHECKS
+from agentrail.journals import Journal
 from agentrail.testing import ScriptedModel
 from agentrail.testing.scripted import Element
 from tests.host.asgi.servers import served_by

@@ -18,9 +18,9 @@ from trio.testing import MockClock
 from agentrail.adapters import file_lock
 from agentrail.api.operation_table import SCOPES
 from agentrail.errors import BadChoice, BadKeys, FileFailed, NotAuthenticated, UnknownKey
-from agentrail.host.authentication.api_keys import ApiKey, ApiKeys, KeyFile, new_key, read_keys, render_keys
+from agentrail.host import ApiKeys, Authenticator, Identity
+from agentrail.host.authentication.api_keys import ApiKey, KeyFile, new_key, read_keys, render_keys
 from agentrail.host.authentication.authenticators import LOCAL, LocalToken
-from agentrail.host.authentication.identity import Authenticator, Identity
 from tests.passes import Passes
 
 UNREADABLE = (errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)

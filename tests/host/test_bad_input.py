@@ -10,8 +10,8 @@ import pytest
 import trio
 
 from agentrail import SessionSpec
-from agentrail.api.limits import HostLimits
 from agentrail.errors import JournalFull
+from agentrail.host import HostLimits
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, stall
 from tests.host.hosted import KEYS, MADE, open_desk, scripted

@@ -12,8 +12,7 @@ import trio
 import trio.testing
 
 from agentrail import SessionSpec
-from agentrail.journals import SqliteJournal
-from agentrail.ports.journal import NO_LEASE, Claim, Latest, Lease, Record
+from agentrail.journals import NO_LEASE, Claim, Latest, Lease, Record, SqliteJournal
 from agentrail.testing import ScriptedModel, stall
 from tests.host.hosted import Desk, open_desk
 from tests.patience import within

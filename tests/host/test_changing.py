@@ -7,9 +7,7 @@ import httpx
 from agentrail import SessionSpec, tool
 from agentrail.api.operation_table import CALLS
 from agentrail.api.routes import ROUTES
-from agentrail.host.plugins.host_plugin import HostPlugin
-from agentrail.host.plugins.plugin_values import Allow, BeforeToolCall
-from agentrail.host.profiles import Profile
+from agentrail.host import Allow, BeforeToolCall, HostPlugin, Profile
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel

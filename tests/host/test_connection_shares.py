@@ -15,11 +15,7 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.api.limits import HostLimits
-from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.authentication.identity import Identity
-from agentrail.host.host_server import Host
-from agentrail.host.profiles import Profile
+from agentrail.host import ApiKeys, Host, HostLimits, Identity, Profile
 from agentrail.host.requests.places import SILENT
 from agentrail.testing import stall
 from agentrail.testing.scripted import Element

@@ -9,15 +9,12 @@ import trio
 import trio.testing
 
 from agentrail import SessionSpec, tool
-from agentrail.host.plugins.host_plugin import HostPlugin
-from agentrail.host.plugins.plugin_values import Allow, BeforeToolCall, RequestContext, TurnEnd
-from agentrail.host.profiles import Profile
+from agentrail.host import Allow, BeforeToolCall, HostPlugin, Profile, RequestContext, TurnEnd
 from agentrail.journals import MemoryJournal
+from agentrail.models import AssistantMessage, Message, Text
 from agentrail.plugins import HumanApproval
 from agentrail.ports.tool import Offer
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.values.content import Text
-from agentrail.values.messages import AssistantMessage, Message
 from tests.host.hosted import open_desk, scripted
 
 

@@ -8,20 +8,15 @@ import httpx
 import pytest
 import trio
 
-from agentrail import SessionSpec, tool
+from agentrail import SessionHandle, SessionSpec, tool
 from agentrail.errors import BadChoice
-from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.host_server import Host
+from agentrail.host import ApiKeys, Host, Profile
 from agentrail.host.operations import session_calls
-from agentrail.host.profiles import Profile
-from agentrail.journals import MemoryJournal
-from agentrail.models import ModelRequest
+from agentrail.journals import Latest, MemoryJournal
+from agentrail.models import ModelRequest, ToolMessage
 from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import Latest
-from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.messages import ToolMessage
 from tests.host.hosted import LINES, Desk, listening, open_desk
 from tests.runtime.families import agent, task
 

@@ -12,15 +12,12 @@ import trio
 from trio.testing import MockClock
 
 from agentrail import connect
-from agentrail.api.limits import HostLimits
 from agentrail.api.socket_frames import KEY_UNKNOWN
 from agentrail.errors import AgentrailError, AuthenticatorFailed, NotAuthenticated
 from agentrail.events import AgentEnd
+from agentrail.host import Host, HostLimits, Identity, Profile, bearer
 from agentrail.host.authentication.authenticators import guarded
-from agentrail.host.authentication.identity import Identity, bearer
 from agentrail.host.authentication.key_watch import CHANGED, KeyWatch
-from agentrail.host.host_server import Host
-from agentrail.host.profiles import Profile
 from agentrail.journals import SqliteJournal
 from tests.host.hosted import KEYS, Desk, desk_of, frames, listening, scripted
 from tests.host.websocket.talking import Talker, problem, talking

@@ -13,10 +13,8 @@ import trio
 from trio.testing import MockClock
 
 from agentrail.errors import AuthenticatorFailed, NotAuthenticated, TooManyRequests
+from agentrail.host import Host, Identity, Profile
 from agentrail.host.authentication.authenticators import GuardedAuthenticator, LocalToken, guarded
-from agentrail.host.authentication.identity import Identity
-from agentrail.host.host_server import Host
-from agentrail.host.profiles import Profile
 from tests.host.hosted import LIMITS, scripted
 
 SECRET: Final = "ak_secret"

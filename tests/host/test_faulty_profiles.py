@@ -11,8 +11,7 @@ import pytest
 
 from agentrail import SessionSpec
 from agentrail.errors import UnknownAgent
-from agentrail.host.plugins.plugin_values import RequestContext
-from agentrail.host.profiles import Profile, Profiles
+from agentrail.host import Profile, Profiles, RequestContext
 from agentrail.journals import SqliteJournal
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import open_desk

@@ -8,13 +8,12 @@ from typing import Any
 import httpx
 import pytest
 
-from agentrail import SessionSpec, tool
-from agentrail.core.vocabulary.state import Setup, State
+from agentrail import SessionSpec, State, connect, tool
+from agentrail.core.vocabulary.state import Setup
 from agentrail.host.health.figures_history import KEPT, MINUTE, NAMES, POINTS, Bucket, FiguresHistory
-from agentrail.remote.remote_supervisor import connect
+from agentrail.models import Usage
 from agentrail.runtime.diagnosis.metrics import Spread
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.values.usage import Usage
 from tests.host.hosted import KEYS, open_desk, scripted
 from tests.host.test_host import chat
 

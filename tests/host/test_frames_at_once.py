@@ -6,12 +6,12 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.api.limits import HostLimits
+from agentrail.events import Cursor
+from agentrail.host import HostLimits
 from agentrail.host.http11 import response_writer
 from agentrail.host.http11.response_writer import send_at_once
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.testing import ScriptedModel, say
-from agentrail.values.events.envelope import Cursor
 from tests.benchmarks.rig import InstantModel
 from tests.host.hosted import frames, open_desk
 

@@ -15,18 +15,16 @@ import trio
 from attrs import frozen
 
 from agentrail import SessionSpec, tool
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.errors import JournalUnavailable
-from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.host_server import Host, Opened
-from agentrail.host.plugins.host_plugin import HostPlugin
-from agentrail.host.profiles import Profile
+from agentrail.host import ApiKeys, Host, HostPlugin, Profile
+from agentrail.host.host_server import Opened
+from agentrail.journals import SqliteJournal
+from agentrail.models import ModelRequest
 from agentrail.plugins import HumanApproval
-from agentrail.ports.tool import Tool
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.testing.simulator.virtual import ClockWatch, run
-from agentrail.values.stream import ModelRequest
+from agentrail.tools import Tool
 from tests.host.hosted import Desk, open_desk, scripted
 from tests.host.model.in_process import Asked, ask, opened
 from tests.host.model.people import LINES as PEOPLE_LINES

@@ -13,31 +13,31 @@ import httpx
 import pytest
 import trio
 
-from agentrail import SessionSpec, tool
-from agentrail.api.limits import HostLimits
+from agentrail import Secret, SessionSpec, tool
 from agentrail.api.openapi import _build_document
 from agentrail.errors import BadChoice, BadPlugin, BadProfile, JournalFull, KeyRefused, UsageError, WrongType
-from agentrail.host.authentication.api_keys import ApiKeys, KeyFile
-from agentrail.host.host_server import Host
-from agentrail.host.plugins.host_plugin import HostPlugin
-from agentrail.host.plugins.plugin_values import (
+from agentrail.host import (
     AfterToolCall,
     Allow,
+    ApiKeys,
     BeforeToolCall,
     Deny,
     HandledResponse,
+    Host,
+    HostLimits,
+    HostPlugin,
+    Profile,
+    Profiles,
     Request,
     RequestContext,
     RequestEnd,
 )
-from agentrail.host.profiles import Profile, Profiles
-from agentrail.journals import MemoryJournal, SqliteJournal
+from agentrail.host.authentication.api_keys import KeyFile
+from agentrail.journals import NO_LEASE, Claim, Lease, MemoryJournal, SqliteJournal
+from agentrail.models import Message
 from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import NO_LEASE, Claim, Lease
 from agentrail.testing import ScriptedModel, call, fail, say, stall
 from agentrail.testing.scripted import Element
-from agentrail.values.messages import Message
-from agentrail.values.secrets import Secret
 from tests.host.hosted import KEYS, LINES, MADE, Desk, desk_of, frames, listening, open_desk, scripted
 from tests.runtime.families import agent, task
 

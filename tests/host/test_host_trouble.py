@@ -14,20 +14,16 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from agentrail import SessionSpec
-from agentrail.api.limits import DEFAULTS, HostLimits
+from agentrail.api.limits import DEFAULTS
 from agentrail.errors import BadName, BrokenPlugin, CannotListen
+from agentrail.events import Envelope, MessageDelta
+from agentrail.host import Host, HostLimits, HostPlugin, Profile, RequestContext, RequestEnd
 from agentrail.host.authentication.api_keys import new_key
-from agentrail.host.host_server import Host
 from agentrail.host.hosted_turns import SessionTurns
 from agentrail.host.operations.event_frames import KEPT_BYTES, EventFrames
-from agentrail.host.plugins.host_plugin import HostPlugin
-from agentrail.host.plugins.plugin_values import RequestContext, RequestEnd
-from agentrail.host.profiles import Profile
 from agentrail.journals import SqliteJournal
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.response import MessageDelta
 from tests.host.hosted import KEYS, frames, listening, open_desk, scripted
 from tests.host.test_decisions import pay
 from tests.host.test_host import chat, until

@@ -8,15 +8,14 @@ from typing import Final
 
 import pytest
 
-from agentrail import SessionSpec, tool
+from agentrail import SessionSpec, connect, tool
 from agentrail.api.insight_views import TimelineRowView
-from agentrail.api.limits import HostLimits
+from agentrail.host import HostLimits
 from agentrail.host.operations.cuts import ITEMS, TEXT
 from agentrail.journals import MemoryJournal, SqliteJournal
+from agentrail.models import Usage
 from agentrail.plugins import BudgetGuard, HumanApproval
-from agentrail.remote.remote_supervisor import connect
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.usage import Usage
 from tests.host.hosted import KEYS, open_desk, scripted
 from tests.host.test_host import chat
 from tests.host.test_records import look

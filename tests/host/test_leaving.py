@@ -12,11 +12,9 @@ import trio
 from trio.testing import MockClock
 
 from agentrail import SessionSpec
-from agentrail.api.limits import HostLimits
 from agentrail.errors import UnknownTask
+from agentrail.host import HostLimits, HostPlugin, RequestEnd
 from agentrail.host.operations.plugin_calls import GivenBody
-from agentrail.host.plugins.host_plugin import HostPlugin
-from agentrail.host.plugins.plugin_values import RequestEnd
 from agentrail.host.requests.http_messages import SOON, HttpRequest, HttpResponse, while_here
 from agentrail.testing import ScriptedModel, stall
 from tests.host.hosted import KEYS, Desk, open_desk, scripted

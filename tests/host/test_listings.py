@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import trio
 
-from agentrail.host.authentication.api_keys import ApiKeys, new_key, render_keys
-from agentrail.host.authentication.identity import Identity
+from agentrail.host import ApiKeys, Identity
+from agentrail.host.authentication.api_keys import new_key, render_keys
 from agentrail.host.plugins.command_plugin import CommandPlugin, HostCommand
 from tests.host.hosted import LINES, open_desk, scripted
 

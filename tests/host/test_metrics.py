@@ -13,23 +13,22 @@ import trio
 from prometheus_client.parser import text_string_to_metric_families
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.api.limits import HostLimits
 from agentrail.api.operation_table import CALLS
 from agentrail.api.routes import ROUTES
-from agentrail.host.authentication.api_keys import ApiKeys, new_key, render_keys
-from agentrail.host.authentication.identity import Identity
+from agentrail.host import ApiKeys, HostLimits, Identity
+from agentrail.host.authentication.api_keys import new_key, render_keys
 from agentrail.host.health.prometheus import AT_ONCE, FAMILIES, MetricCalls, head, lines
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.operations.plugin_calls import GivenBody
 from agentrail.host.requests.http_messages import HttpRequest
+from agentrail.models import Usage
 from agentrail.plugins import HumanApproval
-from agentrail.ports.instrumentation import MetricFamily
 from agentrail.runtime.diagnosis.metrics import BOUNDS, TURN_BOUNDS
+from agentrail.telemetry import MetricFamily
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.testing.scripted import Element
 from agentrail.values.events.policies import SubscriptionPolicy
-from agentrail.values.usage import Usage
 from tests.host.hosted import Desk, listening, open_desk, scripted
 from tests.host.test_host import chat, until
 from tests.host.websocket.talking import talking

@@ -14,16 +14,22 @@ import trio.lowlevel
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from agentrail.adapters.journals.read_only import ReadOnlyJournal
-from agentrail.api.limits import HostLimits
 from agentrail.errors import PluginFailed, WrongType
-from agentrail.host.authentication.identity import Identity
+from agentrail.host import (
+    HandledResponse,
+    Host,
+    HostCheck,
+    HostLimits,
+    HostPlugin,
+    Identity,
+    PluginHost,
+    Profile,
+    Request,
+    RequestContext,
+)
 from agentrail.host.health.loop_lag import LoopLag
-from agentrail.host.health.readiness import FRESH, HostCheck, Probe
-from agentrail.host.host_server import Host
-from agentrail.host.plugins.host_plugin import HostPlugin, PluginHost
+from agentrail.host.health.readiness import FRESH, Probe
 from agentrail.host.plugins.plugin_runner import FAILING, HostPluginRow
-from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext
-from agentrail.host.profiles import Profile
 from agentrail.journals import SqliteJournal
 from tests.host.hosted import Desk, open_desk, scripted
 from tests.host.test_host import chat, until

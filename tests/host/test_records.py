@@ -11,14 +11,13 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, tool
-from agentrail.api.limits import HostLimits
+from agentrail.host import HostLimits
 from agentrail.host.operations.cuts import BRIEF, BUDGET, ITEMS, KEY, TEXT
 from agentrail.host.operations.record_calls import BACK
 from agentrail.host.operations.record_views import record_view
 from agentrail.insight import FoldingRule
-from agentrail.journals import MemoryJournal
+from agentrail.journals import MemoryJournal, Record
 from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import Record
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import Desk, open_desk, scripted
 from tests.host.test_host import chat

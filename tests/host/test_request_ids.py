@@ -9,10 +9,8 @@ import re
 import pytest
 
 from agentrail import SessionSpec
-from agentrail.host.builtin_plugins.request_log import RequestLog
+from agentrail.host import HostPlugin, Request, RequestLog
 from agentrail.host.json_lines import JsonLines
-from agentrail.host.plugins.host_plugin import HostPlugin
-from agentrail.host.plugins.plugin_values import Request
 from tests.host.hosted import open_desk
 from tests.host.websocket.talking import talking
 

@@ -12,8 +12,7 @@ import trio
 import trustme
 
 from agentrail.errors import BadChoice, CannotListen
-from agentrail.host.host_server import Host
-from agentrail.host.profiles import Profile
+from agentrail.host import Host, Profile
 from tests.host.commanded import SERVE, commanded
 from tests.host.hosted import scripted
 

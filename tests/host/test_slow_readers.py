@@ -11,9 +11,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 import trio
 
-from agentrail import SessionSpec
-from agentrail.api.limits import DEFAULTS, HostLimits
-from agentrail.runtime.events.subscription import Subscription
+from agentrail import SessionSpec, Subscription
+from agentrail.api.limits import DEFAULTS
+from agentrail.host import HostLimits
 from agentrail.testing import ScriptedModel, say
 from tests.host.hosted import KEYS, Desk, frames, listening, open_desk
 

@@ -10,8 +10,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.api.limits import HostLimits
-from agentrail.host.profiles import Profile
+from agentrail.host import HostLimits, Profile
 from agentrail.journals import MemoryJournal
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import open_desk, scripted

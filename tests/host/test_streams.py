@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail.api.limits import HostLimits
-from agentrail.host.authentication.api_keys import ApiKey, ApiKeys, KeyFile, render_keys
-from agentrail.host.authentication.identity import Identity
+from agentrail.host import ApiKeys, HostLimits, Identity
+from agentrail.host.authentication.api_keys import ApiKey, KeyFile, render_keys
 from agentrail.testing import stall
 from tests.host.hosted import MADE, Desk, frames, listening, open_desk, scripted
 from tests.host.test_host import until

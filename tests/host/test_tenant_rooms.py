@@ -11,11 +11,10 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.api.limits import HostLimits
 from agentrail.errors import TooManySessions
+from agentrail.host import HostLimits
 from agentrail.host.tenant_quotas import SessionQuota
-from agentrail.journals import MemoryJournal
-from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
+from agentrail.journals import ALL_SESSIONS, MemoryJournal, SessionFilter, StoredSession
 from tests.host.hosted import Desk, open_desk, scripted
 
 MOST: Final = 5

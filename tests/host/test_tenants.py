@@ -11,9 +11,7 @@ import pytest
 import trio
 
 from agentrail.api.routes import ROUTES
-from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.host_server import Host
-from agentrail.host.profiles import Profile
+from agentrail.host import ApiKeys, Host, Profile
 from tests.host.hosted import CERTIFICATES
 from tests.host.model.agent import agent
 from tests.host.model.in_process import Answer, Asked, Hear

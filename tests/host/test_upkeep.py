@@ -8,12 +8,11 @@ import httpx
 import trio
 
 from agentrail import SessionSpec, tool
-from agentrail.host.profiles import Profile
+from agentrail.host import Profile
 from agentrail.journals import MemoryJournal
+from agentrail.models import ToolCall
 from agentrail.plugins import BudgetGuard
-from agentrail.testing import ScriptedModel
-from agentrail.testing.scripted import call, say
-from agentrail.values.content import ToolCall
+from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import CERTIFICATES, open_desk, scripted
 
 TRIP = "/v1/sessions/trip"

@@ -10,9 +10,9 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.api.limits import HostLimits
 from agentrail.errors import AgentrailError
-from agentrail.host.authentication.api_keys import FRESH, NO_SUCH_KEY, ApiKeys, KeyFile, new_key
+from agentrail.host import ApiKeys, HostLimits
+from agentrail.host.authentication.api_keys import FRESH, NO_SUCH_KEY, KeyFile, new_key
 from agentrail.host.authentication.key_watch import KeyWatch
 from tests.host.hosted import MADE, Desk, Listener, frames, listening, open_desk, scripted
 from tests.host.websocket.talking import Talker, talking

@@ -2,8 +2,8 @@
 
 from agentrail.core.vocabulary.changes import change
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
-from agentrail.ports.journal import Record
-from agentrail.testing.world.random_sessions import World
+from agentrail.journals import Record
+from agentrail.testing import World
 from tests.cells.bench import Bench
 
 

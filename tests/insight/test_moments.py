@@ -4,14 +4,13 @@ import random
 
 import pytest
 
+from agentrail import Continue, State
 from agentrail.core.vocabulary.changes import NAMES
 from agentrail.core.vocabulary.commands import AbortSent
-from agentrail.core.vocabulary.state import IDLE, RUNNING, State
+from agentrail.core.vocabulary.state import IDLE, RUNNING
 from agentrail.errors import UnknownRecord
-from agentrail.hooks.actions import Continue
 from agentrail.insight import FieldChange, at, moments
-from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.random_sessions import World
+from agentrail.testing import Choose, World
 from agentrail.testing.world.random_setups import draw_scene
 from tests.cells.bench import Bench, call, plug
 from tests.insight.stories import records_of, records_of_world

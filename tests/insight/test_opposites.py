@@ -9,25 +9,14 @@ from typing import Final
 import pytest
 from attrs import frozen
 
+from agentrail import Abort, Action, Ask, BlockTool, Continue, Emit, HoldTool, Intervene, ReplaceToolArgs, Skip, State
 from agentrail.core.vocabulary.commands import ApproveSent, CompactSent
-from agentrail.core.vocabulary.state import State
-from agentrail.hooks.actions import (
-    Abort,
-    Action,
-    Ask,
-    BlockTool,
-    Continue,
-    Emit,
-    HoldTool,
-    Intervene,
-    ReplaceToolArgs,
-    Skip,
-)
-from agentrail.hooks.plugin import AnyPlugin
 from agentrail.insight import Explanation, FoldingRule
 from agentrail.insight.explanations import explain
 from agentrail.insight.hook_questions import questions
-from agentrail.values.json import JsonObject, freeze_object
+from agentrail.models import JsonObject
+from agentrail.plugins import AnyPlugin
+from agentrail.values.json import freeze_object
 from tests.cells.bench import Bench, call, plug
 from tests.cells.moments import MOMENTS, probe
 from tests.cells.scripts import LOOKUP

@@ -4,21 +4,20 @@ import random
 
 import pytest
 
+from agentrail import Intervene, SetSection
 from agentrail.core.system_prompt import fixed_text
 from agentrail.core.vocabulary.commands import SteerSent, SwitchModelSent
 from agentrail.core.vocabulary.effects import StartRequest
 from agentrail.core.vocabulary.inputs import StreamCut, StreamEnded
 from agentrail.errors import UnknownRequest
-from agentrail.hooks.actions import Intervene, SetSection
+from agentrail.events import PrefixChanged
 from agentrail.insight import Seen, at, requests, seen
-from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.random_sessions import World
+from agentrail.models import Failure, FailureKind, Usage
+from agentrail.testing import Choose, World
 from agentrail.testing.world.random_setups import draw_scene
-from agentrail.values.events import PrefixChanged
+from agentrail.tools import ok
 from agentrail.values.json import freeze_object
-from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
-from agentrail.values.tools import ok
-from agentrail.values.usage import Usage
+from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, call, plug, response
 from tests.insight.stories import records_of, records_of_world
 from tests.profiles import CAMPAIGN

@@ -4,23 +4,14 @@ from collections.abc import Sequence
 
 import pytest
 
+from agentrail import Abort, Action, BlockTool, Continue, Emit, HoldTool, Intervene, ReplaceToolArgs
 from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, RejectSent
-from agentrail.hooks.actions import (
-    ACTIONS,
-    Abort,
-    Action,
-    BlockTool,
-    Continue,
-    Emit,
-    HoldTool,
-    Intervene,
-    ReplaceToolArgs,
-)
-from agentrail.hooks.plugin import MATRIX, AnyPlugin
+from agentrail.events import ApprovalResolved
+from agentrail.hooks.actions import ACTIONS
 from agentrail.insight import Account, Explanation, FoldingRule, why
 from agentrail.insight.explanations import explain
 from agentrail.insight.hook_questions import questions
-from agentrail.values.events import ApprovalResolved
+from agentrail.plugins import MATRIX, AnyPlugin
 from tests.cells.bench import Bench, call, plug
 from tests.cells.moments import MOMENTS, probe
 from tests.cells.test_matrix import ANSWERS

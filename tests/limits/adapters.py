@@ -23,10 +23,9 @@ from mcp.types import JSONRPCNotification
 
 from agentrail.adapters import html_to_markdown, web
 from agentrail.adapters.journals.message_index import PlacesBySession
-from agentrail.adapters.journals.sqlite import SqliteJournal, reading, writing
+from agentrail.adapters.journals.sqlite import reading, writing
 from agentrail.adapters.journals.writer_thread import ThreadJob
 from agentrail.adapters.mcp.pipes import Pipes
-from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.mcp.server_tools import McpTool, adopt, result_of
 from agentrail.adapters.models.demo import steps_of
 from agentrail.adapters.models.http import KEPT, LIMITS, Http, Unpacker, _plain
@@ -38,13 +37,10 @@ from agentrail.adapters.models.sse import EventReader
 from agentrail.adapters.models.wire_format import count, object_of
 from agentrail.adapters.processes import argv_of
 from agentrail.adapters.sandboxes import composite, searching
-from agentrail.adapters.sandboxes.composite import CompositeSandbox
 from agentrail.adapters.sandboxes.confined_open import Root, Walk, open_file
 from agentrail.adapters.sandboxes.files import DiskFiles
 from agentrail.adapters.sandboxes.globs import Glob, Ignored
-from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.adapters.sandboxes.matcher import short
-from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.adapters.sandboxes.paths import Parts, parts_of
 from agentrail.adapters.sandboxes.searching import unlimited_meter
 from agentrail.app.model_registry import Models
@@ -58,12 +54,14 @@ from agentrail.errors import (
     ToolError,
     WebFailed,
 )
-from agentrail.ports.sandbox import Command, Execution, Output, Search
-from agentrail.ports.tool import MAX_PAGE, ToolContext
+from agentrail.journals import SqliteJournal
+from agentrail.mcp import McpServer
+from agentrail.models import Image, JsonObject, Part, Text, ToolCall
+from agentrail.ports.tool import MAX_PAGE
+from agentrail.sandboxes import Command, CompositeSandbox, Execution, LocalSandbox, MemorySandbox, Output, Search
 from agentrail.testing import ScriptedModel
-from agentrail.values.content import Image, Part, Text, ToolCall
-from agentrail.values.json import EMPTY, JsonObject, freeze_object, weight
-from agentrail.values.tools import EffectClass
+from agentrail.tools import EffectClass, ToolContext
+from agentrail.values.json import EMPTY, freeze_object, weight
 from tests.limits import scene, smaller
 from tests.runtime.journals import AwakeJournal
 

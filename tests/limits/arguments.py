@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.ports.sandbox import Execution, Output
-from agentrail.tools import validator_for
+from agentrail.sandboxes import Execution, MemorySandbox, Output
+from agentrail.tools import ToolSpec, validator_for
 from agentrail.tools.builtin import subagent_tools
 from agentrail.tools.builtin.shell import HEAD, TAIL, _output_for_model
 from agentrail.values.json import freeze_object
-from agentrail.values.tools import ToolSpec
 from tests.limits import scene
 from tests.tools.builtin.rig import TOOLS
 

@@ -5,8 +5,8 @@ from typing import cast
 
 import trio
 
+from agentrail import Ask, Intervene, Options, SessionSpec
 from agentrail.app import build
-from agentrail.app.spec import SessionSpec
 from agentrail.codec.decode_error import MisfitError, shorten
 from agentrail.codec.json_text import from_text
 from agentrail.codec.plugin_states import storable
@@ -16,18 +16,14 @@ from agentrail.core.machine.in_doubt_calls import bounded
 from agentrail.core.vocabulary.commands import AbortSent, PromptSent, Refused, SteerSent
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import AskSettled, StreamCut, StreamEnded, StreamStalled, ToolRaised
-from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Doubt
 from agentrail.errors import BadPlugin, BadSpec, BadText, NotJson, SupervisorStuck
-from agentrail.hooks.actions import Answered, Ask, CallModel, Intervene
-from agentrail.plugins import BudgetGuard
-from agentrail.testing import Cue, ScriptedModel, call, prompt, say, simulate, stall, transient
-from agentrail.values import untrusted_content, untrusted_values
-from agentrail.values.content import Data, Image, Text, ToolCall
-from agentrail.values.events import (
+from agentrail.events import (
     AgentAbort,
     AgentEnd,
+    Envelope,
+    Event,
     LoopDetected,
     PluginError,
     RequestStart,
@@ -38,10 +34,12 @@ from agentrail.values.events import (
     ToolExecutionStart,
     ToolUnknown,
 )
-from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
-from agentrail.values.stream import Failure, FailureKind, Partial, Response
-from agentrail.values.tools import Ok, ToolSpec, ok
+from agentrail.models import Data, Failure, FailureKind, Image, JsonObject, Partial, Response, Text, ToolCall
+from agentrail.plugins import Answered, BudgetGuard, CallModel
+from agentrail.testing import Cue, ScriptedModel, call, prompt, say, simulate, stall, transient
+from agentrail.tools import Ok, ToolSpec, ok
+from agentrail.values import untrusted_content, untrusted_values
+from agentrail.values.json import EMPTY, freeze, freeze_object
 from agentrail.values.untrusted_content import UnfitError
 from tests.cells import bench as benches
 from tests.cells.bench import Bench, plug

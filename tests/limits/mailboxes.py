@@ -10,14 +10,12 @@ from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.core.vocabulary.commands import AbortSent, PromptSent, SteerSent
 from agentrail.core.vocabulary.inputs import TimerFired
 from agentrail.errors import MailboxFull
-from agentrail.ports.model import EmitChunk
+from agentrail.events import MessageDelta
+from agentrail.models import EmitChunk, ModelRequest, Response, Text, TextChunk
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import MAX_BYTES, Mailbox
 from agentrail.runtime.shared.admission import WIDTH, Gate
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.values.content import Text
-from agentrail.values.events.response import MessageDelta
-from agentrail.values.stream import ModelRequest, Response, TextChunk
 from tests.limits import scene
 
 MESSAGES = "runtime.inbox.mailbox.MAX_MESSAGES"

@@ -19,16 +19,15 @@ from agentrail.adapters.journals.sqlite import writer_lock
 from agentrail.adapters.mcp.connection import Connection
 from agentrail.adapters.mcp.inbound_filter import Sieve
 from agentrail.adapters.mcp.server_tools import adopt, result_of
-from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.codec.decode_error import shorten
 from agentrail.errors import ToolError, WebFailed
 from agentrail.errors.agentrail_error import nearest
-from agentrail.ports.sandbox import Execution, Output
+from agentrail.sandboxes import Execution, MemorySandbox, Output
+from agentrail.tools import EffectClass
 from agentrail.tools.builtin.shell import FOLDER, MAX_BYTES, _output_for_model
 from agentrail.tools.json_schema.explain import _short_text, _where
 from agentrail.values.content import text_of
 from agentrail.values.json import EMPTY
-from agentrail.values.tools import EffectClass
 from tests.limits import scene, smaller
 from tests.limits.adapters import SERVER, nobody
 

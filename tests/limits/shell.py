@@ -12,21 +12,36 @@ from functools import partial
 import trio
 import trio.testing
 
-from agentrail import open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.sandboxes.memory import MemorySandbox
+from agentrail import Plugin, Secret, TracedStep, open_supervisor
 from agentrail.api.command_checks import name_of
 from agentrail.core.supervision_rules import ChildFacts, Ending, Policy, decide
 from agentrail.core.vocabulary.commands import DONE
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.errors import CommandRefused, FileFailed, NotReadable, RateLimited, ToolError, TooManyLabels, WrongType
-from agentrail.hooks.actions import FindFiles, WriteFile
+from agentrail.events import (
+    AgentStart,
+    Cursor,
+    Envelope,
+    Gap,
+    MessageDelta,
+    SubagentEnd,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+)
 from agentrail.hooks.attachments import seat_for
-from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.plugin_checks import MAX_SCREENED
-from agentrail.plugins import BudgetGuard
-from agentrail.ports.journal import ALL_SESSIONS, Claim, Latest, Record, SessionFilter, Snapshot, StoredSession
-from agentrail.ports.sandbox import Execution, Heard
+from agentrail.journals import (
+    ALL_SESSIONS,
+    Claim,
+    Latest,
+    MemoryJournal,
+    Record,
+    SessionFilter,
+    Snapshot,
+    StoredSession,
+)
+from agentrail.models import JsonObject, Limit, ModelRequest
+from agentrail.plugins import BudgetGuard, FindFiles, WriteFile
 from agentrail.runtime.actor import journal_log
 from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
 from agentrail.runtime.commands import subscription
@@ -34,7 +49,6 @@ from agentrail.runtime.diagnosis.crash_reports import Reason, reason_of
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.replay import EventReplay
-from agentrail.runtime.events.tracing import TracedStep
 from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock, Steady, Timers
@@ -47,18 +61,11 @@ from agentrail.runtime.work.background_jobs import MAX_KEPT, BackgroundJobs
 from agentrail.runtime.work.plugin_asks import _text_of_file, _write
 from agentrail.runtime.work.plugin_files import find_files
 from agentrail.runtime.work.screening import STEP, HeldReports, HeldText, longest_screened
+from agentrail.sandboxes import Execution, Heard, MemorySandbox
 from agentrail.testing import ScriptedModel, say
-from agentrail.values.events.envelope import Cursor, Envelope
-from agentrail.values.events.life import AgentStart
-from agentrail.values.events.plugins import Gap
-from agentrail.values.events.response import MessageDelta
-from agentrail.values.events.tools import SubagentEnd, ToolExecutionEnd, ToolExecutionStart
-from agentrail.values.json import JsonObject, canonical, freeze_object
-from agentrail.values.secrets import Secret
+from agentrail.values.json import canonical, freeze_object
 from agentrail.values.session_ids import follows_grammar
-from agentrail.values.stream import ModelRequest
 from agentrail.values.untrusted_values import described
-from agentrail.values.usage import Limit
 from tests.cells.bench import Bench
 from tests.limits import scene, smaller
 from tests.runtime.families import agent, task, tasks

@@ -11,23 +11,21 @@ from typing import TypeVar
 import trio
 
 from agentrail import open_supervisor, tool
-from agentrail.adapters.sandboxes.local import LocalSandbox
-from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.adapters.sandboxes.searching import limited_meter, run_search_in_slices
 from agentrail.errors import JournalFailed, SearchTooSlow, SupervisorFailed
+from agentrail.events import AgentAbort, ToolExecutionEnd
 from agentrail.hooks.declarations import MoneyLimit
+from agentrail.models import JsonObject, Price, ToolCall, Usage
 from agentrail.plugins import BudgetGuard
-from agentrail.ports.sandbox import Search
+from agentrail.sandboxes import LocalSandbox, MemorySandbox, Search
 from agentrail.testing import say
+from agentrail.tools import ToolSpec, ok, validator_for
 from agentrail.tools.json_schema.keywords import expression
 from agentrail.tools.json_schema.regex import Regex, UnusableError
-from agentrail.tools.json_schema.validation import schema_problem, validator_for
-from agentrail.values.content import ToolCall
-from agentrail.values.events import AgentAbort, ToolExecutionEnd
-from agentrail.values.json import JsonObject, freeze_object
+from agentrail.tools.json_schema.validation import schema_problem
+from agentrail.values.json import freeze_object
 from agentrail.values.step_budget import Meter
-from agentrail.values.tools import ToolSpec, ok
-from agentrail.values.usage import NOTHING_USED, Price, Usage
+from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import Bench
 from tests.cells.bench import call as call_of
 from tests.limits import scene

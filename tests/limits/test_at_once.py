@@ -11,28 +11,21 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail import open_supervisor
-from agentrail.adapters.journals.archive import export_session, import_session
-from agentrail.adapters.journals.auditing import audit
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail import Reply, State, open_supervisor
 from agentrail.adapters.journals.packing import pack, unpack
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.models.http import Unpacker
-from agentrail.adapters.sandboxes.local import LocalSandbox
-from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.api.session_values import Reply
-from agentrail.core.vocabulary.state import Setup, State
+from agentrail.core.vocabulary.state import Setup
 from agentrail.core.vocabulary.tool_calls import CallList, CallStatus, first_call
-from agentrail.hooks.actions import FindFiles
-from agentrail.ports.journal import Record, Redaction
-from agentrail.ports.sandbox import Command
+from agentrail.events import AgentEnd
+from agentrail.journals import MemoryJournal, Record, Redaction, SqliteJournal, audit, export_session, import_session
+from agentrail.models import ToolCall
+from agentrail.plugins import FindFiles
 from agentrail.runtime.inbox.replies import outcome_of
 from agentrail.runtime.work.plugin_files import find_files
+from agentrail.sandboxes import Command, LocalSandbox, MemorySandbox
 from agentrail.testing import ScriptedModel, stall
 from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
 from agentrail.tools.builtin.file_tools import MAX_LINE, lines_of, nearest
-from agentrail.values.content import ToolCall
-from agentrail.values.events.life import AgentEnd
 from agentrail.values.json import EMPTY
 from agentrail.values.usage import NOTHING_USED
 from tests.plugins.shell_lines.folders import index_of

@@ -4,12 +4,9 @@ import pytest
 import trio
 
 from agentrail.errors import CommitUnknown, Fenced, JournalFailed, JournalFull
-from agentrail.ports.journal import Claim, Snapshot
+from agentrail.events import AgentStart, Cursor, Gap, MessageDelta, ThinkingDelta
+from agentrail.journals import Claim, Snapshot
 from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
-from agentrail.values.events.envelope import Cursor
-from agentrail.values.events.life import AgentStart
-from agentrail.values.events.plugins import Gap
-from agentrail.values.events.response import MessageDelta, ThinkingDelta
 from tests.limits.shell import Keeping
 from tests.runtime.recorded import Session
 from tests.runtime.world import open_world, settle

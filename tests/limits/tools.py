@@ -13,19 +13,17 @@ from pathlib import Path
 
 import trio
 
+from agentrail import Ask, Context, Continue, Options
 from agentrail.adapters.journals.sqlite.file_type import _problem
 from agentrail.adapters.models.demo import _quote, _report
 from agentrail.adapters.models.providers import unsupported_media
-from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.app import spec
 from agentrail.codec import plugin_states
 from agentrail.core import context_window
 from agentrail.core.audit import _around
-from agentrail.core.vocabulary.options import Options
-from agentrail.hooks.actions import Ask, Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
-from agentrail.plugins import EventLogger, PermissionPolicy, SecurityGuard, arguments
+from agentrail.events import AgentStart, Envelope
+from agentrail.models import Compactor, Json, Text, ToolMessage
+from agentrail.plugins import BeforeTool, EventLogger, PermissionPolicy, SecurityGuard, arguments
 from agentrail.plugins.guards import output_filter
 from agentrail.plugins.guards.permission_rules import problem_of, rules_of
 from agentrail.plugins.shell.command_line import Commands, parse_commands
@@ -34,24 +32,19 @@ from agentrail.plugins.shell.paths import LOST, PathPlace, directory, fence, mee
 from agentrail.plugins.shell.rule_context import NO
 from agentrail.plugins.shell.rule_context import CommandScene as Where
 from agentrail.ports import protocol_checks
-from agentrail.ports.sandbox import Execution, Heard, Output
 from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.collector import fewer_full_collections
 from agentrail.runtime.work import compacting
 from agentrail.runtime.work.background_jobs import BackgroundJobs
-from agentrail.tools import validator_for
+from agentrail.sandboxes import Execution, Heard, MemorySandbox, Output
+from agentrail.tools import ToolSpec, ok, validator_for
 from agentrail.tools.builtin.file_tools import _pairs, nearest
 from agentrail.tools.builtin.shell import _output_for_model
 from agentrail.tools.builtin.subagent_tools import TaskTool, message_send, task_send, task_wait
 from agentrail.tools.json_schema import explain, regex, validation
 from agentrail.tools.json_schema.regex import Regex, UnusableError
-from agentrail.values.content import Text
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import AgentStart
-from agentrail.values.json import Json, freeze_object
-from agentrail.values.messages import Compactor, ToolMessage
+from agentrail.values.json import freeze_object
 from agentrail.values.step_budget import CHECK_STEPS, Meter, TooManyStepsError
-from agentrail.values.tools import ToolSpec, ok
 from tests.cells.scenes import executing
 from tests.limits import scene, smaller
 from tests.limits.shell import Job

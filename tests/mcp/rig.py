@@ -16,14 +16,11 @@ from typing import TypeAlias
 
 import trio
 
-from agentrail.adapters.mcp import McpServer
-from agentrail.ports.model import Model
-from agentrail.runtime.handle import SessionHandle
+from agentrail import SessionHandle
+from agentrail.mcp import McpServer
+from agentrail.models import Json, Model, ModelRequest, ToolMessage
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.json import Json
-from agentrail.values.messages import ToolMessage
-from agentrail.values.stream import ModelRequest
 from tests.patience import PATIENCE, within
 
 HERE = Path(__file__).parent

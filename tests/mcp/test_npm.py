@@ -9,9 +9,9 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.adapters.mcp import McpServer
-from agentrail.values.content import Image
-from agentrail.values.events.tools import ToolExecutionUpdate
+from agentrail.events import ToolExecutionUpdate
+from agentrail.mcp import McpServer
+from agentrail.models import Image
 from tests.mcp.rig import AT_ONCE, NO_EXTRA, Marked, asked, frozen, node_server, obedient, remote, until, use
 from tests.runtime.world import World, open_world
 

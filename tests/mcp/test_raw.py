@@ -7,16 +7,14 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.adapters.mcp import McpServer
 from agentrail.adapters.mcp.server_tools import plain_schema
 from agentrail.errors import BadMcpServer, BadSpec
-from agentrail.tools import make_spec
-from agentrail.tools.json_schema.validation import validator_for
-from agentrail.values.content import Data, File, Image, Text
-from agentrail.values.events.tools import ToolsUpdated
-from agentrail.values.json import Json, freeze_object
+from agentrail.events import ToolsUpdated
+from agentrail.mcp import McpServer
+from agentrail.models import Data, File, Image, Json, Text
+from agentrail.tools import make_spec, ok, validator_for
+from agentrail.values.json import freeze_object
 from agentrail.values.step_budget import Meter
-from agentrail.values.tools import ok
 from tests.mcp.rig import AT_ONCE, NO_EXTRA, RAW, Marked, obedient, until, use
 from tests.patience import PATIENCE
 from tests.runtime.tools import quick

@@ -10,11 +10,10 @@ from typing import Literal, TypeAlias
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.mcp import McpServer
+from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.errors import ToolChanged
+from agentrail.mcp import McpServer
 from agentrail.plugins import HumanApproval
-from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import call, say
 from agentrail.testing.scripted import Element
 from tests.mcp.rig import (

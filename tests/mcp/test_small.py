@@ -10,11 +10,11 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.adapters.mcp import McpServer
 from agentrail.errors import SourceFailed
-from agentrail.values.content import Image
-from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolExecutionUpdate, ToolsUpdated
-from agentrail.values.tools import EffectClass
+from agentrail.events import ToolAttached, ToolDetached, ToolExecutionUpdate, ToolsUpdated
+from agentrail.mcp import McpServer
+from agentrail.models import Image
+from agentrail.tools import EffectClass
 from tests.adapters.models.server import Asked, Play, refusing, serving
 from tests.mcp.rig import (
     AT_ONCE,

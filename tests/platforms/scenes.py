@@ -13,14 +13,12 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.adapters.sandboxes.local import LocalSandbox
-from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.errors import BadMcpServer, CannotListen, FileFailed, PathRefused
 from agentrail.host import ApiKeys, Host, Identity, Profile
 from agentrail.host.authentication.api_keys import ApiKey, KeyFile
 from agentrail.journals import SqliteJournal
 from agentrail.mcp import McpServer
-from agentrail.ports.sandbox import Command
+from agentrail.sandboxes import Command, LocalSandbox, MemorySandbox
 
 SIMULATED = (sys.executable, "-m", "tests.platforms.simulated", "win32")
 SCENES: dict[str, Callable[[Path], Awaitable[None]]] = {}

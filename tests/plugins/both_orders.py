@@ -9,45 +9,54 @@ from typing import Final, TypeAlias, cast
 
 from attrs import define, field, frozen
 
-from agentrail.core.vocabulary.inputs import AnyInput, AskSettled
-from agentrail.core.vocabulary.options import Options
-from agentrail.hooks.actions import (
-    UNCHANGED,
+from agentrail import (
     Abort,
     Action,
-    Answered,
-    AskAnswer,
     BlockTool,
-    CallModel,
-    CallService,
     Continue,
-    Emission,
-    Failed,
     HoldTool,
     Intervene,
-    ReadFile,
+    Options,
+    Plugin,
     ReplaceMessages,
     ReplacePrompt,
     ReplaceResponse,
     ReplaceToolArgs,
     ReplaceToolResult,
-    RunTool,
     Skip,
     SwitchModel,
+)
+from agentrail.core.vocabulary.inputs import AnyInput, AskSettled
+from agentrail.events import (
+    ContentPolicyViolated,
+    LargeResultOffloaded,
+    MemoryFlushed,
+    PlanGenerated,
+    PlanStepCompleted,
+    PluginError,
+    PluginEvent,
+)
+from agentrail.hooks.actions import UNCHANGED, Emission
+from agentrail.hooks.attachments import unkeyed
+from agentrail.models import Text
+from agentrail.plugins import (
+    AfterTool,
+    Answered,
+    AskAnswer,
+    Attachable,
+    BeforeTool,
+    CallModel,
+    CallService,
+    Failed,
+    OnToolError,
+    ReadFile,
+    RunTool,
     TimedOut,
     WriteFile,
 )
-from agentrail.hooks.attachments import unkeyed
-from agentrail.hooks.hook_types import AfterTool, BeforeTool, OnToolError
-from agentrail.hooks.plugin import Attachable, Plugin
-from agentrail.testing import Cue, Trace
+from agentrail.testing import Cue, Decision, Scene, Trace
 from agentrail.testing.scripted import Saying
-from agentrail.testing.turns.simulation import Decision, Simulation, Watch, called
-from agentrail.testing.world.random_setups import Scene
-from agentrail.values.content import Text
-from agentrail.values.events.context import ContentPolicyViolated, MemoryFlushed, PlanGenerated, PlanStepCompleted
-from agentrail.values.events.plugins import PluginError, PluginEvent
-from agentrail.values.events.tools import LargeResultOffloaded
+from agentrail.testing.turns.simulation import Simulation, Watch, called
 from agentrail.values.json import freeze, freeze_object
 
 Pair: TypeAlias = tuple[Attachable, Attachable]

@@ -8,7 +8,8 @@ from inspect import get_annotations
 from typing import Final
 
 import agentrail.plugins
-from agentrail.hooks.plugin import MATRIX, AnyPlugin, Plugin
+from agentrail import Plugin
+from agentrail.plugins import MATRIX, AnyPlugin
 
 NEEDED: Final[Mapping[str, Mapping[str, object]]] = {
     "ModelRouter": {"rules": [{"model": "demo", "turn_gt": 1_000_000}]},

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from agentrail.hooks.plugin import AnyPlugin
 from agentrail.models import Usage
 from agentrail.plugins import (
     PII_KINDS,
     SECRET_KINDS,
+    AnyPlugin,
     BudgetGuard,
     ContentPolicy,
     EpisodicMemory,
@@ -24,13 +24,25 @@ from agentrail.plugins import (
     Reflection,
     SelfVerify,
 )
-from agentrail.testing import Cue, call, compact, prompt, returns, say, steer, switch_model
+from agentrail.testing import (
+    Choose,
+    Cue,
+    call,
+    compact,
+    overflow,
+    permanent,
+    prompt,
+    returns,
+    say,
+    steer,
+    switch_model,
+    transient,
+)
 from agentrail.testing.code_words import Vocabulary
 from agentrail.testing.random_calls import CallDrawer
-from agentrail.testing.scripted import Saying, overflow, permanent, transient
+from agentrail.testing.scripted import Saying
 from agentrail.testing.turns.generating import draw_cue
-from agentrail.testing.world.choose import Choose
-from agentrail.values.tools import ToolResult, err
+from agentrail.tools import ToolResult, err
 from tests.plugins.built_in import made, wider
 
 MORE: Final[Mapping[str, Sequence[AnyPlugin]]] = {

@@ -4,11 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.hooks.actions import Answered, Ask, Continue, HoldTool
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
-from agentrail.plugins.approval import HumanApproval
-from agentrail.values.json import Json
+from agentrail import Ask, Context, Continue, HoldTool
+from agentrail.models import Json
+from agentrail.plugins import Answered, BeforeTool, HumanApproval
 
 APPROVAL = HumanApproval()
 

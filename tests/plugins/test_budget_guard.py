@@ -5,21 +5,18 @@ from __future__ import annotations
 import pytest
 import trio
 
+from agentrail import BlockTool, Context, Continue, Skip
 from agentrail.codec.json_text import to_text
 from agentrail.codec.plugin_states import data_of
 from agentrail.errors import TransientModelError, TurnAborted
-from agentrail.hooks.actions import BlockTool, Continue, Skip
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeCompaction, BeforeRequest, BeforeTool
-from agentrail.plugins.approval import HumanApproval
-from agentrail.plugins.budget import BudgetGuard, Spent
-from agentrail.ports.tool import ToolContext
-from agentrail.testing import check_plugin
-from agentrail.testing.scripted import Element, call, fail, say
-from agentrail.values.events.plugins import PluginEvent
-from agentrail.values.events.tools import ToolBlocked
-from agentrail.values.json import Json, JsonObject, freeze
-from agentrail.values.tools import ToolResult, ok
+from agentrail.events import PluginEvent, ToolBlocked
+from agentrail.models import Json, JsonObject
+from agentrail.plugins import BeforeCompaction, BeforeRequest, BeforeTool, BudgetGuard, HumanApproval
+from agentrail.plugins.budget import Spent
+from agentrail.testing import call, check_plugin, fail, say
+from agentrail.testing.scripted import Element
+from agentrail.tools import ToolContext, ToolResult, ok
+from agentrail.values.json import freeze
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import Fake, fake
 from tests.runtime.world import open_world, settle

@@ -7,27 +7,25 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.app.spec import SessionSpec
-from agentrail.app.supervisor import open_supervisor
+from agentrail import Abort, Ask, Context, Continue, ReplaceMessages, SessionHandle, SessionSpec, open_supervisor
 from agentrail.codec.json_text import to_text
 from agentrail.codec.plugin_states import data_of
 from agentrail.errors import BadOptions, PromptWasRejected, TurnAborted
-from agentrail.hooks.actions import (
-    Abort,
+from agentrail.events import ContentPolicyViolated, Event, PluginEvent
+from agentrail.hooks.actions import Emission
+from agentrail.models import AssistantMessage, Json, Origin, Text, UserMessage
+from agentrail.plugins import (
     Answered,
-    Ask,
     AskAnswer,
+    BeforePrompt,
+    BeforeRequest,
+    BeforeSteering,
     CallModel,
     CallService,
-    Continue,
-    Emission,
+    ContentPolicy,
     Failed,
-    ReplaceMessages,
     TimedOut,
 )
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt, BeforeRequest, BeforeSteering
-from agentrail.plugins import ContentPolicy
 from agentrail.plugins.guards.content_policy import (
     MAX_ERROR_CHARS,
     MAX_JUDGED,
@@ -36,15 +34,9 @@ from agentrail.plugins.guards.content_policy import (
     POLICIES,
     Judged,
 )
-from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, check_plugin, say
 from agentrail.testing.strategies import json_values
-from agentrail.values.content import Text
-from agentrail.values.events.context import ContentPolicyViolated
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.plugins import PluginEvent
-from agentrail.values.json import Json, freeze, freeze_object
-from agentrail.values.messages import AssistantMessage, Origin, UserMessage
+from agentrail.values.json import freeze, freeze_object
 from tests.runtime.conftest import run_in_virtual_time
 
 in_virtual_time = pytest.mark.trio(run=run_in_virtual_time)

@@ -10,24 +10,23 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentrail.adapters.sandboxes.memory import MemorySandbox
+from agentrail import Ask, Context, Continue, SetSection
 from agentrail.errors import BadOptions
-from agentrail.hooks.actions import (
+from agentrail.events import AskStarted, PluginError, PluginEvent
+from agentrail.models import AssistantMessage, Json, Message, Text, ToolCall, ToolMessage, UserMessage
+from agentrail.plugins import (
+    AfterTurn,
     Answered,
-    Ask,
     AskAnswer,
+    BeforePrompt,
     CallModel,
     CallService,
-    Continue,
+    EpisodicMemory,
     Failed,
     ReadFile,
-    SetSection,
     TimedOut,
     WriteFile,
 )
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterTurn, BeforePrompt
-from agentrail.plugins import EpisodicMemory
 from agentrail.plugins.memory.episodic_memory import (
     MAX_KEPT,
     MAX_TEXT,
@@ -43,12 +42,9 @@ from agentrail.plugins.memory.episodic_memory import (
     parsed,
     render_episodes,
 )
-from agentrail.testing import ScriptedModel, check_plugin
-from agentrail.testing.scripted import call, say
-from agentrail.values.content import Text, ToolCall
-from agentrail.values.events.plugins import AskStarted, PluginError, PluginEvent
-from agentrail.values.json import EMPTY, Json, freeze, freeze_object, thaw
-from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from agentrail.sandboxes import MemorySandbox
+from agentrail.testing import ScriptedModel, call, check_plugin, say
+from agentrail.values.json import EMPTY, freeze, freeze_object, thaw
 from agentrail.values.usage import NOTHING_USED
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import quick, raising

@@ -13,21 +13,23 @@ from attrs import frozen
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from agentrail import SessionSpec, open_supervisor
+from agentrail import Ask, Context, Continue, Plugin, SessionHandle, SessionSpec, open_supervisor
 from agentrail.errors import AgentrailError, TransientModelError
-from agentrail.hooks.actions import Ask, CallModel, Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterTool
-from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.plugins import BudgetGuard
+from agentrail.models import (
+    AssistantMessage,
+    EmitChunk,
+    ModelRequest,
+    Price,
+    Response,
+    StopReason,
+    Text,
+    TextChunk,
+    Usage,
+)
+from agentrail.plugins import AfterTool, AnyPlugin, BudgetGuard, CallModel
 from agentrail.ports.failpoints import Failpoint, watching
-from agentrail.ports.model import EmitChunk
-from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import call
-from agentrail.values.content import Text
-from agentrail.values.messages import AssistantMessage, StopReason
-from agentrail.values.stream import ModelRequest, Response, TextChunk, read_tokens
-from agentrail.values.usage import Price, Usage
+from agentrail.values.stream import read_tokens
 from tests.profiles import CAMPAIGN
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.journals import TestJournal

@@ -15,23 +15,26 @@ import trio
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from agentrail import SessionSpec, open_supervisor
+from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail import tool as as_tool
 from agentrail.codec import values
 from agentrail.core.machine.step import COUNTED_EVERY
 from agentrail.errors import TransientModelError, TurnAborted, UnknownApproval
+from agentrail.journals import Latest, Record
+from agentrail.models import (
+    AssistantMessage,
+    EmitChunk,
+    JsonObject,
+    ModelRequest,
+    Response,
+    StopReason,
+    Text,
+    ToolMessage,
+    Usage,
+)
 from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval
-from agentrail.ports.journal import Latest, Record
-from agentrail.ports.model import EmitChunk
-from agentrail.ports.tool import ToolContext
-from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.content import Text
-from agentrail.values.json import JsonObject
-from agentrail.values.messages import AssistantMessage, StopReason, ToolMessage
-from agentrail.values.stream import ModelRequest, Response
-from agentrail.values.tools import ToolResult, ok
-from agentrail.values.usage import Usage
+from agentrail.tools import ToolContext, ToolResult, ok
 from tests.profiles import CAMPAIGN
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.journals import TestJournal

@@ -5,20 +5,15 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.hooks.actions import Answered, Ask, AskAnswer, Continue, Failed, FindFiles, HoldTool, TimedOut
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
-from agentrail.plugins import BLOCKED_PATHS, SecurityGuard
-from agentrail.ports.sandbox import Listing
-from agentrail.ports.tool import ToolContext
+from agentrail import Ask, Context, Continue, HoldTool, SessionSpec, open_supervisor
+from agentrail.events import SecurityAudit
+from agentrail.journals import MemoryJournal
+from agentrail.models import JsonObject
+from agentrail.plugins import BLOCKED_PATHS, Answered, AskAnswer, BeforeTool, Failed, FindFiles, SecurityGuard, TimedOut
+from agentrail.sandboxes import Listing, MemorySandbox
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.events.context import SecurityAudit
-from agentrail.values.json import JsonObject
-from agentrail.values.tools import ToolResult, ok
+from agentrail.tools import ToolContext, ToolResult, ok
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake

@@ -9,23 +9,17 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.adapters.sandboxes.memory import MemorySandbox
+from agentrail import Ask, Context, Continue, ReplaceToolResult
 from agentrail.errors import BadOptions
-from agentrail.hooks.actions import Answered, Ask, Continue, Failed, ReplaceToolResult, TimedOut, WriteFile
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterTool
-from agentrail.plugins import LargeResultOffload
+from agentrail.events import AskStarted, LargeResultOffloaded, PluginEvent
+from agentrail.models import Image, JsonObject, Text
+from agentrail.plugins import AfterTool, Answered, Failed, LargeResultOffload, TimedOut, WriteFile
 from agentrail.plugins.memory.large_result_offload import EXCLUDED_TOOLS, MAX_LINE
-from agentrail.ports.tool import ToolContext
-from agentrail.testing import ScriptedModel, check_plugin
-from agentrail.testing.scripted import call, say
-from agentrail.tools import standard_tools
+from agentrail.sandboxes import MemorySandbox
+from agentrail.testing import ScriptedModel, call, check_plugin, say
+from agentrail.tools import Err, Ok, ToolContext, ToolResult, ToolSpec, ok, standard_tools
 from agentrail.tools.builtin.workspace import MAX_TEXT
-from agentrail.values.content import Image, Text, text_of
-from agentrail.values.events.plugins import AskStarted, PluginEvent
-from agentrail.values.events.tools import LargeResultOffloaded
-from agentrail.values.json import JsonObject
-from agentrail.values.tools import Err, Ok, ToolResult, ToolSpec, ok
+from agentrail.values.content import text_of
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import Fake, fake
 from tests.runtime.world import open_world, settle

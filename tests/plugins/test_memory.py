@@ -6,36 +6,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.adapters.sandboxes.memory import MemorySandbox
+from agentrail import Ask, Context, Continue, SetSection
 from agentrail.codec.plugin_states import storable
 from agentrail.errors import BadOptions
-from agentrail.hooks.actions import (
+from agentrail.events import AskAnswered, AskStarted, MemoryFlushed, PluginError, PluginEvent
+from agentrail.models import AssistantMessage, Message, Origin, Text, ToolMessage, UserMessage
+from agentrail.plugins import (
+    AfterTool,
     Answered,
-    Ask,
     AskAnswer,
+    BeforeCompaction,
+    BeforePrompt,
+    BeforeRequest,
     CallModel,
-    Continue,
     Failed,
+    Hook,
+    Keyed,
+    MemoryFlush,
+    MemoryLoader,
     ReadFile,
-    SetSection,
     TimedOut,
     WriteFile,
 )
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterTool, BeforeCompaction, BeforePrompt, BeforeRequest, Hook
-from agentrail.plugins import Keyed, MemoryFlush, MemoryLoader
 from agentrail.plugins.memory.facts import MAX_FACT, MAX_SPOKEN, TITLE, fact_of, facts_among, spoken_facts, with_facts
 from agentrail.plugins.memory.memory_flush import MAX_SHOWN, Flush
 from agentrail.plugins.memory.memory_loader import Unread
-from agentrail.testing import ScriptedModel, check_plugin
-from agentrail.testing.scripted import call, say
-from agentrail.tools import standard_tools
-from agentrail.values.content import MAX_MEMORY, Text, memory_text
-from agentrail.values.events.context import MemoryFlushed
-from agentrail.values.events.plugins import AskAnswered, AskStarted, PluginError, PluginEvent
+from agentrail.sandboxes import MemorySandbox
+from agentrail.testing import ScriptedModel, call, check_plugin, say
+from agentrail.tools import ok, standard_tools
+from agentrail.values.content import MAX_MEMORY, memory_text
 from agentrail.values.json import freeze_object
-from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
-from agentrail.values.tools import ok
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.world import open_world, settle, spec_of
 

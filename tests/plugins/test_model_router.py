@@ -7,17 +7,14 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrail import Context, Continue, SwitchModel
 from agentrail.errors import BadOptions
-from agentrail.hooks.actions import Continue, SwitchModel
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeRequest
-from agentrail.plugins import BudgetGuard, ModelRouter, ModelRule
+from agentrail.events import ModelSwitched, PluginError, PluginOptsUpdated
+from agentrail.models import Json, Price, Usage
+from agentrail.plugins import BeforeRequest, BudgetGuard, ModelRouter, ModelRule
 from agentrail.plugins.requests.model_router import COMPARISONS, CONDITIONS, Chosen
 from agentrail.testing import call, say
-from agentrail.values.events.plugins import PluginError, PluginOptsUpdated
-from agentrail.values.events.response import ModelSwitched
-from agentrail.values.json import EMPTY, Json, freeze_object
-from agentrail.values.usage import Price, Usage
+from agentrail.values.json import EMPTY, freeze_object
 from tests.plugins.test_recovery import asked, in_virtual_time, session_of, told
 from tests.runtime.tools import quick
 

@@ -10,11 +10,10 @@ import pytest
 
 from agentrail import Secret, SessionSpec, open_supervisor
 from agentrail.errors import BadOptions
-from agentrail.hooks.plugin import AnyPlugin
 from agentrail.journals import MemoryJournal
-from agentrail.plugins import ContentPolicy, EpisodicMemory, MemoryFlush, ModelRouter, Recovery, Reflection
+from agentrail.models import Json
+from agentrail.plugins import AnyPlugin, ContentPolicy, EpisodicMemory, MemoryFlush, ModelRouter, Recovery, Reflection
 from agentrail.testing import ScriptedModel
-from agentrail.values.json import Json
 from tests.runtime.conftest import run_in_virtual_time
 
 in_virtual_time = pytest.mark.trio(run=run_in_virtual_time)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from attrs import frozen
 
+from agentrail import Plugin
 from agentrail.errors import BadOptions
-from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, SecurityGuard
+from agentrail.plugins import AnyPlugin, BudgetGuard, EventLogger, HumanApproval, SecurityGuard
 from agentrail.ports.tool import Offer
 from agentrail.testing import ScriptedModel
 from tests.runtime.conftest import run_in_virtual_time

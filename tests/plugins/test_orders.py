@@ -10,21 +10,17 @@ from typing import Final
 
 import pytest
 
-from agentrail.hooks.actions import (
-    Ask,
-    BlockTool,
-    Continue,
-    Failed,
-    HoldTool,
-    Intervene,
-    ReplaceToolResult,
-)
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterTool, BeforeFinish, BeforeTool
-from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed
+from agentrail import Ask, BlockTool, Context, Continue, HoldTool, Intervene, ReplaceToolResult
 from agentrail.plugins import (
+    AfterTool,
+    AnyPlugin,
+    Attachable,
+    BeforeFinish,
+    BeforeTool,
     BudgetGuard,
+    Failed,
     HumanApproval,
+    Keyed,
     LargeResultOffload,
     ModelRouter,
     PermissionPolicy,
@@ -33,10 +29,9 @@ from agentrail.plugins import (
     SelfVerify,
 )
 from agentrail.plugins.quality.self_verify import Verification
-from agentrail.testing import call, find_conflict, order_report, permanent, prompt, returns, say, simulate, tell
+from agentrail.testing import Choose, call, find_conflict, order_report, permanent, prompt, returns, say, simulate, tell
 from agentrail.testing.code_words import vocabulary
-from agentrail.testing.world.choose import Choose
-from agentrail.values.tools import Ok, err
+from agentrail.tools import Ok, err
 from tests.docs.sources import ROOT
 from tests.plugins.both_orders import (
     CHOOSERS,

@@ -7,24 +7,17 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrail import Abort, Context, Continue, Plugin, ReplaceResponse
 from agentrail.errors import BadOptions, TurnAborted
-from agentrail.hooks.actions import Abort, Continue, ReplaceResponse
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterResponse
-from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.plugins import PII_KINDS, SECRET_KINDS, OutputFilter
+from agentrail.events import MessageDelta, ToolExecutionEnd
+from agentrail.models import AssistantMessage, JsonObject, Text
+from agentrail.plugins import PII_KINDS, SECRET_KINDS, AfterResponse, AnyPlugin, OutputFilter
 from agentrail.plugins.guards.output_filter import MAX_KEYWORDS, MAX_KIND, MAX_MARK
 from agentrail.plugins.guards.pii_patterns import PII_PATTERNS
-from agentrail.ports.tool import ToolContext
 from agentrail.runtime.work.screening import HeldText, longest_screened
-from agentrail.testing import ScriptedModel, check_plugin
-from agentrail.testing.scripted import Element, call, say
-from agentrail.values.content import Text
-from agentrail.values.events.response import MessageDelta
-from agentrail.values.events.tools import ToolExecutionEnd
-from agentrail.values.json import JsonObject
-from agentrail.values.messages import AssistantMessage
-from agentrail.values.tools import ToolResult, ok
+from agentrail.testing import ScriptedModel, call, check_plugin, say
+from agentrail.testing.scripted import Element
+from agentrail.tools import ToolContext, ToolResult, ok
 from tests.plugins.pii_lines import LINES
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import fake

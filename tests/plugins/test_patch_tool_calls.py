@@ -10,20 +10,17 @@ from attrs import frozen
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrail import Context, Continue, Plugin, Priority, ReplaceMessages
 from agentrail.errors import BadOptions
-from agentrail.hooks.actions import Continue, Emission, ReplaceMessages
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeCompaction, BeforeRequest
-from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins import PatchToolCalls
+from agentrail.events import CompactEnd, PluginEvent
+from agentrail.hooks.actions import Emission
+from agentrail.models import AssistantMessage, History, Message, Text, ToolCall, ToolMessage, UserMessage
+from agentrail.plugins import BeforeCompaction, BeforeRequest, PatchToolCalls
 from agentrail.plugins.requests.patch_tool_calls import LOST, MAX_NAMED, MAX_NAMED_CHARS, Repair
-from agentrail.testing import ScriptedModel
-from agentrail.testing.scripted import Element, call, say
-from agentrail.values.content import Text, ToolCall
-from agentrail.values.events.context import CompactEnd
-from agentrail.values.events.plugins import PluginEvent
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.scripted import Element
 from agentrail.values.json import EMPTY, freeze
-from agentrail.values.messages import AssistantMessage, History, Message, ToolMessage, UserMessage, why_unfit
+from agentrail.values.messages import why_unfit
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import quick
 from tests.runtime.world import open_world, settle

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentrail.hooks.actions import BlockTool, Continue, HoldTool
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
-from agentrail.plugins import PermissionPolicy
+from agentrail import BlockTool, Context, Continue, HoldTool
+from agentrail.plugins import BeforeTool, PermissionPolicy
 from tests.plugins.shell_lines import FORBIDDEN, HARMLESS, read
 
 MUST_NOT_PASS = tuple(dict.fromkeys(line.text for line in read(*FORBIDDEN)))

@@ -10,14 +10,12 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrail import BlockTool, Context, Continue, HoldTool
 from agentrail.errors import BadOptions
-from agentrail.hooks.actions import BlockTool, Continue, HoldTool
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
-from agentrail.plugins import HumanApproval, PermissionMode, PermissionPolicy
+from agentrail.models import Json
+from agentrail.plugins import BeforeTool, HumanApproval, PermissionMode, PermissionPolicy
 from agentrail.plugins.approval import offered
 from agentrail.testing import check_plugin
-from agentrail.values.json import Json
 
 Ruled = Continue[None] | BlockTool[None] | HoldTool[None]
 WORKING = Context(working_dir="/w/app")

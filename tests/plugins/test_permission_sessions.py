@@ -8,17 +8,13 @@ import pytest
 import trio
 
 from agentrail.errors import BadOptions
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.plugins import HumanApproval, PermissionPolicy, SecurityGuard
-from agentrail.ports.tool import ToolContext
-from agentrail.testing import Trace, find_conflict
-from agentrail.testing.probe_plugins import ArgsReplacer
-from agentrail.testing.scripted import Element, call, say
-from agentrail.values.events.people import ApprovalRequired, ToolApprovedAlways
-from agentrail.values.events.plugins import PluginOptsUpdated
-from agentrail.values.events.tools import ToolBlocked
-from agentrail.values.json import Json, JsonObject, thaw
-from agentrail.values.tools import ToolResult, ok
+from agentrail.events import ApprovalRequired, PluginOptsUpdated, ToolApprovedAlways, ToolBlocked
+from agentrail.models import Json, JsonObject
+from agentrail.plugins import AnyPlugin, HumanApproval, PermissionPolicy, SecurityGuard
+from agentrail.testing import ArgsReplacer, Trace, call, find_conflict, say
+from agentrail.testing.scripted import Element
+from agentrail.tools import ToolContext, ToolResult, ok
+from agentrail.values.json import thaw
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.families import agent, task
 from tests.runtime.tools import fake

@@ -9,15 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentrail.plugins import PII_KINDS, SECRET_KINDS
 from agentrail.plugins.guards.linear_patterns import MAX_PATTERN, MAX_REPEATED, MAX_STEPS, flaw_of, width_of
-from agentrail.plugins.guards.pii_patterns import (
-    PII_KINDS,
-    PII_PATTERNS,
-    SECRET_KINDS,
-    has_luhn,
-    patterns_of,
-    taken_out,
-)
+from agentrail.plugins.guards.pii_patterns import PII_PATTERNS, has_luhn, patterns_of, taken_out
 from tests.plugins.pii_lines import LINES, PiiLine
 
 

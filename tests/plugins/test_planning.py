@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail import Context, Continue, SessionSpec, SetSection, open_supervisor
 from agentrail.codec.plugin_states import storable
 from agentrail.errors import BadOptions
-from agentrail.hooks.actions import Continue, SetSection
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterResponse, BeforeRequest
-from agentrail.plugins import Planning
+from agentrail.events import Event, Intervention, PlanGenerated, PlanStepCompleted, PluginEvent
+from agentrail.journals import MemoryJournal
+from agentrail.models import AssistantMessage, Json, Text
+from agentrail.plugins import AfterResponse, BeforeRequest, Planning
 from agentrail.plugins.quality.planning import (
     AGAIN,
     DIRECTIVE,
@@ -28,15 +27,21 @@ from agentrail.plugins.quality.planning import (
     PlanStep,
     checklists,
 )
-from agentrail.testing import ScriptedModel, Trace, abort, call, check_plugin, compact, prompt, say, simulate, steer
-from agentrail.testing.scripted import Cue, Element
+from agentrail.testing import (
+    Cue,
+    ScriptedModel,
+    Trace,
+    abort,
+    call,
+    check_plugin,
+    compact,
+    prompt,
+    say,
+    simulate,
+    steer,
+)
+from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import write_todos
-from agentrail.values.content import Text
-from agentrail.values.events.context import Intervention, PlanGenerated, PlanStepCompleted
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.plugins import PluginEvent
-from agentrail.values.json import Json
-from agentrail.values.messages import AssistantMessage
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.world import open_world, settle, until
 

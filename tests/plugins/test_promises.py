@@ -8,24 +8,25 @@ import pytest
 import trio
 import trio.testing
 
+from agentrail import Ask, Context, Continue, Plugin
 from agentrail.errors import BadOptions, PluginRefused, TurnAborted
-from agentrail.hooks.actions import Ask, Continue, RunTool
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeFinish
-from agentrail.hooks.plugin import Plugin
-from agentrail.plugins.approval import HumanApproval
-from agentrail.plugins.budget import BudgetGuard, Spent
-from agentrail.plugins.logger import EventLogger
-from agentrail.plugins.security import SecurityGuard
-from agentrail.ports.tool import ToolContext
-from agentrail.testing.scripted import Element, call, say
-from agentrail.values.events.context import CompactStart, SecurityAudit
-from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, ToolApprovedAlways
-from agentrail.values.events.plugins import PluginEvent, PluginOptsUpdated
-from agentrail.values.events.tools import ToolBlocked, ToolExecutionEnd
-from agentrail.values.json import JsonObject
-from agentrail.values.tools import ToolResult, ok
-from agentrail.values.usage import Usage
+from agentrail.events import (
+    ApprovalRequired,
+    ApprovalResolved,
+    CompactStart,
+    PluginEvent,
+    PluginOptsUpdated,
+    SecurityAudit,
+    ToolApprovedAlways,
+    ToolBlocked,
+    ToolExecutionEnd,
+)
+from agentrail.models import JsonObject, Usage
+from agentrail.plugins import BeforeFinish, BudgetGuard, EventLogger, HumanApproval, RunTool, SecurityGuard
+from agentrail.plugins.budget import Spent
+from agentrail.testing import call, say
+from agentrail.testing.scripted import Element
+from agentrail.tools import ToolContext, ToolResult, ok
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import Fake, fake
 from tests.runtime.world import open_world, settle

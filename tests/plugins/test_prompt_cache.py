@@ -6,21 +6,16 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.models.anthropic import FORMAT
 from agentrail.adapters.models.settings import read_settings
-from agentrail.app.spec import SessionSpec
-from agentrail.app.supervisor import open_supervisor
 from agentrail.errors import BadModelOptions, BadOptions
-from agentrail.models import Model
+from agentrail.events import ModelOptionsChanged, ModelSwitched, PrefixChanged
+from agentrail.models import Json, Model, ModelRequest, Text, UserMessage
 from agentrail.plugins import PromptCache, Recovery
 from agentrail.plugins.requests.prompt_cache import MAX_POINTS
 from agentrail.testing import ScriptedModel, call, say, transient
-from agentrail.values.content import Text
-from agentrail.values.events.context import PrefixChanged
-from agentrail.values.events.response import ModelOptionsChanged, ModelSwitched
-from agentrail.values.json import Json, freeze_object
-from agentrail.values.messages import UserMessage
-from agentrail.values.stream import ModelRequest
+from agentrail.values.json import freeze_object
 from tests.adapters.models.histories import TOOLS
 from tests.plugins.test_recovery import asked, in_virtual_time, session_of, told
 from tests.runtime.tools import quick

@@ -7,18 +7,14 @@ from itertools import permutations
 import pytest
 import trio
 
-from agentrail.hooks.actions import Answered, Failed
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.plugins import Planning, Reflection, SelfVerify
+from agentrail.events import Intervention, PlanGenerated, PlanStepCompleted, PluginEvent
+from agentrail.models import JsonObject
+from agentrail.plugins import Answered, AnyPlugin, Failed, Planning, Reflection, SelfVerify
 from agentrail.plugins.quality.planning import DIRECTIVE, GO_ON, CurrentPlan, PlanStep
 from agentrail.plugins.quality.self_verify import SENT_BACK as CHECK_FAILED
-from agentrail.ports.tool import ToolContext
 from agentrail.testing import INVARIANTS, ScriptedModel, call, prompt, say, simulate, tell
 from agentrail.testing.scripted import Element
-from agentrail.values.events.context import Intervention, PlanGenerated, PlanStepCompleted
-from agentrail.values.events.plugins import PluginEvent
-from agentrail.values.json import JsonObject
-from agentrail.values.tools import EffectClass, ToolResult, err, ok
+from agentrail.tools import EffectClass, ToolContext, ToolResult, err, ok
 from tests.plugins.test_reflection import ASKED, PASSED, verdict
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import fake, quick

@@ -11,23 +11,18 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.app.spec import SessionSpec
-from agentrail.app.supervisor import open_supervisor
+from agentrail import Context, Continue, SessionHandle, SessionSpec, SwitchModel, open_supervisor
 from agentrail.errors import BadOptions, TurnAborted
-from agentrail.hooks.actions import Continue, Emission, SwitchModel
+from agentrail.events import Event, PluginError, PluginEvent, RequestStart
+from agentrail.hooks.actions import Emission
 from agentrail.hooks.attachments import STATE_LIMIT
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterTool, AfterTurn, BeforeRequest, OnToolError
-from agentrail.plugins import BudgetGuard, ModelRouter, Recovery
+from agentrail.models import FrozenObject
+from agentrail.plugins import AfterTool, AfterTurn, BeforeRequest, BudgetGuard, ModelRouter, OnToolError, Recovery
 from agentrail.plugins.requests.recovery import LARGEST_OPTIONS, MAX_REASON, Fallen
-from agentrail.runtime.handle import SessionHandle
-from agentrail.testing import ScriptedModel
-from agentrail.testing.scripted import Element, call, permanent, say, transient
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.plugins import PluginError, PluginEvent
-from agentrail.values.events.response import RequestStart
-from agentrail.values.json import EMPTY, FrozenObject, canonical, freeze, weight
-from agentrail.values.tools import err
+from agentrail.testing import ScriptedModel, call, permanent, say, transient
+from agentrail.testing.scripted import Element
+from agentrail.tools import err
+from agentrail.values.json import EMPTY, canonical, freeze, weight
 from agentrail.values.usage import NOTHING_USED
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import raising

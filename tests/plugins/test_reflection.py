@@ -5,16 +5,23 @@ from __future__ import annotations
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail import Ask, Context, Continue, Intervene, Options, SessionSpec, open_supervisor
 from agentrail.codec.plugin_states import storable
-from agentrail.core.vocabulary.options import Options
 from agentrail.errors import BadOptions
-from agentrail.hooks.actions import Answered, Ask, AskAnswer, Continue, Failed, Intervene, TimedOut
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterResponse, BeforeFinish
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.plugins import Reflection, SelfVerify
+from agentrail.events import AskStarted, Intervention, PluginEvent
+from agentrail.journals import MemoryJournal
+from agentrail.models import AssistantMessage, Json, Text
+from agentrail.plugins import (
+    AfterResponse,
+    Answered,
+    AnyPlugin,
+    AskAnswer,
+    BeforeFinish,
+    Failed,
+    Reflection,
+    SelfVerify,
+    TimedOut,
+)
 from agentrail.plugins.quality.reflection import (
     CRITERIA,
     IN_FORM,
@@ -28,6 +35,7 @@ from agentrail.plugins.quality.reflection import (
     Reviewing,
 )
 from agentrail.testing import (
+    Cue,
     ScriptedModel,
     Trace,
     abort,
@@ -40,13 +48,10 @@ from agentrail.testing import (
     stall,
     steer,
     tell,
+    transient,
 )
-from agentrail.testing.scripted import Cue, Element, transient
-from agentrail.values.content import Text
-from agentrail.values.events.context import Intervention
-from agentrail.values.events.plugins import AskStarted, PluginEvent
-from agentrail.values.json import Json, freeze
-from agentrail.values.messages import AssistantMessage
+from agentrail.testing.scripted import Element
+from agentrail.values.json import freeze
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import quick
 from tests.runtime.world import open_world, settle, until

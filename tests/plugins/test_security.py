@@ -7,15 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrail import Ask, BlockTool, Context, Continue, HoldTool
 from agentrail.errors import BadOptions, BadPlugin
-from agentrail.hooks.actions import Ask, BlockTool, Continue, HoldTool
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
+from agentrail.events import SecurityAudit
+from agentrail.models import Json
+from agentrail.plugins import ALL_RULES, BeforeTool, SecurityGuard
 from agentrail.plugins.arguments import PATH_ARGS
-from agentrail.plugins.security import SecurityGuard
-from agentrail.plugins.shell.rules import ALL_RULES
-from agentrail.values.events.context import SecurityAudit
-from agentrail.values.json import Json
 
 Ruled = Continue[None] | BlockTool[None] | HoldTool[None] | Ask[None]
 GUARD = SecurityGuard()

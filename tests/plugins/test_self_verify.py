@@ -5,17 +5,27 @@ from __future__ import annotations
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail import Ask, Context, Continue, Intervene, SessionSpec, open_supervisor
 from agentrail.codec.plugin_states import storable
 from agentrail.errors import BadOptions
-from agentrail.hooks.actions import Answered, Ask, AskAnswer, Continue, Failed, Intervene, RunTool, TimedOut
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterTool, BeforeFinish
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.plugins import BudgetGuard, Reflection, SecurityGuard, SelfVerify
+from agentrail.events import AskStarted, Intervention, PluginEvent
+from agentrail.journals import MemoryJournal
+from agentrail.models import Json, JsonObject
+from agentrail.plugins import (
+    AfterTool,
+    Answered,
+    AnyPlugin,
+    AskAnswer,
+    BeforeFinish,
+    BudgetGuard,
+    Failed,
+    Reflection,
+    RunTool,
+    SecurityGuard,
+    SelfVerify,
+    TimedOut,
+)
 from agentrail.plugins.quality.self_verify import MAX_HEAD, MAX_TAIL, SENT_BACK, Verification
-from agentrail.ports.tool import ToolContext
 from agentrail.testing import (
     ScriptedModel,
     Trace,
@@ -30,10 +40,7 @@ from agentrail.testing import (
     tell,
 )
 from agentrail.testing.scripted import Element
-from agentrail.values.events.context import Intervention
-from agentrail.values.events.plugins import AskStarted, PluginEvent
-from agentrail.values.json import Json, JsonObject
-from agentrail.values.tools import EffectClass, ToolResult, err, ok
+from agentrail.tools import EffectClass, ToolContext, ToolResult, err, ok
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import Fake, fake, quick, slow
 from tests.runtime.world import open_world, settle, until

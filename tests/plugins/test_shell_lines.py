@@ -10,8 +10,7 @@ import trio
 
 from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, find_bwrap
 from agentrail.errors import SandboxMissing
-from agentrail.hooks.actions import Answered, FindFiles
-from agentrail.plugins import BLOCKED_PATHS, HumanApproval, SecurityGuard
+from agentrail.plugins import BLOCKED_PATHS, Answered, FindFiles, HumanApproval, SecurityGuard
 from agentrail.plugins.shell.paths import fence
 from agentrail.runtime.work.plugin_files import find_files
 from agentrail.sandboxes import LocalSandbox

@@ -8,25 +8,31 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail import SessionSpec, open_supervisor
+from agentrail import Ask, Context, Continue, Emit, Plugin, SessionSpec, open_supervisor
 from agentrail.app.pricing import PriceList
 from agentrail.errors import TurnAborted
-from agentrail.hooks.actions import Answered, Ask, CallModel, Continue, Emit, Failed
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt
-from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.plugins import BudgetGuard
-from agentrail.ports.model import EmitChunk, Model
+from agentrail.events import AgentAbort, PluginEvent, Retry, StreamError
+from agentrail.models import (
+    EmitChunk,
+    FrozenObject,
+    Image,
+    JsonObject,
+    Model,
+    ModelRequest,
+    Part,
+    Price,
+    Response,
+    Text,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
+from agentrail.plugins import Answered, AnyPlugin, BeforePrompt, BudgetGuard, CallModel, Failed
 from agentrail.runtime.work.limit_queue import most_of
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.content import Image, Part, Text
-from agentrail.values.events import AgentAbort, PluginEvent
-from agentrail.values.events.response import Retry, StreamError
-from agentrail.values.json import EMPTY, FrozenObject, JsonObject
-from agentrail.values.messages import ToolMessage, UserMessage
-from agentrail.values.stream import ModelRequest, Response
-from agentrail.values.usage import MILLION, Price, Usage
+from agentrail.values.json import EMPTY
+from agentrail.values.usage import MILLION
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.families import agent, inner, task, tasks
 from tests.runtime.journals import TestJournal

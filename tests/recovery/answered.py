@@ -22,15 +22,13 @@ import trio
 from attrs import field, frozen
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.errors import AnswerUnfit
 from agentrail.events import AgentEnd, AnswerRejected, PromptReceived
+from agentrail.journals import Record, SqliteJournal
+from agentrail.models import EmitChunk, ModelRequest, Response, Text, UserMessage
 from agentrail.ports.failpoints import Failpoint, watching
-from agentrail.ports.journal import Record
-from agentrail.ports.model import EmitChunk
-from agentrail.values.content import Text, text_of
-from agentrail.values.messages import UserMessage, why_unfit
-from agentrail.values.stream import ModelRequest, Response
+from agentrail.values.content import text_of
+from agentrail.values.messages import why_unfit
 
 ODD: Final = '{"number": 3}'
 EVEN: Final = '{"number": 4}'

@@ -6,9 +6,10 @@ As `tests.recovery.writer`, with other work: `erased`.
 from pathlib import Path
 from typing import Final
 
-from agentrail.core.vocabulary.state import Setup, State
+from agentrail import State
+from agentrail.core.vocabulary.state import Setup
+from agentrail.journals import Journal, Record, Redaction, Snapshot
 from agentrail.ports.failpoints import Failpoint
-from agentrail.ports.journal import Journal, Record, Redaction, Snapshot
 from agentrail.testing.conformance.journal_tests import prompted
 from tests.recovery.writer import main
 

@@ -13,18 +13,17 @@ from typing import NoReturn
 import trio
 from attrs import define, field
 
-from agentrail import SessionHandle, SessionSpec, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.app.supervisor import Supervisor
+from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import JournalFull
-from agentrail.ports.failpoints import Failpoint, watching
-from agentrail.ports.journal import (
+from agentrail.events import Cursor, Envelope
+from agentrail.journals import (
     ALL_SESSIONS,
     NO_LEASE,
     Claim,
     Journal,
     Latest,
     Lease,
+    MemoryJournal,
     Record,
     Redaction,
     SessionFilter,
@@ -32,7 +31,7 @@ from agentrail.ports.journal import (
     StoredAnswer,
     StoredSession,
 )
-from agentrail.values.events.envelope import Cursor, Envelope
+from agentrail.ports.failpoints import Failpoint, watching
 
 SESSION = "s"
 

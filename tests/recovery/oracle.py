@@ -8,19 +8,18 @@ from pathlib import Path
 import trio
 from attrs import define
 
-from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.core.vocabulary.commands import Accepted, Refused
+from agentrail import Accepted, State
+from agentrail.core.vocabulary.commands import Refused
 from agentrail.core.vocabulary.inputs import CallProbed
-from agentrail.core.vocabulary.state import Phase, State
+from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus
 from agentrail.errors import SessionBeingDeleted
-from agentrail.ports.journal import Journal, Record, folded, opening_of
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.people import ApprovalResolved
-from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionStart, ToolUnknown
-from agentrail.values.messages import Origin, UserMessage, why_unfit
-from agentrail.values.stream import ModelRequest
-from agentrail.values.tools import NotStarted
+from agentrail.events import ApprovalResolved, Event, ToolExecutionEnd, ToolExecutionStart, ToolUnknown
+from agentrail.journals import Journal, Record, SqliteJournal
+from agentrail.models import ModelRequest, Origin, UserMessage
+from agentrail.ports.journal import folded, opening_of
+from agentrail.tools import NotStarted
+from agentrail.values.messages import why_unfit
 from tests.recovery.client import SESSIONS, Log
 from tests.recovery.victim import digest_of, why_refused
 from tests.recovery.witness import Run, runs

@@ -18,18 +18,16 @@ from typing import Final
 import trio
 from attrs import frozen
 
-from agentrail import Continue, Plugin, SessionHandle, SessionSpec, open_supervisor, tool
-from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail import Context, Continue, Plugin, SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.errors import PermanentModelError, TurnAborted
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt
+from agentrail.events import AgentAbort, AgentEnd, AskUser, MessageDelta
+from agentrail.journals import SqliteJournal
+from agentrail.models import Data, Text
+from agentrail.plugins import BeforePrompt
 from agentrail.ports.failpoints import Failpoint, watching
-from agentrail.ports.tool import ToolContext
 from agentrail.testing import ScriptedModel, call, fail, say, stall
 from agentrail.testing.scripted import Element
-from agentrail.values.content import Data, Text
-from agentrail.values.events import AgentAbort, AgentEnd, AskUser, MessageDelta
-from agentrail.values.tools import AskPerson, Effect
+from agentrail.tools import AskPerson, Effect, ToolContext
 
 KEY: Final = "sk-4711-canary"
 MASK: Final = "[key]"

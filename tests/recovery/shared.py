@@ -20,9 +20,9 @@ import trio
 
 from agentrail import Supervisor, open_supervisor
 from agentrail.errors import AgentrailError, SessionHeld
-from agentrail.ports.journal import Journal
-from agentrail.values.json import EMPTY, FrozenObject
-from agentrail.values.messages import ToolMessage, UserMessage
+from agentrail.journals import Journal
+from agentrail.models import FrozenObject, ToolMessage, UserMessage
+from agentrail.values.json import EMPTY
 from tests.recovery.victim import spec
 from tests.recovery.witness import Witness
 

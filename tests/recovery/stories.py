@@ -7,20 +7,23 @@ from collections.abc import Awaitable, Callable, Mapping
 import trio
 from attrs import frozen
 
-from agentrail import SessionHandle, SessionSpec
+from agentrail import Ask, Context, Continue, Plugin, SessionHandle, SessionSpec
 from agentrail.errors import TransientModelError
-from agentrail.hooks.actions import Ask, CallService, Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt
-from agentrail.hooks.plugin import Plugin
-from agentrail.ports.model import EmitChunk
-from agentrail.ports.tool import ToolContext
+from agentrail.models import (
+    EmitChunk,
+    Json,
+    JsonObject,
+    ModelRequest,
+    Response,
+    StopReason,
+    Text,
+    TextChunk,
+    ToolCall,
+    UserMessage,
+)
+from agentrail.plugins import BeforePrompt, CallService
 from agentrail.testing import call
-from agentrail.values.content import Text, ToolCall
-from agentrail.values.json import Json, JsonObject
-from agentrail.values.messages import StopReason, UserMessage
-from agentrail.values.stream import ModelRequest, Response, TextChunk
-from agentrail.values.tools import EffectClass, NotStarted, Ok, Probed, ToolSpec, Unknown, ok
+from agentrail.tools import EffectClass, NotStarted, Ok, Probed, ToolContext, ToolSpec, Unknown, ok
 from tests.recovery.mortal import World
 
 TAKES = 1.0

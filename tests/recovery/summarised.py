@@ -17,15 +17,12 @@ from typing import Final
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.events import AgentEnd, CompactEnd
+from agentrail.journals import SqliteJournal
+from agentrail.models import EmitChunk, ModelRequest, Response, StopReason, Text, TextChunk, Usage, UserMessage
 from agentrail.ports.failpoints import Failpoint, watching
-from agentrail.ports.model import EmitChunk
 from agentrail.testing import call
-from agentrail.values.content import Text
-from agentrail.values.messages import StopReason, UserMessage, why_unfit
-from agentrail.values.stream import ModelRequest, Response, TextChunk
-from agentrail.values.usage import Usage
+from agentrail.values.messages import why_unfit
 
 USED: Final = Usage(100_000, 7)
 """What each summary uses; nothing else uses so much."""

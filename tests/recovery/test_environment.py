@@ -11,12 +11,11 @@ import trio
 from trio.testing import MockClock
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.auditing import model_requests
 from agentrail.core.system_prompt import dated, environment_of
 from agentrail.errors import BadSpec
 from agentrail.events import PrefixChanged
 from agentrail.hooks.ruling import DYNAMIC, ENVIRONMENT, Section
-from agentrail.journals import MemoryJournal
+from agentrail.journals import MemoryJournal, model_requests
 from agentrail.sandboxes import LocalSandbox, MemorySandbox
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import standard_tools

@@ -17,16 +17,16 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail import SessionHandle
-from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.core.vocabulary.commands import Accepted
+from agentrail import Accepted, SessionHandle
+from agentrail.journals import SqliteJournal
+from agentrail.models import ToolMessage, UserMessage
 from agentrail.ports import failpoints
 from agentrail.ports.failpoints import Failpoint
 from agentrail.runtime.work.stored_messages import StoredPast
 from agentrail.testing.conformance.journal_tests import prompted
 from agentrail.testing.simulator.virtual import ClockWatch, run
-from agentrail.values.messages import ToolMessage, UserMessage, why_unfit
-from agentrail.values.tools import EffectClass
+from agentrail.tools import EffectClass
+from agentrail.values.messages import why_unfit
 from tests.profiles import CAMPAIGN
 from tests.recovery.eraser import ERASED, REDACTED
 from tests.recovery.expected import STORED, TOLD, Stored, Told

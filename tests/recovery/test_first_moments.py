@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.journals import SqliteJournal
 from agentrail.testing import ScriptedModel
 
 KILLED = """

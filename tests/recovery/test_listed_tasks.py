@@ -6,16 +6,13 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail import SessionHandle, SessionSpec, Task, open_supervisor
 from agentrail.core.vocabulary.tool_calls import MAX_ENDED_TASKS
-from agentrail.ports.tool import Task
-from agentrail.runtime.handle import SessionHandle
+from agentrail.journals import SqliteJournal
+from agentrail.models import Text, ToolMessage
 from agentrail.testing import ScriptedModel, call, permanent, say, stall
 from agentrail.testing.scripted import Element
-from agentrail.values.content import Text
-from agentrail.values.messages import ToolMessage
-from agentrail.values.tools import Err
+from agentrail.tools import Err
 
 
 def agent(*script: Element) -> SessionSpec:

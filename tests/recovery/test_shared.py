@@ -12,7 +12,7 @@ from typing import Self, cast
 import pytest
 import trio
 
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.journals import MemoryJournal
 from tests.recovery.shared import serve
 from tests.recovery.witness import runs
 

@@ -21,31 +21,29 @@ from pathlib import Path
 import trio
 from attrs import frozen
 
-from agentrail import SessionHandle, SessionSpec, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.models.providers import PROVIDERS, format_of
+from agentrail import Accepted, Context, Continue, Plugin, SessionHandle, SessionSpec, Supervisor, open_supervisor
+from agentrail.adapters.models.providers import format_of
 from agentrail.adapters.models.settings import Settings
 from agentrail.app import build, session_code
-from agentrail.app.supervisor import Supervisor
 from agentrail.codec.values import write
-from agentrail.core.vocabulary.commands import Accepted
 from agentrail.errors import AgentrailError, SessionAsleep
-from agentrail.hooks.actions import Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterTool
-from agentrail.hooks.plugin import Plugin
-from agentrail.plugins import HumanApproval
-from agentrail.ports.model import EmitChunk
-from agentrail.ports.tool import ToolContext
+from agentrail.events import ApprovalRequired, ApprovalResolved, Cursor, Envelope
+from agentrail.journals import MemoryJournal, SqliteJournal
+from agentrail.models import (
+    PROVIDERS,
+    EmitChunk,
+    JsonObject,
+    ModelRequest,
+    Response,
+    StopReason,
+    Text,
+    TextChunk,
+    UserMessage,
+)
+from agentrail.plugins import AfterTool, HumanApproval
 from agentrail.testing import call
-from agentrail.values.content import Text
-from agentrail.values.events.envelope import Cursor, Envelope
-from agentrail.values.events.people import ApprovalRequired, ApprovalResolved
-from agentrail.values.json import JsonObject
-from agentrail.values.messages import StopReason, UserMessage, why_unfit
-from agentrail.values.stream import ModelRequest, Response, TextChunk
-from agentrail.values.tools import EffectClass, NotStarted, Ok, Probed, ToolSpec, Unknown, ok
+from agentrail.tools import EffectClass, NotStarted, Ok, Probed, ToolContext, ToolSpec, Unknown, ok
+from agentrail.values.messages import why_unfit
 from tests.recovery.witness import Witness
 
 LOADED_BEFORE_THE_FIRST_LIFE = (build, session_code, build)

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import trio
 
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.core.vocabulary.state import Setup, State
+from agentrail import State
+from agentrail.core.vocabulary.state import Setup
+from agentrail.journals import Journal, MemoryJournal, Snapshot, SqliteJournal
 from agentrail.ports.failpoints import Failpoint, watching
-from agentrail.ports.journal import Journal, Snapshot
 from agentrail.testing.conformance.journal_tests import prompted
 
 Work = Callable[[Journal, Path], Awaitable[None]]

@@ -9,12 +9,11 @@ from typing import Final
 import trio
 
 from agentrail import SessionSpec, tool
-from agentrail.api.limits import HostLimits
+from agentrail.host import HostLimits
+from agentrail.models import ModelRequest, ToolMessage, UserMessage
 from agentrail.ports.failpoints import Failpoint
-from agentrail.testing import ScriptedModel
-from agentrail.testing.scripted import ScriptedResponse, call, permanent, say
-from agentrail.values.messages import ToolMessage, UserMessage
-from agentrail.values.stream import ModelRequest
+from agentrail.testing import ScriptedModel, call, permanent, say
+from agentrail.testing.scripted import ScriptedResponse
 from tests.runtime.poison import OurBug
 
 LIMITS: Final = HostLimits(

@@ -11,10 +11,10 @@ from typing import Final, cast
 import trio
 
 from agentrail.api.sse_frames import GAP, read_cursor
+from agentrail.events import Cursor
 from agentrail.remote.transport.host_connection import HostConnection, open_line
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame
 from agentrail.remote.transport.host_subscription import SubscriptionFrame
-from agentrail.values.events.envelope import Cursor
 from tests.host.deployed.client import Answer, CutError
 from tests.host.hosted import KEYS
 from tests.remote.cut_sessions import NOWHERE, SILENCE

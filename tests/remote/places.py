@@ -11,15 +11,20 @@ from typing import Final, Never, TypeAlias, cast
 import pytest
 from attrs import frozen
 
-from agentrail import SessionSpec, open_supervisor
-from agentrail.api.protocols import AnySession, AnySupervisor
-from agentrail.app.supervisor import Supervisor
+from agentrail import (
+    AnySession,
+    AnySupervisor,
+    RemoteSession,
+    RemoteSupervisor,
+    SessionHandle,
+    SessionSpec,
+    Supervisor,
+    connect,
+    open_supervisor,
+)
 from agentrail.errors import AgentrailError, SessionExists, SessionStored
-from agentrail.host.profiles import Profile
+from agentrail.host import Profile
 from agentrail.journals import MemoryJournal
-from agentrail.remote.remote_session import RemoteSession
-from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
-from agentrail.runtime.handle import SessionHandle
 from tests.host.cluster.several import open_place, until_known
 from tests.host.hosted import KEYS, open_desk
 from tests.profiles import CAMPAIGN

@@ -11,7 +11,7 @@ from attrs import define, field
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
-from agentrail.values.events.envelope import Cursor
+from agentrail.events import Cursor
 from tests.remote.playing_host import Message, PlayingHost
 
 KEPT: Final = 8

@@ -7,12 +7,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
-from agentrail import SessionSpec, open_supervisor
-from agentrail.api.protocols import AnySession, awaited
+from agentrail import AnySession, SessionSpec, awaited, connect, open_supervisor
 from agentrail.core.machine.approvals import END_DOUBT, STOPPED_CALL
 from agentrail.errors import FourEyesWanted, UnknownApproval, WrongDecision
-from agentrail.remote.remote_supervisor import connect
-from agentrail.values.events import ApprovalResolved
+from agentrail.events import ApprovalResolved
 from tests.host.hosted import KEYS, open_desk
 from tests.runtime.deploying import Deploys
 

@@ -12,8 +12,7 @@ import attrs
 import pytest
 import trio
 
-from agentrail import SessionSpec, tool
-from agentrail.api.protocols import AnySession, awaited
+from agentrail import AnySession, SessionSpec, awaited, tool
 from agentrail.errors import (
     AgentrailError,
     BadChoice,
@@ -34,13 +33,11 @@ from agentrail.errors import (
     WrongType,
 )
 from agentrail.events import AgentEnd, AgentStart, BeforeCompact, MessageDelta, PromptReceived
+from agentrail.models import AssistantMessage, Json, Text, ToolMessage, UserMessage
 from agentrail.plugins import HumanApproval
-from agentrail.testing import ScriptedModel
-from agentrail.testing.scripted import Element, call, fail, say
+from agentrail.testing import ScriptedModel, call, fail, say
+from agentrail.testing.scripted import Element
 from agentrail.tools import builtin
-from agentrail.values.content import Text
-from agentrail.values.json import Json
-from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
 from tests.remote.gate import Gate
 from tests.remote.places import EACH_PLACE, Open
 

@@ -17,7 +17,6 @@ import trio.testing
 import trustme
 
 from agentrail import Secret
-from agentrail.api.limits import HostLimits
 from agentrail.api.problems import problem_of
 from agentrail.errors import (
     AgentrailError,
@@ -34,13 +33,14 @@ from agentrail.errors import (
     TooManyRequests,
     UnknownSession,
 )
+from agentrail.events import Cursor
+from agentrail.host import HostLimits
+from agentrail.models import JsonObject
 from agentrail.remote.transport.host_address import HostAddress, HostKey, read_address
 from agentrail.remote.transport.host_connection import MAX_CALLS, MAX_FAULTS, MAX_WAITING, open_line
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame, ViewFrame
 from agentrail.remote.transport.host_subscription import MAX_KEPT
-from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
-from agentrail.values.json import JsonObject
 from tests.host.hosted import KEYS, open_desk, scripted
 from tests.patience import within
 from tests.remote.playing_host import KEY, Message, Play, PlayingHost

@@ -8,10 +8,10 @@ from typing import Final
 import pytest
 import trio
 
+from agentrail.events import Cursor
 from agentrail.remote.transport.host_connection import HostConnection
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame
 from agentrail.remote.transport.host_subscription import SubscriptionFrame
-from agentrail.values.events.envelope import Cursor
 from tests.profiles import CAMPAIGN
 from tests.remote.played_sessions import DELTAS, PlayedSession, SessionsHost
 from tests.remote.playing_host import KEY, Relay

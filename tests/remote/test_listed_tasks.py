@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import trio
 
-from agentrail import SessionSpec
-from agentrail.host.profiles import Profile
+from agentrail import RemoteSession, SessionSpec, Task, connect
+from agentrail.host import Profile
 from agentrail.journals import MemoryJournal
-from agentrail.ports.tool import Task
-from agentrail.remote.remote_session import RemoteSession
-from agentrail.remote.remote_supervisor import connect
+from agentrail.models import Json, Text
 from agentrail.testing import ScriptedModel, call, permanent, say
 from agentrail.testing.scripted import Element
-from agentrail.values.content import Text
-from agentrail.values.json import Json
-from agentrail.values.tools import Err
+from agentrail.tools import Err
 from tests.host.hosted import KEYS, open_desk
 
 

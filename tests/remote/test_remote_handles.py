@@ -8,9 +8,7 @@ import attrs
 import pytest
 import trio
 
-from agentrail import SessionSpec, tool
-from agentrail.api.limits import HostLimits
-from agentrail.app.supervisor import Supervisor
+from agentrail import RemoteSession, RemoteSupervisor, SessionHandle, SessionSpec, Supervisor, connect, tool
 from agentrail.errors import (
     AnswerUnfit,
     NotAtHost,
@@ -25,13 +23,10 @@ from agentrail.errors import (
     WrongType,
 )
 from agentrail.events import SessionStarted
-from agentrail.host.profiles import Profile
+from agentrail.host import HostLimits, Profile
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import BudgetGuard, HumanApproval
-from agentrail.remote.remote_session import RemoteSession
-from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
 from agentrail.remote.unsupported import OF_SESSIONS, OF_SUPERVISORS
-from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say, stall
 from tests.docs.scopes import scopes
 from tests.host.hosted import KEYS, open_desk

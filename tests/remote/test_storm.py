@@ -7,9 +7,9 @@ from typing import Final
 import pytest
 import trio
 
+from agentrail.events import Cursor
 from agentrail.remote.transport.host_connection import open_line
 from agentrail.remote.transport.host_frames import EventFrame
-from agentrail.values.events.envelope import Cursor
 from tests.host.hosted import open_desk, scripted
 from tests.profiles import CAMPAIGN
 from tests.remote.cut_sessions import LIMITS

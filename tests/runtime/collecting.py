@@ -15,15 +15,12 @@ import trio
 
 import agentrail
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
-from agentrail.host.host_server import Host
-from agentrail.host.profiles import Profile
-from agentrail.ports.model import EmitChunk
+from agentrail.host import Host, Profile
+from agentrail.models import EmitChunk, ModelRequest, Response, Text
 from agentrail.runtime.diagnosis import watchdog
 from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.collector import fewer_full_collections
 from agentrail.testing import ScriptedModel
-from agentrail.values.content import Text
-from agentrail.values.stream import ModelRequest, Response
 from tests.profiles import CAMPAIGN
 
 Main: TypeAlias = Callable[[], Awaitable[None]]

@@ -8,8 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.ports.journal import Journal
+from agentrail.journals import Journal, SqliteJournal
 from agentrail.runtime.diagnosis import watchdog
 from agentrail.runtime.diagnosis.watchdog import Alarm, KernelAlarm, PacedAlarm
 from tests import hook_time

@@ -2,11 +2,9 @@
 
 import trio
 
-from agentrail.ports.tool import ToolContext
-from agentrail.runtime.handle import SessionHandle
-from agentrail.values.json import FrozenObject, JsonObject
-from agentrail.values.messages import ToolMessage
-from agentrail.values.tools import ToolResult, ToolSpec, ok
+from agentrail import SessionHandle
+from agentrail.models import FrozenObject, JsonObject, ToolMessage
+from agentrail.tools import ToolContext, ToolResult, ToolSpec, ok
 from tests.runtime.tools import Fake
 from tests.runtime.world import settle, until
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import trio
 
-from agentrail import SessionSpec, tool
-from agentrail.api.protocols import AnySession
-from agentrail.models import ModelRequest
+from agentrail import AnySession, SessionSpec, tool
+from agentrail.events import ToolExecutionStart
+from agentrail.models import ModelRequest, ToolMessage, UserMessage
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.events import ToolExecutionStart
-from agentrail.values.messages import ToolMessage, UserMessage
 
 
 class Deploys:

@@ -2,15 +2,12 @@
 
 from collections.abc import Iterable
 
-from agentrail import SessionSpec
-from agentrail.ports.model import Model
-from agentrail.runtime.handle import SessionHandle
+from agentrail import SessionHandle, SessionSpec
+from agentrail.events import Event, SubAgentEvent
+from agentrail.models import Json, Model, Usage
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.events import SubAgentEvent
-from agentrail.values.events.envelope import Event
-from agentrail.values.json import Json
-from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.usage import NOTHING_USED
 from tests.runtime.world import World
 
 

@@ -6,15 +6,15 @@ from typing import TypeVar
 
 import trio
 
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import BrokenJournal
-from agentrail.ports.journal import (
+from agentrail.journals import (
     ALL_SESSIONS,
     NO_LEASE,
     Claim,
     Journal,
     Latest,
     Lease,
+    MemoryJournal,
     Record,
     Redaction,
     SessionFilter,

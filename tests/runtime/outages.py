@@ -15,14 +15,14 @@ from typing import Final, NamedTuple, TypeVar
 import trio
 
 import agentrail
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.ports.journal import (
+from agentrail.journals import (
     ALL_SESSIONS,
     NO_LEASE,
     Claim,
     Journal,
     Latest,
     Lease,
+    MemoryJournal,
     Record,
     Redaction,
     SessionFilter,
@@ -30,9 +30,10 @@ from agentrail.ports.journal import (
     StoredAnswer,
     StoredSession,
 )
-from agentrail.ports.model import Model
-from agentrail.ports.sandbox import Process, Sandbox
-from agentrail.ports.tool import Checkable, Tool, ToolSource, Web
+from agentrail.models import Model
+from agentrail.ports.tool import Checkable, ToolSource
+from agentrail.sandboxes import Process, Sandbox, Web
+from agentrail.tools import Tool
 
 T = TypeVar("T")
 

@@ -2,10 +2,8 @@
 
 from contextlib import ExitStack
 
-from agentrail.hooks.actions import Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt
-from agentrail.hooks.plugin import Plugin
+from agentrail import Context, Continue, Plugin
+from agentrail.plugins import BeforePrompt
 from agentrail.ports.failpoints import Failpoint, watching
 
 POISONED = "OurBug: poison"

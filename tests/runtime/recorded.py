@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 import trio
 import trio.testing
 
+from agentrail import Subscription
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
-from agentrail.ports.journal import Record
+from agentrail.events import AgentEnd, AgentStart, Cursor, Envelope, Event, MessageDelta
+from agentrail.journals import Record
 from agentrail.runtime.events.bus import Bus
-from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.shared.admission import Gate
-from agentrail.values.events.envelope import Cursor, Envelope, Event
-from agentrail.values.events.life import AgentEnd, AgentStart
-from agentrail.values.events.response import MessageDelta
 from agentrail.values.usage import NOTHING_USED
 
 READ_AHEAD = 2

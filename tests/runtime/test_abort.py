@@ -6,27 +6,29 @@ from functools import partial
 import pytest
 import trio
 
+from agentrail import SessionHandle
 from agentrail.core.vocabulary.commands import AbortSent, Kill
 from agentrail.errors import PromptWasDropped, TurnAborted
-from agentrail.ports.tool import ToolContext
-from agentrail.runtime.handle import SessionHandle
-from agentrail.testing import call, say, stall, transient
-from agentrail.testing.scripted import Element
-from agentrail.values.events.life import (
+from agentrail.events import (
     AbortPending,
     AgentAbort,
     AgentEnd,
     AgentResumed,
+    MessageDelta,
     PromptDropped,
     PromptReceived,
+    RequestStart,
+    Retry,
     SteeringApplied,
     SteeringReceived,
+    ToolExecutionEnd,
+    ToolKilled,
+    ToolSkippedForSteering,
 )
-from agentrail.values.events.response import MessageDelta, RequestStart, Retry
-from agentrail.values.events.tools import ToolExecutionEnd, ToolKilled, ToolSkippedForSteering
-from agentrail.values.json import JsonObject
-from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
-from agentrail.values.tools import ToolResult, ok
+from agentrail.models import AssistantMessage, JsonObject, ToolMessage, UserMessage
+from agentrail.testing import call, say, stall, transient
+from agentrail.testing.scripted import Element
+from agentrail.tools import ToolContext, ToolResult, ok
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import Fake, fake, slow
 from tests.runtime.world import World, open_world, settle, until

@@ -12,13 +12,12 @@ import trio
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.errors import AnswerUnfit, NoAnswer
+from agentrail.events import AnswerRejected, ToolExecutionEnd
+from agentrail.journals import Record
 from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import Record
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.tools.answer_forms import form_of
-from agentrail.values.events.response import AnswerRejected
-from agentrail.values.events.tools import ToolExecutionEnd
 from agentrail.values.untrusted_values import MAX_MESSAGE_CHARS
 from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal

@@ -13,11 +13,10 @@ from pydantic import BaseModel, Field, RootModel, field_validator
 from agentrail import SessionHandle, open_supervisor
 from agentrail.cli.run_options import schema_of
 from agentrail.errors import AnswerUnfit, BadReturns
-from agentrail.plugins.quality.planning import Planning
+from agentrail.events import AnswerRejected, MessageDelta, ToolExecutionEnd
+from agentrail.plugins import Planning
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools.answer_forms import form_of
-from agentrail.values.events.response import AnswerRejected, MessageDelta
-from agentrail.values.events.tools import ToolExecutionEnd
 from agentrail.values.json import freeze
 from agentrail.values.personal import Personal
 from tests.runtime.families import agent, task

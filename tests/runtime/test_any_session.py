@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail import SessionSpec, open_supervisor
-from agentrail.api.protocols import AnySession, AnySupervisor, awaited
-from agentrail.app.supervisor import Supervisor
-from agentrail.runtime.handle import SessionHandle
+from agentrail import AnySession, AnySupervisor, SessionHandle, SessionSpec, Supervisor, awaited, open_supervisor
 from agentrail.testing import ScriptedModel
 
 

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from agentrail.adapters.models.wire_format import arguments
 from agentrail.errors import BadSpec, TurnAborted
+from agentrail.models import FrozenObject, Json, JsonObject, ToolCall, ToolMessage
 from agentrail.testing import call, say
-from agentrail.values.content import ToolCall
-from agentrail.values.json import FrozenObject, Json, JsonObject, excess, freeze_object
-from agentrail.values.messages import ToolMessage
+from agentrail.values.json import excess, freeze_object
 from tests.runtime.tools import Fake, quick
 from tests.runtime.world import World
 

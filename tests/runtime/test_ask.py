@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from agentrail.core.vocabulary.commands import Accepted
+from agentrail import Abort, Accepted, Context, Continue, HoldTool, Plugin
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import (
     PromptWasDropped,
@@ -12,13 +12,10 @@ from agentrail.errors import (
     SessionNotAlive,
     TurnAborted,
 )
-from agentrail.hooks.actions import Abort, Continue, HoldTool
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt, BeforeTool
-from agentrail.hooks.plugin import Plugin
+from agentrail.models import StopReason
+from agentrail.plugins import BeforePrompt, BeforeTool
 from agentrail.testing import ScriptedModel, call, permanent, say, stall
-from agentrail.values.messages import StopReason
-from agentrail.values.tools import AskPerson, Effect
+from agentrail.tools import AskPerson, Effect
 from tests.runtime.journals import BROKEN, BROKEN_CAUSE, TestJournal
 from tests.runtime.tools import quick, slow, wanting
 from tests.runtime.world import World, open_world, settle, until

@@ -8,12 +8,11 @@ from typing import Final, TypeAlias
 import pytest
 import trio
 
-from agentrail import AskedPrompt, SessionHandle, SessionSpec, aio, open_supervisor, tool
-from agentrail.app.supervisor import Supervisor
+from agentrail import AskedPrompt, SessionHandle, SessionSpec, Supervisor, aio, open_supervisor, tool
 from agentrail.events import SubAgentEvent
+from agentrail.models import ToolMessage
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.messages import ToolMessage
 from tests.bridge.loops import plain
 
 AskSession: TypeAlias = Callable[[SessionHandle], Awaitable[object]]

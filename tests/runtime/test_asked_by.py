@@ -6,23 +6,22 @@ import pytest
 import trio
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
-from agentrail.adapters.journals.auditing import audit
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.core.vocabulary.state import AskedBy
 from agentrail.errors import BadChoice, FourEyesWanted, OwnDecision
-from agentrail.plugins import HumanApproval
-from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
-from agentrail.tools.builtin import ask_user
-from agentrail.values.events import (
+from agentrail.events import (
     AgentEnd,
     ApprovalResolved,
+    Envelope,
     PromptReceived,
     SubAgentEvent,
     ToolApprovedAlways,
     ToolExecutionStart,
 )
-from agentrail.values.events.envelope import Envelope
+from agentrail.journals import MemoryJournal, audit
+from agentrail.plugins import HumanApproval
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.scripted import Element
+from agentrail.tools.builtin import ask_user
 from agentrail.values.tools import StandingApproval
 from tests.runtime.families import agent, task
 

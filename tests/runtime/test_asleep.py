@@ -7,19 +7,15 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
-from agentrail import SessionSpec, Supervisor, open_supervisor
+from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.core.vocabulary.inputs import SessionWoke
 from agentrail.errors import JournalFull, SessionNotAlive
+from agentrail.events import AgentEnd, Event, Gap, SessionWoken
+from agentrail.models import JsonObject
 from agentrail.plugins import HumanApproval
-from agentrail.ports.tool import ToolContext
-from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.life import AgentEnd, SessionWoken
-from agentrail.values.events.plugins import Gap
-from agentrail.values.json import JsonObject
-from agentrail.values.tools import Ok, ok
+from agentrail.tools import Ok, ToolContext, ok
 from tests.runtime.families import agent
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake

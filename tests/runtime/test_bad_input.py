@@ -8,8 +8,7 @@ import pytest
 import trio
 from attrs import Factory, define, field, frozen
 
-from agentrail.app.spec import SessionSpec
-from agentrail.core.vocabulary.options import Options
+from agentrail import Context, Continue, Options, Plugin, SessionHandle, SessionSpec
 from agentrail.errors import (
     AgentrailError,
     BadChoice,
@@ -37,13 +36,9 @@ from agentrail.errors import (
     UsageError,
     WrongType,
 )
-from agentrail.hooks.actions import Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt
-from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.runtime.handle import SessionHandle
+from agentrail.events import PluginError
+from agentrail.plugins import AnyPlugin, BeforePrompt
 from agentrail.testing import ScriptedModel, stall
-from agentrail.values.events.plugins import PluginError
 from agentrail.values.untrusted_values import TEN_YEARS
 from tests.runtime.tools import quick
 from tests.runtime.world import World, settle, spec_of

@@ -6,22 +6,15 @@ from collections.abc import Sequence
 import pytest
 import trio
 
-from agentrail.hooks.actions import Continue, HoldTool
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
-from agentrail.hooks.plugin import Plugin
-from agentrail.ports.journal import Record
-from agentrail.ports.tool import ToolContext
+from agentrail import Context, Continue, HoldTool, Plugin
+from agentrail.events import ApprovalRequired, ToolExecutionEnd, ToolExecutionMetrics, ToolExecutionStart
+from agentrail.journals import Record
+from agentrail.models import Data, FrozenObject, Image, JsonObject, Part, Text, ToolMessage, Usage
+from agentrail.plugins import BeforeTool
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.tools import tool
-from agentrail.values.content import Data, Image, Part, Text
-from agentrail.values.events.people import ApprovalRequired
-from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics, ToolExecutionStart
-from agentrail.values.json import FrozenObject, JsonObject, freeze_object
-from agentrail.values.messages import ToolMessage
-from agentrail.values.tools import Ok, ToolResult, ok
-from agentrail.values.usage import Usage
+from agentrail.tools import Ok, ToolContext, ToolResult, ok, tool
+from agentrail.values.json import freeze_object
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import Fake, fake, quick, raising, slow
 from tests.runtime.world import World, open_world, until

@@ -10,19 +10,14 @@ import pytest
 import trio
 
 import agentrail
+from agentrail import SessionHandle
 from agentrail.errors import (
     TurnAborted,
     UsageError,
 )
-from agentrail.ports.model import EmitChunk
-from agentrail.ports.tool import ToolContext
-from agentrail.runtime.handle import SessionHandle
+from agentrail.models import Data, EmitChunk, JsonObject, ModelRequest, Response, Text, ToolCall, ToolMessage
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.content import Data, Text, ToolCall
-from agentrail.values.json import JsonObject
-from agentrail.values.messages import ToolMessage
-from agentrail.values.stream import ModelRequest, Response
-from agentrail.values.tools import Effect, Ok, SetTodos, ToolResult, ok
+from agentrail.tools import Effect, Ok, SetTodos, ToolContext, ToolResult, ok
 from tests.runtime.tools import Fake, fake
 from tests.runtime.world import World, settle
 

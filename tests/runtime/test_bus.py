@@ -6,13 +6,11 @@ import pytest
 import trio
 import trio.testing
 
+from agentrail import Subscription
 from agentrail.errors import SubscriberTooSlow
-from agentrail.runtime.events.subscription import MAX_MERGED, Subscription
+from agentrail.events import AgentEnd, AgentStart, Cursor, Envelope, Event, Gap, MessageDelta, ThinkingDelta
+from agentrail.runtime.events.subscription import MAX_MERGED
 from agentrail.runtime.shared.admission import Gate
-from agentrail.values.events.envelope import Cursor, Envelope, Event
-from agentrail.values.events.life import AgentEnd, AgentStart
-from agentrail.values.events.plugins import Gap
-from agentrail.values.events.response import MessageDelta, ThinkingDelta
 from tests.opcodes import counted_opcodes
 from tests.passes import Passes
 from tests.runtime.recorded import Session, end, start

@@ -6,33 +6,35 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail.core.vocabulary.commands import Accepted, When
+from agentrail import Accepted, Context, Continue, HoldTool, Plugin, SessionHandle
+from agentrail.core.vocabulary.commands import When
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import Busy, MailboxFull, QueueFull, SteeringQueueFull, UnknownApproval, UnknownPrompt
-from agentrail.hooks.actions import Continue, HoldTool
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
-from agentrail.hooks.plugin import Keyed, Plugin
-from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.inbox.mailbox import MAX_BYTES, MAX_MESSAGES
-from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.testing.probe_plugins import Recorder
-from agentrail.testing.scripted import Element
-from agentrail.values.content import Image, Part, Text
-from agentrail.values.events.context import CompactEnd, CompactStart
-from agentrail.values.events.life import (
+from agentrail.events import (
     AgentEnd,
     AgentStart,
+    CompactEnd,
+    CompactStart,
+    ModelEffective,
+    ModelSwitched,
+    PluginAttached,
+    PluginDetached,
+    PluginOptsUpdated,
     PromptQueued,
     PromptReceived,
     PromptWithdrawn,
+    RequestStart,
     SteeringApplied,
     SteeringReceived,
+    ToolAttached,
+    ToolDetached,
+    ToolsUpdated,
 )
-from agentrail.values.events.plugins import PluginAttached, PluginDetached, PluginOptsUpdated
-from agentrail.values.events.response import ModelEffective, ModelSwitched, RequestStart
-from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
-from agentrail.values.messages import Origin, ToolMessage, UserMessage
+from agentrail.models import Image, Origin, Part, Text, ToolMessage, UserMessage
+from agentrail.plugins import BeforeTool, Keyed
+from agentrail.runtime.inbox.mailbox import MAX_BYTES, MAX_MESSAGES
+from agentrail.testing import Recorder, ScriptedModel, call, say, stall
+from agentrail.testing.scripted import Element
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import quick, slow
 from tests.runtime.world import World, open_world, settle, until

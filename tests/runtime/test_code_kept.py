@@ -6,9 +6,8 @@ import pytest
 import trio
 from attrs import frozen
 
+from agentrail import Plugin, SessionHandle
 from agentrail.errors import AgentrailError
-from agentrail.hooks.plugin import Plugin
-from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import call, say
 from agentrail.testing.scripted import Element
 from tests.runtime.tools import quick, slow

@@ -7,18 +7,13 @@ import pytest
 import trio
 from attrs import frozen
 
+from agentrail import Context, Continue, HoldTool, Plugin, SessionHandle
 from agentrail.errors import AgentrailError, CommandConflict, PromptWasDropped, QueueFull, TurnAborted, UnknownApproval
-from agentrail.hooks.actions import Continue, HoldTool
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
-from agentrail.hooks.plugin import Plugin
-from agentrail.ports.journal import Record
-from agentrail.runtime.handle import SessionHandle
+from agentrail.events import AgentAbort, PluginAttached, PluginDetached, PluginOptsUpdated, PromptReceived, ToolsUpdated
+from agentrail.journals import Record
+from agentrail.models import UserMessage
+from agentrail.plugins import BeforeTool
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.values.events.life import AgentAbort, PromptReceived
-from agentrail.values.events.plugins import PluginAttached, PluginDetached, PluginOptsUpdated
-from agentrail.values.events.tools import ToolsUpdated
-from agentrail.values.messages import UserMessage
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.tools import quick, slow
 from tests.runtime.world import World, open_world, settle, spec_of, until

@@ -9,19 +9,18 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor, tool
+from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.core.context_window import ASSUMED
 from agentrail.errors import BadSpec, PermanentModelError, TurnAborted
 from agentrail.events import AgentAbort, CompactEnd, CompactStart, ContextOverflow
 from agentrail.journals import MemoryJournal
-from agentrail.models import AskModel, EmitChunk, Leaving, Model, ModelRequest, Response, Usage
-from agentrail.runtime.handle import SessionHandle
+from agentrail.models import AskModel, EmitChunk, Leaving, Message, Model, ModelRequest, Response, Usage
 from agentrail.runtime.work.compacting import warn_of
 from agentrail.testing import ScriptedModel, call, fail, overflow, say
 from agentrail.testing.scripted import Element
 from agentrail.tools import standard_tools
 from agentrail.tools.builtin import compact_conversation, read_history
-from agentrail.values.messages import Message, why_unfit
+from agentrail.values.messages import why_unfit
 from tests.runtime.world import settle, until
 
 LONG: Final = "word " * 130

@@ -7,16 +7,13 @@ import logging
 import pytest
 from attrs import frozen
 
+from agentrail import Context, Plugin
 from agentrail.errors import AgentrailError
+from agentrail.events import Envelope, PluginError, ToolBlocked
 from agentrail.hooks.attachments import AttachedPlugin, seat_for
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
-from agentrail.hooks.plugin import Plugin
+from agentrail.plugins import BeforeTool
 from agentrail.runtime.diagnosis.plugin_complaints import MAX_KEPT, PERIOD, Complaints
 from agentrail.testing import call, say
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.plugins import PluginError
-from agentrail.values.events.tools import ToolBlocked
 from tests.runtime.tools import quick
 from tests.runtime.world import World, settle
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from agentrail import open_supervisor
-from agentrail.runtime.diagnosis.crash_reports import MAX_DEPTH, CrashReport, Reason
+from agentrail import CrashReport, open_supervisor
+from agentrail.runtime.diagnosis.crash_reports import MAX_DEPTH, Reason
 
 
 def raises() -> None:

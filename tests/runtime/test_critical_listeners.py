@@ -6,18 +6,11 @@ import pytest
 import trio
 from attrs import frozen
 
+from agentrail import Context, Plugin, SessionHandle
 from agentrail.errors import SteeringQueueFull
-from agentrail.hooks.context import Context
-from agentrail.hooks.plugin import Plugin
-from agentrail.ports.model import EmitChunk
-from agentrail.runtime.handle import SessionHandle
+from agentrail.events import AgentAbort, Envelope
+from agentrail.models import AssistantMessage, EmitChunk, ModelRequest, Response, Text, TextChunk, Usage, UsageChunk
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.content import Text
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import AgentAbort
-from agentrail.values.messages import AssistantMessage
-from agentrail.values.stream import ModelRequest, Response, TextChunk, UsageChunk
-from agentrail.values.usage import Usage
 from tests.runtime.families import agent
 from tests.runtime.families import task as task_call
 from tests.runtime.journals import TestJournal

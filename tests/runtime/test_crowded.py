@@ -11,12 +11,11 @@ import pytest
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.errors import TurnAborted
 from agentrail.events import AgentAbort, CompactEnd
-from agentrail.models import ModelRequest
+from agentrail.models import AssistantMessage, Message, ModelRequest, Text, ToolCall, ToolMessage, UserMessage
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import EMPTY
-from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage, size_of, why_unfit
+from agentrail.values.messages import size_of, why_unfit
 from tests.runtime.test_compaction import compactions, happened, is_summary
 from tests.slices import planned
 

@@ -10,12 +10,11 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail import SessionHandle, SessionSpec, open_supervisor
+from agentrail import SessionHandle, SessionSpec, Subscription, open_supervisor
 from agentrail.errors import AlreadyLeft, AlreadyRead, UnknownCursor, WrongType
 from agentrail.events import AgentEnd, AgentStart, Event, Gap, MessageDelta, RequestStart
 from agentrail.journals import SqliteJournal
 from agentrail.models import EmitChunk, ModelRequest, Response
-from agentrail.runtime.events.subscription import Subscription
 from agentrail.testing import ScriptedModel, say
 from tests.runtime.journals import AwakeJournal
 from tests.runtime.world import World

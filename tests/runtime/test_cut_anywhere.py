@@ -9,16 +9,12 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail import open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail import Abort, Ask, Context, Continue, Plugin, open_supervisor
 from agentrail.errors import PluginMismatch, PluginRefused, SessionRefused
-from agentrail.hooks.actions import Abort, Ask, CallService, Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import SessionStart
-from agentrail.hooks.plugin import Plugin
-from agentrail.ports.journal import Claim, Record
+from agentrail.journals import Claim, MemoryJournal, Record
+from agentrail.models import Json
+from agentrail.plugins import CallService, SessionStart
 from agentrail.testing import ScriptedModel, say, stall
-from agentrail.values.json import Json
 from tests.runtime.cutting import cut
 from tests.runtime.families import agent, ids, task
 from tests.runtime.journals import TestJournal

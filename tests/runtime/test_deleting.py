@@ -9,9 +9,7 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.auditing import audit
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail import Context, Continue, Plugin, SessionSpec, open_supervisor
 from agentrail.errors import (
     SessionCrashed,
     SessionExists,
@@ -23,13 +21,10 @@ from agentrail.errors import (
     SessionUnfinished,
     WrongType,
 )
-from agentrail.hooks.actions import Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt
-from agentrail.hooks.plugin import Plugin
-from agentrail.ports.journal import Claim, Lease, Record, Redaction
+from agentrail.events import Gap, PromptReceived
+from agentrail.journals import Claim, Lease, MemoryJournal, Record, Redaction, audit
+from agentrail.plugins import BeforePrompt
 from agentrail.testing import ScriptedModel, stall
-from agentrail.values.events import Gap, PromptReceived
 from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
 from tests.runtime.poison import Poison

@@ -13,11 +13,9 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.hooks.attachments import AttachedPlugin
+from agentrail.models import File, FrozenObject, Image, Partial, Text
 from agentrail.runtime.inbox.command_results import LONG_DATA, digest_of
-from agentrail.values.content import File, Image, Text
-from agentrail.values.json import FrozenObject
-from agentrail.values.stream import Partial
-from agentrail.values.tools import ToolSpec
+from agentrail.tools import ToolSpec
 
 
 def seat(revision: int, *hooks: str) -> AttachedPlugin:

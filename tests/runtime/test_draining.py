@@ -7,23 +7,15 @@ from contextlib import nullcontext
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor
-from agentrail.app.supervisor import Supervisor
+from agentrail import Ask, Context, Continue, Plugin, SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.core.vocabulary.commands import LabelSent
 from agentrail.errors import SessionParked, SupervisorClosed, WrongType
-from agentrail.hooks.actions import Ask, Continue, RunTool
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeRequest
-from agentrail.hooks.plugin import Plugin
-from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import Journal
-from agentrail.runtime.handle import SessionHandle
+from agentrail.events import Event, SubagentEnd, ToolUnknown
+from agentrail.journals import Journal
+from agentrail.plugins import BeforeRequest, HumanApproval, RunTool
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.testing.scripted import Element
-from agentrail.values.events import SubagentEnd
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.tools import ToolUnknown
-from agentrail.values.tools import EffectClass, Unknown
+from agentrail.tools import EffectClass, Unknown
 from tests.runtime.families import agent, task
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.tools import Fake, fake, slow

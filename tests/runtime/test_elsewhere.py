@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 import pytest
 import trio
 
+from agentrail import SessionHandle
 from agentrail.errors import NotInItsRun
-from agentrail.runtime.handle import SessionHandle
 from tests.runtime.world import open_world
 
 Doing = Callable[[SessionHandle], Coroutine[object, object, object]]

@@ -9,15 +9,14 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from agentrail import SessionSpec, Supervisor, open_supervisor, tool
-from agentrail.core.vocabulary.state import State
+from agentrail import SessionSpec, State, Supervisor, open_supervisor, tool
 from agentrail.errors import TurnAborted
 from agentrail.journals import MemoryJournal
+from agentrail.models import Usage
 from agentrail.plugins import HumanApproval
 from agentrail.ports.failpoints import Failpoint
 from agentrail.runtime.diagnosis.metrics import MAX_MODELS, Figures, Spread, TenantFigures
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.values.usage import Usage
 from tests.runtime.families import agent, task
 from tests.runtime.poison import crash_this_step
 

@@ -9,13 +9,11 @@ import pytest
 import trio
 
 from agentrail.adapters.sandboxes import searching
-from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.errors import AgentrailError, FileFailed, NotReadable, PathRefused
-from agentrail.hooks.actions import FindFiles
-from agentrail.ports.sandbox import Listing
+from agentrail.plugins import FindFiles
 from agentrail.runtime.work import plugin_files
 from agentrail.runtime.work.plugin_files import find_files, paths_of_index
-from agentrail.sandboxes import LocalSandbox
+from agentrail.sandboxes import Listing, LocalSandbox, MemorySandbox
 from tests.plugins.shell_lines.folders import index_of
 
 GIT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}

@@ -6,9 +6,8 @@ import pytest
 
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.errors import BadMessage, PartRefused
-from agentrail.models import EmitChunk, File, ModelRequest, Response, Text
+from agentrail.models import EmitChunk, File, ModelRequest, Response, Text, ToolMessage, UserMessage
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.messages import ToolMessage, UserMessage
 from tests.runtime.journals import TestJournal
 from tests.runtime.world import World
 

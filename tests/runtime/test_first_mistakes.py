@@ -12,14 +12,13 @@ import trio
 
 from agentrail import Continue, Plugin, SessionHandle, SessionSpec, connect, open_supervisor, tool
 from agentrail.errors import AsksItself, BadSpec, NotEntered, NotOpened, NoTrioRun
-from agentrail.events import Envelope, Event, ToolAbandoned
+from agentrail.events import Envelope, Ephemeral, Event, ToolAbandoned
 from agentrail.host import Host, Profile
 from agentrail.models import Json, ToolMessage
 from agentrail.plugins import Ask, BeforeRequest, CallService, Context
 from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.events.envelope import Ephemeral
 from tests.runtime.world import World, settle
 
 

@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
-from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
-from agentrail.adapters.journals.memory import ForgettingJournal, MemoryJournal
+from agentrail import Context, Plugin, Secret, SessionHandle, SessionSpec, Supervisor, open_supervisor
+from agentrail.adapters.journals.memory import ForgettingJournal
 from agentrail.app.model_registry import MAX_MADE, Models
 from agentrail.errors import Fenced, PluginRefused, SessionForgotten, SessionNotAlive, UnknownSession
-from agentrail.hooks.context import Context
-from agentrail.hooks.plugin import Plugin
-from agentrail.ports.journal import Snapshot
+from agentrail.events import Gap
+from agentrail.journals import MemoryJournal, Snapshot
+from agentrail.models import Limit, ModelRequest
 from agentrail.runtime.diagnosis import watchdog
 from agentrail.runtime.shared.clock import Clock, Timers
 from agentrail.runtime.shared.provider_limits import MAX_RESTING, ProviderLimits
@@ -22,10 +22,6 @@ from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.supervision.tree import MAX_QUARANTINED
 from agentrail.testing import ScriptedModel
 from agentrail.testing.conformance.journal_tests import opened, run_of
-from agentrail.values.events import Gap
-from agentrail.values.secrets import Secret
-from agentrail.values.stream import ModelRequest
-from agentrail.values.usage import Limit
 from tests.runtime.conftest import A_DAY
 from tests.runtime.families import agent, task
 from tests.runtime.poison import Poison

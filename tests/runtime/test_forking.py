@@ -16,14 +16,13 @@ from agentrail.errors import (
     UnknownTurn,
     WrongType,
 )
+from agentrail.events import AgentEnd, SessionForked
+from agentrail.models import Json, JsonObject, Usage
 from agentrail.plugins import BudgetGuard, HumanApproval
-from agentrail.ports.tool import ToolContext
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.events.life import AgentEnd, SessionForked
-from agentrail.values.json import Json, JsonObject
-from agentrail.values.tools import Ok, ok
-from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.tools import Ok, ToolContext, ok
+from agentrail.values.usage import NOTHING_USED
 from tests.runtime.families import agent, task, tasks
 from tests.runtime.journals import TestJournal
 from tests.runtime.poison import Poison

@@ -7,15 +7,13 @@ import pytest
 from msgspec import UNSET
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
-from agentrail.adapters.journals.auditing import audit
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.message_index import MessagePlaces
 from agentrail.adapters.journals.stored_form import stored_record
 from agentrail.api.command_checks import LONGEST_NAME
 from agentrail.core.vocabulary.commands import AbortSent
 from agentrail.errors import WrongType
+from agentrail.journals import MemoryJournal, Record, audit
 from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import Record
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import Gate

@@ -12,14 +12,13 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import BadChoice, BadSpec, NotOpened, SessionNotStored, UsageError, WrongType
-from agentrail.journals import MemoryJournal
-from agentrail.ports.journal import NO_LEASE, SLOTS, Journal, Lease, SessionFilter, slot_of
-from agentrail.ports.model import EmitChunk
+from agentrail.journals import NO_LEASE, Journal, Lease, MemoryJournal, SessionFilter
+from agentrail.models import EmitChunk, ModelRequest, Response
+from agentrail.ports.journal import SLOTS, slot_of
 from agentrail.ports.protocol_checks import why_unfit
 from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel, say
 from agentrail.tools import tool
-from agentrail.values.stream import ModelRequest, Response
 from tests.runtime.world import World, spec_of
 
 

@@ -4,17 +4,12 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail.api.session_values import Reply
+from agentrail import Context, Continue, HoldTool, Plugin, ReplaceToolArgs, Reply, SessionHandle
 from agentrail.errors import BadArguments, NoFamily, ToolChanged, UnknownApproval
-from agentrail.hooks.actions import Continue, HoldTool, ReplaceToolArgs
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
-from agentrail.hooks.plugin import Plugin
-from agentrail.runtime.handle import SessionHandle
+from agentrail.events import AgentEnd, AgentResumed, ApprovalRequired, ApprovalResolved, ToolApprovedAlways
+from agentrail.plugins import BeforeTool
 from agentrail.testing import call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.events.life import AgentEnd, AgentResumed
-from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, ToolApprovedAlways
 from tests.runtime.counting import counting, over, result_of
 from tests.runtime.tools import Fake
 from tests.runtime.world import World, settle, until

@@ -9,15 +9,12 @@ from typing import NoReturn
 import pytest
 import trio
 
-from agentrail import tool
-from agentrail.hooks.actions import Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt
-from agentrail.hooks.plugin import Plugin
+from agentrail import Context, Continue, Plugin, tool
+from agentrail.events import SessionRestarted
+from agentrail.models import Text
+from agentrail.plugins import BeforePrompt
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.testing import call, say
-from agentrail.values.content import Text
-from agentrail.values.events.life import SessionRestarted
 from tests.opcodes import counted_opcodes
 from tests.runtime.world import World
 

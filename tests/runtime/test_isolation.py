@@ -5,16 +5,13 @@ from collections.abc import Callable
 import pytest
 import trio
 
+from agentrail import Context, Continue, Plugin, SessionHandle
 from agentrail.errors import AgentrailError
-from agentrail.hooks.actions import Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt
-from agentrail.hooks.plugin import Plugin
-from agentrail.ports.journal import Record
-from agentrail.runtime.handle import SessionHandle
+from agentrail.events import Envelope
+from agentrail.journals import Record
+from agentrail.plugins import BeforePrompt
 from agentrail.testing import call, fail, say, stall
 from agentrail.tools import tool
-from agentrail.values.events.envelope import Envelope
 from tests.profiles import CAMPAIGN
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.world import open_world

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 import trio
 
-from agentrail import open_supervisor
-from agentrail.app.spec import SessionSpec
+from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import SessionNotAlive, SourceAlone, SourceExists, SourceFailed, UnknownTool
+from agentrail.events import ToolAttached, ToolDetached, ToolsUpdated
 from agentrail.ports.tool import Offer
 from agentrail.testing import ScriptedModel
-from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
 from tests.runtime.journals import TestJournal
 from tests.runtime.test_sources import Scripted, breaking, offering, silent, spec_with, tools
 from tests.runtime.tools import quick

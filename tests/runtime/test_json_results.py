@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from agentrail import Continue, Plugin, tool
 from agentrail.events import ToolExecutionEnd
+from agentrail.models import Data, Image, Text, ToolMessage, UserMessage
 from agentrail.plugins import Answered, Ask, BeforePrompt, Context, Intervene, RunTool
 from agentrail.testing import call, say
-from agentrail.values.content import Data, Image, Text
-from agentrail.values.messages import ToolMessage, UserMessage
 from tests.runtime.world import World
 
 

@@ -7,13 +7,11 @@ from typing import Final
 
 import pytest
 
-from agentrail import Plugin, SessionSpec, open_supervisor, tool
+from agentrail import Context, Continue, Plugin, ReplaceMessages, SessionSpec, open_supervisor, tool
 from agentrail.events import CompactEnd, ContextOverflow
-from agentrail.hooks.actions import Continue, ReplaceMessages
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeCompaction
 from agentrail.journals import MemoryJournal
 from agentrail.models import EmitChunk, ModelRequest, Response, Usage
+from agentrail.plugins import BeforeCompaction
 from agentrail.testing import ScriptedModel, call, overflow, say
 from agentrail.testing.scripted import Element
 from agentrail.values.messages import why_unfit

@@ -2,14 +2,13 @@
 
 import pytest
 
-from agentrail import open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail import SessionHandle, open_supervisor
 from agentrail.api.command_checks import LONGEST_NAME
 from agentrail.core.machine.configuration import MAX_LABELS
 from agentrail.errors import AgentrailError, BadMessage, TooManyLabels, WrongType
-from agentrail.runtime.handle import SessionHandle
+from agentrail.events import LabelsChanged
+from agentrail.journals import MemoryJournal
 from agentrail.testing import ScriptedModel
-from agentrail.values.events import LabelsChanged
 from tests.runtime.test_subagents_back import over
 from tests.runtime.test_subagents_back import spec as with_subagent
 from tests.runtime.world import World, spec_of, until

@@ -5,17 +5,15 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 import trio
 
+from agentrail import SessionHandle, Task
 from agentrail.core.vocabulary.commands import Kill
 from agentrail.core.vocabulary.inputs import ElsewhereUsed
 from agentrail.errors import AgentrailError, MailboxFull, UnknownApproval
-from agentrail.ports.tool import Task
+from agentrail.events import AgentAbort, StreamStalled
+from agentrail.models import Usage
 from agentrail.runtime.actor.parent_link import ParentLink
-from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.mailbox import MAX_MESSAGES
 from agentrail.testing import say, stall
-from agentrail.values.events.life import AgentAbort
-from agentrail.values.events.response import StreamStalled
-from agentrail.values.usage import Usage
 from tests.runtime.journals import TestJournal
 from tests.runtime.world import World, open_world, settle
 

@@ -5,15 +5,13 @@ from collections.abc import Sequence
 import pytest
 import trio
 
-from agentrail import SessionSpec, Supervisor, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import Fenced, JournalFailed, SessionHeld, SessionNotAlive, WrongType
-from agentrail.ports.journal import Claim, Lease
-from agentrail.runtime.handle import SessionHandle
+from agentrail.events import SessionEnded
+from agentrail.journals import Claim, Lease, MemoryJournal
+from agentrail.models import UserMessage
 from agentrail.runtime.inbox.end_reason import TAKEN
 from agentrail.testing import ScriptedModel, stall
-from agentrail.values.events import SessionEnded
-from agentrail.values.messages import UserMessage
 from tests.runtime.journals import TestJournal
 from tests.runtime.poison import Poison
 from tests.runtime.test_subagents_back import events_of, over

@@ -4,10 +4,8 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.app.spec import SessionSpec
-from agentrail.app.supervisor import Supervisor, open_supervisor
-from agentrail.ports.model import EmitChunk
-from agentrail.values.stream import ModelRequest, Response, TextChunk
+from agentrail import SessionSpec, Supervisor, open_supervisor
+from agentrail.models import EmitChunk, ModelRequest, Response, TextChunk
 from tests.opcodes import counted_opcodes
 from tests.runtime.world import settle
 

@@ -10,19 +10,12 @@ import pytest
 import trio
 from attrs import define, field
 
-from agentrail.app.spec import SessionSpec
-from agentrail.app.supervisor import Supervisor, open_supervisor
+from agentrail import Secret, SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import BadChoice, RateLimited, TurnAborted, WrongType
-from agentrail.ports.model import EmitChunk
-from agentrail.runtime.handle import SessionHandle
+from agentrail.events import StreamStalled
+from agentrail.models import Chunk, EmitChunk, Limit, ModelRequest, Response, Text, TextChunk, Usage, UserMessage
 from agentrail.runtime.shared.clock import Clock, Timers
 from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits, Ticket
-from agentrail.values.content import Text
-from agentrail.values.events import StreamStalled
-from agentrail.values.messages import UserMessage
-from agentrail.values.secrets import Secret
-from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk
-from agentrail.values.usage import Limit, Usage
 from tests.profiles import CAMPAIGN
 
 TIMES = 500 if CAMPAIGN else 30

@@ -14,25 +14,19 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail import open_supervisor
+from agentrail import BlockTool, Context, Continue, Intervene, Plugin, TracedStep, open_supervisor
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import StreamBegan, StreamEnded
 from agentrail.errors import NotEntered, SessionNotAlive
-from agentrail.hooks.actions import BlockTool, Continue, Intervene
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeFinish, BeforePrompt, BeforeTool
-from agentrail.hooks.plugin import Plugin
-from agentrail.ports.tool import ToolContext
+from agentrail.events import PluginSlow
+from agentrail.models import JsonObject, Text
+from agentrail.plugins import BeforeFinish, BeforePrompt, BeforeTool
 from agentrail.runtime.actor import session as session_loop
 from agentrail.runtime.diagnosis import watchdog
 from agentrail.runtime.diagnosis.stacks import Scratch
 from agentrail.runtime.diagnosis.watchdog import Alarm, Crumb, KernelAlarm, PacedAlarm, Watchdog
-from agentrail.runtime.events.tracing import TracedStep
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.content import Text
-from agentrail.values.events.plugins import PluginSlow
-from agentrail.values.json import JsonObject
-from agentrail.values.tools import ToolResult, ok
+from agentrail.tools import ToolContext, ToolResult, ok
 from tests.patience import PATIENCE
 from tests.runtime.tools import fake, slow
 from tests.runtime.world import World, settle, spec_of

@@ -19,14 +19,14 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.inputs import AnyInput, CallsEnded, TimerFired, ToolRaised, ToolReturned, ToolStopped
 from agentrail.errors import MailboxFull, SessionNotAlive
+from agentrail.models import Text
 from agentrail.runtime.commands import letter as made_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import LETTERS_PER_PASS, MAX_BYTES, MAX_MESSAGES, PATIENCE, Mailbox
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.values.content import Text
+from agentrail.tools import ok
 from agentrail.values.json import EMPTY, freeze_object
-from agentrail.values.tools import ok
 
 
 def test_the_arguments_that_a_person_gives_with_an_approval_count_for_its_size() -> None:

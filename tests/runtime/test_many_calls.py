@@ -8,7 +8,8 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.app.spec import MAX_CALLS_PER_RESPONSE
 from agentrail.errors import BadSpec
-from agentrail.values.messages import AssistantMessage, ToolMessage, why_unfit
+from agentrail.models import AssistantMessage, ToolMessage
+from agentrail.values.messages import why_unfit
 from agentrail.values.untrusted_content import MAX_CALLS
 from tests.benchmarks.rig import listened_session
 from tests.opcodes import counted_opcodes

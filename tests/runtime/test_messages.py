@@ -3,15 +3,14 @@
 import pytest
 import trio
 
+from agentrail import SessionHandle
 from agentrail.errors import BadMessage, SteeringQueueFull, TaskDone, UnknownTask, WrongType
+from agentrail.events import SteeringReceived, SubagentStart, ToolExecutionEnd
+from agentrail.models import Origin, ToolMessage, UserMessage
 from agentrail.plugins import HumanApproval
-from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.tools import message_tools
-from agentrail.values.events import SteeringReceived, SubagentStart, ToolExecutionEnd
-from agentrail.values.messages import Origin, ToolMessage, UserMessage
-from agentrail.values.tools import ok
+from agentrail.tools import message_tools, ok
 from tests.runtime.cutting import cut
 from tests.runtime.families import agent, ids, inner, task
 from tests.runtime.journals import TestJournal

@@ -7,12 +7,11 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import UnknownTask
+from agentrail.events import SteeringReceived
+from agentrail.models import ToolMessage
 from agentrail.testing import call, say
 from agentrail.testing.scripted import ScriptedResponse
-from agentrail.tools import message_tools
-from agentrail.values.events import SteeringReceived
-from agentrail.values.messages import ToolMessage
-from agentrail.values.tools import ok
+from agentrail.tools import message_tools, ok
 from tests.runtime.journals import TestJournal
 from tests.runtime.test_subagents_back import Next, Noting, cut, events_of, over
 from tests.runtime.world import until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentrail.app.spec import SessionSpec
+from agentrail import SessionHandle, SessionSpec
 from agentrail.errors import (
     AccessDenied,
     BadModelOptions,
@@ -41,11 +41,7 @@ from agentrail.errors import (
     WrongEndpoint,
     WrongType,
 )
-from agentrail.plugins import BudgetGuard
-from agentrail.ports.model import ChainLink
-from agentrail.runtime.handle import SessionHandle
-from agentrail.testing import ScriptedModel, call, fail, say, stall, transient
-from agentrail.values.events import (
+from agentrail.events import (
     AgentAbort,
     AgentEnd,
     MessageDelta,
@@ -56,8 +52,11 @@ from agentrail.values.events import (
     StatusUpdate,
     TitleGenerated,
 )
-from agentrail.values.stream import PING, CallChunk, Chunk, ThinkingChunk, UsageChunk
-from agentrail.values.usage import NOTHING_USED, Price, Usage
+from agentrail.models import PING, CallChunk, Chunk, Price, ThinkingChunk, Usage, UsageChunk
+from agentrail.plugins import BudgetGuard
+from agentrail.ports.model import ChainLink
+from agentrail.testing import ScriptedModel, call, fail, say, stall, transient
+from agentrail.values.usage import NOTHING_USED
 from tests.runtime.tools import quick
 from tests.runtime.world import Heard, World, listen, settle, until
 

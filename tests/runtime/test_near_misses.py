@@ -11,8 +11,7 @@ from agentrail import SessionSpec
 from agentrail.core.supervision_rules import STRATEGIES, Strategy
 from agentrail.core.vocabulary.commands import KILLS, WHENS, Kill, When
 from agentrail.errors import AlreadyLeft, AlreadyRead, BadChoice, UnknownField, UnknownModel, UnknownPlugin
-from agentrail.hooks.plugin import Keyed
-from agentrail.plugins import BudgetGuard, SecurityGuard
+from agentrail.plugins import BudgetGuard, Keyed, SecurityGuard
 from agentrail.plugins.budget import Spent
 from agentrail.testing import call, say
 from agentrail.tools import NotStarted, Unknown

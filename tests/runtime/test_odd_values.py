@@ -13,10 +13,19 @@ import trio
 import trio.testing
 from attrs import frozen
 
-from agentrail import SessionSpec
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail import (
+    Accepted,
+    Ask,
+    Context,
+    Continue,
+    HoldTool,
+    Plugin,
+    ReplaceMessages,
+    SessionHandle,
+    SessionSpec,
+    open_supervisor,
+)
 from agentrail.app.build import policy, service
-from agentrail.app.supervisor import open_supervisor
 from agentrail.core.vocabulary.changes import (
     Appended,
     Change,
@@ -24,7 +33,7 @@ from agentrail.core.vocabulary.changes import (
     ChangedCalls,
     ChangedStates,
 )
-from agentrail.core.vocabulary.commands import Accepted, PromptSent
+from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.errors import (
     BadJournal,
     BadPlugin,
@@ -39,44 +48,50 @@ from agentrail.errors import (
     TurnAborted,
     WrongType,
 )
-from agentrail.hooks.actions import Ask, CallService, Continue, HoldTool, ReplaceMessages
-from agentrail.hooks.context import Context, Log
-from agentrail.hooks.declarations import UsageLimits
-from agentrail.hooks.hook_types import BeforeRequest, BeforeTool
-from agentrail.hooks.plugin import Plugin
-from agentrail.plugins.budget import BudgetGuard
-from agentrail.ports.journal import (
+from agentrail.events import ApprovalRequired, AskStarted, Cursor, PluginError, Retry
+from agentrail.journals import (
     ALL_SESSIONS,
     NO_LEASE,
     Claim,
     Latest,
     Lease,
+    MemoryJournal,
     Record,
     SessionFilter,
     Snapshot,
     StoredAnswer,
     StoredSession,
 )
-from agentrail.ports.model import EmitChunk, Model
-from agentrail.ports.tool import ToolContext
+from agentrail.models import (
+    CallChunk,
+    Chunk,
+    EmitChunk,
+    JsonObject,
+    Limit,
+    Model,
+    ModelRequest,
+    Response,
+    Text,
+    TextChunk,
+    Thinking,
+    ThinkingChunk,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UsageChunk,
+    UserMessage,
+)
+from agentrail.plugins import BeforeRequest, BeforeTool, BudgetGuard, CallService, Log, UsageLimits
 from agentrail.runtime.actor.journal_log import rebuilt, with_plugins_of
 from agentrail.runtime.diagnosis.journal_contract import CheckedJournal
-from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.clock import Clock, Steady
 from agentrail.runtime.shared.untrusted_calls import fit_response
 from agentrail.testing import ScriptedModel, call, fail, say
-from agentrail.values.content import Text, Thinking, ToolCall
-from agentrail.values.events.envelope import Cursor
-from agentrail.values.events.people import ApprovalRequired
-from agentrail.values.events.plugins import AskStarted, PluginError
-from agentrail.values.events.response import Retry
-from agentrail.values.json import EMPTY, MAX_DEPTH, MAX_ITEMS, JsonObject
-from agentrail.values.messages import MessageRange, Rearranged, ToolMessage, UserMessage
-from agentrail.values.stream import CallChunk, Chunk, ModelRequest, Response, TextChunk, ThinkingChunk, UsageChunk
-from agentrail.values.tools import Ok, ToolResult
+from agentrail.tools import Ok, ToolContext, ToolResult
+from agentrail.values.json import EMPTY, MAX_DEPTH, MAX_ITEMS
+from agentrail.values.messages import MessageRange, Rearranged
 from agentrail.values.untrusted_content import MAX_CALLS, MAX_NAME, MAX_PARTS, MAX_TEXT
 from agentrail.values.untrusted_values import TEN_YEARS
-from agentrail.values.usage import Limit, Usage
 from tests.runtime.tools import fake, quick
 from tests.runtime.world import World, settle
 

@@ -10,20 +10,13 @@ import pytest
 import trio
 from attrs import evolve, field, frozen
 
-from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.app.spec import SessionSpec
-from agentrail.app.supervisor import Supervisor, open_supervisor
-from agentrail.hooks.actions import Ask, CallService, Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import SessionStart
-from agentrail.hooks.plugin import Keyed, Plugin, Priority
-from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import Journal
-from agentrail.runtime.handle import SessionHandle
+from agentrail import Ask, Context, Continue, Plugin, Priority, SessionHandle, SessionSpec, Supervisor, open_supervisor
+from agentrail.events import PluginOptsUpdated
+from agentrail.journals import Journal, SqliteJournal
+from agentrail.models import Json
+from agentrail.plugins import CallService, HumanApproval, Keyed, SessionStart
 from agentrail.runtime.supervision.children import SessionRunner
 from agentrail.testing import call, say
-from agentrail.values.events.plugins import PluginOptsUpdated
-from agentrail.values.json import Json
 from tests.runtime.families import task
 from tests.runtime.journals import AwakeJournal, TestJournal
 from tests.runtime.test_options_return import Changes, Loose, Strict

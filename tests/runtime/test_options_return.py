@@ -10,20 +10,13 @@ import pytest
 import trio
 from attrs import evolve, frozen
 
-from agentrail.app.spec import SessionSpec
-from agentrail.app.supervisor import Supervisor, open_supervisor
+from agentrail import Context, Continue, Emit, Plugin, SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import BadChoice, PluginMismatch, TurnAborted
-from agentrail.hooks.actions import Continue, Emit
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt
-from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
-from agentrail.runtime.handle import SessionHandle
+from agentrail.events import PluginEvent, PluginOptsUpdated, ToolBlocked
+from agentrail.models import JsonObject
+from agentrail.plugins import AnyPlugin, BeforePrompt, BudgetGuard, HumanApproval, SecurityGuard
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.events.plugins import PluginEvent, PluginOptsUpdated
-from agentrail.values.events.tools import ToolBlocked
-from agentrail.values.json import JsonObject
 from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import quick

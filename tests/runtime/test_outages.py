@@ -13,7 +13,6 @@ import pytest
 import trio
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import (
     AgentrailError,
     BadRecord,
@@ -27,18 +26,21 @@ from agentrail.errors import (
     SessionCrashed,
     UnknownApproval,
 )
-from agentrail.ports.journal import (
+from agentrail.events import MessageDelta, SessionStarted
+from agentrail.journals import (
     ALL_SESSIONS,
-    MAX_KEPT,
     Claim,
     Journal,
     Latest,
+    MemoryJournal,
     Record,
     Retention,
     SessionFilter,
     StoredAnswer,
     StoredSession,
 )
+from agentrail.models import AskModel, Leaving, UserMessage
+from agentrail.ports.journal import MAX_KEPT
 from agentrail.runtime.actor.journal_log import PAGE
 from agentrail.runtime.diagnosis.journal_contract import CheckedJournal
 from agentrail.runtime.shared.clock import Clock
@@ -46,9 +48,6 @@ from agentrail.runtime.shared.journal_retry import LOG_EVERY, MAX_PAUSE, SteadyJ
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.runtime.work.stored_messages import StoredPast
 from agentrail.testing import ScriptedModel, say
-from agentrail.values.events.life import SessionStarted
-from agentrail.values.events.response import MessageDelta
-from agentrail.values.messages import AskModel, Leaving, UserMessage
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.outages import (
     APPEND,

@@ -6,12 +6,10 @@ import pytest
 import trio
 
 from agentrail.errors import ToolError
-from agentrail.ports.tool import ToolContext
-from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
-from agentrail.values.events.life import AgentAbort, AgentEnd
-from agentrail.values.events.response import RequestStart
-from agentrail.values.events.tools import (
+from agentrail.events import (
+    AgentAbort,
+    AgentEnd,
+    RequestStart,
     ToolAbandoned,
     ToolExecutionEnd,
     ToolExecutionStart,
@@ -19,9 +17,10 @@ from agentrail.values.events.tools import (
     ToolKilled,
     ToolSkippedForSteering,
 )
-from agentrail.values.json import JsonObject
-from agentrail.values.messages import Origin, ToolMessage, UserMessage
-from agentrail.values.tools import EffectClass, ToolResult, ok
+from agentrail.models import JsonObject, Origin, ToolMessage, UserMessage
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.scripted import Element
+from agentrail.tools import EffectClass, ToolContext, ToolResult, ok
 from tests.runtime.tools import Fake, fake, raising, shielded, slow, swallowing
 from tests.runtime.world import World, settle, until
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from agentrail.api.session_values import Reply
-from agentrail.core.vocabulary.state import Setup, State
-from agentrail.ports.journal import Record
+from agentrail import Reply, State
+from agentrail.core.vocabulary.state import Setup
+from agentrail.events import AgentEnd
+from agentrail.journals import Record
 from agentrail.runtime.inbox.replies import outcome_of
 from agentrail.testing.conformance.journal_tests import run_of
-from agentrail.values.events.life import AgentEnd
 from agentrail.values.usage import NOTHING_USED
 
 RECORDS = 3_000

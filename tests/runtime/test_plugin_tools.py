@@ -7,22 +7,27 @@ from typing import Final
 import pytest
 from attrs import frozen
 
-from agentrail import Ask, Context, Continue, Plugin, SessionHandle, SessionSpec, open_supervisor, tool
+from agentrail import Ask, BlockTool, Context, Continue, Plugin, SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.errors import BadPlugin, ToolExists
-from agentrail.hooks.actions import Answered, AskAnswer, BlockTool, ChangeTools, Failed
-from agentrail.hooks.hook_types import BeforePrompt, BeforeTool
-from agentrail.hooks.plugin import Attachable, Keyed
+from agentrail.events import CompactEnd, Event, PrefixChanged, ToolDetached, ToolsUpdated
 from agentrail.journals import MemoryJournal
-from agentrail.models import AskModel, Compactor, Leaving
-from agentrail.plugins import BroughtCompactor, BroughtTools
-from agentrail.ports.tool import Tool
+from agentrail.models import AskModel, Compactor, Leaving, ToolMessage, UserMessage
+from agentrail.plugins import (
+    Answered,
+    AskAnswer,
+    Attachable,
+    BeforePrompt,
+    BeforeTool,
+    BroughtCompactor,
+    BroughtTools,
+    ChangeTools,
+    Failed,
+    Keyed,
+)
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
+from agentrail.tools import Tool
 from agentrail.values.content import text_of
-from agentrail.values.events import Event
-from agentrail.values.events.context import CompactEnd, PrefixChanged
-from agentrail.values.events.tools import ToolDetached, ToolsUpdated
-from agentrail.values.messages import ToolMessage, UserMessage
 from tests.runtime.tools import quick
 
 IRON: Final = ChangeTools(("iron",))

@@ -6,49 +6,54 @@ import pytest
 import trio
 from attrs import frozen
 
+from agentrail import Abort, Ask, BlockTool, Context, Continue, Emit, Intervene, Plugin, SwitchModel
 from agentrail.errors import RefusedError, TurnAborted
-from agentrail.hooks.actions import (
-    Abort,
-    Answered,
-    Ask,
-    AskAnswer,
-    AskRequest,
-    BlockTool,
-    CallModel,
-    CallService,
-    Continue,
-    Emit,
-    Failed,
-    FindFiles,
-    Intervene,
-    ReadFile,
-    RunTool,
-    SwitchModel,
-    TimedOut,
-    WriteFile,
-)
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePluginOptsUpdate, BeforePrompt, BeforeRequest, BeforeTool
-from agentrail.hooks.plugin import Plugin
-from agentrail.runtime.work.plugin_asks import MAX_WRITTEN
-from agentrail.testing import ScriptedModel, call, say, stall, transient
-from agentrail.testing.scripted import Element, ScriptedResponse
-from agentrail.values.content import Text
-from agentrail.values.events.life import PromptReceived, PromptRejected
-from agentrail.values.events.plugins import (
+from agentrail.events import (
     AskAnswered,
     AskStarted,
+    ModelSwitched,
     PluginAttached,
     PluginError,
     PluginEvent,
     PluginOptsUpdated,
+    PromptReceived,
+    PromptRejected,
+    ToolBlocked,
 )
-from agentrail.values.events.response import ModelSwitched
-from agentrail.values.events.tools import ToolBlocked
-from agentrail.values.json import FrozenObject, Json, freeze_object
-from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
-from agentrail.values.stream import PING, TextChunk, UsageChunk
-from agentrail.values.usage import Price, Usage
+from agentrail.models import (
+    PING,
+    AssistantMessage,
+    FrozenObject,
+    Json,
+    Price,
+    Text,
+    TextChunk,
+    ToolMessage,
+    Usage,
+    UsageChunk,
+    UserMessage,
+)
+from agentrail.plugins import (
+    Answered,
+    AskAnswer,
+    AskRequest,
+    BeforePluginOptsUpdate,
+    BeforePrompt,
+    BeforeRequest,
+    BeforeTool,
+    CallModel,
+    CallService,
+    Failed,
+    FindFiles,
+    ReadFile,
+    RunTool,
+    TimedOut,
+    WriteFile,
+)
+from agentrail.runtime.work.plugin_asks import MAX_WRITTEN
+from agentrail.testing import ScriptedModel, call, say, stall, transient
+from agentrail.testing.scripted import Element, ScriptedResponse
+from agentrail.values.json import freeze_object
 from tests.runtime.counting import counting, over, result_of
 from tests.runtime.families import agent
 from tests.runtime.tools import quick, raising

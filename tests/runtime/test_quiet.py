@@ -3,9 +3,7 @@
 import trio
 import trio.testing
 
-from agentrail import SessionSpec, open_supervisor
-from agentrail.hooks.context import Context
-from agentrail.hooks.plugin import Plugin
+from agentrail import Context, Plugin, SessionSpec, open_supervisor
 from agentrail.testing import ScriptedModel
 from tests.runtime.journals import TestJournal
 

@@ -9,17 +9,11 @@ from typing import Final
 
 import pytest
 
-from agentrail import errors
+from agentrail import Abort, Context, Continue, Plugin, errors
 from agentrail.errors import AgentrailError, PermanentModelError
-from agentrail.hooks.actions import Abort, Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt
-from agentrail.hooks.plugin import Plugin
-from agentrail.ports.model import EmitChunk
+from agentrail.models import EmitChunk, Image, Json, ModelRequest, Response
+from agentrail.plugins import BeforePrompt
 from agentrail.testing import call, fail, say, stall
-from agentrail.values.content import Image
-from agentrail.values.json import Json
-from agentrail.values.stream import ModelRequest, Response
 from tests.docs.sources import ROOT
 from tests.runtime.tools import quick
 from tests.runtime.world import World

@@ -8,12 +8,11 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.auditing import audit
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.core.machine.in_doubt_calls import HOLDER, MOST
 from agentrail.errors import FourEyesWanted
+from agentrail.events import ApprovalRequired, ApprovalResolved
+from agentrail.journals import MemoryJournal, audit
 from agentrail.testing import ScriptedModel
-from agentrail.values.events import ApprovalRequired, ApprovalResolved
 from tests.runtime.deploying import Deploys
 from tests.runtime.families import task
 

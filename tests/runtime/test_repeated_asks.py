@@ -3,9 +3,8 @@
 import pytest
 import trio
 
-from agentrail import open_supervisor
-from agentrail.api.session_values import Reply
-from agentrail.ports.journal import Record
+from agentrail import Reply, open_supervisor
+from agentrail.journals import Record
 from agentrail.testing import ScriptedModel, say
 from tests.profiles import CAMPAIGN
 from tests.runtime.journals import TestJournal

@@ -9,12 +9,12 @@ import pytest
 import trio
 
 from agentrail.errors import SourceFailed, ToolChanged
+from agentrail.events import ToolsUpdated
+from agentrail.models import JsonObject
 from agentrail.plugins import HumanApproval
-from agentrail.ports.tool import Offer, ToolContext
+from agentrail.ports.tool import Offer
 from agentrail.testing import call, say
-from agentrail.values.events.tools import ToolsUpdated
-from agentrail.values.json import JsonObject
-from agentrail.values.tools import Ok, ok
+from agentrail.tools import Ok, ToolContext, ok
 from tests.runtime.test_sources import Scripted, Supply, breaking, silent, tools
 from tests.runtime.tools import fake
 from tests.runtime.world import World, settle, until

@@ -6,12 +6,9 @@ import trio.testing
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from agentrail import Subscription
 from agentrail.errors import SubscriberTooSlow
-from agentrail.runtime.events.subscription import Subscription
-from agentrail.values.events.envelope import Cursor, Envelope, Event
-from agentrail.values.events.life import AgentStart
-from agentrail.values.events.plugins import Gap
-from agentrail.values.events.response import MessageDelta, ThinkingDelta
+from agentrail.events import AgentStart, Cursor, Envelope, Event, Gap, MessageDelta, ThinkingDelta
 from tests.runtime.recorded import Session, end, start
 
 

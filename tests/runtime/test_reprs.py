@@ -11,43 +11,34 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.journals.sqlite.journal import SqliteJournal
-from agentrail.adapters.mcp.server import McpServer
-from agentrail.adapters.models.demo import DemoModel
+from agentrail import ActorTrace, Monitor, SessionHandle, Subscription, Supervisor
 from agentrail.adapters.models.http import Http
-from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.models.remote_model import RemoteModel
-from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox
-from agentrail.adapters.sandboxes.composite import CompositeSandbox
-from agentrail.adapters.sandboxes.local import LocalSandbox
-from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.app.supervisor import Supervisor
 from agentrail.core.supervision_rules import ChildFacts
 from agentrail.core.vocabulary.commands import DONE, Answer, StopSent
-from agentrail.ports.tool import ToolContext
+from agentrail.journals import MemoryJournal, SqliteJournal
+from agentrail.mcp import McpServer
+from agentrail.models import PROVIDERS, DemoModel
 from agentrail.reprs import in_brackets, some
 from agentrail.runtime.actor.effect_runner import Performer
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.actor.tool_sources import RunningSource
 from agentrail.runtime.events.bus import Bus
-from agentrail.runtime.events.subscription import Subscription
-from agentrail.runtime.events.tracing import ActorTrace, Traces
-from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.events.tracing import Traces
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock, Timers
 from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.runtime.status import Monitor
 from agentrail.runtime.supervision.children import Child, ServiceRunner
 from agentrail.runtime.supervision.subagents.subagent_run import SubagentRun
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.work.plugin_asks import RunningAsk
 from agentrail.runtime.work.tool_call import RunningCall
-from agentrail.testing.recorded import RecordedModel
-from agentrail.testing.scripted import ScriptedModel, call, say, stall
+from agentrail.sandboxes import BubblewrapSandbox, CompositeSandbox, LocalSandbox, MemorySandbox
+from agentrail.testing import RecordedModel, ScriptedModel, call, say, stall
+from agentrail.tools import ToolContext
 from agentrail.values.json import freeze_object
 from tests.runtime.tools import slow
 from tests.runtime.world import open_world, settle

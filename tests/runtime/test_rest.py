@@ -7,16 +7,13 @@ import pytest
 import trio
 from attrs import frozen
 
+from agentrail import Context, Plugin
 from agentrail.core.vocabulary.inputs import TimerFired
-from agentrail.hooks.context import Context
-from agentrail.hooks.plugin import Plugin
+from agentrail.events import AgentAbort, Envelope, PluginError, PluginSlow, SessionHibernated, SessionWoken
 from agentrail.runtime.actor import session as session_module
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import LETTERS_PER_PASS, Mailbox
 from agentrail.runtime.shared.admission import Gate
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import AgentAbort, SessionHibernated, SessionWoken
-from agentrail.values.events.plugins import PluginError, PluginSlow
 from tests.runtime.world import World, settle
 
 ENOUGH = 200

@@ -3,23 +3,15 @@
 import pytest
 import trio
 
-from agentrail import open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.api.session_values import ChildView, SessionDown
+from agentrail import ChildView, Context, Continue, Plugin, SessionDown, SessionHandle, open_supervisor
 from agentrail.core.supervision_rules import STRATEGIES, Strategy
 from agentrail.errors import SessionCrashed, TurnAborted
-from agentrail.hooks.actions import Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterResponse
-from agentrail.hooks.plugin import Plugin
-from agentrail.plugins.budget import BudgetGuard
+from agentrail.events import InputQuarantined, SessionQuarantined, SessionRestarted, ToolExecutionEnd
+from agentrail.journals import MemoryJournal, Record
+from agentrail.models import ToolMessage
+from agentrail.plugins import AfterResponse, BudgetGuard
 from agentrail.ports.failpoints import Failpoint, watching
-from agentrail.ports.journal import Record
-from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.events.life import InputQuarantined, SessionQuarantined, SessionRestarted
-from agentrail.values.events.tools import ToolExecutionEnd
-from agentrail.values.messages import ToolMessage
 from tests.runtime.journals import BROKEN, BROKEN_CAUSE, TestJournal
 from tests.runtime.poison import POISONED, OurBug, Poison, crash_this_step
 from tests.runtime.tools import quick, slow

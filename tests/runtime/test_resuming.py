@@ -7,8 +7,7 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail import SessionSpec, open_supervisor
-from agentrail.app.supervisor import Supervisor
+from agentrail import Context, Continue, Plugin, SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import (
     PluginMismatch,
     SessionExists,
@@ -19,22 +18,13 @@ from agentrail.errors import (
     UnknownModel,
     UnknownSession,
 )
-from agentrail.hooks.actions import Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterTurn
-from agentrail.hooks.plugin import Plugin
-from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import ALL_SESSIONS, Journal, SessionFilter, StoredSession
-from agentrail.ports.tool import ToolContext
-from agentrail.runtime.handle import SessionHandle
+from agentrail.events import AgentEnd, Cursor, PluginAttached, PluginUpgraded, SessionRecovered, ToolUnknown
+from agentrail.journals import ALL_SESSIONS, Journal, SessionFilter, StoredSession
+from agentrail.models import Json, JsonObject
+from agentrail.plugins import AfterTurn, HumanApproval
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.testing.scripted import Element
-from agentrail.values.events.envelope import Cursor
-from agentrail.values.events.life import AgentEnd, SessionRecovered
-from agentrail.values.events.plugins import PluginAttached, PluginUpgraded
-from agentrail.values.events.tools import ToolUnknown
-from agentrail.values.json import Json, JsonObject
-from agentrail.values.tools import EffectClass, NotStarted, Ok, Probed, ToolResult, ToolSpec, ok
+from agentrail.tools import EffectClass, NotStarted, Ok, Probed, ToolContext, ToolResult, ToolSpec, ok
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake
 from tests.runtime.world import settle, until

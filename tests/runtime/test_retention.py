@@ -7,14 +7,22 @@ import trio
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import WrongType
-from agentrail.journals import MemoryJournal, Retention
-from agentrail.ports.journal import A_DAY, ALL_SESSIONS, Journal, Lease, Record, SessionFilter, StoredSession
+from agentrail.events import Envelope, SessionEnded
+from agentrail.journals import (
+    ALL_SESSIONS,
+    Journal,
+    Lease,
+    MemoryJournal,
+    Record,
+    Retention,
+    SessionFilter,
+    StoredSession,
+)
+from agentrail.ports.journal import A_DAY
 from agentrail.runtime.supervision import session_deletion
 from agentrail.runtime.supervision.session_deletion import PAUSE
 from agentrail.testing import ScriptedModel
 from agentrail.testing.conformance.journal_tests import prompted
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import SessionEnded
 from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
 

@@ -6,8 +6,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.ports.journal import ALL_SESSIONS, Record, SessionFilter, StoredSession
+from agentrail.journals import ALL_SESSIONS, MemoryJournal, Record, SessionFilter, StoredSession
 from agentrail.runtime.supervision import restore
 from agentrail.runtime.supervision.restore import AT_ONCE, AT_WORK, DUE, Returning
 from agentrail.testing import ScriptedModel, stall

@@ -11,33 +11,47 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail import open_supervisor, tool
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail import Plugin, State, open_supervisor, tool
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival, CompactionEnded, StreamEnded
-from agentrail.core.vocabulary.state import Setup, State
+from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import CommandConflict, TurnAborted
+from agentrail.events import (
+    Ephemeral,
+    MessageDelta,
+    PluginError,
+    PromptReceived,
+    ThinkingDelta,
+    ThinkingStart,
+    ToolExecutionUpdate,
+)
 from agentrail.hooks.attachments import seat_for
-from agentrail.hooks.declarations import LongestScreened
 from agentrail.hooks.live_hook_runner import Live
-from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.hooks.plugin_checks import MAX_SCREENED
-from agentrail.ports.tool import ToolContext
+from agentrail.journals import MemoryJournal
+from agentrail.models import (
+    AskModel,
+    AssistantMessage,
+    Chunk,
+    File,
+    FrozenObject,
+    History,
+    Image,
+    Leaving,
+    Response,
+    StopReason,
+    Text,
+    Thinking,
+    ThinkingChunk,
+    UserMessage,
+)
+from agentrail.plugins import AnyPlugin, LongestScreened
 from agentrail.runtime.actor.screened_inputs import screened
 from agentrail.runtime.work.screening import WITHHELD
-from agentrail.testing import ScriptedModel, call, check_plugin, fail, say, stall
-from agentrail.testing.laws.laws import LawBrokenError, check_screen
+from agentrail.testing import LawBrokenError, ScriptedModel, call, check_plugin, check_screen, fail, say, stall
 from agentrail.testing.probe_plugins import can_store
-from agentrail.values.content import File, Image, Text, Thinking
-from agentrail.values.events.envelope import Ephemeral
-from agentrail.values.events.life import PromptReceived
-from agentrail.values.events.plugins import PluginError
-from agentrail.values.events.response import MessageDelta, ThinkingDelta, ThinkingStart
-from agentrail.values.events.tools import ToolExecutionUpdate
-from agentrail.values.json import FrozenObject
-from agentrail.values.messages import AskModel, AssistantMessage, History, Leaving, StopReason, UserMessage
+from agentrail.tools import ToolContext
 from agentrail.values.personal import Privacy, privacy_of
-from agentrail.values.stream import Chunk, Response, ThinkingChunk
 from tests.codec.sampling import input_sample
 from tests.runtime.families import agent, task
 from tests.runtime.world import World, open_world, settle, spec_of, until

@@ -7,12 +7,20 @@ import pytest
 import trio
 
 from agentrail.errors import ContextTooLong, PermanentModelError, TransientModelError, WrongType
-from agentrail.testing import ScriptedModel, call, fail, overflow, permanent, say, stall, transient
-from agentrail.testing.scripted import Cue
-from agentrail.values.content import Text, Thinking, ToolCall
-from agentrail.values.messages import StopReason
-from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk, ThinkingChunk, UsageChunk
-from agentrail.values.usage import Usage
+from agentrail.models import (
+    Chunk,
+    ModelRequest,
+    Response,
+    StopReason,
+    Text,
+    TextChunk,
+    Thinking,
+    ThinkingChunk,
+    ToolCall,
+    Usage,
+    UsageChunk,
+)
+from agentrail.testing import Cue, ScriptedModel, call, fail, overflow, permanent, say, stall, transient
 
 
 async def ask(model: ScriptedModel, text: str = "") -> tuple[Response, list[Chunk]]:

@@ -7,28 +7,18 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail import open_supervisor
-from agentrail.api.session_values import SessionDown
-from agentrail.app.spec import SessionSpec
-from agentrail.app.supervisor import Supervisor
+from agentrail import Context, Continue, Plugin, SessionDown, SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import (
     SessionNotAlive,
     SupervisorClosed,
     TurnAborted,
 )
-from agentrail.hooks.actions import Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import SessionEnd
-from agentrail.hooks.plugin import Plugin
-from agentrail.ports.model import EmitChunk
-from agentrail.ports.tool import ToolContext
-from agentrail.runtime.handle import SessionHandle
+from agentrail.events import AgentAbort, SessionEnded
+from agentrail.models import EmitChunk, JsonObject, ModelRequest, Response
+from agentrail.plugins import SessionEnd
 from agentrail.runtime.supervision.sessions import STRAGGLER_AFTER
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.values.events.life import AgentAbort, SessionEnded
-from agentrail.values.json import JsonObject
-from agentrail.values.stream import ModelRequest, Response
-from agentrail.values.tools import ToolResult
+from agentrail.tools import ToolContext, ToolResult
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake, quick, shielded, slow
 from tests.runtime.world import World, check_records, open_world, settle, spec_of, stop_at_the_end

@@ -7,20 +7,16 @@ import logging
 import pytest
 import trio
 
-from agentrail import Context, Plugin, SessionSpec, open_supervisor
+from agentrail import Context, Continue, Plugin, SessionSpec, SetSection, open_supervisor
 from agentrail.errors import BadSpec, ToolExists
-from agentrail.hooks.actions import Continue, SetSection
-from agentrail.hooks.hook_types import AfterResponse, BeforePrompt
 from agentrail.hooks.ruling import Section
-from agentrail.ports.sandbox import Content, Listing
-from agentrail.ports.tool import ToolContext
-from agentrail.sandboxes import MemorySandbox
+from agentrail.models import JsonObject, ToolMessage
+from agentrail.plugins import AfterResponse, BeforePrompt
+from agentrail.sandboxes import Content, Listing, MemorySandbox
 from agentrail.testing import ScriptedModel, call, say
+from agentrail.tools import ToolContext, ToolResult, ok
 from agentrail.tools.skills.skill import MAX_SKILL
 from agentrail.values.content import MAX_MEMORY
-from agentrail.values.json import JsonObject
-from agentrail.values.messages import ToolMessage
-from agentrail.values.tools import ToolResult, ok
 from tests.runtime.families import agent, tasks
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake, quick

@@ -3,28 +3,25 @@
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail import Ask, Context, Continue, Plugin, SessionHandle, SessionSpec, open_supervisor
 from agentrail.core.vocabulary.commands import StopSent
 from agentrail.core.vocabulary.inputs import SessionWoke
 from agentrail.errors import SessionAsleep, SessionCrashed
-from agentrail.hooks.actions import Ask, CallService, Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt
-from agentrail.hooks.plugin import Plugin
-from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import Claim, Record, Snapshot
-from agentrail.ports.model import EmitChunk
-from agentrail.ports.tool import ToolContext
-from agentrail.runtime.handle import SessionHandle
+from agentrail.events import (
+    AgentEnd,
+    ApprovalResolved,
+    Envelope,
+    SessionEnded,
+    SessionHibernated,
+    SessionQuarantined,
+    SessionWoken,
+)
+from agentrail.journals import Claim, MemoryJournal, Record, Snapshot
+from agentrail.models import EmitChunk, Json, JsonObject, ModelRequest, Response
+from agentrail.plugins import BeforePrompt, CallService, HumanApproval
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.testing.scripted import Element
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import AgentEnd, SessionEnded, SessionHibernated, SessionQuarantined, SessionWoken
-from agentrail.values.events.people import ApprovalResolved
-from agentrail.values.json import Json, JsonObject
-from agentrail.values.stream import ModelRequest, Response
-from agentrail.values.tools import Ok, ok
+from agentrail.tools import Ok, ToolContext, ok
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.poison import crash_this_step
 from tests.runtime.test_resuming import Turns

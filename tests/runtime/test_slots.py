@@ -6,15 +6,14 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.supervisor import look_at_slots
 from agentrail.errors import BadChoice, SessionHeld
-from agentrail.journals import Retention
-from agentrail.ports.journal import NO_LEASE, SLOTS, Claim, Journal, Lease, slot_of
+from agentrail.journals import NO_LEASE, Claim, Journal, Lease, MemoryJournal, Retention
+from agentrail.ports.journal import SLOTS, slot_of
 from agentrail.runtime.shared.leases import RENEWALS
 from agentrail.runtime.supervision.session_deletion import SWEEP_EVERY
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.values.tools import EffectClass
+from agentrail.tools import EffectClass
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake, slow
 from tests.runtime.world import spec_of, until

@@ -5,24 +5,23 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail import SessionHandle, SessionSpec, State, open_supervisor
 from agentrail.adapters.journals.packing import pack
 from agentrail.core.vocabulary.changes import Appended, Change, ChangedCall, ChangedCalls, ResultOf
 from agentrail.core.vocabulary.history_prefix import NO_STEM, Results, Stem, note_results, stem_after
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
-from agentrail.core.vocabulary.state import Setup, State
+from agentrail.core.vocabulary.state import Setup
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList
 from agentrail.errors import BadRecord
+from agentrail.journals import Claim, Latest, MemoryJournal, Record, Snapshot
+from agentrail.models import History, Image, Message, Text, ToolMessage, UserMessage
 from agentrail.ports import journal as snapshots
-from agentrail.ports.journal import MAX_KEPT, Claim, Latest, Record, Snapshot, grown, snapshot_of
+from agentrail.ports.journal import MAX_KEPT, grown, snapshot_of
 from agentrail.runtime.actor.journal_log import PAGE
-from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.content import Image, Text
 from agentrail.values.json import EMPTY
-from agentrail.values.messages import History, Message, MessageRange, Rearranged, ToolMessage, UserMessage
+from agentrail.values.messages import MessageRange, Rearranged
 from tests.opcodes import counted_opcodes
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import slow

@@ -7,20 +7,19 @@ import pytest
 import trio
 from attrs import define, field
 
-from agentrail import open_supervisor
-from agentrail.app.spec import SessionSpec
+from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import BadSpec, UnknownTool
+from agentrail.events import ToolAttached, ToolDetached, ToolsUpdated
+from agentrail.models import JsonObject
 from agentrail.plugins import HumanApproval
-from agentrail.ports.tool import Offer, ToolContext
-from agentrail.runtime.handle import SessionHandle
+from agentrail.ports.tool import Offer
 from agentrail.runtime.work.tool_call import LateCalls
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
-from agentrail.values.json import EMPTY, JsonObject
-from agentrail.values.tools import EffectClass, Ok, ok
+from agentrail.tools import EffectClass, Ok, ToolContext, ok
+from agentrail.values.json import EMPTY
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake, quick
 from tests.runtime.world import World, settle, spec_of, until

@@ -13,15 +13,12 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 import pytest
 from attrs import frozen
 
-from agentrail import Secret, SessionSpec, open_supervisor
+from agentrail import Context, Continue, Plugin, Secret, SessionSpec, open_supervisor
 from agentrail.errors import AgentrailError, BadOptions
-from agentrail.hooks.actions import Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterTurn
-from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.journals import SqliteJournal
+from agentrail.models import Json, JsonObject
+from agentrail.plugins import AfterTurn, AnyPlugin
 from agentrail.testing import ScriptedModel
-from agentrail.values.json import Json, JsonObject
 from tests.runtime.journals import AwakeJournal
 
 T = TypeVar("T")

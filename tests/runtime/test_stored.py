@@ -1,8 +1,7 @@
 """The list of sessions in a journal: which of them have work under way."""
 
-from agentrail.ports.journal import StoredSession
-from agentrail.testing import call, say, stall
-from agentrail.testing.probe_plugins import Holder
+from agentrail.journals import StoredSession
+from agentrail.testing import Holder, call, say, stall
 from tests.runtime.tools import quick
 from tests.runtime.world import World
 

@@ -9,27 +9,19 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail import open_supervisor
-from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail import Ask, Context, Continue, Plugin, SessionHandle, Supervisor, open_supervisor
 from agentrail.app.shutdown_time import ending
-from agentrail.app.supervisor import Supervisor
 from agentrail.errors import NotReady, SessionNotAlive, SessionParked, SupervisorClosed, SupervisorStuck, WrongType
-from agentrail.hooks.actions import Ask, CallService, Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt
-from agentrail.hooks.plugin import Plugin
+from agentrail.journals import NO_LEASE, Claim, Lease, Record, SqliteJournal
+from agentrail.models import EmitChunk, Json, JsonObject, ModelRequest, Response
+from agentrail.plugins import BeforePrompt, CallService
 from agentrail.ports.failpoints import Failpoint, watching
-from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record
-from agentrail.ports.model import EmitChunk
-from agentrail.ports.tool import Offer, ToolContext
+from agentrail.ports.tool import Offer
 from agentrail.runtime.diagnosis.stacks import ROOF, tasks_in
-from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.supervision.root_nursery import LEFT_AFTER
 from agentrail.runtime.supervision.sessions import STRAGGLER_AFTER
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.values.json import Json, JsonObject
-from agentrail.values.stream import ModelRequest, Response
-from agentrail.values.tools import ToolResult, ok
+from agentrail.tools import ToolContext, ToolResult, ok
 from tests.patience import PATIENCE
 from tests.runtime.journals import AwakeJournal, Dozing, TestJournal
 from tests.runtime.tools import fake

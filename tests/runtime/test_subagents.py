@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor
+from agentrail import Context, Continue, Plugin, SessionHandle, SessionSpec, open_supervisor
 from agentrail.errors import (
     BadSpec,
     SessionCrashed,
@@ -13,15 +13,7 @@ from agentrail.errors import (
     UnknownSession,
     UnknownTask,
 )
-from agentrail.hooks.actions import Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterResponse
-from agentrail.hooks.plugin import Plugin
-from agentrail.plugins import HumanApproval
-from agentrail.runtime.handle import SessionHandle
-from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
-from agentrail.values.events import (
+from agentrail.events import (
     AgentAbort,
     PromptReceived,
     SessionEnded,
@@ -31,8 +23,11 @@ from agentrail.values.events import (
     ToolKilled,
     ToolSkippedForSteering,
 )
-from agentrail.values.json import FrozenObject, freeze
-from agentrail.values.messages import StopReason
+from agentrail.models import FrozenObject, StopReason
+from agentrail.plugins import AfterResponse, HumanApproval
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.scripted import Element
+from agentrail.values.json import freeze
 from agentrail.values.session_ids import MAX_ID
 from tests.runtime.families import agent, ids, inner, task, tasks
 from tests.runtime.journals import TestJournal

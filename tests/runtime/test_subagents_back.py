@@ -5,24 +5,19 @@ from collections.abc import Sequence
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.core.vocabulary.inputs import SubagentStarted
 from agentrail.errors import UnknownSession
+from agentrail.events import Event, PromptReceived, SubagentEnd, SubAgentEvent, SubagentStart
+from agentrail.journals import Claim, Journal, MemoryJournal, Record
+from agentrail.models import AssistantMessage, EmitChunk, ModelRequest, Response, ToolMessage, Usage
 from agentrail.plugins import BudgetGuard, HumanApproval
-from agentrail.ports.journal import Claim, Journal, Record
-from agentrail.ports.model import EmitChunk
-from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.supervision.subagents import subagents
 from agentrail.runtime.supervision.subagents.subagents import NO_PROMPT
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import ScriptedResponse
 from agentrail.tools import ToolContext
-from agentrail.values.events import PromptReceived, SubagentEnd, SubAgentEvent, SubagentStart
-from agentrail.values.events.envelope import Event
-from agentrail.values.messages import AssistantMessage, ToolMessage
-from agentrail.values.stream import ModelRequest, Response
-from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.usage import NOTHING_USED
 from tests.runtime.counting import counting
 from tests.runtime.families import task
 from tests.runtime.journals import TestJournal

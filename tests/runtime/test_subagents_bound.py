@@ -4,16 +4,13 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail.core.vocabulary.state import State
+from agentrail import BlockTool, Context, Continue, Plugin, Priority, State
 from agentrail.errors import TurnAborted
-from agentrail.hooks.actions import BlockTool, Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeRequest, BeforeTool
-from agentrail.hooks.plugin import AnyPlugin, Keyed, Plugin, Priority
-from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
+from agentrail.events import AgentEnd, SubagentEnd, ToolBlocked
+from agentrail.models import Price, Usage
+from agentrail.plugins import AnyPlugin, BeforeRequest, BeforeTool, BudgetGuard, HumanApproval, Keyed, SecurityGuard
 from agentrail.testing import call, say
-from agentrail.values.events import AgentEnd, SubagentEnd, ToolBlocked
-from agentrail.values.usage import NOTHING_USED, Price, Usage
+from agentrail.values.usage import NOTHING_USED
 from tests.runtime.families import agent, inner, task, tasks
 from tests.runtime.journals import TestJournal
 from tests.runtime.poison import Poison, crash_this_step

@@ -5,13 +5,12 @@ from functools import partial
 import pytest
 import trio
 
-from agentrail import SessionSpec
+from agentrail import SessionHandle, SessionSpec
 from agentrail.errors import BadArguments, CommandConflict, UnknownApproval, WrongDecision
+from agentrail.events import AgentEnd, ApprovalRequired, ApprovalResolved, AskUser, SubagentEnd, UserResponded
 from agentrail.plugins import HumanApproval
-from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import call, say
 from agentrail.tools.builtin import ask_user
-from agentrail.values.events import AgentEnd, ApprovalRequired, ApprovalResolved, AskUser, SubagentEnd, UserResponded
 from tests.runtime.counting import counting
 from tests.runtime.families import agent, inner, task, tasks
 from tests.runtime.tools import Fake, slow

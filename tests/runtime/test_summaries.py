@@ -10,15 +10,13 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentrail import SessionSpec, open_supervisor
+from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.errors import PermanentModelError, ProviderNotReached, RateLimited, TransientModelError, TurnAborted
 from agentrail.events import CompactEnd
-from agentrail.models import AskModel, EmitChunk, Leaving, ModelRequest, Response, Usage
+from agentrail.models import AskModel, EmitChunk, Leaving, ModelRequest, Response, Text, Usage
 from agentrail.plugins import BudgetGuard
-from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, fail, say
 from agentrail.testing.scripted import Element
-from agentrail.values.content import Text
 from agentrail.values.messages import why_unfit
 from tests.profiles import CAMPAIGN
 from tests.runtime.conftest import run_in_virtual_time

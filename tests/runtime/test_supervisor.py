@@ -6,9 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail import open_supervisor
-from agentrail.api.session_values import SessionDown
-from agentrail.app.spec import SessionSpec
+from agentrail import Abort, Ask, Context, Continue, Plugin, SessionDown, SessionHandle, SessionSpec, open_supervisor
 from agentrail.errors import (
     BadId,
     JournalFailed,
@@ -20,14 +18,10 @@ from agentrail.errors import (
     StateNotStorable,
     UnknownSession,
 )
-from agentrail.hooks.actions import Abort, Ask, CallService, Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import SessionStart
-from agentrail.hooks.plugin import Plugin
-from agentrail.runtime.handle import SessionHandle
+from agentrail.models import Json
+from agentrail.plugins import CallService, SessionStart
 from agentrail.runtime.shared.task_pool import SPARE
 from agentrail.testing import ScriptedModel, say, stall
-from agentrail.values.json import Json
 from tests.runtime.journals import TestJournal
 from tests.runtime.poison import crash_this_step
 from tests.runtime.world import World, open_world, settle, spec_of, until

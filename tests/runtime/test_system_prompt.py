@@ -11,14 +11,11 @@ from attrs import frozen
 from agentrail import Context, Continue, Plugin, SetSection
 from agentrail.core.system_prompt import LAYERS, MODES
 from agentrail.errors import BadSpec
-from agentrail.hooks.hook_types import AfterResponse, BeforePrompt, SessionStart
-from agentrail.hooks.plugin import Keyed
 from agentrail.hooks.ruling import SECTION_LAYERS, Section
-from agentrail.ports.tool import ToolContext
+from agentrail.models import JsonObject, ModelRequest
+from agentrail.plugins import AfterResponse, BeforePrompt, Keyed, SessionStart
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.json import JsonObject
-from agentrail.values.stream import ModelRequest
-from agentrail.values.tools import ToolResult, ok
+from agentrail.tools import ToolContext, ToolResult, ok
 from tests.runtime.families import agent, tasks
 from tests.runtime.tools import fake, quick
 from tests.runtime.world import World

@@ -7,24 +7,14 @@ from typing import Final
 
 import pytest
 
-from agentrail import SessionSpec, open_supervisor, tool
+from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.errors import ToolExists
+from agentrail.events import AgentEnd, LoopDetected, ToolBlocked, ToolCallUnknown, ToolExecutionStart, ToolsFound
+from agentrail.models import AssistantMessage, Json, Message, Origin, ToolCall, ToolMessage, UserMessage
 from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
 from agentrail.ports.tool import Offer
-from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.content import ToolCall
-from agentrail.values.events.life import AgentEnd
-from agentrail.values.events.tools import (
-    LoopDetected,
-    ToolBlocked,
-    ToolCallUnknown,
-    ToolExecutionStart,
-    ToolsFound,
-)
-from agentrail.values.json import Json
-from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
 from tests.runtime.journals import TestJournal
 from tests.runtime.test_sources import Scripted, Supply
 from tests.runtime.tools import Fake, quick

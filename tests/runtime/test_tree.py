@@ -7,9 +7,8 @@ from functools import partial
 import pytest
 import trio
 
-from agentrail import open_supervisor
-from agentrail.api.session_values import ChildView, SessionDown
-from agentrail.app.supervisor import Restart, Supervisor
+from agentrail import ChildView, SessionDown, SessionHandle, Supervisor, open_supervisor
+from agentrail.app.supervisor import Restart
 from agentrail.core.supervision_rules import Strategy
 from agentrail.errors import (
     AgentrailError,
@@ -24,8 +23,7 @@ from agentrail.errors import (
     SupervisorFailed,
     UnknownChild,
 )
-from agentrail.ports.journal import Claim, Record
-from agentrail.runtime.handle import SessionHandle
+from agentrail.journals import Claim, Record
 from agentrail.runtime.supervision.children import ServiceFunction
 from agentrail.testing import ScriptedModel, stall
 from tests.runtime.journals import TestJournal

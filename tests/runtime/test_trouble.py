@@ -7,8 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from agentrail.api.session_values import SessionDown
-from agentrail.app.supervisor import open_supervisor
+from agentrail import SessionDown, SessionHandle, open_supervisor
 from agentrail.errors import (
     CommitUnknown,
     Fenced,
@@ -22,16 +21,11 @@ from agentrail.errors import (
     SessionNotAlive,
     TurnAborted,
 )
-from agentrail.ports.model import EmitChunk
-from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.inbox.end_reason import TAKEN
-from agentrail.runtime.shared.journal_retry import MEANWHILE
-from agentrail.testing import ScriptedModel, call, fail, overflow, permanent, say, stall, transient
-from agentrail.testing.scripted import Element
-from agentrail.values.content import Text
-from agentrail.values.events.context import CompactEnd
-from agentrail.values.events.life import AbortPending, AgentAbort, AgentEnd
-from agentrail.values.events.response import (
+from agentrail.events import (
+    AbortPending,
+    AgentAbort,
+    AgentEnd,
+    CompactEnd,
     ContextOverflow,
     MessageDelta,
     ResponseComplete,
@@ -41,8 +35,22 @@ from agentrail.values.events.response import (
     ThinkingDelta,
     ThinkingStart,
 )
-from agentrail.values.messages import AssistantMessage
-from agentrail.values.stream import PING, CallChunk, Chunk, ModelRequest, Response, TextChunk, ThinkingChunk
+from agentrail.models import (
+    PING,
+    AssistantMessage,
+    CallChunk,
+    Chunk,
+    EmitChunk,
+    ModelRequest,
+    Response,
+    Text,
+    TextChunk,
+    ThinkingChunk,
+)
+from agentrail.runtime.inbox.end_reason import TAKEN
+from agentrail.runtime.shared.journal_retry import MEANWHILE
+from agentrail.testing import ScriptedModel, call, fail, overflow, permanent, say, stall, transient
+from agentrail.testing.scripted import Element
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.tools import quick
 from tests.runtime.world import Heard, World, listen, open_world, settle, spec_of, until

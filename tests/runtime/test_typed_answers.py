@@ -11,23 +11,17 @@ import attrs
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.api.session_values import Reply
+from agentrail import Accepted, Reply, SessionHandle, SessionSpec, open_supervisor
 from agentrail.core.answers import DESCRIPTION, HINT, LAST_HINT
 from agentrail.core.machine.responses import CUT
-from agentrail.core.vocabulary.commands import Accepted
 from agentrail.errors import AnswerUnfit, BadReturns, BadSpec, CommandConflict, NoAnswer, TurnAborted
+from agentrail.events import AgentEnd, AnswerRejected, ToolExecutionStart
+from agentrail.journals import SqliteJournal
+from agentrail.models import AssistantMessage, Json, JsonObject, StopReason, Text
 from agentrail.plugins import HumanApproval
-from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Range
-from agentrail.values.content import Text
-from agentrail.values.events.life import AgentEnd
-from agentrail.values.events.response import AnswerRejected
-from agentrail.values.events.tools import ToolExecutionStart
-from agentrail.values.json import Json, JsonObject, freeze
-from agentrail.values.messages import AssistantMessage, StopReason
+from agentrail.values.json import freeze
 from tests.runtime.journals import AwakeJournal, TestJournal
 from tests.runtime.tools import quick
 from tests.runtime.world import World, settle, until

@@ -7,24 +7,20 @@ import pytest
 import trio
 import trio.testing
 
+from agentrail import SessionHandle, open_supervisor
 from agentrail.adapters.journals import memory
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.record_pages import Pages
-from agentrail.app.supervisor import open_supervisor
 from agentrail.core.vocabulary.commands import DONE, PromptSent
 from agentrail.errors import CommitUnknown, SessionCrashed
-from agentrail.ports.journal import Claim, Snapshot
-from agentrail.ports.tool import ToolContext
-from agentrail.runtime.handle import SessionHandle
+from agentrail.journals import Claim, MemoryJournal, Snapshot
+from agentrail.models import JsonObject, Text
 from agentrail.runtime.inbox.end_reason import TAKEN
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import Gate
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.content import Text
-from agentrail.values.json import JsonObject
-from agentrail.values.tools import Ok, ok
+from agentrail.tools import Ok, ToolContext, ok
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake
 from tests.runtime.world import World, settle, spec_of

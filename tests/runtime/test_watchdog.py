@@ -13,17 +13,15 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail import open_supervisor
-from agentrail.app.supervisor import Supervisor
-from agentrail.ports.tool import ToolContext
+from agentrail import Supervisor, open_supervisor
+from agentrail.models import JsonObject
 from agentrail.runtime.diagnosis import pulse as pulses
 from agentrail.runtime.diagnosis import watchdog
 from agentrail.runtime.diagnosis.pulse import Pulse
 from agentrail.runtime.diagnosis.stacks import Scratch
 from agentrail.runtime.diagnosis.watchdog import Alarm, KernelAlarm, Watchdog
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.json import JsonObject
-from agentrail.values.tools import ToolResult, ok
+from agentrail.tools import ToolContext, ToolResult, ok
 from tests.runtime.tools import fake
 from tests.runtime.world import spec_of
 

@@ -14,20 +14,26 @@ from typing import Final, Literal
 import pytest
 from attrs import frozen
 
-from agentrail import Ask, Context, Emit, Plugin, SessionHandle, SessionSpec, SetSection, open_supervisor, tool
+from agentrail import (
+    AddContext,
+    Ask,
+    Context,
+    Emit,
+    Plugin,
+    SessionHandle,
+    SessionSpec,
+    SetSection,
+    open_supervisor,
+    tool,
+)
 from agentrail.core.compaction import LEFT_OUT
 from agentrail.errors import PermanentModelError, PluginExists, TurnAborted
-from agentrail.hooks.actions import AddContext, Answered, CallService
-from agentrail.hooks.hook_types import BeforePrompt, BeforeRequest
-from agentrail.hooks.plugin import Keyed
+from agentrail.events import CompactEnd, Event, PluginError, PrefixChanged
+from agentrail.models import AskModel, Image, Json, Leaving, Text, ToolMessage, UserMessage
+from agentrail.plugins import Answered, BeforePrompt, BeforeRequest, CallService, Keyed
 from agentrail.testing import ScriptedModel, call, fail, say, transient
-from agentrail.values.content import Image, Text, text_of
-from agentrail.values.events.context import CompactEnd, PrefixChanged
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.plugins import PluginError
-from agentrail.values.json import Json
-from agentrail.values.messages import AskModel, Leaving, ToolMessage, UserMessage
-from agentrail.values.tools import ToolResult, ok
+from agentrail.tools import ToolResult, ok
+from agentrail.values.content import text_of
 
 IMAGE: Final = "aGVsbG8=" * 2_000
 TESTS: Final = Path(__file__).parents[1]

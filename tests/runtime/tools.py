@@ -5,9 +5,8 @@ from collections.abc import Awaitable, Callable
 import trio
 from attrs import define
 
-from agentrail.ports.tool import ToolContext
-from agentrail.values.json import FrozenObject, JsonObject
-from agentrail.values.tools import Effect, EffectClass, ToolResult, ToolSpec, ok
+from agentrail.models import FrozenObject, JsonObject
+from agentrail.tools import Effect, EffectClass, ToolContext, ToolResult, ToolSpec, ok
 
 Body = Callable[[JsonObject, ToolContext], Awaitable[ToolResult]]
 

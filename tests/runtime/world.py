@@ -8,23 +8,21 @@ import trio
 import trio.testing
 from attrs import define, field
 
-from agentrail.app.spec import SessionSpec
-from agentrail.app.supervisor import Supervisor, open_supervisor
+from agentrail import SessionHandle, SessionSpec, State, Supervisor, open_supervisor
 from agentrail.codec.json_text import to_text
 from agentrail.codec.plugin_states import data_of
 from agentrail.codec.values import check_same
 from agentrail.core.audit import differences
 from agentrail.core.machine.step import step
 from agentrail.core.vocabulary.inputs import Arrival, StreamBegan
-from agentrail.core.vocabulary.state import Phase, State
+from agentrail.core.vocabulary.state import Phase
+from agentrail.events import Envelope, Event, MessageDelta
 from agentrail.hooks.hook_runner import Recorded
-from agentrail.ports.journal import Journal, folded
-from agentrail.ports.model import Model
-from agentrail.runtime.handle import SessionHandle
+from agentrail.journals import Journal
+from agentrail.models import Model
+from agentrail.ports.journal import folded
 from agentrail.testing import ScriptedModel
 from agentrail.testing.scripted import Element
-from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.events.response import MessageDelta
 from tests.runtime.journals import TestJournal
 
 E = TypeVar("E", bound=Event)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from agentrail.adapters.sandboxes.paths import Why
 from agentrail.errors import AgentrailError, PathRefused
-from agentrail.ports.sandbox import Sandbox, Search
+from agentrail.sandboxes import Sandbox, Search
 
 SECRET = b"the secret that nobody may read"
 GOALS = ("outside/secret.txt", "etc/passwd", "root-beside/secret.txt", "x")

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from agentrail.adapters.sandboxes import confined_open
-from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox, check_bwrap, find_bwrap
-from agentrail.adapters.sandboxes.local import LocalSandbox
+from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, find_bwrap
 from agentrail.errors import SandboxMissing
+from agentrail.sandboxes import BubblewrapSandbox, LocalSandbox
 
 
 def without_openat2(patch: pytest.MonkeyPatch) -> None:

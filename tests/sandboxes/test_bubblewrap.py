@@ -6,9 +6,8 @@ import pytest
 import trio
 
 from agentrail.adapters.sandboxes import bubblewrap
-from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox, Limits
 from agentrail.errors import CommandRefused, SandboxMissing
-from agentrail.ports.sandbox import Command, Execution
+from agentrail.sandboxes import BubblewrapSandbox, Command, Execution, Limits
 from tests.sandboxes.kinds import needs_bubblewrap
 
 

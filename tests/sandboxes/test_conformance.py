@@ -3,14 +3,19 @@ from typing import cast
 
 import pytest
 
-from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox
-from agentrail.adapters.sandboxes.composite import CompositeSandbox
-from agentrail.adapters.sandboxes.local import LocalSandbox
-from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.errors import CommandRefused, FileFailed
-from agentrail.ports.sandbox import Command, Sandbox, Search
+from agentrail.sandboxes import (
+    BubblewrapSandbox,
+    Command,
+    CompositeSandbox,
+    LocalSandbox,
+    MemorySandbox,
+    Sandbox,
+    Search,
+)
+from agentrail.testing import CommandConformance, SandboxConformance
 from agentrail.testing.conformance.expected_errors import raised
-from agentrail.testing.conformance.sandbox_tests import CommandConformance, SandboxConformance, paths
+from agentrail.testing.conformance.sandbox_tests import paths
 from tests.sandboxes.kinds import needs_bubblewrap, needs_openat2, without_openat2
 
 

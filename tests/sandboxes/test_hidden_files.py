@@ -11,11 +11,9 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox
-from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.errors import AgentrailError, CommandRefused, FileMissing, PathRefused
-from agentrail.ports.sandbox import Command, Execution, Kind, Search
+from agentrail.journals import SqliteJournal
+from agentrail.sandboxes import BubblewrapSandbox, Command, Execution, Kind, LocalSandbox, Search
 from tests.sandboxes.kinds import needs_bubblewrap, needs_openat2, without_openat2
 
 SECRET: Final = "the secret"

@@ -4,11 +4,9 @@ from pathlib import Path
 import pytest
 
 from agentrail.adapters.sandboxes import confined_open, files
-from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox
 from agentrail.adapters.sandboxes.confined_open import BENEATH, NO_MAGICLINKS, NO_XDEV
-from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.adapters.sandboxes.paths import CHECKS, Why
-from agentrail.ports.sandbox import Search
+from agentrail.sandboxes import BubblewrapSandbox, LocalSandbox, Search
 from tests.sandboxes.corpus import findings, magic, make_world, outcome, reading, rows
 from tests.sandboxes.kinds import needs_openat2, without_openat2
 

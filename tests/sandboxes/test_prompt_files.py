@@ -9,9 +9,9 @@ import pytest
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.hooks.ruling import Section
+from agentrail.models import ToolMessage
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.messages import ToolMessage
 from tests.runtime.test_skills import HEAD, skill
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail.adapters.sandboxes.local import LocalSandbox
-from agentrail.ports.sandbox import Search
+from agentrail.sandboxes import LocalSandbox, Search
 from tests.patience import PATIENCE
 from tests.profiles import CAMPAIGN
 from tests.sandboxes.corpus import SECRET, outcome, reading, snapshot, writing

@@ -13,8 +13,16 @@ import trio
 
 from agentrail.adapters.sandboxes.files import NAMELESS
 from agentrail.errors import AgentrailError, DiskFull, FileFailed, PathRefused
-from agentrail.ports.sandbox import NextPiece, Written
-from agentrail.sandboxes import BubblewrapSandbox, CompositeSandbox, LocalSandbox, MemorySandbox, Receiver, Sandbox
+from agentrail.sandboxes import (
+    BubblewrapSandbox,
+    CompositeSandbox,
+    LocalSandbox,
+    MemorySandbox,
+    NextPiece,
+    Receiver,
+    Sandbox,
+    Written,
+)
 
 LARGE: Final = b"two" * 100_000
 

@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.adapters.sandboxes import local, searching
-from agentrail.adapters.sandboxes.local import LocalSandbox
-from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.adapters.sandboxes.searching import LINE_STEPS, SEARCH_STEPS
 from agentrail.errors import BadPattern, SearchTooSlow
-from agentrail.ports.sandbox import Search
+from agentrail.sandboxes import LocalSandbox, MemorySandbox, Search
 from tests.opcodes import counted_opcodes
 from tests.sandboxes.kinds import needs_openat2
 

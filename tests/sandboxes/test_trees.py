@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail.adapters.sandboxes.local import LocalSandbox
-from agentrail.ports.sandbox import Command
+from agentrail.sandboxes import Command, LocalSandbox
 from tests.patience import PATIENCE, within
 from tests.profiles import CAMPAIGN
 from tests.runtime.cutting import cut

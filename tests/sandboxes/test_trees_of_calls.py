@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail.app.supervisor import open_supervisor
-from agentrail.runtime.handle import SessionHandle
+from agentrail import SessionHandle, open_supervisor
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.tools.builtin import standard_tools
+from agentrail.tools import standard_tools
 from tests.patience import within
 from tests.runtime.world import spec_of
 from tests.sandboxes.kinds import WITH_COMMANDS, Opened

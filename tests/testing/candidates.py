@@ -7,15 +7,24 @@ from collections import UserList
 
 from attrs import field, frozen
 
-from agentrail import BlockTool, Continue, Plugin
-from agentrail.hooks.actions import Intervene, ReplaceToolArgs, ReplaceToolResult, SetSection
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterTool, AfterTurn, BeforeFinish, BeforePrompt, BeforeRequest, BeforeTool
-from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, PermissionPolicy, SecurityGuard
+from agentrail import BlockTool, Context, Continue, Intervene, Plugin, ReplaceToolArgs, ReplaceToolResult, SetSection
+from agentrail.events import Envelope
+from agentrail.models import Json
+from agentrail.plugins import (
+    AfterTool,
+    AfterTurn,
+    BeforeFinish,
+    BeforePrompt,
+    BeforeRequest,
+    BeforeTool,
+    BudgetGuard,
+    EventLogger,
+    HumanApproval,
+    PermissionPolicy,
+    SecurityGuard,
+)
 from agentrail.testing import Trace
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.json import Json
-from agentrail.values.tools import ok
+from agentrail.tools import ok
 
 
 def amount_of(args: object) -> int:

@@ -12,13 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 from attrs import frozen
 
-from agentrail import BlockTool, Continue, Plugin
-from agentrail.hooks.actions import Abort, ReplaceToolArgs
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
-from agentrail.hooks.plugin import AnyPlugin
+from agentrail import Abort, BlockTool, Context, Continue, Plugin, ReplaceToolArgs
+from agentrail.models import JsonObject
+from agentrail.plugins import AnyPlugin, BeforeTool
 from agentrail.testing import Cue, Trace, call, prompt, say
-from agentrail.values.json import JsonObject
 
 
 def asked(trace: Trace, plugin: str) -> list[BeforeTool]:

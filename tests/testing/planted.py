@@ -7,12 +7,9 @@ from typing import Final
 
 from attrs import frozen
 
-from agentrail.hooks.actions import BlockTool, Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterResponse, AfterTool, AfterToolBatch, BeforeTool
-from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.tools import ToolExecutionStart
+from agentrail import BlockTool, Context, Continue, Plugin
+from agentrail.events import Envelope, ToolExecutionStart
+from agentrail.plugins import AfterResponse, AfterTool, AfterToolBatch, AnyPlugin, BeforeTool
 
 TICKS: Final = count()
 """Gives another number each time, which makes a hook impure."""

@@ -10,13 +10,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from agentrail import SessionSpec, open_supervisor, tool
+from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.errors import TurnAborted
 from agentrail.insight import seen
-from agentrail.journals import MemoryJournal
+from agentrail.journals import MemoryJournal, Record
 from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import Record
-from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, as_test, call, permanent, say, stall
 from agentrail.testing.scripted import Element
 from agentrail.tools import ToolError

@@ -3,11 +3,12 @@
 import pytest
 
 from agentrail.hooks.hook_types import HOOK_NAMES
+from agentrail.testing import Choose
 from agentrail.testing.code_words import vocabulary
 from agentrail.testing.laws.checking import TRIES, Replayed, Simplest
 from agentrail.testing.laws.showing import draw_hook
 from agentrail.testing.random_calls import CallDrawer
-from agentrail.testing.world.choose import Choose, InTurn
+from agentrail.testing.world.choose import InTurn
 from tests.testing.planted import Archivist
 
 

@@ -3,12 +3,11 @@ from functools import cache
 
 import pytest
 
-from agentrail.core.vocabulary.options import Options
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.testing import Conflict, call, find_conflict, order_report, prompt, say
+from agentrail import Options
+from agentrail.plugins import AnyPlugin
+from agentrail.testing import Conflict, Trace, call, find_conflict, order_report, prompt, say
 from agentrail.testing.scripted import Saying
 from agentrail.testing.turns.conflicts import ConflictSetup, Invariant, shrink
-from agentrail.testing.turns.trace import Trace
 from tests.testing.candidates import (
     CANDIDATES,
     Cap,

@@ -8,14 +8,12 @@ from typing import cast
 import pytest
 
 from agentrail.core.vocabulary.effects import StartCall, StartRequest
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.plugins import BudgetGuard
-from agentrail.testing import INVARIANTS, Cue, Trace, call, prompt, say, simulate
-from agentrail.testing.probe_plugins import Guard, Holder
+from agentrail.events import AgentEnd
+from agentrail.models import ToolMessage, Usage
+from agentrail.plugins import AnyPlugin, BudgetGuard
+from agentrail.testing import INVARIANTS, Cue, Holder, Trace, call, prompt, say, simulate
+from agentrail.testing.probe_plugins import Guard
 from agentrail.testing.turns.simulation import Happened
-from agentrail.values.events import AgentEnd
-from agentrail.values.messages import ToolMessage
-from agentrail.values.usage import Usage
 from tests.testing.candidates import Dice
 
 SCRIPT: tuple[Cue, ...] = (prompt("go"), say(calls=[call("read", {"path": "secret"})]))

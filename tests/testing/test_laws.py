@@ -3,8 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from agentrail.hooks.attachments import seat_for
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, SecurityGuard
+from agentrail.plugins import AnyPlugin, BudgetGuard, EventLogger, HumanApproval, SecurityGuard
 from agentrail.testing import LAWS, LawBrokenError, check_plugin
 from tests.profiles import CAMPAIGN
 from tests.testing.candidates import (

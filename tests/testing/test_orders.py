@@ -5,15 +5,35 @@ from __future__ import annotations
 import pytest
 from attrs import frozen
 
-from agentrail import BlockTool, Continue, Plugin
-from agentrail.hooks.actions import Abort, AddContext, Ask, ReadFile, ReplacePrompt, ReplaceToolArgs, ReplaceToolResult
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterTool, BeforePrompt, BeforeRequest, BeforeTool
-from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed
-from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
+from agentrail import (
+    Abort,
+    AddContext,
+    Ask,
+    BlockTool,
+    Context,
+    Continue,
+    Plugin,
+    ReplacePrompt,
+    ReplaceToolArgs,
+    ReplaceToolResult,
+)
+from agentrail.plugins import (
+    AfterTool,
+    AnyPlugin,
+    Attachable,
+    BeforePrompt,
+    BeforeRequest,
+    BeforeTool,
+    BudgetGuard,
+    HumanApproval,
+    Keyed,
+    ReadFile,
+    SecurityGuard,
+)
 from agentrail.testing import Cue, Trace, call, find_conflict, order_report, prompt, say, simulate
 from agentrail.testing.turns.orders import difference
-from agentrail.values.tools import ok, result_text
+from agentrail.tools import ok
+from agentrail.values.tools import result_text
 from tests.profiles import CAMPAIGN
 
 

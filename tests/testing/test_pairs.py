@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
+from agentrail.plugins import AnyPlugin, BudgetGuard, HumanApproval, SecurityGuard
 from agentrail.testing import Trace, find_conflict, order_report, simulate
 from tests.profiles import CAMPAIGN
 from tests.testing.candidates import CANDIDATES

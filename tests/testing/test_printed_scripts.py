@@ -16,8 +16,23 @@ from agentrail.errors import (
     StreamEndedEarly,
     TransientModelError,
 )
-from agentrail.hooks.actions import Answered, Failed, TimedOut
+from agentrail.models import (
+    PING,
+    CallChunk,
+    Chunk,
+    Response,
+    StopReason,
+    Text,
+    TextChunk,
+    Thinking,
+    ThinkingChunk,
+    ToolCall,
+    Usage,
+    UsageChunk,
+)
+from agentrail.plugins import Answered, Failed, TimedOut
 from agentrail.testing import (
+    Cue,
     abort,
     approve,
     call,
@@ -40,14 +55,10 @@ from agentrail.testing import (
     wait,
 )
 from agentrail.testing.as_code import CodeSource
-from agentrail.testing.scripted import Cue, Failing, Saying, Stalling
+from agentrail.testing.scripted import Failing, Saying, Stalling
 from agentrail.testing.turns.script_steps import cue_code
-from agentrail.values.content import Text, Thinking, ToolCall
+from agentrail.tools import AskPerson, Effect, err, ok
 from agentrail.values.json import freeze_object
-from agentrail.values.messages import StopReason
-from agentrail.values.stream import PING, CallChunk, Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
-from agentrail.values.tools import AskPerson, Effect, err, ok
-from agentrail.values.usage import Usage
 
 
 class OwnError(Exception):

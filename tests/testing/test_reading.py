@@ -5,12 +5,10 @@ from functools import cache
 
 from attrs import frozen
 
-from agentrail import BlockTool, Continue, Plugin
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt, BeforeTool
-from agentrail.hooks.plugin import AnyPlugin
+from agentrail import BlockTool, Context, Continue, Plugin
+from agentrail.models import Json
+from agentrail.plugins import AnyPlugin, BeforePrompt, BeforeTool
 from agentrail.testing.plugin_code import reads
-from agentrail.values.json import Json
 
 CLOSED = frozenset({"north", "south"})
 Verdict = Continue[None] | BlockTool[None]

@@ -2,18 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail import Ask, Context, Continue, Plugin, SessionSpec, open_supervisor, tool
 from agentrail.errors import PermanentModelError
-from agentrail.hooks.actions import Ask, CallModel, Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt
-from agentrail.hooks.plugin import Plugin
-from agentrail.ports.model import Model
+from agentrail.events import AgentAbort
+from agentrail.journals import MemoryJournal
+from agentrail.models import Model, ModelRequest
+from agentrail.plugins import BeforePrompt, CallModel
 from agentrail.testing import RecordedModel, ScriptedModel, call, say, transient
 from agentrail.testing.scripted import Element
-from agentrail.values.events import AgentAbort
-from agentrail.values.stream import ModelRequest
 
 
 @tool

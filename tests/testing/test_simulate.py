@@ -1,6 +1,6 @@
+from agentrail.models import FrozenObject
 from agentrail.plugins import BudgetGuard
 from agentrail.testing import approve, call, prompt, returns, say, simulate, stop
-from agentrail.values.json import FrozenObject
 from tests.testing.candidates import Cap, SpendCounter
 
 SCRIPT = [

@@ -12,26 +12,20 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.app.spec import SessionSpec
-from agentrail.app.supervisor import Supervisor, open_supervisor
+from agentrail import Context, Continue, Plugin, SessionSpec, Supervisor, open_supervisor
 from agentrail.core.machine import steering
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary.inputs import SleepDue
 from agentrail.errors import BadChoice
-from agentrail.hooks.actions import Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeRequest
-from agentrail.hooks.plugin import Plugin
-from agentrail.plugins import BudgetGuard
-from agentrail.ports.journal import Snapshot
+from agentrail.events import SteeringApplied
+from agentrail.journals import MemoryJournal, Snapshot
+from agentrail.plugins import BeforeRequest, BudgetGuard
 from agentrail.runtime.actor.journal_log import rebuilt
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.shared.clock import Clock, Timers
 from agentrail.runtime.supervision.supervisor import SupervisorNode
-from agentrail.testing import ScriptedModel, SimulationFailedError, Simulator, call, say, stall
-from agentrail.testing.probe_plugins import Holder
+from agentrail.testing import Holder, ScriptedModel, SimulationFailedError, Simulator, call, say, stall
 from agentrail.testing.simulator import process_life
 from agentrail.testing.simulator.__main__ import main
 from agentrail.testing.simulator.auditor import is_same
@@ -44,7 +38,6 @@ from agentrail.testing.simulator.patches import breakable, watched
 from agentrail.testing.simulator.rules import RULES
 from agentrail.testing.simulator.run import MODES, Report
 from agentrail.testing.simulator.virtual import ClockWatch, NothingMovesError, run
-from agentrail.values.events.life import SteeringApplied
 from tests.profiles import CAMPAIGN
 from tests.runtime.tools import quick
 

@@ -2,12 +2,10 @@
 
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import StreamEnded
-from agentrail.hooks.plugin import Keyed
-from agentrail.testing.probe_plugins import CriticalListener, Recorder, Scripted
-from agentrail.testing.world.random_sessions import World
-from agentrail.testing.world.random_setups import Scene
-from agentrail.values.content import Text
-from agentrail.values.stream import Response
+from agentrail.models import Response, Text
+from agentrail.plugins import Keyed
+from agentrail.testing import Recorder, Scene, World
+from agentrail.testing.probe_plugins import CriticalListener, Scripted
 
 
 def starts(raises_at: int) -> int:

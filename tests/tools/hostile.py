@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Final
 
-from agentrail.tools.json_schema.validation import schema_problem, validator_for
-from agentrail.values.json import Json, JsonObject, freeze_object
-from agentrail.values.tools import ToolSpec
+from agentrail.models import Json, JsonObject
+from agentrail.tools import ToolSpec, validator_for
+from agentrail.tools.json_schema.validation import schema_problem
+from agentrail.values.json import freeze_object
 
 LARGE = 1_000_000
 """Items that a value here may have: more than the border lets through, so that the engine itself is tried."""

@@ -11,7 +11,7 @@ from jsonschema.protocols import Validator
 from jsonschema.validators import extend  # pyright: ignore[reportUnknownVariableType]  # it is untyped
 from referencing import Registry
 
-from agentrail.values.json import Json
+from agentrail.models import Json
 
 
 def _is_array(_: object, found: object) -> bool:

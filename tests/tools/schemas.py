@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from agentrail.values.json import Json, JsonObject
+from agentrail.models import Json, JsonObject
 
 NAMES = st.sampled_from(["a", "b", "c"])
 _SCALARS: st.SearchStrategy[Json] = st.sampled_from(

@@ -3,9 +3,8 @@ from collections.abc import Mapping
 import pytest
 
 from agentrail.errors import BadTool
-from agentrail.tools import FunctionTool, ToolContext, ToolResult, ToolSpec, as_tool, make_spec, ok, tool
-from agentrail.values.json import FrozenObject, Json, JsonObject
-from agentrail.values.tools import EffectClass
+from agentrail.models import FrozenObject, Json, JsonObject
+from agentrail.tools import EffectClass, FunctionTool, ToolContext, ToolResult, ToolSpec, as_tool, make_spec, ok, tool
 
 SCHEMA: JsonObject = {"type": "object", "properties": {"sql": {"type": "string"}}, "required": ["sql"]}
 

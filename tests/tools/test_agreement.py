@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrail.models import Json, JsonObject
 from agentrail.tools import Length, Pattern, Range, validator_for
 from agentrail.tools.argument_reader import ArgumentMisfitError, NotTakenError, object_reader
 from agentrail.tools.fields import ArgumentField
 from agentrail.tools.json_schema.validation import flat_check
 from agentrail.tools.type_shapes import ShapePlace, shape_of
-from agentrail.values.json import Json, JsonObject
 from tests.tools.kinds import Color, Level, Point, Query, Span, Tree, tool_of
 from tests.tools.reference import reference_fits
 

@@ -7,12 +7,10 @@ import pytest
 import trio
 
 from agentrail.errors import BadTool
-from agentrail.ports.tool import Tool, ToolContext
+from agentrail.models import Json
 from agentrail.testing import ToolConformance
 from agentrail.testing.conformance.tool_tests import arguments_for
-from agentrail.tools import Range, tool
-from agentrail.tools.builtin import standard_tools
-from agentrail.values.json import Json
+from agentrail.tools import Range, Tool, ToolContext, standard_tools, tool
 
 EXAMPLES: Mapping[str, Sequence[Mapping[str, Json]]] = {
     "read_file": ({"path": "a.txt"},),

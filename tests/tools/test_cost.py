@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.errors import BadTool
-from agentrail.tools import make_spec, validator_for
+from agentrail.models import Json, JsonObject
+from agentrail.tools import ToolSpec, make_spec, validator_for
 from agentrail.tools.json_schema.dialect import READY_STEPS
 from agentrail.tools.json_schema.validation import schema_problem
-from agentrail.values.json import Json, JsonObject, freeze_object
+from agentrail.values.json import freeze_object
 from agentrail.values.step_budget import CHECK_STEPS
-from agentrail.values.tools import ToolSpec
 from tests.opcodes import counted_opcodes
 from tests.profiles import CAMPAIGN
 from tests.tools import hostile

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from agentrail.models import Json, JsonObject
+from agentrail.tools import ToolSpec, validator_for
 from agentrail.tools.json_schema.dialect import META, FlawError, node_of
 from agentrail.tools.json_schema.nodes import Check
-from agentrail.tools.json_schema.validation import schema_problem, validator_for
-from agentrail.values.json import Json, JsonObject, freeze, freeze_object
+from agentrail.tools.json_schema.validation import schema_problem
+from agentrail.values.json import freeze, freeze_object
 from agentrail.values.step_budget import Meter, TooManyStepsError
-from agentrail.values.tools import ToolSpec
 from tests.tools.reference import reference_fits, reference_takes
 from tests.tools.schemas import SCHEMAS, VALUES
 

@@ -33,13 +33,13 @@ from pydantic import (
 from typing_extensions import TypeAliasType
 
 from agentrail.errors import BadTool
-from agentrail.tools import Length, Range, ToolContext, tool
+from agentrail.models import Json
+from agentrail.tools import Err, Length, Range, ToolContext, ok, tool
 from agentrail.tools.argument_reader import ArgumentMisfitError, reader_of
 from agentrail.tools.json_schema.validation import schema_validator
 from agentrail.tools.type_shapes import ShapePlace, shape_of
-from agentrail.values.json import Json, freeze, freeze_object, thaw
+from agentrail.values.json import freeze, freeze_object, thaw
 from agentrail.values.personal import Personal
-from agentrail.values.tools import Err, ok
 from tests.tools.kinds import Point, tool_of
 from tests.tools.schemas import VALUES
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal, Protocol
 import pytest
 
 from agentrail.errors import ToolError
+from agentrail.models import Data, Image, Json, Text
 from agentrail.tools import (
     AskPerson,
     Effect,
@@ -20,8 +21,7 @@ from agentrail.tools import (
     ok,
     tool,
 )
-from agentrail.values.content import Data, Image, Text
-from agentrail.values.json import EMPTY, Json, freeze, freeze_object
+from agentrail.values.json import EMPTY, freeze, freeze_object
 
 PICTURE = Image("image/png", "AA==")
 

@@ -3,8 +3,9 @@ from typing import Annotated, Literal, NewType, Optional
 import attrs
 import pytest
 
+from agentrail.models import Json, JsonObject
 from agentrail.tools import Length, Pattern, Range, ToolContext, tool
-from agentrail.values.json import Json, JsonObject, freeze_object, thaw
+from agentrail.values.json import freeze_object, thaw
 from tests.tools.kinds import Color, Level, Options, Point, Query, Size, Span, Tree, tool_of
 
 UserId = NewType("UserId", str)

@@ -4,12 +4,12 @@ from typing import Annotated, Literal, cast
 import attrs
 import pytest
 
-from agentrail.tools import Length, Pattern, Range, ToolContext, tool
+from agentrail.models import Json, JsonObject
+from agentrail.tools import Length, Pattern, Range, Todo, ToolContext, err, tool
 from agentrail.tools.argument_reader import ArgumentMisfitError, NotTakenError, object_reader, reader_of
 from agentrail.tools.fields import ArgumentField
 from agentrail.tools.type_shapes import ShapePlace, shape_of
-from agentrail.values.json import Json, JsonObject, freeze
-from agentrail.values.tools import Todo, err
+from agentrail.values.json import freeze
 from tests.tools.kinds import UNLUCKY, Color, Level, Point, Query, Size, Span, Tree
 
 HERE = ShapePlace("probe", "its parameter `x`")

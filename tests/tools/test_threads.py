@@ -9,24 +9,22 @@ from functools import partial
 import pytest
 import trio
 
-from agentrail.app.supervisor import open_supervisor
+from agentrail import SessionHandle, open_supervisor
 from agentrail.errors import ToolError
-from agentrail.ports.tool import ToolContext
-from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.shared.threads import MAX_LEFT, CallThreads, WorkerThreads
-from agentrail.runtime.supervision import sessions as exits
-from agentrail.testing import ScriptedModel, call, say
-from agentrail.tools import Tool, tool
-from agentrail.values.content import Data
-from agentrail.values.events.life import AgentAbort, AgentEnd
-from agentrail.values.events.tools import (
+from agentrail.events import (
+    AgentAbort,
+    AgentEnd,
     ToolAbandoned,
     ToolExecutionEnd,
     ToolExecutionMetrics,
     ToolExecutionUpdate,
     ToolSkippedForSteering,
 )
-from agentrail.values.messages import ToolMessage
+from agentrail.models import Data, ToolMessage
+from agentrail.runtime.shared.threads import MAX_LEFT, CallThreads, WorkerThreads
+from agentrail.runtime.supervision import sessions as exits
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.tools import Tool, ToolContext, tool
 from tests.patience import PATIENCE
 from tests.runtime.world import World, open_world, spec_of
 

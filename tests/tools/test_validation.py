@@ -3,8 +3,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from agentrail.models import Json, JsonObject
 from agentrail.tools import ToolSpec, validator_for
-from agentrail.values.json import EMPTY, Json, JsonObject, freeze_object
+from agentrail.values.json import EMPTY, freeze_object
 from tests.tools.kinds import Color, Point, Query, Span, Tree, tool_of
 
 

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from agentrail.values.content import Text
-from agentrail.values.messages import History, Message, MessageRange, Rearranged, UserMessage, rearrange
+from agentrail.models import History, Message, Text, UserMessage
+from agentrail.values.messages import MessageRange, Rearranged, rearrange
 
 
 def said(text: str) -> Message:

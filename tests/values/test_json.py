@@ -4,19 +4,9 @@ import pytest
 
 from agentrail.api.command_checks import kept_parts
 from agentrail.errors import BadMessage, NotJson
-from agentrail.values.content import Data, ToolCall
-from agentrail.values.json import (
-    MAX_DEPTH,
-    MAX_ITEMS,
-    FrozenObject,
-    Json,
-    canonical,
-    canonical_once,
-    freeze,
-    freeze_object,
-)
-from agentrail.values.stream import Response
-from agentrail.values.tools import Ok
+from agentrail.models import Data, FrozenObject, Json, Response, ToolCall
+from agentrail.tools import Ok
+from agentrail.values.json import MAX_DEPTH, MAX_ITEMS, canonical, canonical_once, freeze, freeze_object
 from agentrail.values.untrusted_content import CALLS_WITH_MUCH, fit_response, fit_result
 
 ALREADY = freeze_object({"x": list(range(MAX_ITEMS // 2))})

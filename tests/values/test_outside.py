@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentrail.values.content import Text
+from agentrail.models import Text
 from agentrail.values.untrusted_values import CHARACTERS_OF_A_FACT, MAX_FACTS, MAX_MESSAGE_CHARS, leaves, message_of
 
 SHOWN = 0

@@ -9,11 +9,34 @@ from typing import get_args
 import pytest
 
 from agentrail.errors import NotJson
-from agentrail.values.content import Data, File, Image, Part, Said, Text, Thinking, ToolCall
-from agentrail.values.json import FrozenObject, freeze_object
-from agentrail.values.messages import AssistantMessage, Message, Origin, StopReason, ToolMessage, UserMessage
-from agentrail.values.stream import CallChunk, Chunk, PingChunk, Response, TextChunk, ThinkingChunk, UsageChunk
-from agentrail.values.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, Todo, ToolEffect, ToolResult
+from agentrail.models import (
+    AssistantMessage,
+    CallChunk,
+    Chunk,
+    Data,
+    File,
+    FrozenObject,
+    Image,
+    Message,
+    Origin,
+    Part,
+    PingChunk,
+    Response,
+    StopReason,
+    Text,
+    TextChunk,
+    Thinking,
+    ThinkingChunk,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UsageChunk,
+    UserMessage,
+)
+from agentrail.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, Todo, ToolResult
+from agentrail.values.content import Said
+from agentrail.values.json import freeze_object
+from agentrail.values.tools import ToolEffect
 from agentrail.values.untrusted_content import (
     MAX_PARTS,
     MAX_TEXT,
@@ -29,7 +52,6 @@ from agentrail.values.untrusted_content import (
     fit_text,
     fit_usage,
 )
-from agentrail.values.usage import Usage
 from agentrail.values.value import Value
 
 

@@ -13,9 +13,37 @@ from types import FrameType, MethodWrapperType
 import pytest
 from msgspec.structs import force_setattr
 
+from agentrail import Context
 from agentrail.errors import UnknownField
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import (
+from agentrail.events import (
+    AgentEnd,
+    AgentStart,
+    Envelope,
+    MessageDelta,
+    MessageStart,
+    PromptReceived,
+    RequestStart,
+    ResponseComplete,
+    ThinkingDelta,
+    ToolCalls,
+    ToolExecutionEnd,
+    ToolExecutionMetrics,
+    ToolExecutionStart,
+)
+from agentrail.journals import Record
+from agentrail.models import (
+    AssistantMessage,
+    CallChunk,
+    ModelRequest,
+    Response,
+    Text,
+    TextChunk,
+    ThinkingChunk,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from agentrail.plugins import (
     AfterResponse,
     AfterTool,
     AfterToolBatch,
@@ -25,16 +53,8 @@ from agentrail.hooks.hook_types import (
     BeforeRequest,
     BeforeTool,
 )
-from agentrail.ports.journal import Record
-from agentrail.ports.sandbox import Entry
-from agentrail.values.content import Text, ToolCall
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import AgentEnd, AgentStart, PromptReceived
-from agentrail.values.events.response import MessageDelta, MessageStart, RequestStart, ResponseComplete, ThinkingDelta
-from agentrail.values.events.tools import ToolCalls, ToolExecutionEnd, ToolExecutionMetrics, ToolExecutionStart
-from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
-from agentrail.values.stream import CallChunk, ModelRequest, Response, TextChunk, ThinkingChunk
-from agentrail.values.tools import Ok
+from agentrail.sandboxes import Entry
+from agentrail.tools import Ok
 from agentrail.values.value import Authored, Value, quick
 
 

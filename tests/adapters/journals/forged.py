@@ -8,9 +8,9 @@ from typing import Final
 
 from agentrail.adapters.journals.archive_reader import outside
 from agentrail.adapters.journals.packing import NO_CHECK, PackedRecord, check_of, pack
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.tables import COLUMNS, FACTS, RECORD_COLUMNS, RecordRow, SessionRow, seal_row
 from agentrail.codec.versions import FORMAT
+from agentrail.journals import SqliteJournal
 from agentrail.testing.conformance.journal_tests import prompted, run_of
 
 HOLE: Final = b'"a place to fill"'

@@ -14,12 +14,10 @@ from pathlib import Path
 import trio
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.errors import JournalFull
+from agentrail.events import AbortPending, AgentAbort, AgentEnd, Envelope, MessageDelta
+from agentrail.journals import SqliteJournal
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import AbortPending, AgentAbort, AgentEnd
-from agentrail.values.events.response import MessageDelta
 
 LONGEST = 30.0
 

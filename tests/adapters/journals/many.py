@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, TABLES, seal_of, seal_row
-from agentrail.ports.journal import SessionFilter
+from agentrail.journals import SessionFilter
 
 TENANTS: Final = 50
 OWNERS: Final = 100

@@ -9,16 +9,15 @@ from pathlib import Path
 
 import trio
 
-from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.adapters.journals.archive import export_session
-from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail import Ask, Context, Continue, Plugin, SessionSpec, open_supervisor, tool
 from agentrail.codec.versions import FORMAT
-from agentrail.hooks.actions import Ask, CallService, Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
-from agentrail.hooks.plugin import Plugin
+from agentrail.events import ToolExecutionEnd
+from agentrail.journals import SqliteJournal, export_session
+from agentrail.models import Json
 from agentrail.plugins import (
+    BeforeTool,
     BudgetGuard,
+    CallService,
     ContentPolicy,
     EpisodicMemory,
     HumanApproval,
@@ -29,8 +28,7 @@ from agentrail.plugins import (
 )
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.events.tools import ToolExecutionEnd
-from agentrail.values.json import Json, freeze_object
+from agentrail.values.json import freeze_object
 
 SAMPLES = Path(__file__).parent / "samples"
 OLDER = [SAMPLES / f"v{number}" for number in range(1, 4)]

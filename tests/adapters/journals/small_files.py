@@ -14,9 +14,8 @@ from typing import Final
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.errors import JournalUnavailable, NotWrittenYet
-from agentrail.ports.journal import Claim, Record
+from agentrail.journals import Claim, Record, SqliteJournal
 from agentrail.testing import ScriptedModel
 
 LONGEST: Final = 30.0

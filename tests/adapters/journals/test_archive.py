@@ -11,16 +11,14 @@ import pytest
 import trio
 from hypothesis import example, given
 
+from agentrail import State
 from agentrail.adapters.journals import archive_reader
-from agentrail.adapters.journals.archive import export_session, import_session
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.codec.values import read
 from agentrail.codec.values import write as written
-from agentrail.core.vocabulary.state import Setup, State
+from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import BadArchive, BadId, FileFailed, NotReadable, SessionExists, UnknownSession
 from agentrail.hooks.ruling import Verdict
-from agentrail.ports.journal import Journal, Record
+from agentrail.journals import Journal, MemoryJournal, Record, SqliteJournal, export_session, import_session
 from agentrail.testing.conformance.expected_errors import raised
 from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
 from tests.codec.generators import a, floats

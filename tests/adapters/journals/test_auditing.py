@@ -6,17 +6,14 @@ from pathlib import Path
 import pytest
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.core.machine import endings
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import BadRecord, SessionNotStored
-from agentrail.journals import Journal, audit
+from agentrail.events import Intervention
+from agentrail.journals import Journal, MemoryJournal, SqliteJournal, audit
+from agentrail.models import History, Message, Text, UserMessage
 from agentrail.testing import ScriptedModel
-from agentrail.values.content import Text
-from agentrail.values.events.context import Intervention
-from agentrail.values.messages import History, Message, UserMessage
 from tests.adapters.journals.sampling import JOURNAL, make
 
 

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from agentrail import Continue, Plugin, ReplaceMessages, SessionSpec, open_supervisor, tool
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.core.vocabulary.inputs import HooksWereSlow
+from agentrail.journals import SqliteJournal
+from agentrail.models import Message, Text, UserMessage
 from agentrail.plugins import BeforeRequest, Context
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.content import Text
-from agentrail.values.messages import Message, UserMessage
 
 LETTERS = "abcdefghij klmnop"
 TURNS = 120

@@ -16,36 +16,33 @@ import pytest
 import trio
 from attrs import evolve, frozen
 
-from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor, tool
-from agentrail.adapters.journals.archive import export_session, import_session
-from agentrail.adapters.journals.auditing import audit, model_requests
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.errors import AgentrailError
-from agentrail.events import ToolExecutionStart
-from agentrail.hooks.actions import (
+from agentrail import (
     Abort,
     AddContext,
     Ask,
     BlockTool,
-    CallModel,
-    CallService,
+    Context,
     Continue,
     Emit,
-    FindFiles,
     HoldTool,
     Intervene,
-    ReadFile,
+    Plugin,
     ReplacePrompt,
     ReplaceResponse,
     ReplaceToolArgs,
     ReplaceToolResult,
-    RunTool,
+    SessionHandle,
+    SessionSpec,
     SetSection,
-    WriteFile,
+    Supervisor,
+    open_supervisor,
+    tool,
 )
-from agentrail.hooks.context import Context, Log
-from agentrail.hooks.hook_types import (
+from agentrail.errors import AgentrailError
+from agentrail.events import Envelope, ToolExecutionStart
+from agentrail.journals import MemoryJournal, SqliteJournal, audit, export_session, import_session, model_requests
+from agentrail.models import Data, File, FrozenObject, Image, Json, ModelRequest, Text, ToolCall
+from agentrail.plugins import (
     AfterResponse,
     AfterTool,
     BeforeFinish,
@@ -53,18 +50,20 @@ from agentrail.hooks.hook_types import (
     BeforeRequest,
     BeforeSteering,
     BeforeTool,
+    CallModel,
+    CallService,
+    FindFiles,
+    Log,
     OnToolError,
+    ReadFile,
+    RunTool,
+    WriteFile,
 )
-from agentrail.hooks.plugin import Plugin
-from agentrail.models import ModelRequest
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, overflow, permanent, say, stall, transient
 from agentrail.testing.scripted import Element
+from agentrail.tools import CompactNow, Effect, SetTodos, Todo, ok
 from agentrail.tools.builtin import ask_user
-from agentrail.values.content import Data, File, Image, Text, ToolCall
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.json import FrozenObject, Json
-from agentrail.values.tools import CompactNow, Effect, SetTodos, Todo, ok
 from tests.profiles import CAMPAIGN
 from tests.runtime.families import agent, task
 

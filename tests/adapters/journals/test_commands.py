@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.core.vocabulary.commands import Accepted
-from agentrail.core.vocabulary.state import Setup, State
+from agentrail import Accepted, SessionSpec, State, open_supervisor
+from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import JournalError
-from agentrail.ports.journal import Record
+from agentrail.journals import Record, SqliteJournal
 from agentrail.testing import ScriptedModel
 from agentrail.testing.conformance.journal_tests import prompted
 from tests.adapters.journals.test_damage import flipped

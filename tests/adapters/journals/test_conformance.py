@@ -5,9 +5,7 @@ from typing import ClassVar
 import pytest
 
 from agentrail.adapters.journals import memory
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.ports.journal import Journal
+from agentrail.journals import Journal, MemoryJournal, SqliteJournal
 from agentrail.testing import JournalConformance, StrictConformance
 
 

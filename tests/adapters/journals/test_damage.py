@@ -14,19 +14,16 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor, tool
+from agentrail import Accepted, SessionSpec, State, open_supervisor, tool
 from agentrail.adapters.journals.packing import pack
-from agentrail.adapters.journals.redacting import redacted
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE
-from agentrail.core.vocabulary.commands import Accepted
-from agentrail.core.vocabulary.state import Setup, State
+from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import BadRecord, JournalError, JournalUnusable
-from agentrail.ports.journal import Record, Redaction, Snapshot
+from agentrail.events import SessionForked
+from agentrail.journals import Record, Redaction, Snapshot, SqliteJournal, redacted
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.conformance.journal_tests import prompted, run_of, silent
 from agentrail.testing.scripted import Element
-from agentrail.values.events.life import SessionForked
 from tests.profiles import CAMPAIGN
 
 SPREAD = 1 if CAMPAIGN else 211

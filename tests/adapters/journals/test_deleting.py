@@ -13,17 +13,15 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail import Accepted, State
 from agentrail.adapters.journals.sqlite.deletion import erasing
 from agentrail.adapters.journals.sqlite.deletion.vacuum import dirty_gaps
-from agentrail.core.vocabulary.commands import Accepted
-from agentrail.core.vocabulary.state import Setup, State
+from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import BadRecord, JournalFailed, SessionBeingDeleted, SessionHeld
+from agentrail.journals import Journal, Lease, Record, Snapshot, SqliteJournal
+from agentrail.models import History, Text, UserMessage
 from agentrail.ports.failpoints import Failpoint
-from agentrail.ports.journal import Journal, Lease, Record, Snapshot
 from agentrail.testing.conformance.journal_tests import prompted, run_of
-from agentrail.values.content import Text
-from agentrail.values.messages import History, UserMessage
 from tests.profiles import CAMPAIGN
 from tests.recovery.eraser import END, ERASED, KEPT, NOTE, OF_BOTH, REDACTED, canary, sessions_of, written_by
 from tests.recovery.writer import REACHED

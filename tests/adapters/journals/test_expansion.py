@@ -7,20 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.adapters.journals.archive import export_session, import_session
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.message_index import MessagePlaces
 from agentrail.adapters.journals.packing import BLOB_FROM, PackedRecord, digest_of, pack
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.core.vocabulary.changes import Appended, Change
 from agentrail.errors import BadArchive, BadRecord
-from agentrail.ports.journal import Record
+from agentrail.events import AgentEnd
+from agentrail.journals import MemoryJournal, Record, SqliteJournal, export_session, import_session
+from agentrail.models import Text, Usage, UserMessage
 from agentrail.testing.conformance.expected_errors import raised
 from agentrail.testing.conformance.journal_tests import prompted, with_event
-from agentrail.values.content import Text
-from agentrail.values.events.life import AgentEnd
-from agentrail.values.messages import UserMessage
-from agentrail.values.usage import Usage
 from tests.adapters.journals.forged import body_with, write_archive, write_database
 
 TEXT = "x" * 200_000

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.errors import Fenced, JournalFailed
-from agentrail.ports.journal import Claim
+from agentrail.journals import Claim, SqliteJournal
 from agentrail.testing.conformance.expected_errors import raised
 from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
 from tests.adapters.journals.sick import Connection, connecting, sqlite_error

@@ -16,12 +16,11 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail import Accepted, State
 from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, STRIDE
-from agentrail.core.vocabulary.commands import Accepted
-from agentrail.core.vocabulary.state import Setup, State
+from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import BadRecord, JournalError
-from agentrail.ports.journal import Record, Snapshot
+from agentrail.journals import Record, Snapshot, SqliteJournal
 from agentrail.testing.conformance.expected_errors import raised
 from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
 from tests.adapters.journals.sick import Connection, connecting

@@ -15,9 +15,8 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.errors import JournalUnusable
-from agentrail.ports.journal import Redaction
+from agentrail.journals import Redaction, SqliteJournal
 from agentrail.testing.conformance.journal_tests import opened, prompted, run_of, told
 from tests.adapters.journals.sick import Connection, connecting
 from tests.patience import PATIENCE

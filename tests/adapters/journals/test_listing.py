@@ -6,16 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from agentrail import State
 from agentrail.adapters.journals.journal_places import PlacedJournal
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.session_summaries import list_last_used, list_sessions, path_of, statement
 from agentrail.adapters.journals.sqlite.tables import APPLICATION, pragma
 from agentrail.core.vocabulary.changes import Change
-from agentrail.core.vocabulary.state import Setup, State
-from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
+from agentrail.core.vocabulary.state import Setup
+from agentrail.events import Envelope, SessionEnded
+from agentrail.journals import ALL_SESSIONS, SessionFilter, SqliteJournal, StoredSession
 from agentrail.testing.conformance.journal_tests import labelled, opened, prompted
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import SessionEnded
 from tests.adapters.journals.many import COMBINED, NOW, OWNERS, TENANTS, WANTED, fill
 from tests.opcodes import counted_opcodes
 

@@ -9,9 +9,9 @@ import pytest
 
 from agentrail.adapters import file_lock
 from agentrail.adapters.journals.archive_writer import open_archive_writer
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.writer_lock import WRITE_LOCK, FileUse, write_lock_holder
 from agentrail.errors import FileFailed, JournalUnusable
+from agentrail.journals import SqliteJournal
 
 
 def line(pid: int, device: int, inode: int) -> str:

@@ -5,16 +5,14 @@ from collections.abc import Callable
 import pytest
 
 from agentrail import AddContext, Context, Continue, Plugin, SessionSpec, open_supervisor
-from agentrail.adapters.journals.auditing import model_requests
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.core.vocabulary.state import RunningRequest
 from agentrail.errors import BadRecord, SessionNotStored
-from agentrail.hooks.hook_types import BeforeRequest
 from agentrail.hooks.ruling import Section
-from agentrail.ports.journal import Record
+from agentrail.journals import MemoryJournal, Record, model_requests
+from agentrail.models import Text, UserMessage
+from agentrail.plugins import BeforeRequest
 from agentrail.testing import ScriptedModel
-from agentrail.values.content import Text
-from agentrail.values.messages import Added, MessageRange, Rearranged, UserMessage
+from agentrail.values.messages import Added, MessageRange, Rearranged
 
 
 def said(text: str) -> UserMessage:

@@ -11,10 +11,9 @@ from subprocess import PIPE, Popen
 import pytest
 import trio
 
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.writer_lock import CAN_LOCK, Ownership
 from agentrail.errors import Fenced, JournalInUse, JournalLinked, JournalLocked, JournalUnusable
-from agentrail.ports.journal import Claim
+from agentrail.journals import Claim, SqliteJournal
 from agentrail.testing.conformance.expected_errors import raised
 from agentrail.testing.conformance.journal_tests import opened, run_of
 

@@ -11,12 +11,10 @@ import trio
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.adapters.journals.message_index import MessagePlaces
 from agentrail.adapters.journals.packing import PackedRecord, pack
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.codec.versions import FORMAT, UPCASTERS
 from agentrail.errors import BadRecord, SessionAsleep
-from agentrail.ports.journal import Lease, Record, SessionFilter, Snapshot
-from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.testing.probe_plugins import Holder
+from agentrail.journals import Lease, Record, SessionFilter, Snapshot, SqliteJournal
+from agentrail.testing import Holder, ScriptedModel, call, say, stall
 from agentrail.version import __version__
 from tests.patience import within
 from tests.runtime.tools import quick

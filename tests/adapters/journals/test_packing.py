@@ -5,8 +5,8 @@ import pytest
 from agentrail.adapters.journals.packing import BLOB_FROM, LONG, pack, unpack
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import Arrival
-from agentrail.ports.journal import Record
-from agentrail.values.content import Text
+from agentrail.journals import Record
+from agentrail.models import Text
 
 
 def record(*texts: str) -> Record:

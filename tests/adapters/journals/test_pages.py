@@ -6,13 +6,13 @@ import sys
 import attrs
 import pytest
 
+from agentrail import State
 from agentrail.adapters.journals import memory
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.record_pages import LONG, Pages
 from agentrail.core.vocabulary.inputs import Arrival
-from agentrail.core.vocabulary.state import Setup, State
+from agentrail.core.vocabulary.state import Setup
 from agentrail.hooks.ruling import Ruling
-from agentrail.ports.journal import Record, Redaction, Snapshot
+from agentrail.journals import MemoryJournal, Record, Redaction, Snapshot
 from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
 
 

@@ -11,9 +11,9 @@ from subprocess import PIPE, Popen
 
 import pytest
 
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.writer_lock import CAN_LOCK
 from agentrail.errors import JournalInUse
+from agentrail.journals import SqliteJournal
 from agentrail.testing.conformance.expected_errors import raised
 from agentrail.testing.conformance.journal_tests import opened, run_of
 from tests.adapters.journals.test_names import WRITER, Writer, path, readable, writing

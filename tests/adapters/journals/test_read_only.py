@@ -9,8 +9,8 @@ import pytest
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.read_only import ReadOnlyJournal
 from agentrail.errors import JournalReadOnly
-from agentrail.journals import MemoryJournal
-from agentrail.ports.journal import NO_LEASE, Claim, Redaction, SessionFilter, Snapshot, opening_of
+from agentrail.journals import NO_LEASE, Claim, MemoryJournal, Redaction, SessionFilter, Snapshot
+from agentrail.ports.journal import opening_of
 from agentrail.testing import ScriptedModel, stall
 
 ID = "trip"

@@ -11,24 +11,17 @@ import trio
 from attrs import evolve, frozen
 from trio.testing import MockClock
 
-from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail import BlockTool, Context, Continue, Plugin, SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.redacting import MARK
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.core.vocabulary.tool_calls import Doubt
 from agentrail.errors import Overloaded
 from agentrail.events import ToolExecutionStart
-from agentrail.hooks.actions import BlockTool, Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt, BeforeTool
-from agentrail.hooks.plugin import Plugin
-from agentrail.plugins import BudgetGuard, MemoryFlush, MemoryLoader, Recovery
+from agentrail.journals import MemoryJournal, SqliteJournal
+from agentrail.models import FrozenObject, ToolCall, Usage
+from agentrail.plugins import BeforePrompt, BeforeTool, BudgetGuard, MemoryFlush, MemoryLoader, Recovery
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, fail, say
-from agentrail.values.content import ToolCall
-from agentrail.values.json import FrozenObject
-from agentrail.values.tools import Todo
-from agentrail.values.usage import Usage
+from agentrail.tools import Todo
 
 NAMES: Final = ("Ann", "Bob")
 

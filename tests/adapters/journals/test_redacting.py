@@ -8,27 +8,47 @@ from typing import cast
 import msgspec
 import pytest
 
+from agentrail import State
 from agentrail.adapters.journals.packing import pack
-from agentrail.adapters.journals.redacting import DROPPED, MARK, PAIRS, STATES, UNNAMED, WHOLE, kept_names, redacted
+from agentrail.adapters.journals.redacting import DROPPED, MARK, PAIRS, STATES, UNNAMED, WHOLE
 from agentrail.codec.plugin_states import Stored
 from agentrail.codec.values import PluginState
 from agentrail.core.vocabulary.changes import Change, ChangedStates, ChangedTools, ChangedTurn
 from agentrail.core.vocabulary.commands import Refused
-from agentrail.core.vocabulary.state import AttachedTool, Setup, State
+from agentrail.core.vocabulary.state import AttachedTool, Setup
 from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Batch, Call, CallList, Doubt, Hold, first_call
 from agentrail.errors import BadArguments
-from agentrail.hooks.hook_types import Hook
+from agentrail.events import (
+    ApprovalRequired,
+    Envelope,
+    Event,
+    ToolApprovedAlways,
+    ToolCallUnknown,
+    ToolExecutionStart,
+    ToolUnknown,
+)
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Decisions, Pause, PluginAnswer, Ruling, Section, Verdict
-from agentrail.ports.journal import Record, Redaction
+from agentrail.journals import Record, Redaction, kept_names, redacted
+from agentrail.models import (
+    AssistantMessage,
+    Data,
+    FrozenObject,
+    History,
+    Image,
+    Json,
+    JsonObject,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from agentrail.plugins import Hook
 from agentrail.testing.conformance.journal_tests import prompted
-from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
-from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.events.people import ApprovalRequired, ToolApprovedAlways
-from agentrail.values.events.tools import ToolCallUnknown, ToolExecutionStart, ToolUnknown
-from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze_object
-from agentrail.values.messages import AssistantMessage, History, ToolMessage, UserMessage
+from agentrail.tools import ToolSpec
+from agentrail.values.json import EMPTY, freeze_object
 from agentrail.values.personal import Privacy, marks_in
-from agentrail.values.tools import StandingApproval, ToolSpec
+from agentrail.values.tools import StandingApproval
 from agentrail.values.value import Value
 from tests.codec.shapes import fields_of, is_class
 

@@ -10,10 +10,7 @@ import trio
 from attrs import evolve
 
 from agentrail import open_supervisor
-from agentrail.adapters.journals.archive import import_session
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.packing import PackedRecord, UnpackError, unpack, unpack_snapshot
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.tables import SCHEMA
 from agentrail.codec.decode_error import MisfitError
 from agentrail.codec.json_text import from_text, to_text
@@ -21,12 +18,12 @@ from agentrail.codec.plugin_states import Stored
 from agentrail.codec.versions import FORMAT, UPCASTERS, upcast
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import BadArchive, JournalUnusable
-from agentrail.hooks.hook_types import BeforeTool
+from agentrail.events import AgentAbort, AgentEnd
 from agentrail.hooks.ruling import Verdict
-from agentrail.plugins.budget import BudgetGuard, Spent
-from agentrail.values.events.life import AgentAbort, AgentEnd
-from agentrail.values.json import Json
-from agentrail.values.messages import AssistantMessage, ToolMessage
+from agentrail.journals import MemoryJournal, SqliteJournal, import_session
+from agentrail.models import AssistantMessage, Json, ToolMessage
+from agentrail.plugins import BeforeTool, BudgetGuard
+from agentrail.plugins.budget import Spent
 from agentrail.version import __version__
 from tests.adapters.journals.sampling import (
     ASKING,

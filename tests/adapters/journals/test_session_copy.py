@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentrail.adapters.journals.archive import export_session, import_session
+from agentrail import Accepted, State
 from agentrail.adapters.journals.archive_reader import open_archive
 from agentrail.adapters.journals.archive_writer import IS_FINISHED, ArchiveWriter, open_archive_writer
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.session_copy import (
     CopiedSession,
     CopyReport,
@@ -26,15 +25,23 @@ from agentrail.adapters.journals.session_copy import (
     SessionTotals,
     totals_of,
 )
-from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.core.vocabulary.commands import Accepted
-from agentrail.core.vocabulary.state import Setup, State
+from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import BadArchive, FileFailed, JournalFailed
-from agentrail.ports.journal import NO_LEASE, Claim, Journal, Lease, Record, Redaction
+from agentrail.journals import (
+    NO_LEASE,
+    Claim,
+    Journal,
+    Lease,
+    MemoryJournal,
+    Record,
+    Redaction,
+    SqliteJournal,
+    export_session,
+    import_session,
+)
+from agentrail.testing import World, sessions
 from agentrail.testing.conformance.expected_errors import raised
 from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
-from agentrail.testing.strategies import sessions
-from agentrail.testing.world.random_sessions import World
 from tests.insight.stories import records_of_world
 
 T = TypeVar("T")

@@ -15,14 +15,13 @@ from typing import TypeVar
 import pytest
 import trio
 
-from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.app.supervisor import open_supervisor
+from agentrail import open_supervisor
 from agentrail.errors import CommitUnknown, JournalFailed, JournalFull, NothingWritten, SessionCrashed
+from agentrail.events import AbortPending, AgentAbort, AgentEnd, MessageDelta, SessionRestarted
+from agentrail.journals import SqliteJournal
 from agentrail.testing import ScriptedModel, say
 from agentrail.testing.conformance.expected_errors import raised
 from agentrail.testing.conformance.journal_tests import opened, run_of
-from agentrail.values.events.life import AbortPending, AgentAbort, AgentEnd, SessionRestarted
-from agentrail.values.events.response import MessageDelta
 from tests.adapters.journals.sick import Connection, Failing, connecting, sqlite_error
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.journals import AwakeJournal, Dozing

@@ -17,13 +17,13 @@ from typing import Literal
 import pytest
 import trio
 
-from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail import State
 from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, SCHEMA
 from agentrail.adapters.journals.writer_thread import Worker, WriterJob
 from agentrail.adapters.user_folders import home
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import Arrival
-from agentrail.core.vocabulary.state import Setup, State
+from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import (
     AgentrailError,
     BadChoice,
@@ -38,10 +38,10 @@ from agentrail.errors import (
     NothingWritten,
     WrongType,
 )
-from agentrail.ports.journal import Snapshot
+from agentrail.journals import Snapshot, SqliteJournal
+from agentrail.models import Text
 from agentrail.testing.conformance.expected_errors import raised
 from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
-from agentrail.values.content import Text
 from tests.adapters.journals.sick import Connection, connecting, sqlite_error
 
 

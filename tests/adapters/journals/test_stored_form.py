@@ -11,14 +11,11 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail import SessionSpec, open_supervisor, tool
+from agentrail import Ask, Context, Continue, Plugin, SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals import memory
-from agentrail.adapters.journals.archive import export_session, import_session
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.message_index import LOST, MessagePlaces, PlacesBySession, messages_in
 from agentrail.adapters.journals.packing import PackedRecord, UnpackError, pack, unpack
 from agentrail.adapters.journals.redacting import MARK
-from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.stored_events import STORING
 from agentrail.adapters.journals.stored_form import with_pauses, without_pauses
 from agentrail.codec.values import read, write
@@ -27,23 +24,25 @@ from agentrail.core.vocabulary.changes import NONE_LEFT, Appended, Change, Chang
 from agentrail.core.vocabulary.inputs import Arrival, ToolReturned
 from agentrail.core.vocabulary.state import Suspension
 from agentrail.errors import BadRecord
-from agentrail.hooks.actions import Ask, CallService, Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforePrompt, BeforeTool
-from agentrail.hooks.plugin import Plugin
+from agentrail.events import (
+    AgentEnd,
+    Envelope,
+    Event,
+    ResponseComplete,
+    ToolExecutionEnd,
+    ToolExecutionMetrics,
+    ToolExecutionStart,
+)
 from agentrail.hooks.ruling import NOTHING_GATHERED, Pause, Place, Ruling, Verdict
-from agentrail.ports.journal import Journal, Record, Redaction, folded, opening_of
+from agentrail.journals import Journal, MemoryJournal, Record, Redaction, SqliteJournal, export_session, import_session
+from agentrail.models import AssistantMessage, Json, JsonObject, Message, Text, ToolCall, UserMessage
+from agentrail.plugins import BeforePrompt, BeforeTool, CallService
+from agentrail.ports.journal import folded, opening_of
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.conformance.journal_tests import prompted
 from agentrail.testing.probe_plugins import Scripted
-from agentrail.values.content import Text, ToolCall
-from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.events.life import AgentEnd
-from agentrail.values.events.response import ResponseComplete
-from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics, ToolExecutionStart
-from agentrail.values.json import Json, JsonObject, canonical, freeze_object
-from agentrail.values.messages import AssistantMessage, Message, UserMessage
-from agentrail.values.tools import Ok
+from agentrail.tools import Ok
+from agentrail.values.json import canonical, freeze_object
 from agentrail.values.usage import NOTHING_USED
 from tests.codec.generators import a
 

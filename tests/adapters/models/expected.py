@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.values.content import Text, Thinking, ToolCall
+from agentrail.models import Response, StopReason, Text, Thinking, ToolCall, Usage
 from agentrail.values.json import freeze_object
-from agentrail.values.messages import StopReason
-from agentrail.values.stream import Response
-from agentrail.values.usage import Usage
 
 BOTH: Final = (
     ToolCall("", "lamp", freeze_object({"room": "kitchen"}), "call_01"),

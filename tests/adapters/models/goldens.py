@@ -9,9 +9,10 @@ import json
 from pathlib import Path
 from typing import Final
 
-from agentrail.adapters.models.providers import PROVIDERS, format_of
+from agentrail.adapters.models.providers import format_of
 from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.wire_format import Rendered
+from agentrail.models import PROVIDERS
 from agentrail.values.json import EMPTY, freeze_object, thaw
 from tests.adapters.models.histories import SETTINGS, histories
 

@@ -5,11 +5,24 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core.tools_on_demand import CALLER, FINDER, declared, defining, details
-from agentrail.values.content import Data, File, Image, Text, Thinking, ToolCall
-from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.messages import AssistantMessage, Message, Origin, StopReason, ToolMessage, UserMessage
-from agentrail.values.stream import ModelRequest
-from agentrail.values.tools import ToolSpec
+from agentrail.models import (
+    AssistantMessage,
+    Data,
+    File,
+    Image,
+    JsonObject,
+    Message,
+    ModelRequest,
+    Origin,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from agentrail.tools import ToolSpec
+from agentrail.values.json import freeze_object
 
 PDF: Final = "JVBERi0xLjcK"
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from agentrail.adapters.models.provider_requests import demanding, with_demanded
-from agentrail.adapters.models.providers import PROVIDERS, format_of
+from agentrail.adapters.models.providers import format_of
 from agentrail.adapters.models.settings import read_settings
 from agentrail.core.answers import with_answer_tool
+from agentrail.models import PROVIDERS, ModelRequest
 from agentrail.values.json import thaw
-from agentrail.values.stream import ModelRequest
 from tests.adapters.models.goldens import OWN
 
 HEAD: Final = (

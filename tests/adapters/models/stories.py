@@ -8,11 +8,25 @@ from typing import Final, TypeAlias
 from attrs import field, frozen
 
 from agentrail import Secret
-from agentrail.values.content import Data, File, Image, Part, Said, Text, Thinking, ToolCall
-from agentrail.values.json import JsonObject, freeze, freeze_object
-from agentrail.values.messages import AssistantMessage, Message, StopReason, ToolMessage, UserMessage
-from agentrail.values.stream import ModelRequest
-from agentrail.values.tools import ToolSpec
+from agentrail.models import (
+    AssistantMessage,
+    Data,
+    File,
+    Image,
+    JsonObject,
+    Message,
+    ModelRequest,
+    Part,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from agentrail.tools import ToolSpec
+from agentrail.values.content import Said
+from agentrail.values.json import freeze, freeze_object
 from tests.adapters.models.histories import LAMP, PIXEL, TOOLS
 
 PHOTO: Final = "/9j/4AAQSkZJRg=="

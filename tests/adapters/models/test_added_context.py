@@ -9,18 +9,15 @@ from typing import Final, TypeAlias, cast
 import pytest
 from attrs import frozen
 
-from agentrail import Context, Plugin, SessionSpec, open_supervisor
+from agentrail import AddContext, Context, Plugin, SessionSpec, open_supervisor
 from agentrail.adapters.models import anthropic, gemini, openai, openai_chat
 from agentrail.adapters.models.model_turns import GO_ON, LEFT_OUT, PROGRAM, RULE
 from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.wire_format import WireFormat
-from agentrail.hooks.actions import AddContext
-from agentrail.hooks.hook_types import BeforeRequest
+from agentrail.models import AssistantMessage, FrozenObject, Message, ModelRequest, Text, UserMessage
+from agentrail.plugins import BeforeRequest
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.content import Text
-from agentrail.values.json import FrozenObject, thaw
-from agentrail.values.messages import AssistantMessage, Message, UserMessage
-from agentrail.values.stream import ModelRequest
+from agentrail.values.json import thaw
 from tests.runtime.tools import quick
 
 Body: TypeAlias = Mapping[str, object]

@@ -11,12 +11,9 @@ import trio
 
 from agentrail import Secret
 from agentrail.adapters.models.http import Http
-from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.models.remote_model import RemoteModel
-from agentrail.values.content import Text, Thinking
+from agentrail.models import PROVIDERS, ModelRequest, Response, StopReason, Text, Thinking, UserMessage
 from agentrail.values.json import freeze_object, thaw
-from agentrail.values.messages import StopReason, UserMessage
-from agentrail.values.stream import ModelRequest, Response
 from tests.adapters.models.answers import READ, WRITTEN, Called, Heard, claude_read, drawn
 from tests.adapters.models.official import KEYS, MODELS, PATHS
 from tests.adapters.models.server import serving, streaming

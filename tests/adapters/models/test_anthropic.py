@@ -24,11 +24,23 @@ from agentrail.errors import (
     StreamEndedEarly,
     StreamGarbled,
 )
-from agentrail.values.content import Image, Said, Text, Thinking, ToolCall
-from agentrail.values.json import Json, freeze_object, thaw
-from agentrail.values.messages import AssistantMessage, Message, StopReason, ToolMessage
-from agentrail.values.stream import ModelRequest, Response, UsageChunk
-from agentrail.values.usage import Usage
+from agentrail.models import (
+    AssistantMessage,
+    Image,
+    Json,
+    Message,
+    ModelRequest,
+    Response,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UsageChunk,
+)
+from agentrail.values.content import Said
+from agentrail.values.json import freeze_object, thaw
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models.histories import PIXEL, TOOLS, user
 

@@ -16,9 +16,9 @@ from google.genai.types import HttpOptions
 
 from agentrail import Secret
 from agentrail.adapters.models.http import Http
-from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.errors import ModelError
+from agentrail.models import PROVIDERS
 from agentrail.values.json import freeze_object
 from tests.adapters.models.beside import DIFFERENCES, differences, row_of
 from tests.adapters.models.official import CLIENTS, HEADERS, KEYS, MODELS, PATHS, WRITERS, Ask

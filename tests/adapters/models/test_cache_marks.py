@@ -9,21 +9,15 @@ from typing import Final, cast
 import pytest
 from attrs import frozen
 
-from agentrail import Context, Continue, Plugin, SessionSpec, open_supervisor
+from agentrail import AddContext, Ask, Context, Continue, Plugin, SessionSpec, SetSection, open_supervisor
 from agentrail.adapters.models.anthropic import FORMAT
 from agentrail.adapters.models.settings import read_settings
-from agentrail.hooks.actions import AddContext, Ask, CallModel, SetSection
-from agentrail.hooks.hook_types import BeforePrompt, BeforeRequest
-from agentrail.hooks.plugin import AnyPlugin
-from agentrail.plugins import PromptCache
+from agentrail.events import Event, PrefixChanged
+from agentrail.models import AssistantMessage, ModelRequest, Text, UserMessage
+from agentrail.plugins import AnyPlugin, BeforePrompt, BeforeRequest, CallModel, PromptCache
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.content import Text
-from agentrail.values.events import Event
-from agentrail.values.events.context import PrefixChanged
 from agentrail.values.json import thaw
-from agentrail.values.messages import AssistantMessage, UserMessage
-from agentrail.values.stream import ModelRequest
 from tests.plugins.test_recovery import told
 from tests.runtime.tools import quick
 

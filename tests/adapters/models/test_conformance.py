@@ -8,17 +8,24 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import trio
 
-from agentrail.adapters.models.demo import DemoModel
 from agentrail.adapters.models.http import Http
-from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.models.remote_model import RemoteModel
-from agentrail.ports.model import Model
-from agentrail.testing import ScriptedModel, call, overflow, permanent, say, stall, transient
-from agentrail.testing.conformance.model_tests import ModelConformance, ModelScene, Stage, Staged
+from agentrail.models import PROVIDERS, DemoModel, Model, ModelRequest, Usage
+from agentrail.testing import (
+    ModelConformance,
+    ModelScene,
+    ScriptedModel,
+    Stage,
+    Staged,
+    call,
+    overflow,
+    permanent,
+    say,
+    stall,
+    transient,
+)
 from agentrail.testing.scripted import Element
 from agentrail.values.json import freeze_object
-from agentrail.values.stream import ModelRequest
-from agentrail.values.usage import Usage
 from tests.adapters.models.goldens import OWN
 from tests.adapters.models.histories import TOOLS, asked, user
 from tests.adapters.models.scenes import PLAYS

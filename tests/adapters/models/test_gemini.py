@@ -26,11 +26,23 @@ from agentrail.errors import (
     StreamEndedEarly,
     StreamGarbled,
 )
-from agentrail.values.content import Image, Text, Thinking, ToolCall
-from agentrail.values.json import Json, freeze_object, thaw
-from agentrail.values.messages import AssistantMessage, Message, StopReason, ToolMessage
-from agentrail.values.stream import CallChunk, ModelRequest, Response, UsageChunk
-from agentrail.values.usage import Usage
+from agentrail.models import (
+    AssistantMessage,
+    CallChunk,
+    Image,
+    Json,
+    Message,
+    ModelRequest,
+    Response,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UsageChunk,
+)
+from agentrail.values.json import freeze_object, thaw
 from tests.adapters.models import gemini_events as gemini
 from tests.adapters.models.histories import LAMPS, PIXEL, TOOLS, call, result, user
 from tests.adapters.models.server import recorded, serving, streaming

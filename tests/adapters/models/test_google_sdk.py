@@ -12,11 +12,8 @@ from pydantic import BaseModel, TypeAdapter
 from agentrail.adapters.models.gemini import FORMAT
 from agentrail.adapters.models.gemini.answers import BROKEN, STOPS
 from agentrail.adapters.models.sse import EventReader
-from agentrail.values.content import Text, Thinking, ToolCall
+from agentrail.models import Response, StopReason, Text, Thinking, ToolCall, Usage
 from agentrail.values.json import freeze_object
-from agentrail.values.messages import StopReason
-from agentrail.values.stream import Response
-from agentrail.values.usage import Usage
 from tests.adapters.models.goldens import rendered
 from tests.adapters.models.histories import SETTINGS, histories
 from tests.adapters.models.server import STREAMS, recorded

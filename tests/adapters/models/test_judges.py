@@ -6,14 +6,22 @@ from collections.abc import Mapping
 
 import pytest
 
-from agentrail import Secret, SessionSpec, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail import Plugin, Secret, SessionSpec, open_supervisor
 from agentrail.errors import BadOptions
-from agentrail.hooks.plugin import AnyPlugin, NamedModel, Plugin
-from agentrail.plugins import ContentPolicy, EpisodicMemory, MemoryFlush, ModelRouter, Recovery, Reflection
-from agentrail.ports.model import Model
+from agentrail.journals import MemoryJournal
+from agentrail.models import Json, Model
+from agentrail.plugins import (
+    AnyPlugin,
+    ContentPolicy,
+    EpisodicMemory,
+    MemoryFlush,
+    ModelRouter,
+    NamedModel,
+    Recovery,
+    Reflection,
+)
 from agentrail.testing import ScriptedModel, transient
-from agentrail.values.json import Json, freeze_object
+from agentrail.values.json import freeze_object
 from tests.adapters.models import openai_chat_events as chat
 from tests.adapters.models.server import Asked, Play, serving, streaming
 

@@ -8,13 +8,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from agentrail import Secret
 from agentrail.adapters.models.http import Http
-from agentrail.adapters.models.providers import PROVIDERS, Provider
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.errors import KeyMissing, KeyRefused, KeyWanted, ModelError
-from agentrail.values.json import Json, freeze_object
-from agentrail.values.secrets import Secret
-from agentrail.values.stream import Chunk
+from agentrail.models import PROVIDERS, Chunk, Json, Provider
+from agentrail.values.json import freeze_object
 from tests.adapters.models import openai_chat_events as chat
 from tests.adapters.models.histories import asked, user
 from tests.adapters.models.server import Server, refusing, serving, streaming

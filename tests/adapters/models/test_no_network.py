@@ -12,17 +12,13 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail import SessionSpec, open_supervisor
+from agentrail import Secret, SessionHandle, SessionSpec, open_supervisor
 from agentrail.adapters.models.http import Http, Patience, Post
 from agentrail.errors import ProviderNotReached, TurnAborted
-from agentrail.runtime.handle import SessionHandle
+from agentrail.events import AgentAbort, AgentEnd, CompactEnd, Event, Retry, StreamError
+from agentrail.models import Json
 from agentrail.testing import ScriptedModel
-from agentrail.values.events.context import CompactEnd
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.life import AgentAbort, AgentEnd
-from agentrail.values.events.response import Retry, StreamError
-from agentrail.values.json import EMPTY, Json
-from agentrail.values.secrets import Secret
+from agentrail.values.json import EMPTY
 from tests.adapters.models.server import Play, Reset, refusing, serving, steps, streaming
 
 SETTLED = 0.01

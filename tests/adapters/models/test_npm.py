@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.app.supervisor import Supervisor
+from agentrail import SessionSpec, Supervisor, open_supervisor, tool
 from agentrail.errors import TurnAborted
-from agentrail.values.content import Text, Thinking
-from agentrail.values.messages import AssistantMessage, StopReason, ToolMessage
+from agentrail.models import AssistantMessage, StopReason, Text, Thinking, ToolMessage
 
 SERVER = Path(__file__).parents[3] / "build" / "models" / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
 ANSWERS = Path(__file__).parent / "imitation.json"

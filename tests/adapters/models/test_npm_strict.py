@@ -23,7 +23,7 @@ import trio
 from agentrail import Secret, SessionSpec, open_supervisor, tool
 from agentrail.adapters.models.model_turns import RULE
 from agentrail.errors import TurnAborted
-from agentrail.values.json import Json
+from agentrail.models import Json
 
 SERVER: Final = Path(__file__).parents[3] / "build" / "models" / "node_modules" / "openai-mock-api" / "dist" / "cli.js"
 NODE: Final = shutil.which("node")

@@ -25,11 +25,8 @@ from agentrail.errors import (
     StreamEndedEarly,
     StreamGarbled,
 )
-from agentrail.values.content import Text, Thinking, ToolCall
-from agentrail.values.json import Json, freeze_object
-from agentrail.values.messages import AssistantMessage, StopReason
-from agentrail.values.stream import ModelRequest, Response
-from agentrail.values.usage import Usage
+from agentrail.models import AssistantMessage, Json, ModelRequest, Response, StopReason, Text, Thinking, ToolCall, Usage
+from agentrail.values.json import freeze_object
 from tests.adapters.models import openai_events as openai
 from tests.adapters.models.histories import TOOLS, user
 from tests.adapters.models.server import recorded, serving, streaming

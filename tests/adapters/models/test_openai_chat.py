@@ -7,7 +7,6 @@ import pytest
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.adapters.models.model_turns import RULE
 from agentrail.adapters.models.openai_chat import FORMAT
-from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.sse import ServerEvent
 from agentrail.errors import (
@@ -21,11 +20,24 @@ from agentrail.errors import (
     StreamGarbled,
     TurnAborted,
 )
-from agentrail.values.content import Image, Text, Thinking, ToolCall
-from agentrail.values.json import EMPTY, Json, JsonObject, freeze_object
-from agentrail.values.messages import AssistantMessage, Message, StopReason, ToolMessage
-from agentrail.values.stream import ModelRequest, Response, UsageChunk
-from agentrail.values.usage import Usage
+from agentrail.models import (
+    PROVIDERS,
+    AssistantMessage,
+    Image,
+    Json,
+    JsonObject,
+    Message,
+    ModelRequest,
+    Response,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UsageChunk,
+)
+from agentrail.values.json import EMPTY, freeze_object
 from tests.adapters.models import openai_chat_events as chat
 from tests.adapters.models.histories import PIXEL, TOOLS, call, result, user
 from tests.adapters.models.server import (

@@ -11,25 +11,43 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail import Context, Continue, Plugin, SessionHandle, SessionSpec, SetSection, open_supervisor
+from agentrail import (
+    AddContext,
+    Context,
+    Continue,
+    Intervene,
+    Plugin,
+    ReplaceMessages,
+    SessionHandle,
+    SessionSpec,
+    SetSection,
+    SwitchModel,
+    open_supervisor,
+)
 from agentrail.adapters.models.settings import READERS
 from agentrail.core.answers import with_answer_tool, without_answer_tool
 from agentrail.core.cache_prefix import CHOICE, NOT_IN_PROMPT
-from agentrail.hooks.actions import AddContext, Intervene, ReplaceMessages, SwitchModel
-from agentrail.hooks.hook_types import BeforeCompaction, BeforePrompt, BeforeRequest
-from agentrail.hooks.plugin import AnyPlugin, Keyed
-from agentrail.ports.model import EmitChunk
-from agentrail.ports.tool import Offer, Tool
+from agentrail.events import Event, PrefixChanged
+from agentrail.models import (
+    AskModel,
+    EmitChunk,
+    FrozenObject,
+    Json,
+    JsonObject,
+    Leaving,
+    Message,
+    ModelRequest,
+    Response,
+    Text,
+    UserMessage,
+)
+from agentrail.plugins import AnyPlugin, BeforeCompaction, BeforePrompt, BeforeRequest, Keyed
+from agentrail.ports.tool import Offer
 from agentrail.testing import ScriptedModel, call, overflow, say, transient
 from agentrail.testing.scripted import Element
+from agentrail.tools import Tool, ToolResult, ToolSpec, ok
 from agentrail.tools.builtin import compact_conversation
-from agentrail.values.content import Text
-from agentrail.values.events import Event
-from agentrail.values.events.context import PrefixChanged
-from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze_object
-from agentrail.values.messages import AskModel, Leaving, Message, UserMessage
-from agentrail.values.stream import ModelRequest, Response
-from agentrail.values.tools import ToolResult, ToolSpec, ok
+from agentrail.values.json import EMPTY, freeze_object
 from tests.adapters.models.goldens import OWN
 from tests.adapters.models.prefixes import common, prompt_of
 from tests.profiles import CAMPAIGN

@@ -9,18 +9,13 @@ from typing import Final, NamedTuple
 import pytest
 from attrs import frozen
 
-from agentrail import Context, Plugin, SessionSpec, SetSection, open_supervisor
+from agentrail import Context, Intervene, Plugin, SessionSpec, SetSection, open_supervisor
 from agentrail.core.tools_on_demand import CALLER, FINDER
-from agentrail.hooks.actions import Intervene
-from agentrail.hooks.hook_types import BeforeRequest, SessionStart
-from agentrail.hooks.plugin import Keyed
-from agentrail.models import AskModel, Leaving
+from agentrail.models import AskModel, FrozenObject, Leaving, ModelRequest, Text, Thinking
+from agentrail.plugins import BeforeRequest, Keyed, SessionStart
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.content import Text, Thinking
-from agentrail.values.json import FrozenObject
-from agentrail.values.stream import ModelRequest
-from agentrail.values.tools import ToolSpec
+from agentrail.tools import ToolSpec
 from tests.adapters.models.goldens import OWN
 from tests.adapters.models.prefixes import common, prompt_of
 from tests.adapters.models.test_tools_on_demand import Working

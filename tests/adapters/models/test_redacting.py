@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from agentrail.adapters.models.redaction import Redactor, is_secret
 from agentrail.errors import RateLimited
-from agentrail.values.content import Text, Thinking, ToolCall
+from agentrail.models import PING, Chunk, Response, Text, TextChunk, Thinking, ThinkingChunk, ToolCall
 from agentrail.values.json import freeze_object
-from agentrail.values.stream import PING, Chunk, Response, TextChunk, ThinkingChunk
 
 KEY = "sk-sk-key-0123456789"
 

@@ -64,14 +64,11 @@ from openai.types.responses.response_usage import InputTokensDetails, OutputToke
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 from typing_extensions import is_typeddict
 
-from agentrail.adapters.models.providers import PROVIDERS, format_of
+from agentrail.adapters.models.providers import format_of
 from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.sse import EventReader
-from agentrail.values.content import Text, Thinking, ToolCall
+from agentrail.models import PROVIDERS, Response, StopReason, Text, Thinking, ToolCall, Usage
 from agentrail.values.json import EMPTY, freeze_object
-from agentrail.values.messages import StopReason
-from agentrail.values.stream import Response
-from agentrail.values.usage import Usage
 from tests.adapters.models.goldens import SEARCHING, rendered
 from tests.adapters.models.histories import SETTINGS, histories
 from tests.adapters.models.server import recorded

@@ -14,15 +14,10 @@ from typing import Final
 import pytest
 
 from agentrail import Secret, SessionSpec, open_supervisor, tool
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.errors import TurnAborted
-from agentrail.values.content import Text, Thinking
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.life import AgentAbort, AgentEnd
-from agentrail.values.events.response import MessageDelta, ThinkingDelta
-from agentrail.values.json import Json
-from agentrail.values.messages import AssistantMessage, ToolMessage
+from agentrail.events import AgentAbort, AgentEnd, Event, MessageDelta, ThinkingDelta
+from agentrail.journals import MemoryJournal
+from agentrail.models import PROVIDERS, AssistantMessage, Json, Text, Thinking, ToolMessage
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models import gemini_events as gemini
 from tests.adapters.models import openai_chat_events as chat

@@ -9,9 +9,7 @@ import pytest
 
 from agentrail.adapters.models.model_turns import KEPT, RULE, UserTurn, system_of, turns_of, with_sections
 from agentrail.adapters.models.wire_format import Takes
-from agentrail.values.content import Data, File, Part, Text
-from agentrail.values.messages import Message, Origin, UserMessage
-from agentrail.values.stream import ModelRequest
+from agentrail.models import Data, File, Message, ModelRequest, Origin, Part, Text, UserMessage
 from tests.adapters.models.histories import asked, user
 
 HOSTILE: Final = (

@@ -8,24 +8,26 @@ from typing import Final
 
 import pytest
 
-from agentrail import Plugin, SessionSpec, open_supervisor, tool
-from agentrail.errors import TurnAborted, UnknownModel
-from agentrail.hooks.actions import (
+from agentrail import (
     AddContext,
     Continue,
     Intervene,
+    Plugin,
     ReplaceMessages,
     ReplacePrompt,
     ReplaceResponse,
     ReplaceToolResult,
+    SessionSpec,
     SetSection,
+    open_supervisor,
+    tool,
 )
+from agentrail.errors import TurnAborted, UnknownModel
 from agentrail.insight import Seen, at, requests, seen
-from agentrail.journals import MemoryJournal, SqliteJournal
+from agentrail.journals import Journal, MemoryJournal, Record, SqliteJournal
 from agentrail.models import Message, ModelRequest, Text, UserMessage, render
 from agentrail.plugins import AfterResponse, AfterTool, BeforePrompt, BeforeRequest, Context
-from agentrail.ports.journal import Journal, Record
-from agentrail.values.tools import ok
+from agentrail.tools import ok
 from tests.adapters.models.answers import WRITTEN, Called
 from tests.adapters.models.official import KEYS
 from tests.adapters.models.server import Answering, Asked, Play, refusing, serving

@@ -10,15 +10,12 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.app.supervisor import Supervisor
+from agentrail import Secret, SessionHandle, SessionSpec, Supervisor, open_supervisor, tool
 from agentrail.errors import BadOptions, TurnAborted, UnknownModel
-from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.content import Text, Thinking, ToolCall
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.life import AgentAbort, AgentEnd
-from agentrail.values.events.response import (
+from agentrail.events import (
+    AgentAbort,
+    AgentEnd,
+    Event,
     MessageDelta,
     RequestStart,
     Retry,
@@ -26,10 +23,10 @@ from agentrail.values.events.response import (
     StreamStalled,
     ThinkingDelta,
 )
-from agentrail.values.json import Json, freeze_object
-from agentrail.values.messages import AssistantMessage, StopReason
-from agentrail.values.secrets import Secret
-from agentrail.values.usage import Usage
+from agentrail.journals import MemoryJournal
+from agentrail.models import AssistantMessage, Json, StopReason, Text, Thinking, ToolCall, Usage
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.values.json import freeze_object
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models.server import (
     Mark,

@@ -6,12 +6,11 @@ from typing import Final, cast
 
 import pytest
 
-from agentrail.adapters.models.providers import PROVIDERS, format_of
+from agentrail.adapters.models.providers import format_of
 from agentrail.adapters.models.redaction import Redactor
 from agentrail.adapters.models.remote_model import Hearing
 from agentrail.errors import ModelError, StreamEndedEarly
-from agentrail.values.content import Text, Thinking
-from agentrail.values.stream import Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
+from agentrail.models import PROVIDERS, Chunk, Response, Text, TextChunk, Thinking, ThinkingChunk, UsageChunk
 from agentrail.values.usage import NOTHING_USED
 from tests.adapters.models.expected import RESPONSES, SPARE
 from tests.adapters.models.server import STREAMS, recorded

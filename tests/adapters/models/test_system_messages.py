@@ -8,12 +8,11 @@ from typing import Final, Literal
 import pytest
 from attrs import frozen
 
-from agentrail import AddContext, Context, Plugin, SessionSpec, SetSection, open_supervisor
+from agentrail import AddContext, Context, Plugin, Secret, SessionSpec, SetSection, open_supervisor
 from agentrail.adapters.models.model_turns import RULE
 from agentrail.errors import TurnAborted
-from agentrail.hooks.hook_types import BeforeRequest, SessionStart
-from agentrail.values.json import Json
-from agentrail.values.secrets import Secret
+from agentrail.models import Json
+from agentrail.plugins import BeforeRequest, SessionStart
 from tests.adapters.models.server import refusing, serving
 
 KEYS: Final[Mapping[str, str]] = {

@@ -13,17 +13,15 @@ from openai.types.responses import ResponseOutputItemDoneEvent
 
 from agentrail import Secret, SessionSpec, open_supervisor, tool
 from agentrail.adapters.models.http import Http
-from agentrail.adapters.models.providers import PROVIDERS, format_of
+from agentrail.adapters.models.providers import format_of
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.adapters.models.settings import read_settings
 from agentrail.core.tools_on_demand import FINDER
 from agentrail.errors import ModelError
+from agentrail.models import PROVIDERS, ModelRequest, Response, ToolCall, ToolMessage
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.content import ToolCall
 from agentrail.values.json import freeze_object, thaw
-from agentrail.values.messages import ToolMessage
-from agentrail.values.stream import ModelRequest, Response
 from tests.adapters.models.beside import differences, row_of
 from tests.adapters.models.goldens import SEARCHING
 from tests.adapters.models.histories import DIM, LAMP, LAMPS, PAINT, histories

@@ -10,19 +10,17 @@ from typing import Final
 import pytest
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.models.providers import PROVIDERS, format_of
+from agentrail.adapters.models.providers import format_of
 from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.sse import EventReader
 from agentrail.core.tools_on_demand import FINDER, best, declared
 from agentrail.errors import BadModelOptions
-from agentrail.ports.tool import ToolContext
+from agentrail.models import PROVIDERS, AssistantMessage, Json, JsonObject, ModelRequest, ToolCall
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.content import ToolCall
-from agentrail.values.json import EMPTY, Json, JsonObject, freeze_object, thaw
-from agentrail.values.messages import AssistantMessage
-from agentrail.values.stream import ModelRequest, tokens
-from agentrail.values.tools import Ok, ToolSpec, ok
+from agentrail.tools import Ok, ToolContext, ToolSpec, ok
+from agentrail.values.json import EMPTY, freeze_object, thaw
+from agentrail.values.stream import tokens
 from tests.adapters.models.goldens import OWN, SEARCHING
 from tests.adapters.models.official import SEARCHED
 

@@ -16,13 +16,13 @@ from pydantic import BaseModel, Field
 
 from agentrail import Secret, SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.adapters.models.anthropic.answer_form import strict_form
-from agentrail.adapters.models.providers import PROVIDERS, format_of
+from agentrail.adapters.models.providers import format_of
 from agentrail.errors import AnswerUnfit, TurnAborted
 from agentrail.events import PrefixChanged
 from agentrail.journals import MemoryJournal
-from agentrail.values.json import Json, freeze, freeze_object, thaw
-from agentrail.values.stream import ModelRequest
-from agentrail.values.tools import ToolSpec
+from agentrail.models import PROVIDERS, Json, ModelRequest
+from agentrail.tools import ToolSpec
+from agentrail.values.json import freeze, freeze_object, thaw
 from tests.adapters.models.answers import WRITTEN, Called, Drawn, Heard
 from tests.adapters.models.official import KEYS, MODELS, PATHS
 from tests.adapters.models.server import Answering, Asked, Play, refusing, serving, streaming

@@ -9,12 +9,12 @@ from random import Random
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor
+from agentrail import Secret, SessionSpec, open_supervisor
 from agentrail.adapters.models.http import MOST, SLICE, Http, Patience, Post, Unpacker
 from agentrail.errors import EncodingRefused, StreamGarbled, TurnAborted
+from agentrail.models import Json
 from agentrail.testing import ScriptedModel
-from agentrail.values.json import EMPTY, Json
-from agentrail.values.secrets import Secret
+from agentrail.values.json import EMPTY
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models.server import Play, chunked, head, serving
 from tests.profiles import CAMPAIGN

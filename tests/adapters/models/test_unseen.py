@@ -10,16 +10,24 @@ import pytest
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.models.http import Http
-from agentrail.adapters.models.providers import PROVIDERS, format_of
+from agentrail.adapters.models.providers import format_of
 from agentrail.adapters.models.providers.unsupported_media import SAME, UNSEEN, Unseen, unseen_by
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.adapters.models.settings import read_settings
 from agentrail.core.context_window import window_of
 from agentrail.errors import PartRefused
-from agentrail.models import File, Image, ModelRequest, Text, ToolMessage, UserMessage
-from agentrail.values.content import ToolCall
+from agentrail.models import (
+    PROVIDERS,
+    AssistantMessage,
+    File,
+    Image,
+    ModelRequest,
+    Text,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 from agentrail.values.json import EMPTY, thaw
-from agentrail.values.messages import AssistantMessage
 
 PICTURE: Final = Image("image/png", "iVBORw0KGgo=")
 BILL: Final = File("application/pdf", "JVBERi0xLjcK", name="bill.pdf")

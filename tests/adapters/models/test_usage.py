@@ -6,9 +6,9 @@ import pytest
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import TurnAborted
+from agentrail.models import Price, Response, Usage
 from agentrail.plugins import BudgetGuard
-from agentrail.values.stream import Response, estimate_usage
-from agentrail.values.usage import Price, Usage
+from agentrail.values.stream import estimate_usage
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models import gemini_events as gemini
 from tests.adapters.models import openai_chat_events as chat

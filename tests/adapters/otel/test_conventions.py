@@ -15,7 +15,6 @@ from opentelemetry.semconv.attributes import error_attributes
 from opentelemetry.util.genai.handler import TelemetryHandler
 
 from agentrail import SessionSpec, tool
-from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.otel import metric_export
 from agentrail.adapters.otel.conventions import (
     CAPTURE,
@@ -32,8 +31,8 @@ from agentrail.adapters.otel.conventions import (
 )
 from agentrail.adapters.otel.spans import CallSpan, RequestSpan, SpanRef, TurnSpan
 from agentrail.journals import MemoryJournal
+from agentrail.models import PROVIDERS, StopReason
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.messages import StopReason
 from tests.adapters.otel.watched import Spans, attributes, watched
 
 

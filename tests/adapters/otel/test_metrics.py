@@ -20,9 +20,8 @@ from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.otel.conventions import LATEST, OPT_IN
 from agentrail.adapters.otel.metric_export import instrument_name
 from agentrail.models import Usage
-from agentrail.ports.instrumentation import MetricFamily
 from agentrail.runtime.diagnosis.metric_families import SUPERVISOR_FAMILIES, SupervisorMetrics
-from agentrail.telemetry import OpenTelemetry
+from agentrail.telemetry import MetricFamily, OpenTelemetry
 from agentrail.testing import ScriptedModel, call, say, transient
 from agentrail.testing.scripted import Element
 from tests.adapters.otel.test_conventions import remove

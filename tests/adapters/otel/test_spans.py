@@ -6,13 +6,12 @@ import pytest
 import trio
 from opentelemetry.trace import SpanKind, StatusCode
 
-from agentrail import SessionSpec, open_supervisor, tool
+from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.adapters.otel.follower import PAGE
 from agentrail.errors import Fenced, JournalUnavailable, TurnAborted
 from agentrail.journals import MemoryJournal, Record
 from agentrail.models import Usage
 from agentrail.plugins import HumanApproval
-from agentrail.runtime.handle import SessionHandle
 from agentrail.telemetry import OpenTelemetry
 from agentrail.testing import ScriptedModel, call, permanent, say, stall, transient
 from agentrail.testing.scripted import Element

@@ -12,6 +12,7 @@ import pytest
 import trio
 from jsonschema import Draft202012Validator
 
+from agentrail import RemoteSupervisor
 from agentrail.cli.acp.editor_connection import EditorConnection
 from agentrail.cli.acp.json_lines import LineReader, LineWriter
 from agentrail.cli.acp.peer import Peer
@@ -19,7 +20,6 @@ from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.shared_host import open_shared
 from agentrail.cli.standard_output import StandardOutput
-from agentrail.remote.remote_supervisor import RemoteSupervisor
 from tests.patience import PATIENCE
 
 Message = dict[str, "object"]

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from agentrail.cli.acp.editor_connection import initialization
-from agentrail.values.json import Json
+from agentrail.models import Json
 from tests.cli.acp.test_whole_conversation import REQUIREMENTS as RECORDED_ONES
 
 

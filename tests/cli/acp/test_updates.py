@@ -6,12 +6,11 @@ import pytest
 
 from agentrail.cli.acp.dialects import DIALECTS, ClientAbilities
 from agentrail.cli.acp.updates import SessionUpdates
+from agentrail.models import AssistantMessage, Text, Thinking, ToolCall, ToolMessage, Usage
+from agentrail.tools import Todo
 from agentrail.values import events as e
-from agentrail.values.content import Text, Thinking, ToolCall
 from agentrail.values.json import freeze_object
-from agentrail.values.messages import AssistantMessage, ToolMessage
-from agentrail.values.tools import Todo
-from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.usage import NOTHING_USED
 
 ALL = ClientAbilities(notices=True, compactions=True, forms=True)
 FOLDER = Path("/p")

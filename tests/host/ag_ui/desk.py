@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from agentrail import SessionSpec
-from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.host_server import Host
-from agentrail.host.profiles import Profile
+from agentrail.host import ApiKeys, Host, Profile
 from agentrail.journals import SqliteJournal
+from agentrail.models import ModelRequest, UserMessage
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.tools import tool
-from agentrail.values.messages import UserMessage
-from agentrail.values.stream import ModelRequest
 
 
 @tool

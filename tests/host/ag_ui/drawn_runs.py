@@ -12,17 +12,16 @@ import trio
 from attrs import define, field
 
 from agentrail import SessionSpec, tool
+from agentrail.host import ApiKeys, Host, Profile
 from agentrail.host.ag_ui.shown_messages import shown_messages
-from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.host_server import Host, Opened
-from agentrail.host.profiles import Profile
+from agentrail.host.host_server import Opened
 from agentrail.journals import MemoryJournal
+from agentrail.models import ToolCall
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, permanent, say, transient
 from agentrail.testing.scripted import Element
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.tools.builtin import ask_user
-from agentrail.values.content import ToolCall
 from tests.host.ag_ui.front_end import ENDS, Frame, apply, check_run, parsed
 from tests.host.model.expecting import ModelError, expect
 from tests.host.model.in_process import Asked, ask, first_of, opened

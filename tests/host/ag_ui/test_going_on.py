@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec
-from agentrail.api.limits import HostLimits
+from agentrail.host import HostLimits
 from agentrail.journals import SqliteJournal
 from agentrail.testing import ScriptedModel, call, say, stall, transient
 from agentrail.testing.scripted import Element

@@ -10,8 +10,8 @@ import pytest
 import trio
 
 from agentrail import SessionSpec
-from agentrail.api.limits import HostLimits
-from agentrail.host.authentication.api_keys import ApiKeys, KeyFile
+from agentrail.host import ApiKeys, HostLimits
+from agentrail.host.authentication.api_keys import KeyFile
 from agentrail.testing import ScriptedModel, say
 from tests.host.ag_ui.front_end import Frame, FrontEnd, apply, check_run, parsed
 from tests.host.hosted import KEYS, MADE, Desk, Listener, open_desk, scripted

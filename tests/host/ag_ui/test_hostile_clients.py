@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentrail import SessionSpec
-from agentrail.api.limits import HostLimits
+from agentrail.host import HostLimits
 from agentrail.testing import ScriptedModel, say
 from tests.host.ag_ui.front_end import Frame, FrontEnd, check_run, kinds, parsed
 from tests.host.hosted import KEYS, LIMITS, Desk, Listener, open_desk, scripted

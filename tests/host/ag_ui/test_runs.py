@@ -11,9 +11,8 @@ import trio
 import trio.testing
 
 from agentrail import SessionSpec, tool
-from agentrail.host.builtin_plugins.slash_commands import SlashCommands
-from agentrail.journals import MemoryJournal
-from agentrail.ports.journal import Claim, Record
+from agentrail.host import SlashCommands
+from agentrail.journals import Claim, MemoryJournal, Record
 from agentrail.testing import ScriptedModel, call, permanent, say
 from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import ask_user

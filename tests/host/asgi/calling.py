@@ -9,7 +9,7 @@ from typing import Final, cast
 
 import trio
 
-from agentrail.host.asgi.asgi_app import AsgiApp
+from agentrail.host import AsgiApp
 from agentrail.host.asgi.asgi_scope import AsgiMessage
 from agentrail.nurseries import open_shielded_nursery
 from tests.host.hosted import KEYS

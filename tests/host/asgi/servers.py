@@ -19,8 +19,8 @@ import uvicorn
 from hypercorn.config import Config
 from hypercorn.typing import Framework
 
-from agentrail.app.supervisor import Supervisor
-from agentrail.host.host_server import Host, Serving
+from agentrail import Supervisor
+from agentrail.host import Host, Serving
 
 ServeApp: TypeAlias = Callable[[object], AbstractAsyncContextManager[str]]
 """Serves an ASGI app on loopback, and yields its address."""

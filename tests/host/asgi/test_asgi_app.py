@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrail import SessionSpec
-from agentrail.api.limits import HostLimits
 from agentrail.errors import AppNotOpened, BadChoice, BadProfile
-from agentrail.host import ApiKeys, HandledResponse, Host, HostPlugin, Profile, Request
+from agentrail.host import ApiKeys, HandledResponse, Host, HostChecks, HostLimits, HostPlugin, Profile, Request
 from agentrail.host.asgi.asgi_scope import AsgiMessage
-from agentrail.host.health.readiness import NO_CHECKS, HostChecks
+from agentrail.host.health.readiness import NO_CHECKS
 from agentrail.testing import stall
 from tests.host.asgi.calling import ask, called, scope_of
 from tests.host.hosted import KEYS, LIMITS, LINES, frames, scripted

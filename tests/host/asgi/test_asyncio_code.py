@@ -10,16 +10,10 @@ import httpx
 import pytest
 
 from agentrail import Ask, Context, Plugin, ReplacePrompt, SessionSpec, aio
-from agentrail.hooks.actions import CallService
-from agentrail.hooks.hook_types import BeforePrompt
-from agentrail.host import Host, Identity, Profile
-from agentrail.host.plugins.plugin_values import RequestContext
-from agentrail.ports.model import EmitChunk
+from agentrail.host import Host, Identity, Profile, RequestContext
+from agentrail.models import EmitChunk, Json, Message, ModelRequest, Response, Text
+from agentrail.plugins import BeforePrompt, CallService
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.content import Text
-from agentrail.values.json import Json
-from agentrail.values.messages import Message
-from agentrail.values.stream import ModelRequest, Response
 from tests.host.asgi.servers import on_uvicorn
 
 HI = {"message": "hi", "session": "trip"}

@@ -13,10 +13,9 @@ from typing import cast
 import pytest
 from fastapi import FastAPI
 
-from agentrail.api.limits import HostLimits
 from agentrail.bridge.trio_thread import NAME
 from agentrail.errors import AppNotOpened
-from agentrail.host import AsgiApp
+from agentrail.host import AsgiApp, HostLimits
 from agentrail.host.asgi.asgi_scope import AsgiMessage
 from agentrail.testing import stall
 from tests.bridge.loops import Run, on_each_loop

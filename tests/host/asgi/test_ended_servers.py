@@ -10,8 +10,8 @@ from typing import Final, cast
 import pytest
 import trio
 
-from agentrail.app.supervisor import Supervisor
-from agentrail.host.host_server import Serving
+from agentrail import Supervisor
+from agentrail.host import Serving
 from tests.host.asgi.processes import COMMANDS, process
 from tests.host.hosted import LINES, Desk, frames, listening
 

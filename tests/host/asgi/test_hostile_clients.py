@@ -13,8 +13,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec
-from agentrail.api.limits import HostLimits
-from agentrail.host import ApiKeys, AsgiApp, Host, Profile
+from agentrail.host import ApiKeys, AsgiApp, Host, HostLimits, Profile
 from agentrail.testing import ScriptedModel, say
 from tests.host.asgi.servers import SERVERS
 from tests.host.asgi.test_on_servers import client_of

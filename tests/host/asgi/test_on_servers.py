@@ -15,9 +15,8 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
 from agentrail import connect
-from agentrail.api.limits import HostLimits
 from agentrail.events import AgentEnd
-from agentrail.host import ApiKeys, Host, Profile
+from agentrail.host import ApiKeys, Host, HostLimits, Profile
 from tests.host.asgi.servers import SERVERS, served_by
 from tests.host.hosted import CERTIFICATES, KEYS, LIMITS, LINES, Desk, frames, scripted
 from tests.host.http11.served import everything, request

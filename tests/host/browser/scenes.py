@@ -7,12 +7,10 @@ from typing import Final
 
 from agentrail import SessionSpec, tool
 from agentrail.host import Host, Invocation, Profile, SlashCommand, SlashCommands
-from agentrail.models import ModelRequest
+from agentrail.models import Json, ModelRequest, ToolMessage
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.testing.scripted import Element
-from agentrail.values.json import Json
-from agentrail.values.messages import ToolMessage
 
 HOSTILE: Final = (
     "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"

@@ -12,19 +12,16 @@ from typing import Final
 from attrs import frozen
 
 from agentrail import SessionSpec, tool
-from agentrail.api.limits import HostLimits
 from agentrail.api.routes import match
 from agentrail.errors import MethodRefused, UnknownRoute
-from agentrail.host.profiles import Profile
+from agentrail.host import HostLimits, Profile
 from agentrail.host.requests.access_log import FACTS
-from agentrail.models import ModelRequest
+from agentrail.models import Model, ModelRequest, ToolMessage
 from agentrail.plugins import EventLogger, HumanApproval
-from agentrail.ports.model import Model
 from agentrail.sandboxes import LocalSandbox
-from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element, stall
+from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import ask_user
-from agentrail.values.messages import ToolMessage
 from tests.host.hosted import KEYS, open_desk
 
 KEY: Final = KEYS["eve"]

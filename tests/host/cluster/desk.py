@@ -16,16 +16,12 @@ import trio
 from agentrail import SessionSpec
 from agentrail.errors import Fenced, SessionHeld
 from agentrail.host import ApiKeys, Cluster, Host, Profile
-from agentrail.journals import PostgresJournal
+from agentrail.journals import NO_LEASE, Claim, Journal, Lease, PostgresJournal, Record
+from agentrail.models import JsonObject, ModelRequest, UserMessage
 from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import NO_LEASE, Claim, Journal, Lease, Record
-from agentrail.ports.tool import ToolContext
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.tools import tool
-from agentrail.values.json import JsonObject
-from agentrail.values.messages import UserMessage
-from agentrail.values.stream import ModelRequest
+from agentrail.tools import ToolContext, tool
 from tests.host.cluster.several import KEY, LEASE
 from tests.host.deployed import desk
 from tests.recovery.shared import SharedJournal

@@ -10,8 +10,7 @@ import trio
 from attrs import field, frozen
 
 from agentrail import SessionSpec
-from agentrail.journals import MemoryJournal
-from agentrail.ports.journal import Lease
+from agentrail.journals import Lease, MemoryJournal
 from agentrail.runtime.shared.clock import Clock
 from tests.host.cluster.several import open_place
 

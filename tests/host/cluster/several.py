@@ -12,7 +12,7 @@ import trio
 from agentrail import SessionSpec
 from agentrail.app.supervisor import others_of
 from agentrail.host import ApiKeys, Cluster, Host, HostLimits, HostPlugin, Profile
-from agentrail.ports.journal import Journal
+from agentrail.journals import Journal
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk
 
 KEY = "k" * 32

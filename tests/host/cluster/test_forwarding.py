@@ -14,20 +14,19 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, connect, tool
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import BadChoice, BadConnection, ClusterFault, SessionHeld
-from agentrail.events import AgentEnd, Gap
+from agentrail.events import AgentEnd, Envelope, Gap
 from agentrail.host import ApiKeys, Cluster, Host, HostLimits, HostPlugin, Identity, Profile, RequestContext
 from agentrail.host.authentication.identity import ForwardedIdentity
 from agentrail.host.cluster.cluster_identity import FRESH, SignedCall, read_signature, signed_key
 from agentrail.host.cluster.forwarding import MAX_HOPS
+from agentrail.journals import NO_LEASE, Claim, Lease, MemoryJournal
 from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import NO_LEASE, SLOTS, Claim, Lease, slot_claim
+from agentrail.ports.journal import SLOTS, slot_claim
 from agentrail.remote.transport.host_address import HostAddress
 from agentrail.runtime.shared.clock import Clock
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.events.envelope import Envelope
 from tests.host.cluster.several import KEY, LEASE, free_port, open_place, two_places, until_known
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, frames, listening
 from tests.host.uploaded.test_uploads import sizes

@@ -9,7 +9,6 @@ import pytest
 import trio
 
 from agentrail import SessionSpec
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.cli.doctor import main
 from agentrail.cli.doctor_diagnosis import Diagnosis
 from agentrail.cli.host_check import KEY as VARIABLE
@@ -17,7 +16,7 @@ from agentrail.cli.host_check import check_members, member_places
 from agentrail.cli.shard_check import check_shards, shard_findings
 from agentrail.cluster.shard_plan import ShardPlace
 from agentrail.cluster.shard_states import NO_ACTOR, ClusterState, ShardState
-from agentrail.journals import PostgresJournal
+from agentrail.journals import MemoryJournal, PostgresJournal
 from agentrail.testing import ScriptedModel
 from tests.adapters.journals.postgres.server import needs_postgres
 from tests.host.cluster.several import KEY, free_port, open_place, two_places

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.cli.workers.worker_link import reserve_port
 from agentrail.host import Cluster, Host, HostLimits, Identity, Profile
 from agentrail.host.cluster.cluster_identity import SignedCall, signed_key
+from agentrail.journals import MemoryJournal
 from agentrail.runtime.shared.clock import Clock
 from tests.host.cluster.several import KEY, LEASE
 from tests.host.cluster.test_forwarding import talks

@@ -13,9 +13,8 @@ from random import Random
 import pytest
 import trio
 
-from agentrail import connect
+from agentrail import RemoteSupervisor, connect
 from agentrail.journals import PostgresJournal
-from agentrail.remote.remote_supervisor import RemoteSupervisor
 from tests.adapters.journals.postgres.server import needs_postgres
 from tests.host.cluster.several import free_port
 from tests.host.cluster.test_killed import LONGEST, serving

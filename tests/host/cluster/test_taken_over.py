@@ -10,9 +10,8 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, connect
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.events import AgentEnd
-from agentrail.ports.journal import Journal
+from agentrail.journals import Journal, MemoryJournal
 from agentrail.testing import ScriptedModel
 from tests.host.cluster.several import LEASE, open_place
 from tests.host.hosted import KEYS, Desk, frames, listening

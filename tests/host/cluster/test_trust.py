@@ -11,12 +11,11 @@ import httpx
 import pytest
 import trio
 
-from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import BadChoice
 from agentrail.host import ApiKeys, Cluster, Host, HostLimits, Profile
 from agentrail.host.authentication.api_keys import KeyFile
 from agentrail.host.cluster.cluster_identity import SignedCall, signed_key
-from agentrail.ports.journal import Journal
+from agentrail.journals import Journal, MemoryJournal
 from agentrail.runtime.shared.clock import Clock
 from tests.host.cluster.played_holder import journal_with, played_holder
 from tests.host.cluster.several import KEY, LEASE, free_port, open_place, until_known

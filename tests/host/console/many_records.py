@@ -7,8 +7,7 @@ from typing import Final
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.core.vocabulary.inputs import Arrival, SessionWoke
-from agentrail.journals import SqliteJournal
-from agentrail.ports.journal import Record
+from agentrail.journals import Record, SqliteJournal
 from agentrail.testing import ScriptedModel
 
 NAME: Final = "h.local.you.many"

@@ -14,16 +14,12 @@ import trio
 from agentrail import SessionSpec, tool
 from agentrail.host import Host, HostLimits, Profile
 from agentrail.journals import SqliteJournal
-from agentrail.models import ModelRequest
+from agentrail.models import Image, Json, ModelRequest, ToolMessage, Usage
 from agentrail.plugins import EventLogger, HumanApproval
 from agentrail.testing import ScriptedModel, call, permanent, say, stall
 from agentrail.testing.scripted import Element
 from agentrail.tools import Ok, ToolContext
 from agentrail.tools.builtin import ask_user, write_todos
-from agentrail.values.content import Image
-from agentrail.values.json import Json
-from agentrail.values.messages import ToolMessage
-from agentrail.values.usage import Usage
 from tests.host.console.hostile import MARKED_NAME, TEXTS
 
 TRANSFER: Final[Mapping[str, Json]] = {

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail.journals import Lease, PostgresJournal
-from agentrail.ports.journal import Claim, slot_claim
+from agentrail.journals import Claim, Lease, PostgresJournal
+from agentrail.ports.journal import slot_claim
 from agentrail.runtime.shared.clock import Clock
 from tests.adapters.journals.postgres.conftest import server, url
 from tests.adapters.journals.postgres.server import needs_postgres

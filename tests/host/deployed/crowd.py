@@ -18,11 +18,8 @@ from subprocess import DEVNULL
 import trio
 from attrs import define
 
-from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.ports.journal import Journal
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import AgentAbort, PromptReceived
-from agentrail.values.events.tools import ToolUnknown
+from agentrail.events import AgentAbort, Envelope, PromptReceived, ToolUnknown
+from agentrail.journals import Journal, SqliteJournal
 from tests.host.commanded import SERVE, Served, commanded
 from tests.host.deployed import desk
 from tests.host.deployed.client import Client

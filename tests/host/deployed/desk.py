@@ -8,17 +8,12 @@ from pathlib import Path
 import trio
 
 from agentrail import SessionSpec
-from agentrail.api.limits import HostLimits
-from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.host_server import Host
-from agentrail.host.profiles import Profile
+from agentrail.host import ApiKeys, Host, HostLimits, Profile
 from agentrail.journals import SqliteJournal
-from agentrail.ports.tool import ToolContext
+from agentrail.models import ModelRequest, UserMessage
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.tools import tool
-from agentrail.values.messages import UserMessage
-from agentrail.values.stream import ModelRequest
+from agentrail.tools import ToolContext, tool
 
 WITNESS = Path("witness")
 MANY = 100_000

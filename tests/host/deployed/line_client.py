@@ -9,11 +9,9 @@ import trio
 from attrs import define, field
 
 import agentrail
+from agentrail import RemoteSession, RemoteSupervisor
 from agentrail.errors import HostNotReached, JournalFailed, SessionHeld, WaitsForJournal
-from agentrail.remote.remote_session import RemoteSession
-from agentrail.remote.remote_supervisor import RemoteSupervisor
-from agentrail.values.events.envelope import Cursor, Envelope
-from agentrail.values.events.plugins import Gap
+from agentrail.events import Cursor, Envelope, Gap
 from tests.host.deployed.client import Client, Heard
 
 TRY_AGAIN = (JournalFailed, SessionHeld, WaitsForJournal)

@@ -11,7 +11,8 @@ from typing import Final
 import trio
 from attrs import field, frozen
 
-from agentrail.api.limits import DEFAULTS, HostLimits
+from agentrail.api.limits import DEFAULTS
+from agentrail.host import HostLimits
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import ListenAddress, Tcp
 from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse

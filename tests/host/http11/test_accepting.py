@@ -13,7 +13,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from agentrail.api.limits import HostLimits
+from agentrail.host import HostLimits
 from agentrail.host.http11.http_server import MAX_TOLD
 from agentrail.host.http11.listening import AT_ONCE, EagerListener, Inherited
 from agentrail.host.http11.open_files import OTHER_FILES

@@ -13,8 +13,8 @@ import trio
 import trustme
 
 from agentrail.adapters.file_lock import try_lock_file
-from agentrail.api.limits import HostLimits
 from agentrail.errors import CannotListen
+from agentrail.host import HostLimits
 from agentrail.host.http11 import unix_listener
 from agentrail.host.http11.certificates import Certificate
 from agentrail.host.http11.listening import Tcp, UnixSocket, opened

@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.api.limits import HostLimits
+from agentrail.host import HostLimits
 from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.requests.http_messages import Headers, HttpRequest, HttpResponse, Send

@@ -11,7 +11,7 @@ import trio
 import trio.testing
 import trustme
 
-from agentrail.api.limits import HostLimits
+from agentrail.host import HostLimits
 from agentrail.host.http11.certificates import Certificate
 from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.http_server import HttpServer

@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.api.limits import HostLimits
+from agentrail.host import HostLimits
 from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.http_server import BEGUN_AT_ONCE, MAX_TOLD, HttpServer
 from agentrail.host.http11.listening import AT_ONCE

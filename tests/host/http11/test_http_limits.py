@@ -10,7 +10,8 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.api.limits import DEFAULTS, HostLimits
+from agentrail.api.limits import DEFAULTS
+from agentrail.host import HostLimits
 from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.http_server import MAX_TOLD, HttpServer
 from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse, Send

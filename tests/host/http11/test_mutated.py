@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.api.limits import HostLimits
+from agentrail.host import HostLimits
 from agentrail.host.requests.http_messages import HttpRequest, HttpResponse, Send
 from tests.host.http11.harmless import harmless
 from tests.host.http11.mutating import mutated

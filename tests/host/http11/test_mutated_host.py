@@ -13,10 +13,7 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.api.limits import HostLimits
-from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.host_server import Host, Serving
-from agentrail.host.profiles import Profile
+from agentrail.host import ApiKeys, Host, HostLimits, Profile, Serving
 from tests.host.http11.harmless import harmless
 from tests.host.http11.mutating import TOKENS, mutated_bytes
 from tests.host.http11.served import everything, statuses

@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.api.limits import HostLimits
+from agentrail.host import HostLimits
 from agentrail.host.http11.listening import UnixSocket
 from agentrail.host.requests.networks import network_of
 from tests.host.http11.served import request, served, statuses

@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.api.limits import HostLimits
 from agentrail.errors import ConnectionsInUse
+from agentrail.host import HostLimits
 from agentrail.host.requests.places import ConnectionPlace, Places, Wait
 from agentrail.host.requests.refusals import HttpRefusal
 

@@ -6,13 +6,12 @@ import re
 from typing import Final
 
 from agentrail import SessionSpec, tool
+from agentrail.models import ModelRequest, ToolMessage, UserMessage
 from agentrail.plugins import HumanApproval
 from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import ask_user
-from agentrail.values.messages import ToolMessage, UserMessage
-from agentrail.values.stream import ModelRequest
 
 MARK: Final = re.compile(rb"mark(\d+)-")
 """A text by which it is found out where something comes from."""

@@ -10,9 +10,9 @@ from urllib.parse import unquote
 import trio
 from attrs import frozen
 
+from agentrail.host import Authenticator, Host
 from agentrail.host.application import Application
-from agentrail.host.authentication.identity import Authenticator
-from agentrail.host.host_server import Host, Opened
+from agentrail.host.host_server import Opened
 from agentrail.host.requests.http_messages import Body, Headers, HttpRequest, Upgrade
 
 E = TypeVar("E", bound=BaseException)

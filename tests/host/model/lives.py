@@ -16,25 +16,26 @@ from attrs import define, field, frozen
 
 from agentrail import SessionSpec, tool
 from agentrail.errors import BrokenPlugin
-from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.host_server import Host, Opened
-from agentrail.host.plugins.host_plugin import HOOKS, HostPlugin
-from agentrail.host.plugins.plugin_values import (
+from agentrail.host import (
     Allow,
+    ApiKeys,
     BeforeToolCall,
     Deny,
     HandledResponse,
+    Host,
+    HostPlugin,
+    Profile,
     Request,
     RequestContext,
     RequestEnd,
 )
-from agentrail.host.profiles import Profile
-from agentrail.ports.tool import ToolContext
+from agentrail.host.host_server import Opened
+from agentrail.host.plugins.host_plugin import HOOKS
+from agentrail.models import ModelRequest, ToolMessage
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.testing.simulator.virtual import ClockWatch, run
-from agentrail.values.messages import ToolMessage
-from agentrail.values.stream import ModelRequest
+from agentrail.tools import ToolContext
 from tests.host.model.expecting import expect
 from tests.host.model.in_process import Answer, Asked, ask, cut_after, opened
 from tests.host.model.people import LINES, PEOPLE

@@ -8,8 +8,8 @@ from typing import Final, Literal
 from attrs import frozen
 
 from agentrail.api.operation_table import HostCall
+from agentrail.host import Identity
 from agentrail.host.authentication.api_keys import ApiKey, render_keys
-from agentrail.host.authentication.identity import Identity
 
 Outcome = Literal["no key", "no scope", "missing", "may"]
 

@@ -11,9 +11,8 @@ import trio
 from agentrail.api.operation_table import errors_of
 from agentrail.api.problems import ROWS
 from agentrail.api.routes import ROUTES, HostRoute
-from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.host_server import Host, Opened
-from agentrail.host.profiles import Profile
+from agentrail.host import ApiKeys, Host, Profile
+from agentrail.host.host_server import Opened
 from agentrail.journals import MemoryJournal
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from tests.host.model.agent import agent

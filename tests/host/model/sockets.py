@@ -14,16 +14,14 @@ from attrs import frozen
 from trio.testing import MockClock
 
 from agentrail import SessionSpec
-from agentrail.api.limits import DEFAULTS, HostLimits
+from agentrail.api.limits import DEFAULTS
 from agentrail.errors import NotAuthenticated
-from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.authentication.identity import Identity
-from agentrail.host.host_server import Host, Opened
-from agentrail.host.profiles import Profile
+from agentrail.events import Cursor
+from agentrail.host import ApiKeys, Host, HostLimits, Identity, Profile
+from agentrail.host.host_server import Opened
 from agentrail.host.websocket.send_queue import Outbox
 from agentrail.testing import ScriptedModel, say
 from agentrail.testing.simulator.virtual import ClockWatch, run
-from agentrail.values.events.envelope import Cursor
 from tests.host.model.expecting import ModelError, expect
 from tests.host.model.in_process import first_of, opened
 from tests.host.model.people import LINES, PEOPLE

@@ -13,13 +13,12 @@ from trio.testing import MockClock
 from agentrail import SessionSpec
 from agentrail.api.limits import DEFAULTS
 from agentrail.api.sse_frames import GAP
-from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.host_server import Host, Opened
-from agentrail.host.profiles import Profile
+from agentrail.events import Cursor
+from agentrail.host import ApiKeys, Host, Profile
+from agentrail.host.host_server import Opened
 from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.testing import ScriptedModel, say
 from agentrail.testing.simulator.virtual import ClockWatch, run
-from agentrail.values.events.envelope import Cursor
 from tests.host.model.expecting import ModelError, expect
 from tests.host.model.in_process import Asked, ask, first_of, opened
 from tests.host.model.people import LINES, PEOPLE

@@ -18,15 +18,12 @@ from typing import Any, Final
 import trio
 from attrs import define, field, frozen
 
-from agentrail.api.limits import HostLimits
+from agentrail import Supervisor
 from agentrail.api.operation_table import HostCall
 from agentrail.api.public_ids import visible
 from agentrail.api.routes import ROUTES, HostRoute
-from agentrail.app.supervisor import Supervisor
 from agentrail.codec.values import write
-from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.host_server import Host
-from agentrail.host.profiles import Profile
+from agentrail.host import ApiKeys, Host, HostLimits, Profile
 from agentrail.journals import MemoryJournal
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from tests.host.model.agent import MARK, agent, mark

@@ -4,10 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import trio
 
-from agentrail.host.authentication.identity import Identity
-from agentrail.host.plugins.host_plugin import DEADLINE, HostPlugin
+from agentrail.host import HostPlugin, Identity, Request, RequestContext
+from agentrail.host.plugins.host_plugin import DEADLINE
 from agentrail.host.plugins.plugin_runner import HostPluginRow
-from agentrail.host.plugins.plugin_values import Request, RequestContext
 
 CONTEXT = RequestContext("chat", "acme", "ann", "s1", "helper", "r1")
 REQUEST = Request("hello", (), (("x-a", "1"),), "chat", Identity("acme", "ann"), CONTEXT)

@@ -7,18 +7,14 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.app.supervisor import Supervisor
-from agentrail.hooks.plugin import Attachable
+from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor, tool
+from agentrail.host import HostPlugin, RequestContext
 from agentrail.host.plugins.host_context import OwnedProvider, providers_of
-from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_runner import HostPluginRow
-from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.plugins.session_bridge import reaching
-from agentrail.runtime.handle import SessionHandle
+from agentrail.models import Json, ToolMessage
+from agentrail.plugins import Attachable
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.json import Json
-from agentrail.values.messages import ToolMessage
 from tests.host.plugins.probes import CONTEXT, Reports
 
 ID: Final = "s1"

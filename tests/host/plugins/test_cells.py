@@ -12,13 +12,13 @@ from attrs import field, frozen
 from agentrail.codec.json_text import from_own_text
 from agentrail.codec.values import write
 from agentrail.errors import BadPlugin, BrokenPlugin, PluginFailed
+from agentrail.host import Allow, Attachment
 from agentrail.host.plugins.host_context import HOOK, ContextService, providers_of
 from agentrail.host.plugins.host_plugin import CONTRACT, HOOKS
 from agentrail.host.plugins.host_tools import ToolService
 from agentrail.host.plugins.plugin_runner import HostPluginRow
-from agentrail.host.plugins.plugin_values import Allow, Attachment
+from agentrail.tools import err, ok
 from agentrail.values.json import freeze_object
-from agentrail.values.tools import err, ok
 from tests.host.plugins.cells import CELLS, cell, table
 from tests.host.plugins.probes import CONTEXT, REQUEST, Broken, Calls, hangs, probe, raises, returns, row
 

@@ -6,14 +6,12 @@ import pytest
 import trio
 
 from agentrail.errors import BrokenPlugin
+from agentrail.host import RequestContext
 from agentrail.host.plugins.host_context import MAX_BYTES, OwnedProvider, providers_of
 from agentrail.host.plugins.plugin_runner import HostPluginRow
-from agentrail.host.plugins.plugin_values import RequestContext
-from agentrail.testing import say
-from agentrail.testing.scripted import ScriptedModel, transient
-from agentrail.values.content import Data, Image, Text, ToolCall
+from agentrail.models import AssistantMessage, Data, Image, Message, Origin, Text, ToolCall, ToolMessage, UserMessage
+from agentrail.testing import ScriptedModel, say, transient
 from agentrail.values.json import freeze_object
-from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
 from tests.host.plugins.probes import CONTEXT, Broken, hangs, later, probe, raises, returns
 from tests.host.plugins.sessions import ID, note, scene
 

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agentrail.errors import BadPlugin
-from agentrail.host.plugins.host_plugin import CONTRACT, HOOKS, HostPlugin
+from agentrail.host import HostPlugin
+from agentrail.host.plugins.host_plugin import CONTRACT, HOOKS
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 
 MEMBERS = [

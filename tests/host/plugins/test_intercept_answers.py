@@ -5,8 +5,7 @@ from typing import Final
 import pytest
 
 from agentrail.errors import BrokenPlugin
-from agentrail.host.plugins.host_plugin import HostPlugin
-from agentrail.host.plugins.plugin_values import HandledResponse, Request
+from agentrail.host import HandledResponse, HostPlugin, Request
 from agentrail.host.requests.http_messages import OWNED
 from tests.host.hosted import open_desk, scripted
 from tests.host.plugins.probes import Reports

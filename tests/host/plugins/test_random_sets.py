@@ -10,11 +10,12 @@ import trio.testing
 from attrs import define, field
 
 from agentrail.errors import BrokenPlugin, PluginFailed
-from agentrail.host.plugins.host_plugin import HOOKS, HostPlugin
+from agentrail.host import Allow, Deny, HandledResponse, HostPlugin
+from agentrail.host.plugins.host_plugin import HOOKS
 from agentrail.host.plugins.host_tools import ToolService
 from agentrail.host.plugins.plugin_runner import HostPluginRow
-from agentrail.host.plugins.plugin_values import Allow, Deny, HandledResponse
-from agentrail.values.json import FrozenObject, freeze_object
+from agentrail.models import FrozenObject
+from agentrail.values.json import freeze_object
 from tests.host.plugins.probes import CONTEXT, REQUEST, hangs, later, raises, returns
 from tests.profiles import CAMPAIGN
 

@@ -7,10 +7,10 @@ import trio
 import trio.testing
 
 from agentrail.errors import BrokenPlugin, PluginFailed
-from agentrail.host.plugins.host_plugin import HostPlugin
+from agentrail.host import Attachment, HandledResponse, HostPlugin, Request, RequestContext, RequestEnd
 from agentrail.host.plugins.plugin_runner import HostPluginRow
-from agentrail.host.plugins.plugin_values import Attachment, HandledResponse, Request, RequestContext, RequestEnd
-from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.models import Usage
+from agentrail.values.usage import NOTHING_USED
 from tests.host.plugins.probes import CONTEXT, REQUEST, Broken, Calls, hangs, later, probe, raises, returns, row
 
 LIFE: tuple[str, ...] = ("start", "stop")

@@ -4,9 +4,7 @@ import pytest
 import trio
 
 from agentrail.errors import BrokenPlugin
-from agentrail.host.authentication.identity import Identity
-from agentrail.host.plugins.host_plugin import HostPlugin, PluginHost
-from agentrail.host.plugins.plugin_values import Request, RequestContext
+from agentrail.host import HostPlugin, Identity, PluginHost, Request, RequestContext
 from tests.host.plugins.probes import Broken, row
 
 

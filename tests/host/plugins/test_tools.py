@@ -3,19 +3,15 @@
 import pytest
 import trio
 
-from agentrail import Ask, BlockTool, Context, HoldTool, Plugin, ReplaceToolArgs, SessionSpec
+from agentrail import AddContext, Ask, BlockTool, Context, Continue, HoldTool, Plugin, ReplaceToolArgs, SessionSpec
 from agentrail.errors import BrokenPlugin
-from agentrail.hooks.actions import AddContext, Answered, CallService, Continue, Failed, RunTool
-from agentrail.hooks.hook_types import BeforeRequest, BeforeTool
+from agentrail.host import AfterToolCall, Allow, BeforeToolCall, Deny, HostPlugin
 from agentrail.host.plugins import host_tools
-from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.host_tools import REFUSED, WITHHELD, HostTools
-from agentrail.host.plugins.plugin_values import AfterToolCall, Allow, BeforeToolCall, Deny
+from agentrail.models import Json, Text, UserMessage
+from agentrail.plugins import Answered, BeforeRequest, BeforeTool, CallService, Failed, RunTool
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.content import Text
-from agentrail.values.json import Json
-from agentrail.values.messages import UserMessage
-from agentrail.values.tools import Err, Ok, ok
+from agentrail.tools import Err, Ok, ok
 from tests.host.plugins.probes import CONTEXT, Broken, Calls, hangs, probe, raises, returns
 from tests.host.plugins.sessions import ID, note, scene
 

@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
-from agentrail.host.profiles import Profile
+from agentrail.host import Profile
 from tests.host.browser.browsing import CHROMIUM, FLAGS, SECONDS, host_process, static_site
 from tests.host.browser.scenes import SPEC
 from tests.host.hosted import KEYS, open_desk

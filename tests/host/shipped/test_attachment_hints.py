@@ -10,8 +10,7 @@ import pytest
 
 from agentrail import SessionSpec
 from agentrail.errors import UnknownArgument, WrongType
-from agentrail.host.builtin_plugins.attachment_hints import AttachmentHints
-from agentrail.host.plugins.plugin_values import Attachment
+from agentrail.host import Attachment, AttachmentHints
 from agentrail.models import ModelRequest
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, say

@@ -10,11 +10,9 @@ import pytest
 
 from agentrail import SessionSpec
 from agentrail.errors import BadChoice, UnknownArgument, WrongType
-from agentrail.host.builtin_plugins.request_log import RequestLog
-from agentrail.host.plugins.host_plugin import HostPlugin
-from agentrail.host.plugins.plugin_values import HandledResponse, Request
+from agentrail.host import HandledResponse, HostPlugin, Request, RequestLog
+from agentrail.models import Usage
 from agentrail.testing import ScriptedModel, say
-from agentrail.values.usage import Usage
 from tests.host.hosted import open_desk, scripted
 from tests.host.test_host import chat
 

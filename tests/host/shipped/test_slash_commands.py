@@ -11,12 +11,18 @@ import trio
 
 from agentrail import SessionSpec
 from agentrail.errors import AgentrailError, BadChoice, BadOptions, WrongType
-from agentrail.host.authentication.identity import Identity
-from agentrail.host.builtin_plugins.slash_commands import Invocation, SlashCommand, SlashCommands
-from agentrail.host.plugins.host_plugin import HostPlugin
-from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestEnd
+from agentrail.host import (
+    HandledResponse,
+    HostPlugin,
+    Identity,
+    Invocation,
+    Request,
+    RequestEnd,
+    SlashCommand,
+    SlashCommands,
+)
+from agentrail.models import Usage
 from agentrail.testing import say
-from agentrail.values.usage import Usage
 from tests.host.hosted import Desk, open_desk, scripted
 from tests.host.test_host import chat
 

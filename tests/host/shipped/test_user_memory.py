@@ -6,12 +6,10 @@ import pytest
 import trio
 
 from agentrail import SessionSpec
-from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.errors import WrongType
-from agentrail.host.builtin_plugins.user_memory import UserMemory
-from agentrail.host.plugins.plugin_values import RequestContext
-from agentrail.host.profiles import Profile
+from agentrail.host import Profile, RequestContext, UserMemory
 from agentrail.plugins import MemoryLoader
+from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel
 from tests.host.hosted import open_desk, scripted
 from tests.host.test_host import chat

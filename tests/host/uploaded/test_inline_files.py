@@ -8,11 +8,10 @@ from typing import Any, Final
 import pytest
 
 from agentrail import SessionSpec
-from agentrail.api.limits import HostLimits
+from agentrail.host import HostLimits
 from agentrail.host.uploads.prompt_files import MOST_IMAGE
+from agentrail.models import File, Image, Text, UserMessage
 from agentrail.testing import ScriptedModel
-from agentrail.values.content import File, Image, Text
-from agentrail.values.messages import UserMessage
 from tests.host.hosted import open_desk
 from tests.host.uploaded.test_prompt_files import PDF, png
 from tests.host.websocket.talking import problem, talking

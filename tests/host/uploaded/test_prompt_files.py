@@ -13,17 +13,24 @@ from typing import Final
 import pytest
 
 from agentrail import SessionSpec
-from agentrail.api.limits import DEFAULTS, HostLimits
+from agentrail.api.limits import DEFAULTS
 from agentrail.errors import BrokenPlugin
-from agentrail.host.builtin_plugins.attachment_hints import AttachmentHints
-from agentrail.host.plugins.host_plugin import HostPlugin
-from agentrail.host.plugins.plugin_values import Attachment, HandledResponse, Request, RequestContext, RequestEnd
+from agentrail.host import (
+    Attachment,
+    AttachmentHints,
+    HandledResponse,
+    HostLimits,
+    HostPlugin,
+    Request,
+    RequestContext,
+    RequestEnd,
+)
 from agentrail.host.uploads import prompt_files
 from agentrail.host.uploads.session_files import folder_of
 from agentrail.journals import SqliteJournal
+from agentrail.models import File, Image, Text
 from agentrail.sandboxes import LocalSandbox, MemorySandbox, Sandbox
 from agentrail.testing import ScriptedModel
-from agentrail.values.content import File, Image, Text
 from tests.host.hosted import Desk, open_desk
 
 FOLDER: Final = folder_of("h.acme.ann.trip")

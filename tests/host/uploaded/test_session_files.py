@@ -18,8 +18,7 @@ from agentrail.errors import DiskFull, UnknownSession, WrongContent, WrongMedia
 from agentrail.host.requests.http_messages import Body
 from agentrail.host.uploads.file_kinds import SHOWN, is_ours, media_of, new_name, readable, said_media, shown_media
 from agentrail.host.uploads.session_files import FileNote, SessionFiles, StoredFile, folder_of
-from agentrail.ports.sandbox import Written
-from agentrail.sandboxes import MemorySandbox
+from agentrail.sandboxes import MemorySandbox, Written
 
 TRIP: Final = SessionName("acme", "ann", "trip")
 HOSTILE: Final = (

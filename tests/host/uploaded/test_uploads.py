@@ -15,9 +15,8 @@ import pytest
 import trio
 
 from agentrail import SessionSpec
-from agentrail.api.limits import DEFAULTS, HostLimits
-from agentrail.host.plugins.plugin_values import RequestContext
-from agentrail.host.profiles import Profile
+from agentrail.api.limits import DEFAULTS
+from agentrail.host import HostLimits, Profile, RequestContext
 from agentrail.host.uploads.session_files import PIECE, Incoming, folder_of
 from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.sandboxes import LocalSandbox, MemorySandbox, NextPiece, Written

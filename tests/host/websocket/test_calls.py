@@ -9,11 +9,8 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.api.limits import HostLimits
-from agentrail.host.plugins.host_plugin import HostPlugin
-from agentrail.host.plugins.plugin_values import HandledResponse, Request
-from agentrail.journals import MemoryJournal
-from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
+from agentrail.host import HandledResponse, HostLimits, HostPlugin, Request
+from agentrail.journals import ALL_SESSIONS, MemoryJournal, SessionFilter, StoredSession
 from agentrail.testing import stall
 from tests.host.hosted import open_desk, scripted
 from tests.host.websocket.talking import SECONDS, found_of, problem, talking

@@ -11,10 +11,10 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.api.limits import DEFAULTS, HostLimits
+from agentrail.api.limits import DEFAULTS
 from agentrail.errors import NotAuthenticated
-from agentrail.host.authentication.api_keys import NO_SUCH_KEY, ApiKeys
-from agentrail.host.authentication.identity import Identity
+from agentrail.host import ApiKeys, HostLimits, Identity
+from agentrail.host.authentication.api_keys import NO_SUCH_KEY
 from tests.host.hosted import KEYS, LINES, MADE, Desk, open_desk, scripted
 from tests.host.rfc6455.raw_frames import Opcode, frame
 from tests.host.rfc6455.raw_peer import Heard, connected

@@ -6,7 +6,7 @@ from functools import partial
 
 import trio
 
-from agentrail.api.limits import HostLimits
+from agentrail.host import HostLimits
 from agentrail.journals import MemoryJournal
 from agentrail.testing import stall
 from tests.host.hosted import Desk, open_desk, scripted

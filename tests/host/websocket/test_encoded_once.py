@@ -6,10 +6,7 @@ import json
 
 import trio
 
-from agentrail.api.limits import HostLimits
-from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.host_server import Host
-from agentrail.host.profiles import Profile
+from agentrail.host import ApiKeys, Host, HostLimits, Profile
 from tests.host.hosted import frames, scripted
 from tests.host.model.in_process import Asked, ask, opened
 from tests.host.model.people import LINES, PEOPLE

@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from agentrail.api.limits import DEFAULTS, HostLimits
+from agentrail.api.limits import DEFAULTS
 from agentrail.api.websocket_protocol import TEXT, frame
+from agentrail.host import HostLimits
 from agentrail.host.http11.frame_writer import FrameWriter
 from agentrail.runtime.shared.admission import Gate
 

@@ -7,7 +7,7 @@ import json
 import pytest
 import trio
 
-from agentrail.api.limits import HostLimits
+from agentrail.host import HostLimits
 from tests.host.hosted import KEYS, open_desk, scripted
 from tests.host.rfc6455.raw_peer import KEY, connected, shaken, upgrade
 from tests.host.websocket.talking import problem, refusal, talking, told

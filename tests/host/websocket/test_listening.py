@@ -7,7 +7,7 @@ import json
 import pytest
 
 from agentrail import SessionSpec
-from agentrail.api.limits import HostLimits
+from agentrail.host import HostLimits
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import frames, listening, open_desk, scripted

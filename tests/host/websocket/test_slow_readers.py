@@ -12,11 +12,7 @@ from functools import partial
 import pytest
 import trio
 
-from agentrail.api.limits import HostLimits
-from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.authentication.identity import Identity
-from agentrail.host.host_server import Host
-from agentrail.host.profiles import Profile
+from agentrail.host import ApiKeys, Host, HostLimits, Identity, Profile
 from agentrail.host.websocket.send_queue import MAX_AT_ONCE, Outbox
 from agentrail.testing import say
 from tests.host.hosted import KEYS, Desk, open_desk, scripted

@@ -8,14 +8,12 @@ from typing import Any, cast
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor, tool
+from agentrail import SessionSpec, Supervisor, connect, open_supervisor, tool
 from agentrail.api.bodies import RowsQuery
-from agentrail.api.limits import HostLimits
-from agentrail.app.supervisor import Supervisor
+from agentrail.host import HostLimits
 from agentrail.host.health.health_parts import HealthParts
 from agentrail.host.health.tree_feed import LINGERS, TreeFeed, TreeListener
 from agentrail.plugins import HumanApproval
-from agentrail.remote.remote_supervisor import connect
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import KEYS, open_desk, scripted
 from tests.host.websocket.talking import Said, Talker, problem, talking

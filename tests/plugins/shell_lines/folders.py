@@ -8,10 +8,10 @@ from typing import Final
 
 import trio
 
-from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.errors import AgentrailError
-from agentrail.hooks.actions import Answered, AskAnswer, Failed, FindFiles
+from agentrail.plugins import Answered, AskAnswer, Failed, FindFiles
 from agentrail.runtime.work.plugin_files import find_files
+from agentrail.sandboxes import MemorySandbox
 from agentrail.values.untrusted_values import described
 
 _WORLD: Final = (".env", "Makefile", "notes.txt", "src/app.py", "sub/.env")

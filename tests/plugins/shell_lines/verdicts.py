@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.hooks.actions import Ask, BlockTool, Continue, FindFiles, HoldTool
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import BeforeTool
-from agentrail.plugins import HumanApproval, SecurityGuard
+from agentrail import Ask, BlockTool, Context, Continue, HoldTool
+from agentrail.plugins import BeforeTool, FindFiles, HumanApproval, SecurityGuard
+from agentrail.sandboxes import MemorySandbox
 from docs.printing.markdown import code, table
 from tests.plugins.shell_lines import FORBIDDEN, HARMLESS, Line, read
 from tests.plugins.shell_lines.folders import EVERYDAY, WORLD, answered

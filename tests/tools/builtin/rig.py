@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-from agentrail.adapters.sandboxes.local import LocalSandbox
-from agentrail.ports.sandbox import Sandbox
-from agentrail.ports.tool import Jobs, ToolContext, Web
-from agentrail.tools import Effect, Err, validator_for
-from agentrail.tools.builtin import standard_tools
+from agentrail.models import JsonObject
+from agentrail.ports.tool import Jobs
+from agentrail.sandboxes import LocalSandbox, Sandbox, Web
+from agentrail.tools import Effect, Err, ToolContext, standard_tools, validator_for
 from agentrail.values.content import text_of
-from agentrail.values.json import JsonObject, freeze_object
+from agentrail.values.json import freeze_object
 
 TOOLS = {tool.spec.name: tool for tool in standard_tools()}
 

@@ -8,10 +8,9 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.ports.tool import ToolContext
 from agentrail.runtime.work.background_jobs import BackgroundJobs
-from agentrail.tools import Effect, Err, Ok, validator_for
+from agentrail.sandboxes import MemorySandbox
+from agentrail.tools import Effect, Err, Ok, ToolContext, validator_for
 from agentrail.values.json import freeze_object
 from tests.tools.builtin.rig import TOOLS
 

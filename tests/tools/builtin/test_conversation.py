@@ -6,11 +6,11 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.sandboxes.memory import MemorySandbox
+from agentrail.models import ToolMessage
+from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.tools.builtin import standard_tools
+from agentrail.tools import standard_tools
 from agentrail.values.content import text_of
-from agentrail.values.messages import ToolMessage
 from tests.patience import PATIENCE
 
 

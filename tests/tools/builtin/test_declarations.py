@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 
-from agentrail.ports.tool import ToolContext
-from agentrail.tools import AskPerson, Effect, EffectClass, SetTodos, Todo, as_tool, err
-from agentrail.tools.builtin import standard_tools
+from agentrail.tools import AskPerson, Effect, EffectClass, SetTodos, Todo, ToolContext, as_tool, err, standard_tools
 from agentrail.values.json import freeze_object
 from tests.tools.builtin.rig import TOOLS, call
 

@@ -5,9 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentrail.adapters.sandboxes import searching
-from agentrail.adapters.sandboxes.local import LocalSandbox
-from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.ports.sandbox import Sandbox
+from agentrail.sandboxes import LocalSandbox, MemorySandbox, Sandbox
 from agentrail.tools.builtin.search import NOT_ALL
 from tests.tools.builtin.rig import call
 

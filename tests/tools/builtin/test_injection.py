@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.runtime.work.background_jobs import BackgroundJobs
+from agentrail.sandboxes import LocalSandbox
 from agentrail.values.json import freeze_object
 from tests.tools.builtin.rig import call, called
 

@@ -7,22 +7,18 @@ from collections.abc import Callable
 import pytest
 import trio
 
-from agentrail import Plugin, SessionSpec, open_supervisor, tool
-from agentrail.hooks.actions import Ask, CallService, Continue, ReplaceResponse
-from agentrail.hooks.context import Context
-from agentrail.hooks.hook_types import AfterResponse
-from agentrail.journals import MemoryJournal
-from agentrail.ports.journal import Record
-from agentrail.ports.tool import PLACES, PastMessage, ToolContext
+from agentrail import Ask, Context, Continue, Plugin, ReplaceResponse, SessionSpec, open_supervisor, tool
+from agentrail.journals import MemoryJournal, Record
+from agentrail.models import AssistantMessage, Message, Text, UserMessage
+from agentrail.plugins import AfterResponse, CallService
+from agentrail.ports.tool import PLACES, PastMessage
 from agentrail.runtime.work import stored_messages
 from agentrail.runtime.work.stored_messages import StoredPast
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.tools import CompactNow, Effect
+from agentrail.tools import CompactNow, Effect, Err, Ok, ToolContext
 from agentrail.tools.builtin import compact_conversation, read_history
-from agentrail.values.content import Text, text_of
+from agentrail.values.content import text_of
 from agentrail.values.json import freeze_object
-from agentrail.values.messages import AssistantMessage, Message, UserMessage
-from agentrail.values.tools import Err, Ok
 from tests.opcodes import counted_opcodes
 from tests.runtime.test_many_calls import Steps
 from tests.slices import planned

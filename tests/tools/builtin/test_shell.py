@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.runtime.work.background_jobs import MAX_RUNNING, BackgroundJobs
+from agentrail.sandboxes import MemorySandbox
 from agentrail.tools.builtin.shell import KEEP
 from tests.patience import PATIENCE
 from tests.profiles import CAMPAIGN

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.errors import FileFailed, FileMissing, PathRefused, WrongType
-from agentrail.ports.sandbox import Content, Entry, Kind, Listing
-from agentrail.sandboxes import MemorySandbox
-from agentrail.tools import list_skills
-from agentrail.tools.skills.folder_scan import LeftOut, Skills, in_prompt, in_words
-from agentrail.tools.skills.skill import NAME, Skill
+from agentrail.sandboxes import Content, Entry, Kind, Listing, MemorySandbox
+from agentrail.tools import LeftOut, Skill, Skills, list_skills
+from agentrail.tools.skills.folder_scan import in_prompt, in_words
+from agentrail.tools.skills.skill import NAME
 
 NAMES = st.sampled_from(["a", "b-1", "A", "a b", "ü", "a'b", "x" * 70, "SKILL.md", "é"])
 LINES = st.sampled_from(

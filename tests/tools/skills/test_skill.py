@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from agentrail.ports.tool import ToolContext
 from agentrail.sandboxes import MemorySandbox
-from agentrail.tools import LeftOut, list_skills
+from agentrail.tools import LeftOut, Ok, Skill, ToolContext, list_skills
 from agentrail.tools.skills.read_skill import ReadSkill
-from agentrail.tools.skills.skill import MAX_HEAD, MAX_SKILL, Skill, SkillError, skill_of
+from agentrail.tools.skills.skill import MAX_HEAD, MAX_SKILL, SkillError, skill_of
 from agentrail.values.content import text_of
 from agentrail.values.json import freeze_object
-from agentrail.values.tools import Ok
 
 WHOLE = """---
 name: pdf-tools-2
