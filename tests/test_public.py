@@ -12,6 +12,8 @@ import subprocess
 import sys
 import types
 import typing
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -265,3 +267,59 @@ def test_examples_import_from_public_packages_alone() -> None:
         if found is not None and found.group(1) not in PACKAGES
     ]
     assert elsewhere == []
+
+
+BY_NAME: Final = re.compile(r"from (agentrail\.[\w.]+) import (\((?:[^)#]|#.*)*\)|.*)")
+"""What looks like an import of names from a module of ours; to parse all files would take seconds."""
+
+FROM_WITHIN: Final = {
+    "tests/importing.py": "it counts what a session imports: what it has imported itself would be missing",
+    "tests/test_public_calls.py": "it is about the public packages, and what it needs for that is not of them alone",
+}
+"""Files that import what is public from the modules that define it, and why."""
+
+
+@cache
+def _offering() -> Mapping[str, list[str]]:
+    """Return the public packages that offer each public name."""
+    offering: dict[str, list[str]] = {}
+    for package in PACKAGES:
+        for name in _names(package):
+            offering.setdefault(name, []).append(package)
+    return offering
+
+
+@cache
+def _public_way(module: str, name: str) -> str | None:
+    """Return the first public package that offers the very thing that a *module* of ours has under *name*."""
+    packages = () if module in PACKAGES else _offering().get(name, ())
+    if not packages:
+        return None
+    try:
+        thing = getattr(import_module(module), name)
+    except (ImportError, AttributeError):  # a text names what is not there, or it is a module
+        return None
+    return next((package for package in packages if getattr(import_module(package), name) is thing), None)
+
+
+def _with_a_public_way(text: str) -> Iterator[str]:
+    """Yield line and public import of each name that a program imports from within, though it is public."""
+    if any(_public_way(module, name) for module, names in BY_NAME.findall(text) for name in re.findall(r"\w+", names)):
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("agentrail."):
+                for alias in node.names:
+                    if way := _public_way(node.module or "", alias.name):
+                        yield f"{alias.lineno}: from {way} import {alias.name}"
+
+
+def test_tests_import_what_is_public_from_where_programs_do() -> None:
+    """So modules are merged and moved without the tests."""
+    found: dict[str, list[str]] = {}
+    for path in (path for folder in ("tests", "property_tests") for path in sorted(ROOT.glob(f"{folder}/**/*.py"))):
+        place = path.relative_to(ROOT).as_posix()
+        lines = [f"{place}:{line}" for line in _with_a_public_way(path.read_text("utf-8"))]
+        if lines:
+            found[place] = lines
+    within = [line for place, lines in found.items() if place not in FROM_WITHIN for line in lines]
+    assert not within, "\n".join(["write in these lines:", *within])
+    assert FROM_WITHIN.keys() <= found.keys(), "an exception that is needed no more"
