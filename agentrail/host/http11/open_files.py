@@ -26,8 +26,10 @@ def allow_open_files(connections: int) -> None:
     """
     if sys.platform == "win32":
         return
-    import resource  # noqa: PLC0415 - not there on every system
-
+    try:
+        import resource  # noqa: PLC0415 - not there on every system
+    except ImportError:
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + OTHER_FILES
     if soft == resource.RLIM_INFINITY or soft >= wanted:
