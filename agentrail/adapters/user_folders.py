@@ -112,6 +112,6 @@ def _known_home() -> tuple[Path, ...]:
 
 
 @lru_cache(maxsize=16)
-def _hidden_folders(*_said: str | None) -> tuple[str, ...]:
+def _hidden_folders(*_environment: str | None) -> tuple[str, ...]:
     """Return the folders; cached by what names them, as it is asked for each file that an agent reads."""
     return tuple([os.path.realpath(folder) for folder in (*_known_home(), *socket_folders())])

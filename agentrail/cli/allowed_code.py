@@ -51,13 +51,13 @@ class AllowedCode(Plugin[None]):
         """Hold the call if it writes to one of the files, unless a person has approved it."""
         if hook.approved:
             return Continue()
-        file = next(self._written(hook.name, hook.args, directory(ctx.working_dir)), None)
+        file = next(self._files_written(hook.name, hook.args, directory(ctx.working_dir)), None)
         if file is None:
             return Continue()
         reason = f"`{hook.name}` wants to write to `{visible(file)}`, which runs outside of the sandbox"
         return HoldTool(reason, timeout=None)
 
-    def _written(self, tool: str, args: JsonObject, working: PathPlace) -> Iterator[str]:
+    def _files_written(self, tool: str, args: JsonObject, working: PathPlace) -> Iterator[str]:
         """Yield the files that the call writes to, as far as its arguments tell."""
         files = fence(self.files)
         bases = [working]

@@ -88,12 +88,12 @@ def sources_of(path: Path, root: Path) -> Sources:
     waiting = [path]
     while waiting:
         importer = waiting.pop()
-        for found in _imported(sources[importer], importer, root):
-            if found not in sources:
+        for imported in _imported(sources[importer], importer, root):
+            if imported not in sources:
                 if len(sources) > MAX_SOURCES:
                     raise BadInputError(f"{path} imports more than {MAX_SOURCES} files of its folder")
-                sources[found] = content_of(found)
-                waiting.append(found)
+                sources[imported] = content_of(imported)
+                waiting.append(imported)
     return sources
 
 

@@ -81,17 +81,17 @@ def _models_of(state: State, source: AgentSource) -> Iterator[tuple[str, str]]:
     """Yield to whom prompts are sent, in so far as the name of the agent does not say it; options may name a host."""
     if state.model != source.model:
         yield "model now", state.model
-    yield from _sent("model options", "", state.model_options, state.fallbacks)
+    yield from _model_facts("model options", "", state.model_options, state.fallbacks)
     turn = state.turn
     if turn is not None and (turn.model, turn.options, turn.spares) != (
         state.model,
         state.model_options,
         state.fallbacks,
     ):
-        yield from _sent("model of the turn", turn.model, turn.options, turn.spares)
+        yield from _model_facts("model of the turn", turn.model, turn.options, turn.spares)
 
 
-def _sent(name: str, model: str, options: JsonObject, spares: tuple[Spare, ...]) -> Iterator[tuple[str, str]]:
+def _model_facts(name: str, model: str, options: JsonObject, spares: tuple[Spare, ...]) -> Iterator[tuple[str, str]]:
     text = f"{model} {canonical(options) if options else ''}".strip()
     if text:
         yield name, text

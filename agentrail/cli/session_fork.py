@@ -37,6 +37,8 @@ async def fork_session(journal: PlacedJournal, records: Sequence[Record], at: in
     state = state_after(records[:number])
     if AgentSource.read(state.setup.spec) is None:
         raise BadInputError(f"`{origin}` has the agent of another program; {ELSEWHERE}")
-    left = await left_behind(journal, origin, number, state)
-    await store_session(journal, STORED + name, [branched(state, number, left, STORED + name, Clock().now_ms())])
+    left_subagents = await left_behind(journal, origin, number, state)
+    await store_session(
+        journal, STORED + name, [branched(state, number, left_subagents, STORED + name, Clock().now_ms())]
+    )
     return name

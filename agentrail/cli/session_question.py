@@ -53,7 +53,7 @@ def _ask(journal: Path | None, find: Callable[[SqliteJournal], Awaitable[State |
     seal = AgentSeal(journal)
     if not sys.stdin.isatty() or not seal.journal.exists():
         return
-    state = trio.run(_found, seal.journal, find)
+    state = trio.run(_state_in, seal.journal, find)
     source = None if state is None else AgentSource.read(state.setup.spec)
     if state is None or source is None or seal.fits(source):
         return
@@ -68,7 +68,7 @@ def _ask(journal: Path | None, find: Callable[[SqliteJournal], Awaitable[State |
     allow_session(seal, source, session)
 
 
-async def _found(path: Path, find: Callable[[SqliteJournal], Awaitable[State | None]]) -> State | None:
+async def _state_in(path: Path, find: Callable[[SqliteJournal], Awaitable[State | None]]) -> State | None:
     """Return what *find* returns for the journal at *path*."""
     journal = SqliteJournal(path)
     try:
@@ -87,7 +87,7 @@ async def _state_named(journal: SqliteJournal, name: str) -> State | None:
 
 async def _state_of_last(journal: SqliteJournal, label: str) -> State | None:
     """Return the state of the session of `chat` that was used last and has *label*; `None` if there is none."""
-    wanted = SessionFilter(tenant=LOCAL.tenant, owner=LOCAL.user, label=label, ended=False)
-    sessions = await stored_sessions(journal, wanted)
+    filter_ = SessionFilter(tenant=LOCAL.tenant, owner=LOCAL.user, label=label, ended=False)
+    sessions = await stored_sessions(journal, filter_)
     last = max(sessions, key=lambda stored: stored.active, default=None)
     return None if last is None else await _state_named(journal, last.session_id)

@@ -68,8 +68,8 @@ async def _run(options: SessionOptions) -> int:
 async def _list(journal: PlacedJournal, options: SessionOptions) -> int:
     listed: Sequence[StoredSession]
     if options.limit is None:
-        found = await stored_sessions(journal, SessionFilter(label=options.label))
-        listed = sorted(found, key=lambda stored: (-stored.active, stored.session_id))
+        stored_ones = await stored_sessions(journal, SessionFilter(label=options.label))
+        listed = sorted(stored_ones, key=lambda stored: (-stored.active, stored.session_id))
     else:
         listed = await journal.last_used(options.limit, label=options.label)
     if options.as_json:

@@ -141,11 +141,11 @@ COVERS: Final = Covers()
 
 def _outermost(paths: Iterable[str], places: Iterable[str]) -> list[str]:
     """Return those of *paths* that are in one of *places*, in order, without those inside another one of them."""
-    found: list[str] = []
+    outermost: list[str] = []
     for path in sorted({path for path in paths for place in places if is_in(path, place)}):
-        if not any(is_in(path, other) for other in found):
-            found.append(path)
-    return found
+        if not any(is_in(path, other) for other in outermost):
+            outermost.append(path)
+    return outermost
 
 
 HOME: Final = "/home/agent"

@@ -133,8 +133,8 @@ def read_signature(cluster: Cluster, key: str, now: int) -> Signed:
         text = urlsafe_b64decode(encoded)
     except ValueError:
         raise ClusterFault(OTHER_KEY) from None
-    sent = seal.encode(errors="replace")
-    if not any(hmac.compare_digest(sent, _seal(own, text).encode()) for own in cluster.keys):
+    seal_bytes = seal.encode(errors="replace")
+    if not any(hmac.compare_digest(seal_bytes, _seal(own, text).encode()) for own in cluster.keys):
         raise ClusterFault(OTHER_KEY)
     try:
         signed = cast("Signed", msgspec.json.decode(text, type=learned(Signed)))

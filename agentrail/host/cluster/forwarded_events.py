@@ -97,11 +97,13 @@ async def open_events(
 
 def _error(document: bytes, session: str, holder: str) -> AgentrailError:
     """Return the error of a problem document that the host at *holder* has sent."""
-    found: object = None
+    problem: object = None
     with suppress(AgentrailError):
-        found = strict_json(document, DEFAULTS.json_depth)
+        problem = strict_json(document, DEFAULTS.json_depth)
     return (
-        error_of(cast("JsonObject", found), session) if isinstance(found, dict) else ClusterFault(UNFIT.format(holder))
+        error_of(cast("JsonObject", problem), session)
+        if isinstance(problem, dict)
+        else ClusterFault(UNFIT.format(holder))
     )
 
 

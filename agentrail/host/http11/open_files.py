@@ -31,13 +31,13 @@ def allow_open_files(connections: int) -> None:
     except ImportError:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + OTHER_FILES
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
+    needed = connections + OTHER_FILES
+    if soft == resource.RLIM_INFINITY or soft >= needed:
         return
-    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     except (OSError, ValueError):  # macOS has another limit besides the hard one
         most = soft
-    if most < wanted:
-        log.warning(TOO_FEW, most, wanted)
+    if most < needed:
+        log.warning(TOO_FEW, most, needed)

@@ -64,11 +64,11 @@ _LINK: Final = 0o160000
 async def find_git_programs(sandbox: Sandbox) -> tuple[str, ...]:
     """Return what could make git run a program in the folder of *sandbox*; raise `NotReadable` if that is not clear."""
     await _check_repository(sandbox)
-    found = dict.fromkeys(unknown_settings(await _config(sandbox)))
+    causes = dict.fromkeys(unknown_settings(await _config(sandbox)))
     if HOOK in await _names(sandbox, f"{GIT}/hooks"):
-        found[f"the hook {HOOK}"] = None
-    found |= dict.fromkeys([f"the repository in {path}" for path in await _nested(sandbox)])
-    return tuple(found)
+        causes[f"the hook {HOOK}"] = None
+    causes |= dict.fromkeys([f"the repository in {path}" for path in await _nested(sandbox)])
+    return tuple(causes)
 
 
 async def _check_repository(sandbox: Sandbox) -> None:
@@ -91,15 +91,15 @@ async def _config(sandbox: Sandbox) -> str:
 
 def unknown_settings(text: str) -> Iterator[str]:
     """Yield the settings in the configuration *text* of git that are not known to be harmless, without sub-sections."""
-    section, shown = "", ""
+    section, name = "", ""
     for number, line in enumerate(text.split("\n"), 1):
         if match := _SECTION.fullmatch(line):
             section = match[1].lower()
-            shown = section if match[2] is None else f"{section}.*"
+            name = section if match[2] is None else f"{section}.*"
         elif match := None if _NOTHING.fullmatch(line) else _SETTING.fullmatch(line):
             key = match[1].lower()
             if {key, "*"}.isdisjoint(HARMLESS.get(section, ())):
-                yield f"{shown}.{key}"
+                yield f"{name}.{key}"
         elif not _NOTHING.fullmatch(line):
             yield f"line {number} of {CONFIG}"
 

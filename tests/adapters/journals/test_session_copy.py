@@ -187,11 +187,11 @@ async def test_any_session_is_the_same_wherever_a_copy_of_it_had_come(
         source = SqliteJournal(folder / "from.db", sync="normal")
         await write_records(source, "s", records_of_world(world))
         for number, (count, _) in enumerate(others):
-            await opened(source, f"other {number}", count)
+            await opened(source, f"other-{number}", count)
         async with in_sqlite(folder) as target:
             for number, (count, there) in enumerate(others):
                 if there:
-                    await opened(target, f"other {number}", min(count, there))
+                    await opened(target, f"other-{number}", min(count, there))
             assert (await copied(source, target)).problems == {}
             await check_same(source, target)
         async with in_a_file(folder) as file:

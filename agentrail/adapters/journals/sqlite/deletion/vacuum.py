@@ -109,12 +109,12 @@ class Round:
         return True
 
     def _give_back(self) -> None:
-        left = _pragma(self._db, "freelist_count")
+        free_pages = _pragma(self._db, "freelist_count")
         for _ in range(GIVEN_BACK):
             # frees one page: Python runs one step of this pragma, whatever its number
             self._db.execute("PRAGMA incremental_vacuum(1)")
-            before, left = left, _pragma(self._db, "freelist_count")
-            if not left or left == before:
+            before, free_pages = free_pages, _pragma(self._db, "freelist_count")
+            if not free_pages or free_pages == before:
                 self.phase = CleaningPhase.MOVING
                 return
 
