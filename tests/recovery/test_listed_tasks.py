@@ -70,7 +70,7 @@ async def test_those_that_have_ended_and_one_under_way_are_listed_as_before(tmp_
         assert results["tea"].content == results["milk"].content == (Text("found"),)
         assert isinstance(results["rum"], Err)
         await session.cancel_task(before[-1].child)
-        assert session.tasks() == (*before[:-1], before[-1].but(status="failed"))
+        assert await tasks_of(session) == (*before[:-1], before[-1].but(status="failed"))
 
 
 @pytest.mark.long
