@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from agentrail.app.spec import SessionSpec, check_spec
+from agentrail.cli.allowed_code import unguarded
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.chat_options import MODES_ABOUT, ChatOptions, named_agent
 from agentrail.cli.chosen_agent import source_of
@@ -31,7 +32,8 @@ def add_look_options(parser: OptionParser) -> None:
 def named_spec(args: Namespace) -> SessionSpec:
     """Return the specification of the agent that *args* name; if they name none, of the agent that `chat` uses here.
 
-    Raise `BadInputError` if there is none.
+    It has the plugins that its file or the settings give it, without the `AllowedCode` that each agent of the command
+    line gets. Raise `BadInputError` if there is none.
     """
     file, name = named_agent(args)
     folder = Path(args.dir or ".")
@@ -42,4 +44,4 @@ def named_spec(args: Namespace) -> SessionSpec:
     if not isinstance(spec, SessionSpec):
         raise BadInputError(f"{file}: {BUILT_FOR_REQUESTS}")
     check_spec(spec)
-    return spec
+    return unguarded(spec)

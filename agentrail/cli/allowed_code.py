@@ -105,8 +105,12 @@ def guarded(spec: SessionSpec, folder: Path, code: Iterable[CodeFile]) -> Sessio
     files = tuple(dict.fromkeys([*own, *map(str, places)]))
     if not files:
         return spec
-    others = [plugin for plugin in spec.plugins if not isinstance(plugin, AllowedCode)]
-    return spec.but(plugins=(*others, AllowedCode(files)))
+    return spec.but(plugins=(*unguarded(spec).plugins, AllowedCode(files)))
+
+
+def unguarded(spec: SessionSpec) -> SessionSpec:
+    """Return *spec* as it was before `guarded`: with the plugins of the agent alone."""
+    return spec.but(plugins=[plugin for plugin in spec.plugins if not isinstance(plugin, AllowedCode)])
 
 
 def guarded_agent(spec: SessionSpec, file: Path) -> SessionSpec:
