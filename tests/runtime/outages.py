@@ -240,6 +240,36 @@ OTHERS: Final = (
         "test_plugins.py::test_a_plugin_reads_a_file_below_the_working_directory_only",
     ),
     OtherPlace(
+        "git_programs._check_repository",
+        "sandbox.read",
+        "a person is asked, because it is not known whether git runs a program",
+        "test_git_programs.py::test_if_the_sandbox_fails_it_is_held",
+    ),
+    OtherPlace(
+        "git_programs._check_repository",
+        "sandbox.exists",
+        "a person is asked, because it is not known whether git runs a program",
+        "test_git_programs.py::test_if_the_sandbox_fails_it_is_held",
+    ),
+    OtherPlace(
+        "git_programs._config",
+        "sandbox.read",
+        "a person is asked, because it is not known whether git runs a program",
+        "test_git_programs.py::test_if_the_sandbox_fails_it_is_held",
+    ),
+    OtherPlace(
+        "git_programs._nested",
+        "sandbox.read",
+        "a person is asked, because it is not known whether git runs a program",
+        "test_git_programs.py::test_if_the_sandbox_fails_it_is_held",
+    ),
+    OtherPlace(
+        "git_programs._names",
+        "sandbox.list",
+        "a person is asked, because it is not known whether git runs a program",
+        "test_git_programs.py::test_if_the_sandbox_fails_it_is_held",
+    ),
+    OtherPlace(
         "plugin_asks.RunningAsk.serve",
         "service",
         "the plugin hears that its question failed",

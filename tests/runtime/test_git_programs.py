@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor
+from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.work.git_programs import unknown_settings
+from agentrail.sandboxes import Content, Listing, MemorySandbox
 from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import shell
 from tests.patience import PATIENCE
+from tests.runtime.world import World
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -190,6 +193,67 @@ def test_without_a_repository_it_is_held(tmp_path: Path) -> None:
             self.folder = folder
 
     assert "it is not known whether git runs a program" in (told(Empty(tmp_path), "git status"))[0]
+
+
+class Failing(MemorySandbox):
+    """A repository whose sandbox loses its connection at one path; without one, a git command passes there."""
+
+    def __init__(self, method: str, path: str) -> None:
+        link = (0o160000).to_bytes(4, "big")
+        entry = bytes(24) + link + bytes(32) + len("sub").to_bytes(2, "big") + b"sub"
+        index = (
+            b"DIRC" + (2).to_bytes(4, "big") + (1).to_bytes(4, "big") + entry + bytes(8 - len(entry) % 8) + bytes(20)
+        )
+        within = {"HEAD": b"ref: refs/heads/main\n", "config": b"", "index": index}
+        empty = dict.fromkeys(("objects/pack/x", "refs/heads/main", "hooks/x"), b"")
+        super().__init__({**{f".git/{name}": data for name, data in {**within, **empty}.items()}, "sub/a": b""})
+        self.lost = (method, path)
+
+    def reach(self, method: str, path: str) -> None:
+        if (method, path) == self.lost:
+            raise ConnectionResetError(path)
+
+    async def read(self, path: str, offset: int = 0, limit: int = 1_000_000) -> Content:
+        self.reach("read", path)
+        return await super().read(path, offset, limit)
+
+    async def exists(self, path: str) -> bool:
+        self.reach("exists", path)
+        return await super().exists(path)
+
+    async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
+        self.reach("list", path)
+        return await super().list(path, limit, ignored=ignored)
+
+
+@tool(name="shell")
+async def pretended(command: str) -> str:
+    """Run nothing."""
+    return command
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("none", ""),
+        ("list", ".git"),
+        ("read", ".git/HEAD"),
+        ("exists", ".git/objects/pack"),
+        ("exists", ".git/refs/heads"),
+        ("list", "."),
+        ("read", ".git/config"),
+        ("list", ".git/hooks"),
+        ("read", ".git/index"),
+        ("list", "sub"),
+    ],
+)
+async def test_if_the_sandbox_fails_it_is_held(world: World, method: str, path: str) -> None:
+    script: list[Element] = [say(calls=[call("shell", {"command": "git status"})]), "Done."]
+    guard = HumanApproval(timeout=None)
+    session = await world.spawn(script, tools=[pretended], plugins=[guard], sandbox=Failing(method, path))
+    hints = [held.hint for held in (await session.ask("Look.")).held]
+    unknown = f"`shell` wants to run `git status`; it is not known whether git runs a program: {path}"
+    assert [hint.replace("ConnectionResetError: ", "") for hint in hints] == ([unknown] if path else [])
 
 
 @pytest.mark.parametrize(
