@@ -30,6 +30,7 @@ from agentrail_client.api.default import (
     figures,
     fork,
     health,
+    identity,
     label,
     list_sessions,
     message_task,
@@ -114,6 +115,8 @@ def about_the_host(client: AuthenticatedClient, anyone: Client) -> None:
     assert console_file.sync_detailed("none.js", client=anyone).status_code == 404  # the console has no such file
     assert "/v1/chat" in str(openapi.sync_detailed(client=anyone).parsed)
     assert "agentrail_sessions" in str(metrics.sync_detailed(client=client).parsed)
+    own = good(identity.sync_detailed(client=client))
+    assert (own.tenant, own.user, own.scopes) == ("evil", "ann", ["admin", "decide", "observe", "talk"])
     assert good(agents.sync_detailed(client=client)).items == ["desk"]
     good(commands.sync_detailed(client=client))
     good(tree.sync_detailed(client=client))

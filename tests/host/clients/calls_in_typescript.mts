@@ -44,6 +44,8 @@ async function aboutTheHost(): Promise<void> {
   check(file.response.status === 404, "the console has no such file");
   check("paths" in good(await anyone.GET("/openapi.json")), "no document");
   check(good(await client.GET("/metrics", { parseAs: "text" })).includes("agentrail_sessions"), "no figures");
+  const own = good(await client.GET("/v1/identity"));
+  check(own.tenant === "evil" && own.user === "ann" && own.scopes.join() === "admin,decide,observe,talk", own);
   const agents = good(await client.GET("/v1/agents")).items;
   check(agents.join() === "desk", agents);
   good(await client.GET("/v1/commands"));
