@@ -4,7 +4,7 @@ The one that is not needed any more is cancelled.
 
     In the kitchen.
     still running: ['lead.c4']
-    and then: ['done', 'failed']
+    and then: it was stopped before it had an answer
 """
 
 import trio
@@ -37,7 +37,8 @@ async def main() -> None:
         print("still running:", late)
         for child in late:
             await session.cancel_task(child)
-        print("and then:", [task.status for task in session.tasks()])
+            answer = await session.task_result(child)
+            print("and then:", *[part.text for part in answer.content if isinstance(part, Text)])
 
 
 trio.run(main)
