@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Generator
 
 import pytest
 
@@ -9,8 +10,17 @@ from agentrail.testing import Simulator
 from agentrail.testing.simulator.fault_kinds import FAULTS
 from agentrail.testing.simulator.run import MODES
 from property_tests.volume import profile
+from tests import hook_time
 
 SEEDS = {"ci": 100, "campaign": 5_000}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _hooks_are_timed() -> Generator[None]:
+    """Have slow steps reported, as the command does that repeats a run: the time of a simulation is simulated too."""
+    hook_time.allow(hook_time.TOLD)
+    yield
+    hook_time.allow(hook_time.ANY)
 
 
 @pytest.mark.long

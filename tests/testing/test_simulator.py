@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from functools import cache
 
 import pytest
@@ -38,6 +38,7 @@ from agentrail.testing.simulator.patches import breakable, watched
 from agentrail.testing.simulator.rules import RULES
 from agentrail.testing.simulator.run import MODES, Report
 from agentrail.testing.simulator.virtual import ClockWatch, NothingMovesError, run
+from tests import hook_time
 from tests.profiles import CAMPAIGN
 from tests.runtime.tools import quick
 
@@ -48,6 +49,14 @@ from agentrail.testing import Simulator
 for seed in {seeds!r}:
     print(Simulator("liveness" if seed % 2 else "safety").run(seed).digest)
 """
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _hooks_are_timed() -> Generator[None]:
+    """Have slow steps reported, as other processes do: the time of a simulation is simulated too."""
+    hook_time.allow(hook_time.TOLD)
+    yield
+    hook_time.allow(hook_time.ANY)
 
 
 def mode_of(seed: int) -> str:
