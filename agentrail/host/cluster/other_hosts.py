@@ -18,6 +18,7 @@ from attrs import evolve
 from agentrail.api.bodies import FiguresQuery, PageQuery, RowsQuery, TroubleQuery
 from agentrail.api.figures_views import FiguresView
 from agentrail.api.views import ChildShown, RowsView, TroublesView, View
+from agentrail.codec.values import decoder
 from agentrail.errors import ClusterFault
 from agentrail.host.authentication.identity import ForwardedIdentity, Identity
 from agentrail.host.cluster.forwarding import MAX_HOPS, Forwarding
@@ -233,4 +234,4 @@ def _content(answer: HttpResponse) -> bytes:
 
 
 def _decode(cls: type[V], content: bytes) -> V:
-    return cast("V", msgspec.json.decode(content, type=learned(cls)))
+    return cast("V", decoder(cls).decode(content))
