@@ -59,7 +59,7 @@ def described(status: Status) -> tuple[ScreenText, ...]:
 
 
 def about(status: Status, last_read: int) -> str:
-    """Return the status row of a session: phase, model, usage, and how full the context window is.
+    """Return the status row of a session: phase, queue, model, usage, and how full the context window is.
 
     *last_read* is how many tokens the model read and wrote last, which it reads again.
     """
@@ -69,7 +69,7 @@ def about(status: Status, last_read: int) -> str:
     queued = f" · {status.queued} queued" if status.queued else ""
     phase = "waits for you" if status.held else status.phase.replace("_", " ")
     tokens = f"{_rounded(usage.input_tokens)} in, {_rounded(usage.output_tokens)} out"
-    return f"  {phase} · {status.model} · {tokens}{cost}{full}{queued}"
+    return f"  {phase}{queued} · {status.model} · {tokens}{cost}{full}"  # of a narrow terminal, the end is cut off
 
 
 def _rounded(tokens: int) -> str:
