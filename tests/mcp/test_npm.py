@@ -20,9 +20,12 @@ pytest.importorskip("mcp", reason=NO_EXTRA)
 EVERYTHING = node_server("everything")
 FILES = node_server("filesystem")
 
-pytestmark = pytest.mark.skipif(
-    EVERYTHING is None or FILES is None, reason="the servers from npm are not installed: run `make mcp-servers`"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        EVERYTHING is None or FILES is None, reason="the servers from npm are not installed: run `make mcp-servers`"
+    ),
+]
 
 LONG = "everything__trigger-long-running-operation"
 
@@ -37,7 +40,6 @@ async def everything(request: pytest.FixtureRequest, marked: Marked) -> AsyncIte
         yield McpServer(url=started.url, name="everything")
 
 
-@pytest.mark.long
 async def test_list_call_and_look(world: World, everything: McpServer) -> None:
     session = await world.spawn(obedient(), tools=[everything])
     assert {"everything__echo", "everything__get-sum", LONG} <= session.inspect().tools.keys()
@@ -50,7 +52,6 @@ async def test_list_call_and_look(world: World, everything: McpServer) -> None:
     assert set(structured.details) == {"structured"}
 
 
-@pytest.mark.long
 async def test_progress(world: World, everything: McpServer) -> None:
     session = await world.spawn(obedient(), tools=[everything])
     assert not (await use(session, LONG, duration=0.4, steps=4)).is_error
@@ -59,7 +60,6 @@ async def test_progress(world: World, everything: McpServer) -> None:
     assert updates[:3] == ["1 of 4", "2 of 4", "3 of 4"]
 
 
-@pytest.mark.long
 async def test_cancel(world: World, everything: McpServer, marked: Marked) -> None:
     session = await world.spawn(obedient(), tools=[everything])
     await session.prompt(asked(LONG, {"duration": 1000, "steps": 10_000}))
@@ -69,7 +69,6 @@ async def test_cancel(world: World, everything: McpServer, marked: Marked) -> No
     assert (await use(session, "everything__echo", message="still here")).text == "Echo: still here"
 
 
-@pytest.mark.long
 async def test_killed_in_the_middle(world: World, marked: Marked) -> None:
     assert EVERYTHING is not None
     session = await world.spawn(obedient(), tools=[marked.server(EVERYTHING, name="everything")])
@@ -83,7 +82,6 @@ async def test_killed_in_the_middle(world: World, marked: Marked) -> None:
     assert (await use(session, "everything__echo", message="back")).text == "Echo: back"
 
 
-@pytest.mark.long
 async def test_nothing_is_left_behind_when_it_is_stopped_and_cannot_hear_of_it(marked: Marked) -> None:
     assert EVERYTHING is not None
     async with open_world() as world:

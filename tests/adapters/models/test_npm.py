@@ -20,9 +20,12 @@ SERVER = Path(__file__).parents[3] / "build" / "models" / "node_modules" / "@cop
 ANSWERS = Path(__file__).parent / "imitation.json"
 NODE = shutil.which("node")
 
-pytestmark = pytest.mark.skipif(
-    NODE is None or not SERVER.is_file(), reason="the imitation from npm is not installed: run `make model-servers`"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        NODE is None or not SERVER.is_file(), reason="the imitation from npm is not installed: run `make model-servers`"
+    ),
+]
 
 MODELS = {
     "anthropic:claude-sonnet-5": "",
