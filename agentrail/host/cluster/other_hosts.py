@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple, TypeVar, cast
 
@@ -21,7 +20,7 @@ from agentrail.api.views import ChildShown, RowsView, TroublesView, View
 from agentrail.codec.values import decoder
 from agentrail.errors import ClusterFault
 from agentrail.host.authentication.identity import ForwardedIdentity, Identity
-from agentrail.host.cluster.forwarding import MAX_HOPS, Forwarding
+from agentrail.host.cluster.forwarding import MAX_HOPS, UNFIT, Forwarding
 from agentrail.host.cluster.holder_connection import HolderGoneError
 from agentrail.host.cluster.merged_metrics import merge_metrics
 from agentrail.host.cluster.merged_views import Missing, merge_figures, merge_rows, merge_trees, merge_troubles
@@ -174,16 +173,19 @@ class OtherHosts:
             await trio.sleep(request.limits.view_seconds)
 
     async def _views_of_others(self, request: CallRequest) -> list[dict[str, Json]]:
-        """Return what the other hosts show, as JSON; one that shows something else is left out."""
+        """Return what the other hosts show, as JSON; one that shows something else is left out, and logged."""
         views: list[dict[str, Json]] = []
-        for content in (await self.ask(request)).contents.values():
-            with suppress(msgspec.DecodeError):
+        for address, content in (await self.ask(request)).contents.items():
+            try:
                 _decode(cast("type[View]", request.call.gives), content)
+            except msgspec.DecodeError:
+                self._note_fault(address, ClusterFault(UNFIT.format(address)))
+            else:
                 views.append(_json(content))
         return views
 
     def _note_fault(self, address: str, error: ClusterFault) -> None:
-        """Log that the host at *address* does not trust this one, once until it answers."""
+        """Log what is wrong with the host at *address*, once until it answers again."""
         if address not in self._faulty:
             self._faulty.add(address)
             log.warning("%s", error)

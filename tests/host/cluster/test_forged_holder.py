@@ -218,7 +218,7 @@ async def test_no_answer_of_another_program_is_an_error_of_this_host(
 
 
 @pytest.mark.parametrize("content", [b"{}", b"[1]", b"\xff", b'{"items": [{}], "next": 3}', b'{"items": 7}'])
-async def test_what_another_program_lists_breaks_no_list(content: bytes) -> None:
+async def test_what_another_program_lists_breaks_no_list(content: bytes, caplog: pytest.LogCaptureFixture) -> None:
     async with played_holder(ENDS + b"\r\n" + content) as holder:
         journal = await journal_with(holder.address, talks())
         cluster = Cluster(f"http://127.0.0.1:{free_port()}", KEY, lease=60)
@@ -227,3 +227,4 @@ async def test_what_another_program_lists_breaks_no_list(content: bytes) -> None
             for path in ("/v1/approvals", "/v1/sessions/trip", "/v1/sessions/trip/tasks", "/v1/tree", "/v1/tree/rows"):
                 answer = await place.clients["boss"].get(path.replace("trip", "ann.trip"))
                 assert answer.status_code in {200, 503}, (path, answer.text)
+    assert "answers as no host does" in caplog.text
