@@ -150,6 +150,7 @@ docs: .venv/lint ## regenerate the generated parts of the docs, and build the si
 site: .venv/core build/mkdocs/.installed ## build the site of the docs into build/site/html; what is wrong with a link ends it
 	NO_MKDOCS_2_WARNING=1 build/mkdocs/bin/mkdocs build --strict --clean
 	$(PY) -m docs.printing.whole_site build/site/html
+	@echo "To look at it: $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/site/html, then http://127.0.0.1:8000/"
 
 console-pictures: $(CONSOLE) .venv/test browser-tools ## make the pictures of the console's rooms anew
 	$(PY) -m docs.printing.console_pictures

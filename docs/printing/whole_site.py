@@ -1,6 +1,7 @@
 """The site for programs: `llms.txt`, each page as Markdown, and all of them as one Markdown file, `agentrail.md`.
 
-`python -m docs.printing.whole_site build/site/html` writes them beside the pages that were built there.
+`python -m docs.printing.whole_site build/site/html` writes them beside the pages that were built there, and gives the
+index of the search the words that other libraries use.
 """
 
 from __future__ import annotations
@@ -12,10 +13,17 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from attrs import frozen
 
 ROOT: Final = Path(__file__).parents[2]
 WHOLE: Final = "agentrail.md"
+
+SEARCH: Final = "search/search_index.json"
+"""The index of the search that mkdocs-material builds; zensical has one of another kind, which is left as it is."""
+
+NOT_SEARCHED: Final = ("design/", "contributing/")
+"""Pages for those who change the code: who looks for how to use it would find reasons first."""
 
 _SECTION: Final = re.compile(r"^  - (?P<title>[^:]+):$")
 _ENTRY: Final = re.compile(r"^ +- (?P<title>[^:]+): (?P<path>\S+)$")
@@ -24,6 +32,7 @@ _NOTE: Final = re.compile(r"^- \[[^\]]+\]\((?P<path>[^)]+)\): (?P<note>.+)$", re
 _COMMENT: Final = re.compile(r"^<!--.*?-->\n?", re.MULTILINE | re.DOTALL)
 _SNIPPET: Final = re.compile(r'^--8<-- "(.+)"$', re.MULTILINE)
 _LINK: Final = re.compile(r"(\]\()([^)\s]+)(\))")
+_ELSEWHERE: Final = re.compile(r"^Others call it: (?P<words>.+)\.$", re.MULTILINE)
 _FENCED: Final = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
@@ -112,16 +121,47 @@ def files() -> dict[str, str]:
         return (ROOT / path).read_text(encoding="utf-8")
 
     texts = {page.path: for_programs(read(f"docs/{page.path}"), read) for page in order}
-    notes = {path: first_line(with_links_from_root(text, path)) for path, text in texts.items()}
-    index = index_for_programs(configuration, order, notes | notes_of(texts["index.md"]))
+    from_root = {path: with_links_from_root(text, path) for path, text in texts.items()}
+    notes = {path: first_line(text) for path, text in from_root.items()}
+    for path, text in from_root.items():
+        if posixpath.basename(path) == "index.md":
+            notes |= notes_of(text)
+    index = index_for_programs(configuration, order, notes)
     return {**texts, WHOLE: whole(texts, order), "llms.txt": index}
 
 
+def words_of(text: str) -> list[str]:
+    """Return what other libraries call the subject of a page, as its *text* says."""
+    found = _ELSEWHERE.search(text)
+    return found["words"].split(", ") if found else []
+
+
+def index_for_readers(index: bytes, texts: Mapping[str, str]) -> bytes:
+    """Return the *index* of the search without pages of the design, and with the words of each page in *texts*."""
+    built = msgspec.json.decode(index, type=dict[str, object])
+    entries = msgspec.convert(built["docs"], list[dict[str, object]])
+    kept = [entry for entry in entries if not str(entry["location"]).startswith(NOT_SEARCHED)]
+    words = {_location(path): words_of(text) for path, text in texts.items()}
+    for entry in kept:
+        if tags := words.get(str(entry["location"])):
+            entry["tags"] = tags  # a word there weighs more than one in a title
+    return msgspec.json.encode({**built, "docs": kept})
+
+
+def _location(path: str) -> str:
+    """Return where the site has the page *path*."""
+    return path.removesuffix(".md").removesuffix("index").rstrip("/") + "/"
+
+
 def main(site: Path) -> None:
-    """Write the files for programs into the folder *site*."""
-    for path, text in files().items():
+    """Write the files for programs into the folder *site*, and the words of other libraries into its search."""
+    written = files()
+    for path, text in written.items():
         (site / path).parent.mkdir(parents=True, exist_ok=True)
         (site / path).write_text(text, encoding="utf-8")
+    search = site / SEARCH
+    if search.exists():
+        search.write_bytes(index_for_readers(search.read_bytes(), written))
 
 
 if __name__ == "__main__":
