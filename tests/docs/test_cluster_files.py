@@ -15,7 +15,7 @@ from agentrail.values.secrets import secret_name
 from tests.docs.sources import ROOT
 
 FOLDER: Final = ROOT / "docs" / "examples" / "cluster"
-PAGE: Final = ROOT / "docs" / "guide" / "many-hosts.md"
+PAGES: Final = tuple(ROOT / "docs" / "guide" / name for name in ("many-hosts.md", "containers.md", "ray.md"))
 ENOUGH: Final = DEFAULTS.drain_seconds + PARKING
 PRE_STOP: Final = 5
 VARIABLES: Final = {"ADDRESS", "DATABASE_URL"}
@@ -60,7 +60,7 @@ def test_a_host_in_front_of_ray_is_started_by_the_command_as_it_is(tmp_path: Pat
     (version,) = set(re.findall(r"(?:rayproject/ray:|rayVersion: )([\d.]+)", kuberay))
     assert f'"ray>={version.rpartition(".")[0]},' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     (words,) = re.findall(r"system-config: '''(\{.*\})'''", kuberay)
-    assert f"--system-config '{words}'" in PAGE.read_text(encoding="utf-8")
+    assert f"--system-config '{words}'" in PAGES[-1].read_text(encoding="utf-8")
 
 
 def test_the_program_gets_what_it_takes_from_the_environment() -> None:
@@ -104,7 +104,7 @@ def test_a_stream_at_rest_outlives_the_timeouts_of_the_balancer() -> None:
     assert all(60 * int(each) > 2 * DEFAULTS.heartbeat_seconds for each in minutes)
 
 
-def test_the_page_has_the_files() -> None:
-    page = PAGE.read_text(encoding="utf-8")
+def test_the_pages_have_the_files() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     files = {path.name for path in FOLDER.iterdir() if path.is_file()}
-    assert files == set(re.findall(r"\]\(\.\./examples/cluster/(\S+)\)", page))
+    assert files == set(re.findall(r"\]\(\.\./examples/cluster/(\S+)\)", text))

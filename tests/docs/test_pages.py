@@ -27,6 +27,10 @@ PACKAGES = (
 )
 
 
+MOST_WORDS = 2_500
+"""The most words of a guide, without its code: who reads more than that at once has not found the right page."""
+
+
 def _prose(page: Path) -> list[str]:
     """Return the lines of *page* that are not in a block of code."""
     inside = {
@@ -103,3 +107,10 @@ def test_the_table_of_shell_lines_shows_a_line_of_each_class() -> None:
     page = (ROOT / "docs" / "reference" / "plugins.md").read_text(encoding="utf-8")
     shown = re.findall(r"^\| (?:must not pass|harmless) \| ([^|]+) \| `", page, re.MULTILINE)
     assert set(shown) == {line.kind for line in read(*FORBIDDEN, *HARMLESS)}
+
+
+def test_no_guide_is_too_long_to_be_read() -> None:
+    words = {
+        page.name: sum(len(line.split()) for line in _prose(page)) for page in PAGES if page.parent.name == "guide"
+    }
+    assert {name: count for name, count in words.items() if count > MOST_WORDS} == {}
