@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Generator
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Final, cast
 
 import msgspec
@@ -16,7 +10,7 @@ import pytest
 
 from docs.printing import whole_site
 from tests.docs.sources import ROOT
-from tests.host.browser.browsing import CHROMIUM, FLAGS
+from tests.host.browser.browsing import CHROMIUM, FLAGS, static_site
 
 SITE: Final = ROOT / "build" / "site" / "html"
 
@@ -117,32 +111,14 @@ SEARCH: Final = """async queries => {
 """Asks the worker of the theme, as its field for queries does: 0 is the index, 2 a query."""
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files, and logs nothing."""
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is that of the base
-        """Say nothing."""
-
-
-@contextmanager
-def served(folder: Path) -> Generator[str]:
-    """Serve *folder* on loopback, and yield its address."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
-
-
 def searched(queries: list[str]) -> list[list[str]]:
     """Return the addresses below the site that each query finds, the best first."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - it need not be installed
 
-    with served(SITE) as address, sync_playwright() as playwright:
+    with static_site(SITE) as origin, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page()
-        page.goto(address)
+        page.goto(f"{origin}/")
         found = cast("list[list[str]]", page.evaluate(SEARCH, queries))
         browser.close()
         return found

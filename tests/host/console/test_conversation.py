@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -25,6 +25,14 @@ def items(page: Page) -> list[str]:
 def say(page: Page, text: str, button: str = "Send") -> None:
     page.fill("#say", text)
     page.click(f"button:text-is('{button}')")
+
+
+def is_at_end(page: Page) -> bool:
+    """Return whether the end of the conversation is in sight."""
+    return cast(
+        "bool",
+        page.locator(".session-items").evaluate("it => it.scrollTop + it.clientHeight > it.scrollHeight - 40"),
+    )
 
 
 def test_a_person_talks_and_the_answer_comes_as_markdown(visitor: Visitor) -> None:
@@ -243,3 +251,20 @@ def test_a_session_that_there_is_not_is_told(visitor: Visitor) -> None:
     with visitor.page("/s/nobody") as page:
         page.wait_for_selector("main [role=alert]")
         assert "nobody" in page.inner_text("main")
+
+
+def test_the_last_words_stay_in_sight_on_a_slow_machine(visitor: Visitor) -> None:
+    session = "slow"
+    visitor.open(session, *["markdown"] * 45)
+    with visitor.page() as page:
+        page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": 6})
+        page.goto(f"{visitor.url}/#/s/{session}")
+        page.wait_for_selector("text=Show what was before")
+        until(page, lambda: (said := items(page)) != [] and said[-1] == "The turn is over." and is_at_end(page))
+        page.locator(".session-items").hover()
+        page.mouse.wheel(0, -4_000)
+        until(page, lambda: not is_at_end(page))
+        visitor.post(f"/v1/sessions/{session}/prompt", {"message": "hello"})
+        page.wait_for_selector("text=You said: hello", state="attached")
+        assert not is_at_end(page), "who reads what was before is not taken away from it"
+    visitor.end(session)

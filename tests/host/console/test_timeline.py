@@ -40,7 +40,7 @@ def test_each_record_is_a_row_and_the_chosen_one_is_shown_whole(visitor: Visitor
         until(page, lambda: len(rows(page)) == head)
         until(page, lambda: "SessionOpened" in rows(page)[0])
         assert "new → idle" in rows(page)[0]
-        assert "PromptSent by you" in rows(page)[1].replace("\n", " ")
+        until(page, lambda: "PromptSent by you" in rows(page)[1].replace("\n", " "))
         assert heading(page) == f"Record {head}"
         page.locator("[role=rowgroup] [role=row]").nth(1).click()
         until(page, lambda: heading(page) == "Record 2")

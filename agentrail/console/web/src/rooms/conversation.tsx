@@ -45,6 +45,8 @@ export default function ConversationRoom({ session, place }: SessionRoomProps) {
 
 const AT_FIRST = 120;
 const MORE = 400;
+/** For how long after a wheel, a finger or a key what scrolls is taken for a person's doing. */
+const HAND_MS = 1000;
 
 function Items(props: { session: string; live: LiveConversation; meant: number; telling: Signal<Telling> }) {
   const { session, live, meant, telling } = props;
@@ -53,6 +55,7 @@ function Items(props: { session: string; live: LiveConversation; meant: number; 
   const box = useRef<HTMLDivElement>(null);
   const list = useRef<HTMLOListElement>(null);
   const isAtEnd = useRef(true);
+  const touched = useRef(-HAND_MS);
   void live.version.value;
   const { items } = live.conversation;
   const meantAt = meant ? items.findIndex((item) => item.seq >= meant) : -1;
@@ -61,6 +64,13 @@ function Items(props: { session: string; live: LiveConversation; meant: number; 
   stay.current = () => {
     const element = box.current;
     if (element && isAtEnd.current && meantAt < 0) element.scrollTop = element.scrollHeight;
+  };
+  const touch = () => (touched.current = performance.now());
+  // Items get their heights when they come into sight, and the browser moves what is shown along: only a person leaves the end.
+  const scrolled = ({ scrollTop, clientHeight, scrollHeight }: HTMLDivElement) => {
+    if (scrollTop + clientHeight > scrollHeight - 40) isAtEnd.current = true;
+    else if (performance.now() - touched.current < HAND_MS) isAtEnd.current = false;
+    else stay.current();
   };
   useLayoutEffect(() => {
     const watch = new ResizeObserver(() => stay.current()); // pictures come later, and so do items out of sight
@@ -86,7 +96,11 @@ function Items(props: { session: string; live: LiveConversation; meant: number; 
       role="log"
       aria-label="The conversation"
       aria-live="off"
-      onScroll={({ currentTarget: at }) => (isAtEnd.current = at.scrollTop + at.clientHeight > at.scrollHeight - 40)}
+      onWheel={touch}
+      onTouchMove={touch}
+      onPointerDown={touch}
+      onKeyDown={touch}
+      onScroll={({ currentTarget }) => scrolled(currentTarget)}
     >
       {first > 0 && (
         <button type="button" onClick={() => (shown.value += MORE)}>
