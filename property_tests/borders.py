@@ -42,7 +42,6 @@ from agentrail import (
     SwitchModel,
     open_supervisor,
 )
-from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import AgentrailError, SessionCrashed
 from agentrail.events import PluginEvent
 from agentrail.hooks.actions import Emission
@@ -85,6 +84,7 @@ from agentrail.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, To
 from agentrail.values.value import Value
 from property_tests import hostile
 from property_tests.hostile import Chance, draw, draw_error, draw_number, draw_usage
+from tests.kit import Phase
 
 MOST_CPU: Final = 0.050
 """Seconds of CPU that a step may take."""

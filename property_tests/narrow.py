@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agentrail import Options, Plugin
-from agentrail.core.vocabulary.commands import (
-    AbortSent,
-    ApproveSent,
-    ChangeToolsSent,
-    CompactSent,
-    RejectSent,
-    RespondSent,
-    ResumeSent,
-    SteerSent,
-    StopSent,
-)
+from agentrail.core.vocabulary.commands import ChangeToolsSent, RespondSent, ResumeSent
 from agentrail.core.vocabulary.inputs import (
-    AnyInput,
     AskSettled,
     CallProbed,
     CallsEnded,
@@ -27,9 +16,7 @@ from agentrail.core.vocabulary.inputs import (
     SubagentEnded,
     SubagentReported,
     SubagentStarted,
-    TimerFired,
     ToolRaised,
-    ToolReturned,
     ToolStopped,
 )
 from agentrail.models import FrozenObject, Usage
@@ -40,6 +27,17 @@ from agentrail.testing.world.random_sessions import Tally
 from agentrail.testing.world.random_setups import TOOLS
 from agentrail.tools import AskPerson, Effect, EffectClass, NotStarted, ToolSpec, Unknown, ok
 from tests.core.driving import answer, asked, back, begin, branched, call, fork, hello, session
+from tests.kit import (
+    AbortSent,
+    AnyInput,
+    ApproveSent,
+    CompactSent,
+    RejectSent,
+    SteerSent,
+    StopSent,
+    TimerFired,
+    ToolReturned,
+)
 
 
 def _held(world: World) -> str:

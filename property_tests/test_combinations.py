@@ -13,8 +13,8 @@ from agentrail.plugins import AnyPlugin, Attachable
 from agentrail.testing import INVARIANTS, ArgsReplacer, Holder, check_plugin, plugin_sets, scripts, simulate
 from agentrail.testing.probe_plugins import Asker, CriticalScripted, Guard, Listener, Raiser, Scripted
 from agentrail.testing.turns.conflicts import find_conflicts
-from agentrail.values.json import EMPTY
 from property_tests.volume import profile
+from tests.kit import EMPTY
 from tests.plugins.built_in import made, shipped, wider
 
 MANY = 1 if profile() == "ci" else 20

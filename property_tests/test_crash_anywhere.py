@@ -25,13 +25,13 @@ from agentrail.events import ApprovalResolved, ToolExecutionStart
 from agentrail.journals import Claim, MemoryJournal, Record
 from agentrail.models import EmitChunk, JsonObject, ModelRequest, Response, StopReason, Text, TextChunk
 from agentrail.plugins import AfterTool, HumanApproval
-from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.ports.journal import folded
 from agentrail.testing import call
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.tools import EffectClass, NotStarted, Ok, Probed, ToolContext, ToolSpec, Unknown, ok
 from agentrail.values.messages import why_unfit
 from property_tests.volume import profile
+from tests.kit import Failpoint, watching
 from tests.recovery.mortal import SESSION, World, live
 from tests.runtime.world import check_records
 

@@ -19,7 +19,6 @@ from agentrail.adapters.journals.message_index import MessagePlaces
 from agentrail.adapters.journals.packing import PackedRecord
 from agentrail.codec.json_text import to_text
 from agentrail.codec.plugin_states import data_of
-from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import AgentrailError
 from agentrail.journals import MemoryJournal, Record
 from agentrail.ports.journal import folded, opening_of
@@ -28,6 +27,7 @@ from agentrail.values.messages import why_unfit
 from property_tests.newer_core import CHANGES, Newer
 from property_tests.test_crash_anywhere import Doing, Saying, check_runs, lived, rested, spec
 from property_tests.volume import profile
+from tests.kit import Phase
 from tests.recovery.mortal import SESSION, World, live
 
 SESSIONS = 50

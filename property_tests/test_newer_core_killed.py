@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail.core.vocabulary.state import Phase
 from property_tests.newer_core import CHANGES
+from tests.kit import Phase
 from tests.patience import within
 from tests.profiles import CAMPAIGN
 from tests.recovery.client import SESSIONS, Connection, Log, User, Victim

@@ -10,15 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail import Abort, BlockTool, Continue, Emit, HoldTool, Options, ReplaceToolArgs, Skip
-from agentrail.core.vocabulary.commands import ApproveSent, RejectSent
 from agentrail.core.vocabulary.effects import StartCall
-from agentrail.core.vocabulary.state import Phase
 from agentrail.events import AgentEnd, AgentResumed, ApprovalRequired, ApprovalResolved, PromptReceived, RequestStart
 from agentrail.models import FrozenObject, JsonObject
 from agentrail.plugins import AnyPlugin
 from agentrail.values.json import canonical
 from tests.cells.bench import Bench, Got, call, plug
 from tests.cells.scenes import holds, streaming
+from tests.kit import ApproveSent, Phase, RejectSent
 
 ANSWERS: Final = (
     Continue(),

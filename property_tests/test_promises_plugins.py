@@ -30,11 +30,10 @@ from agentrail.codec.values import decode, write
 from agentrail.core.vocabulary.changes import Change, change
 from agentrail.core.vocabulary.effects import CarryOut, StartCall, StartRequest
 from agentrail.core.vocabulary.inputs import AskSettled, SessionOpened, StreamCut
-from agentrail.core.vocabulary.state import Phase, RunningRequest
+from agentrail.core.vocabulary.state import RunningRequest
 from agentrail.events import EVENTS, Envelope, Event, PluginError
 from agentrail.hooks.hook_runner import PluginRow
 from agentrail.hooks.hook_types import HOOKS
-from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.models import AssistantMessage, Failure, FailureKind, Text, UserMessage
 from agentrail.plugins import (
     MATRIX,
@@ -54,6 +53,7 @@ from agentrail.values.content import text_of
 from agentrail.values.messages import Added
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, Got, call, plug
+from tests.kit import Phase, Ruling, Verdict
 
 ON_THE_WAY: Final = ("session_start", "before_prompt", "before_request", "after_response", "before_tool")
 """The hooks that a call passes before it runs."""

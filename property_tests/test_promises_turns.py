@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from agentrail import Ask, Continue
 from agentrail.core.machine.step import step
-from agentrail.core.vocabulary.commands import AbortSent, SteerSent
 from agentrail.core.vocabulary.inputs import AskSettled
-from agentrail.core.vocabulary.state import Phase
 from agentrail.events import AgentAbort, AgentEnd, AgentStart, ToolExecutionEnd
 from agentrail.models import ToolMessage, UserMessage
 from agentrail.plugins import Answered, AnyPlugin, CallService, Hook
@@ -24,6 +22,7 @@ from tests.cells.bench import Bench, Got, call, plug
 from tests.cells.moments import MOMENTS
 from tests.cells.scripts import recorder
 from tests.cells.tables import ACCEPTED
+from tests.kit import AbortSent, Phase, SteerSent
 
 CAN_ASK: Final = sorted(hook for hook, action in ACCEPTED if action == "ask")
 

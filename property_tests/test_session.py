@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentrail.core.vocabulary.state import Phase
 from agentrail.testing import Choose, SessionMachine, World
 from agentrail.testing.world.next_inputs import Move
 from agentrail.testing.world.random_sessions import COMMANDS
 from agentrail.testing.world.random_setups import draw_scene
 from agentrail.values.value import Value
 from property_tests.volume import profile, run_one
+from tests.kit import Phase
 
 
 @given(st.integers(0, 2**32))

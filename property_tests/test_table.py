@@ -7,11 +7,11 @@ from agentrail import State
 from agentrail.core.machine.step import GROUPS, HANDLERS, handlers_of, step
 from agentrail.core.machine.table import TABLE
 from agentrail.core.vocabulary.effects import EFFECTS, WriteLog
-from agentrail.core.vocabulary.inputs import INPUTS, Arrival, SessionBranched
-from agentrail.core.vocabulary.state import Phase, Setup
+from agentrail.core.vocabulary.inputs import INPUTS, SessionBranched
 from agentrail.errors import IllegalInput
 from agentrail.hooks.hook_runner import Recorded
 from property_tests.volume import STEPS, profile, volume
+from tests.kit import Arrival, Phase, Setup
 
 
 def test_the_table_is_total() -> None:

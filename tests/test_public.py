@@ -21,6 +21,8 @@ from typing import Final
 
 import pytest
 
+from tests import kit
+
 ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = (
     "agentrail",
@@ -273,10 +275,11 @@ BY_NAME: Final = re.compile(r"from (agentrail\.[\w.]+) import (\((?:[^)#]|#.*)*\
 """What looks like an import of names from a module of ours; to parse all files would take seconds."""
 
 FROM_WITHIN: Final = {
+    "tests/kit.py": "it is where the others find inner names",
     "tests/importing.py": "it counts what a session imports: what it has imported itself would be missing",
     "tests/test_public_calls.py": "it is about the public packages, and what it needs for that is not of them alone",
 }
-"""Files that import what is public from the modules that define it, and why."""
+"""Files that import what is public, or in the kit, from the modules that define it, and why."""
 
 
 @cache
@@ -289,10 +292,14 @@ def _offering() -> Mapping[str, list[str]]:
     return offering
 
 
+def _in_kit(name: str) -> tuple[str, ...]:
+    return ("tests.kit",) if hasattr(kit, name) else ()
+
+
 @cache
 def _public_way(module: str, name: str) -> str | None:
-    """Return the first public package that offers the very thing that a *module* of ours has under *name*."""
-    packages = () if module in PACKAGES else _offering().get(name, ())
+    """Return the first public package, or else the kit, that has the very thing of a *module* of ours under *name*."""
+    packages = () if module in PACKAGES else (*_offering().get(name, ()), *_in_kit(name))
     if not packages:
         return None
     try:
@@ -303,7 +310,7 @@ def _public_way(module: str, name: str) -> str | None:
 
 
 def _with_a_public_way(text: str) -> Iterator[str]:
-    """Yield line and public import of each name that a program imports from within, though it is public."""
+    """Yield line and better import of each name that is imported from within, though it is public or in the kit."""
     if any(_public_way(module, name) for module, names in BY_NAME.findall(text) for name in re.findall(r"\w+", names)):
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("agentrail."):
@@ -313,7 +320,7 @@ def _with_a_public_way(text: str) -> Iterator[str]:
 
 
 def test_tests_import_what_is_public_from_where_programs_do() -> None:
-    """So modules are merged and moved without the tests."""
+    """So modules are merged and moved without the tests; for inner names that many need, there is the kit."""
     found: dict[str, list[str]] = {}
     for path in (path for folder in ("tests", "property_tests") for path in sorted(ROOT.glob(f"{folder}/**/*.py"))):
         place = path.relative_to(ROOT).as_posix()

@@ -18,8 +18,6 @@ from agentrail import State
 from agentrail.core.machine import step as machine
 from agentrail.core.machine.step import Step, step
 from agentrail.core.machine.table import TABLE, TableRule
-from agentrail.core.vocabulary.inputs import AnyInput, Arrival
-from agentrail.core.vocabulary.state import Phase
 from agentrail.hooks.hook_runner import Judge
 from agentrail.testing import Choose, World
 from agentrail.testing.world.random_sessions import Tally
@@ -27,6 +25,7 @@ from agentrail.values.value import Value
 from property_tests.mutants.suite import Test, fails, steps
 from property_tests.narrow import narrow_paths
 from property_tests.volume import run_one
+from tests.kit import AnyInput, Arrival, Phase
 
 Kind: TypeAlias = type[Value]
 Promise: TypeAlias = tuple[Phase, Kind, object]

@@ -6,20 +6,19 @@ from agentrail import Abort, Context, Continue, State
 from agentrail.core.machine import approvals, endings, flow, prompts, steering, tool_checks, tool_results, tool_runs
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.tool_results import hold_timer, put, results_of
-from agentrail.core.vocabulary.commands import DONE, AbortSent, RespondSent
-from agentrail.core.vocabulary.inputs import ToolReturned
-from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.commands import RespondSent
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus, Hold, Stray
 from agentrail.events import AgentEnd, Event, SteeringApplied
 from agentrail.hooks import attachments, hook_run
 from agentrail.hooks.declarations import Used
 from agentrail.hooks.hook_runner import PluginEntry
-from agentrail.hooks.ruling import PluginAnswer, Ruling, Verdict
+from agentrail.hooks.ruling import PluginAnswer
 from agentrail.models import Origin, Partial, Text, ToolMessage, UserMessage
 from agentrail.plugins import BeforeRequest, BudgetGuard, Hook, UsageLimits
 from agentrail.plugins.budget import Spent
 from agentrail.tools import EffectClass, Ok
 from property_tests.planted import Bed, Planting
+from tests.kit import DONE, AbortSent, Phase, Ruling, ToolReturned, Verdict
 
 BED = Bed()
 bug = BED.bug

@@ -21,7 +21,6 @@ from agentrail.adapters.journals.redacting import MARK
 from agentrail.codec.json_text import from_own_text, to_text
 from agentrail.codec.versions import FORMAT, upcast
 from agentrail.core.vocabulary.changes import Appended, Change
-from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import AgentrailError, Fenced, SessionHeld
 from agentrail.events import SessionEnded
 from agentrail.journals import (
@@ -39,7 +38,8 @@ from agentrail.journals import (
 )
 from agentrail.models import Json, Text, UserMessage
 from agentrail.testing import Choose
-from agentrail.testing.conformance.journal_tests import prompted, with_event
+from agentrail.testing.conformance.journal_tests import with_event
+from tests.kit import Setup, prompted
 
 NAMES: Final = ("a", "b", "c")
 HOLDERS: Final = ("one", "two")

@@ -16,10 +16,10 @@ from agentrail import State
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.forking import branch
 from agentrail.core.machine.step import step
-from agentrail.core.vocabulary.commands import KILLS, AbortSent, PromptSent
+from agentrail.core.vocabulary.commands import KILLS
 from agentrail.core.vocabulary.effects import StartRequest
-from agentrail.core.vocabulary.inputs import Arrival, SessionBranched, TimerFired
-from agentrail.core.vocabulary.state import Phase, drafted
+from agentrail.core.vocabulary.inputs import SessionBranched
+from agentrail.core.vocabulary.state import drafted
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import MailboxFull, TransientModelError
 from agentrail.events import AgentAbort, PromptReceived, ToolBlocked, ToolCalls
@@ -37,6 +37,7 @@ from agentrail.testing.world.random_setups import draw_scene
 from agentrail.values.messages import total_size
 from agentrail.values.stream import CHARS_PER_TOKEN
 from property_tests.test_supervising import Supervising
+from tests.kit import AbortSent, Arrival, Phase, PromptSent, TimerFired
 
 ON_PURPOSE: Final = "on purpose"
 

@@ -29,10 +29,9 @@ from agentrail.plugins.guards.content_policy import Judged, _digest
 from agentrail.runtime.work.limit_queue import LimitQueue, Purse
 from agentrail.runtime.work.screening import HeldText, longest_screened
 from agentrail.testing import Choose
-from agentrail.values.json import freeze_object
-from agentrail.values.usage import NOTHING_USED
 from property_tests.planted.change import Change
 from tests.core.driving import session as opened_session
+from tests.kit import NOTHING_USED, freeze_object
 from tests.plugins.pii_lines import LINES
 from tests.plugins.test_family_seconds import (
     Member,

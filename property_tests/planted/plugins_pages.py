@@ -70,8 +70,8 @@ from agentrail.plugins.shell.command_line import Commands
 from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import Choose
 from agentrail.tools import ok
-from agentrail.values.json import EMPTY, freeze_object
 from property_tests.planted.change import Change
+from tests.kit import EMPTY, freeze_object
 
 # ruff: noqa: SLF001 - private parts are what is broken here
 

@@ -30,8 +30,8 @@ from agentrail.plugins.quality.planning import AGAIN, DIRECTIVE, HOW, CurrentPla
 from agentrail.plugins.quality.reflection import CONVERSATION, MODEL
 from agentrail.testing import Choose, Cue, Trace, abort, call, compact, prompt, say, simulate, steer, tell
 from agentrail.tools import ToolSpec
-from agentrail.values.json import freeze
 from property_tests.planted.change import Change
+from tests.kit import freeze
 
 # ruff: noqa: SLF001 - private parts are what is broken here
 

@@ -38,9 +38,8 @@ from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import Choose
 from agentrail.tools import ok
 from agentrail.values.content import text_of
-from agentrail.values.json import EMPTY, freeze_object
-from agentrail.values.usage import NOTHING_USED
 from property_tests.planted.change import Change
+from tests.kit import EMPTY, NOTHING_USED, freeze_object
 
 # ruff: noqa: SLF001 - private parts are what is broken here
 

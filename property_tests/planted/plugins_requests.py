@@ -13,9 +13,9 @@ from agentrail.plugins.requests import model_router, patch_tool_calls
 from agentrail.plugins.requests.model_router import Chosen
 from agentrail.plugins.requests.recovery import Fallen
 from agentrail.testing import Choose
-from agentrail.values.json import EMPTY
 from agentrail.values.messages import why_unfit
 from property_tests.planted.change import Change
+from tests.kit import EMPTY
 
 # ruff: noqa: SLF001 - private parts are what is broken here
 

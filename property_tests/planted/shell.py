@@ -10,7 +10,7 @@ from agentrail.core.machine import recovery
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.step import Step
 from agentrail.core.supervision_rules import ChildFacts, Policy
-from agentrail.core.vocabulary.commands import AbortSent, Answer, PromptSent
+from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, SetTimer, StartRequest
 from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.errors import JournalFull
@@ -33,6 +33,7 @@ from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.work.model_stream import Stream
 from agentrail.tools import EffectClass
 from property_tests.planted import Bed, Planting
+from tests.kit import AbortSent, PromptSent
 
 BED = Bed()
 bug = BED.bug

@@ -33,7 +33,8 @@ from agentrail.models import (
 )
 from agentrail.tools import ToolSpec
 from agentrail.values.content import text_of
-from agentrail.values.json import canonical, freeze_object, thaw
+from agentrail.values.json import canonical
+from tests.kit import freeze_object, thaw
 
 
 def a_tool(name: str, *required: str, **parameters: str) -> ToolSpec:

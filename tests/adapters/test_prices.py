@@ -10,8 +10,7 @@ from agentrail.adapters.published_prices import PROVIDERS, published_cost, publi
 from agentrail.app.pricing import PriceFunction, PriceList
 from agentrail.app.spec import NO_PRICES
 from agentrail.models import FrozenObject, Price, Usage
-from agentrail.values.json import EMPTY
-from agentrail.values.usage import NOTHING_USED
+from tests.kit import EMPTY, NOTHING_USED
 
 SONNET = "anthropic:claude-sonnet-4-5"
 USED = Usage(1_000, 100, 200, 50, cache_write_tokens=300)

@@ -11,8 +11,9 @@ from agentrail.api.command_bodies import As, spelled
 from agentrail.api.handle_commands import AnyCommand, AttachPlugin, UpdatePlugin
 from agentrail.api.operation_table import CALLS, COMMANDS, HostCall
 from agentrail.api.session_calls import SessionCalls
-from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, DetachPluginSent
+from agentrail.core.vocabulary.commands import DetachPluginSent
 from agentrail.errors import BadBody
+from tests.kit import AbortSent, ApproveSent
 
 MADE_BY = [call for call in CALLS.values() if call.commands]
 

@@ -14,7 +14,7 @@ from agentrail.api.problems import INTERNAL, MODEL_FAILED, NO_DOCUMENT, NOT_TOLD
 from agentrail.api.public_ids import new_name
 from agentrail.errors import AgentrailError, HostFailed
 from agentrail.models import Json
-from agentrail.values.json import freeze_object
+from tests.kit import freeze_object
 
 FACTS: Final[Mapping[object, object]] = {
     str: "a fact",

@@ -28,8 +28,7 @@ from agentrail.api.views import (
     view,
 )
 from agentrail.models import AssistantMessage, History, Text, Usage, UserMessage
-from agentrail.values.json import freeze_object
-from agentrail.values.usage import NOTHING_USED
+from tests.kit import NOTHING_USED, freeze_object
 
 SESSION = "h.acme.bob.main"
 HELD = HeldCall(

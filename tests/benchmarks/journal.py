@@ -26,11 +26,10 @@ from pathlib import Path
 import trio
 
 from agentrail.adapters.journals.packing import pack
-from agentrail.core.vocabulary.commands import PromptSent
-from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.events import AgentStart, Envelope, PromptReceived, RequestStart
 from agentrail.journals import Record, SqliteJournal
 from agentrail.models import Text
+from tests.kit import Arrival, PromptSent
 
 SECONDS = 1.0
 REPEATS = 9

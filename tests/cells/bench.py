@@ -10,30 +10,22 @@ from attrs import frozen
 from agentrail import Context, Options, Plugin, State
 from agentrail.codec.plugin_states import storable
 from agentrail.core.machine.step import Step, step
-from agentrail.core.vocabulary.commands import Answer, PromptSent
+from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
-from agentrail.core.vocabulary.inputs import (
-    AnyInput,
-    Arrival,
-    SessionOpened,
-    StreamBegan,
-    StreamEnded,
-    TimerFired,
-    ToolReturned,
-)
-from agentrail.core.vocabulary.state import AttachedTool, Setup
+from agentrail.core.vocabulary.inputs import SessionOpened, StreamBegan, StreamEnded
+from agentrail.core.vocabulary.state import AttachedTool
 from agentrail.core.vocabulary.tool_calls import Batch, Call
 from agentrail.events import Envelope, Event
 from agentrail.hooks.attachments import AttachedPlugin, brought_tools, in_order, seat_for
 from agentrail.hooks.live_hook_runner import Live
-from agentrail.hooks.ruling import UNRULED, Ruling
+from agentrail.hooks.ruling import UNRULED
 from agentrail.models import FrozenObject, Json, JsonObject, Partial, Response, StopReason, Text, ToolCall
 from agentrail.plugins import AnyPlugin, Hook
 from agentrail.tools import EffectClass, ToolResult, ToolSpec, ok
 from agentrail.tools.answer_forms import misfit
-from agentrail.values.json import EMPTY
 from agentrail.values.stream import NOTHING_YET
 from agentrail.values.value import Value
+from tests.kit import EMPTY, AnyInput, Arrival, PromptSent, Ruling, Setup, TimerFired, ToolReturned
 
 NOW: Final = 1_000_000
 """Time of every input in milliseconds, unless a test lets time pass."""

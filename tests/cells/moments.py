@@ -13,18 +13,9 @@ from attrs import frozen
 from agentrail import Accepted, Continue, State
 from agentrail.core.machine.step import Step
 from agentrail.core.machine.tool_results import doubt
-from agentrail.core.vocabulary.commands import (
-    DONE,
-    CompactSent,
-    PromptSent,
-    Refused,
-    SteerSent,
-    StopSent,
-    UpdatePluginSent,
-)
+from agentrail.core.vocabulary.commands import UpdatePluginSent
 from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, ClearTimer, CloseSession, ReportStart, SetTimer
-from agentrail.core.vocabulary.inputs import AnyInput, SessionOpened, StreamEnded, ToolRaised, ToolReturned
-from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.inputs import SessionOpened, StreamEnded, ToolRaised
 from agentrail.core.vocabulary.tool_calls import Stray
 from agentrail.errors import PluginRefused, SessionRefused
 from agentrail.events import (
@@ -40,12 +31,12 @@ from agentrail.events import (
     ToolCalls,
     ToolKilled,
 )
-from agentrail.hooks.ruling import Ruling
 from agentrail.models import FrozenObject, Text, ToolCall
 from agentrail.plugins import AnyPlugin
 from agentrail.tools import ok
 from tests.cells.bench import LOOK, NOW, STORE, Bench, Got, call, demand_same, plug, response, ruled
 from tests.cells.scenes import LOOKING, executing, failed, path, ran, replied, result, running, said, starts, streaming
+from tests.kit import DONE, AnyInput, CompactSent, Phase, PromptSent, Refused, Ruling, SteerSent, StopSent, ToolReturned
 
 Expected: TypeAlias = "dict[str, object]"
 

@@ -24,7 +24,7 @@ from agentrail.events import (
     ToolExecutionMetrics,
     ToolExecutionStart,
 )
-from agentrail.hooks.ruling import Pause, Place, Ruling, Verdict
+from agentrail.hooks.ruling import Pause, Place
 from agentrail.models import (
     AssistantMessage,
     FrozenObject,
@@ -40,11 +40,10 @@ from agentrail.models import (
 )
 from agentrail.plugins import AnyPlugin, BeforeTool, Hook
 from agentrail.tools import Err, Ok, ok
-from agentrail.values.json import EMPTY
 from agentrail.values.messages import Added, MessageRange, Rearranged
 from agentrail.values.stream import CHARS_PER_TOKEN
-from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import NOW, Bench, Now, call, plug
+from tests.kit import EMPTY, NOTHING_USED, Ruling, Verdict
 
 LOOKING = call("look", path="a")
 HINT = "may it?"

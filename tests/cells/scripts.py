@@ -8,18 +8,8 @@ from typing import Final, TypeAlias
 from attrs import frozen
 
 from agentrail import Ask, Context, Continue, HoldTool, Options
-from agentrail.core.vocabulary.commands import (
-    AbortSent,
-    ApproveSent,
-    AttachPluginSent,
-    CompactSent,
-    RejectSent,
-    RespondSent,
-    SteerSent,
-    UpdatePluginSent,
-)
+from agentrail.core.vocabulary.commands import AttachPluginSent, RespondSent, UpdatePluginSent
 from agentrail.core.vocabulary.inputs import (
-    Arrival,
     AskSettled,
     CompactionEnded,
     SessionOpened,
@@ -34,6 +24,7 @@ from agentrail.tools import AskPerson, Effect
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, call, plug
 from tests.cells.scenes import holds, path, said
+from tests.kit import AbortSent, ApproveSent, Arrival, CompactSent, RejectSent, SteerSent
 
 Play: TypeAlias = Callable[[Bench], None]
 

@@ -7,11 +7,8 @@ import pytest
 
 from agentrail import State
 from agentrail.core.machine.step import step
-from agentrail.core.vocabulary.commands import AbortSent
 from agentrail.core.vocabulary.effects import CancelAsk, CancelCalls, CancelCompaction, CancelRequest, ClearTimer
 from agentrail.core.vocabulary.inputs import (
-    AnyInput,
-    Arrival,
     AskSettled,
     CompactionEnded,
     CompactionFailed,
@@ -19,12 +16,9 @@ from agentrail.core.vocabulary.inputs import (
     StreamCut,
     StreamEnded,
     StreamStalled,
-    TimerFired,
     ToolRaised,
-    ToolReturned,
     ToolStopped,
 )
-from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Stray
 from agentrail.errors import IllegalInput
 from agentrail.events import (
@@ -47,6 +41,7 @@ from agentrail.values.messages import why_unfit
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, Got, response
 from tests.cells.scripts import SCRIPTS
+from tests.kit import AbortSent, AnyInput, Arrival, Phase, TimerFired, ToolReturned
 
 KILL_TOOLS = ("killable", "all", "none")
 RECORDED = {name: script.record() for name, script in SCRIPTS.items()}

@@ -11,17 +11,17 @@ from agentrail import BlockTool, Continue, Emit, ReplaceMessages, ReplaceToolArg
 from agentrail.core.machine.step import Step
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.hook_types import HOOK_NAMES
-from agentrail.hooks.ruling import PluginAnswer, Ruling, Verdict
+from agentrail.hooks.ruling import PluginAnswer
 from agentrail.plugins import MATRIX, AnyPlugin, BeforeRequest, Hook, Log
 from agentrail.testing import Choose, Scene, World
 from agentrail.testing.world.random_setups import draw_scene
 from agentrail.tools import err
-from agentrail.values.json import EMPTY
 from agentrail.values.messages import Rearranged
 from tests.cells.bench import Bench, call, plug
 from tests.cells.moments import MOMENTS
 from tests.cells.scenes import path, said
 from tests.cells.test_matrix import fired
+from tests.kit import EMPTY, Ruling, Verdict
 from tests.profiles import CAMPAIGN
 
 SAID: Final[Mapping[str, PluginAnswer]] = {

@@ -5,10 +5,7 @@ from typing import Final
 import pytest
 
 from agentrail import BlockTool, Continue, HoldTool, Intervene, Options, ReplaceToolArgs
-from agentrail.core.vocabulary.commands import DONE, ApproveSent, Refused, RejectSent, SteerSent
 from agentrail.core.vocabulary.effects import ClearTimer
-from agentrail.core.vocabulary.inputs import TimerFired
-from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import BadArguments, NoFamily, UnknownApproval
 from agentrail.events import (
@@ -24,7 +21,6 @@ from agentrail.events import (
 from agentrail.hooks.ruling import Place
 from agentrail.models import FrozenObject
 from agentrail.plugins import AnyPlugin, BeforeTool, Hook
-from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import NOW, Bench, Now, call, plug, ruled, with_call
 from tests.cells.registry import cell, figure, fold
 from tests.cells.scenes import (
@@ -42,6 +38,7 @@ from tests.cells.scenes import (
     start,
     streaming,
 )
+from tests.kit import DONE, NOTHING_USED, ApproveSent, Phase, Refused, RejectSent, SteerSent, TimerFired
 
 
 def noting(name: str, seen: list[str], *answers: object, priority: int = 900) -> AnyPlugin:

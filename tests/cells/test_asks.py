@@ -18,10 +18,9 @@ from agentrail import (
     ReplaceToolArgs,
     ReplaceToolResult,
 )
-from agentrail.core.vocabulary.commands import DONE, AbortSent, CompactSent, SteerSent, StopSent
 from agentrail.core.vocabulary.effects import CancelAsk, CancelRequest, CarryOut, ClearTimer, CloseSession
-from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, TimerFired, ToolRaised
-from agentrail.core.vocabulary.state import AttachedTool, Phase, Steering
+from agentrail.core.vocabulary.inputs import AskSettled, ToolRaised
+from agentrail.core.vocabulary.state import AttachedTool, Steering
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import BrokenPlugin
 from agentrail.events import (
@@ -36,7 +35,7 @@ from agentrail.events import (
     ToolAttached,
     ToolsUpdated,
 )
-from agentrail.hooks.ruling import Decisions, Pause, Place, Ruling, Verdict
+from agentrail.hooks.ruling import Decisions, Pause, Place
 from agentrail.models import Origin, Usage
 from agentrail.plugins import (
     MATRIX,
@@ -56,6 +55,7 @@ from tests.cells.bench import NOW, Bench, Now, call, plug, ruled, with_call
 from tests.cells.moments import MOMENTS
 from tests.cells.registry import figure, fold
 from tests.cells.scenes import executing, limit, out, path, result, run, running, said, start, starts, streaming
+from tests.kit import DONE, AbortSent, AnyInput, CompactSent, Phase, Ruling, SteerSent, StopSent, TimerFired, Verdict
 
 LOOKUP: Final = CallService("lookup")
 REPLACED: Final[Mapping[str, tuple[Action[object], str]]] = {

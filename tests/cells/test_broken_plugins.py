@@ -23,10 +23,8 @@ from agentrail import (
     SetSection,
     SwitchModel,
 )
-from agentrail.core.vocabulary.commands import DONE, Refused, SteerSent, StopSent
 from agentrail.core.vocabulary.effects import CloseSession, ReportStart, StartCall, WriteLog
 from agentrail.core.vocabulary.inputs import HooksWereSlow, SessionOpened, ToolRaised
-from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import BrokenPlugin, PluginRefused, StateNotStorable
 from agentrail.events import (
     AgentAbort,
@@ -41,7 +39,7 @@ from agentrail.events import (
     ToolCalls,
     ToolExecutionStart,
 )
-from agentrail.hooks.ruling import Decisions, Ruling, Verdict
+from agentrail.hooks.ruling import Decisions
 from agentrail.models import FrozenObject, Partial, Usage
 from agentrail.plugins import AnyPlugin, CallService, Log
 from tests.cells.bench import UNUSABLE, Bench, call, plug, usable
@@ -50,6 +48,7 @@ from tests.cells.registry import failure, figure
 from tests.cells.scenes import executing, idle, running, streaming
 from tests.cells.tables import HOOKS
 from tests.cells.test_matrix import WHEN_BROKEN, blocked
+from tests.kit import DONE, Phase, Refused, Ruling, SteerSent, StopSent, Verdict
 
 OOPS: Final = "ValueError: oops"
 

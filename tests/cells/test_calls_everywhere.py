@@ -8,21 +8,12 @@ import pytest
 from agentrail import State
 from agentrail.core.cache_prefix import tool_notes
 from agentrail.core.vocabulary.commands import (
-    DONE,
-    AbortSent,
-    ApproveSent,
     AttachPluginSent,
     ChangeToolsSent,
-    CompactSent,
     DetachPluginSent,
     LabelSent,
-    PromptSent,
-    Refused,
-    RejectSent,
     RespondSent,
     ResumeSent,
-    SteerSent,
-    StopSent,
     SuspendSent,
     SwitchModelSent,
     TraceSent,
@@ -32,7 +23,6 @@ from agentrail.core.vocabulary.commands import (
 from agentrail.core.vocabulary.inputs import (
     INPUTS,
     ActorRestarted,
-    AnyInput,
     AskSettled,
     CallProbed,
     CallsEnded,
@@ -53,9 +43,7 @@ from agentrail.core.vocabulary.inputs import (
     SubagentEnded,
     SubagentReported,
     SubagentStarted,
-    TimerFired,
     ToolRaised,
-    ToolReturned,
     ToolStopped,
 )
 from agentrail.core.vocabulary.state import Altered, AttachedTool, PluginChange
@@ -74,16 +62,30 @@ from agentrail.events import (
     ToolsUpdated,
 )
 from agentrail.hooks.attachments import seat_for
-from agentrail.hooks.ruling import Ruling
 from agentrail.models import Failure, FailureKind, FrozenObject, Response, Text, Usage
 from agentrail.plugins import Answered, AnyPlugin
 from agentrail.tools import ToolSpec, Unknown, ok
-from agentrail.values.json import EMPTY
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import LOOK, Bench, plug, ruled
 from tests.cells.registry import CALLS, cell, each_of
 from tests.cells.scenes import executing, idle, resting, running, streaming
 from tests.cells.tables import CRASHES, OPENS, RETURNS, STATES
+from tests.kit import (
+    DONE,
+    EMPTY,
+    AbortSent,
+    AnyInput,
+    ApproveSent,
+    CompactSent,
+    PromptSent,
+    Refused,
+    RejectSent,
+    Ruling,
+    SteerSent,
+    StopSent,
+    TimerFired,
+    ToolReturned,
+)
 
 IN: Final[dict[str, Callable[..., Bench]]] = {
     "idle": idle,

@@ -2,21 +2,8 @@
 
 from agentrail import Accepted, Prompt
 from agentrail.core.machine.tool_results import doubt
-from agentrail.core.vocabulary.commands import (
-    DONE,
-    AbortSent,
-    ApproveSent,
-    CompactSent,
-    Refused,
-    RejectSent,
-    RespondSent,
-    SteerSent,
-    StopSent,
-    SwitchModelSent,
-    WithdrawSent,
-)
+from agentrail.core.vocabulary.commands import RespondSent, SwitchModelSent, WithdrawSent
 from agentrail.core.vocabulary.effects import CancelCalls, ClearTimer, CloseSession, SetTimer
-from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
 from agentrail.errors import UnknownApproval, UnknownPrompt
 from agentrail.events import (
@@ -53,6 +40,7 @@ from tests.cells.scenes import (
     start,
     unknown,
 )
+from tests.kit import DONE, AbortSent, ApproveSent, CompactSent, Phase, Refused, RejectSent, SteerSent, StopSent
 
 STEERED = "the user has said something new"
 AWAY = "the turn was aborted; this call goes on in the background"

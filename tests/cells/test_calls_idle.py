@@ -2,22 +2,9 @@
 
 from agentrail import Accepted
 from agentrail.core.context_window import tokens_of
-from agentrail.core.vocabulary.commands import (
-    DONE,
-    AbortSent,
-    ApproveSent,
-    CompactSent,
-    PromptSent,
-    Refused,
-    RejectSent,
-    RespondSent,
-    SteerSent,
-    StopSent,
-    SwitchModelSent,
-    WithdrawSent,
-)
+from agentrail.core.vocabulary.commands import RespondSent, SwitchModelSent, WithdrawSent
 from agentrail.core.vocabulary.effects import CloseSession
-from agentrail.core.vocabulary.state import Compaction, Phase
+from agentrail.core.vocabulary.state import Compaction
 from agentrail.errors import UnknownApproval, UnknownPrompt
 from agentrail.events import (
     AgentAbort,
@@ -30,10 +17,22 @@ from agentrail.events import (
     SessionEnded,
 )
 from agentrail.models import FrozenObject, Image, Text, UserMessage
-from agentrail.values.json import EMPTY
 from tests.cells.bench import ruled
 from tests.cells.registry import cell
 from tests.cells.scenes import STARTED, compact_start, compacts, idle, out, replied, request, said, starts, turn
+from tests.kit import (
+    DONE,
+    EMPTY,
+    AbortSent,
+    ApproveSent,
+    CompactSent,
+    Phase,
+    PromptSent,
+    Refused,
+    RejectSent,
+    SteerSent,
+    StopSent,
+)
 
 
 @cell("prompt", "idle")

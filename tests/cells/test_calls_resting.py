@@ -1,21 +1,8 @@
 """Each call to a session that rests: a turn is open, and only held calls are left."""
 
 from agentrail import Accepted, Options, Prompt
-from agentrail.core.vocabulary.commands import (
-    DONE,
-    AbortSent,
-    ApproveSent,
-    CompactSent,
-    Refused,
-    RejectSent,
-    RespondSent,
-    SteerSent,
-    StopSent,
-    SwitchModelSent,
-    WithdrawSent,
-)
+from agentrail.core.vocabulary.commands import RespondSent, SwitchModelSent, WithdrawSent
 from agentrail.core.vocabulary.effects import ClearTimer, CloseSession
-from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import Busy, QueueFull, UnknownApproval, UnknownPrompt, WrongDecision
 from agentrail.events import (
@@ -29,10 +16,21 @@ from agentrail.events import (
     SessionEnded,
 )
 from agentrail.models import Text
-from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import NOW, Bench, Now, ruled, with_call
 from tests.cells.registry import cell
 from tests.cells.scenes import STARTED, failed, limit, out, path, request, resting, run, said, start, starts, turn
+from tests.kit import (
+    DONE,
+    NOTHING_USED,
+    AbortSent,
+    ApproveSent,
+    CompactSent,
+    Phase,
+    Refused,
+    RejectSent,
+    SteerSent,
+    StopSent,
+)
 
 SUPERSEDED = failed("c3", "edit", "superseded by a new message of the user")
 

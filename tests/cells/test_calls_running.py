@@ -3,22 +3,9 @@
 from collections.abc import Iterator
 
 from agentrail import Accepted, Prompt
-from agentrail.core.vocabulary.commands import (
-    DONE,
-    AbortSent,
-    ApproveSent,
-    CompactSent,
-    PromptSent,
-    Refused,
-    RejectSent,
-    RespondSent,
-    SteerSent,
-    StopSent,
-    SwitchModelSent,
-    WithdrawSent,
-)
+from agentrail.core.vocabulary.commands import RespondSent, SwitchModelSent, WithdrawSent
 from agentrail.core.vocabulary.effects import CloseSession
-from agentrail.core.vocabulary.state import Phase, Steering
+from agentrail.core.vocabulary.state import Steering
 from agentrail.errors import UnknownApproval, UnknownPrompt
 from agentrail.events import (
     AgentAbort,
@@ -37,6 +24,18 @@ from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, Now, ruled
 from tests.cells.registry import cell
 from tests.cells.scenes import STARTED, cut, cut_off, out, request, running, said, starts, streaming, turn
+from tests.kit import (
+    DONE,
+    AbortSent,
+    ApproveSent,
+    CompactSent,
+    Phase,
+    PromptSent,
+    Refused,
+    RejectSent,
+    SteerSent,
+    StopSent,
+)
 
 BOTH = ("running", "streaming")
 

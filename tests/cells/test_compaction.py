@@ -3,10 +3,9 @@
 import pytest
 
 from agentrail import Accepted, Options, Prompt, Skip
-from agentrail.core.vocabulary.commands import DONE, AbortSent, CompactSent, SteerSent, StopSent
 from agentrail.core.vocabulary.effects import CancelCompaction, CloseSession
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed, StreamCut
-from agentrail.core.vocabulary.state import Altered, Phase
+from agentrail.core.vocabulary.state import Altered
 from agentrail.events import (
     AgentAbort,
     AgentEnd,
@@ -40,6 +39,7 @@ from tests.cells.scenes import (
     streaming,
     turn,
 )
+from tests.kit import DONE, AbortSent, CompactSent, Phase, SteerSent, StopSent
 from tests.slices import planned
 
 

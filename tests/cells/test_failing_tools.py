@@ -2,10 +2,9 @@
 
 from agentrail import Abort, Continue, Options
 from agentrail.core.machine.tool_results import doubt
-from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, ChangeToolsSent, Refused, RespondSent
+from agentrail.core.vocabulary.commands import ChangeToolsSent, RespondSent
 from agentrail.core.vocabulary.effects import CancelCalls, ClearTimer, SetTimer
-from agentrail.core.vocabulary.inputs import StreamCut, StreamEnded, ToolRaised, ToolReturned, ToolStopped
-from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.inputs import StreamCut, StreamEnded, ToolRaised, ToolStopped
 from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
 from agentrail.errors import ToolChanged
 from agentrail.events import (
@@ -19,12 +18,10 @@ from agentrail.events import (
     ToolCallUnknown,
     ToolKilled,
 )
-from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.models import Failure, FailureKind, FrozenObject, JsonObject, ToolCall, ToolMessage
 from agentrail.plugins import Hook
 from agentrail.tools import AskPerson, Effect, Err, ToolSpec, err, ok
 from agentrail.values.stream import NOTHING_YET
-from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import EDIT, KEEP, LOOK, NOW, SOLO, STORE, Bench, Now, call, plug, response, ruled, with_call
 from tests.cells.registry import failure, figure
 from tests.cells.scenes import (
@@ -46,6 +43,7 @@ from tests.cells.scenes import (
     turn,
     unknown,
 )
+from tests.kit import NOTHING_USED, AbortSent, ApproveSent, Phase, Refused, Ruling, ToolReturned, Verdict
 
 
 def raised(call_id: str = "c3", attempt: int = 1) -> ToolRaised:

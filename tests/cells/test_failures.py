@@ -4,10 +4,8 @@ import pytest
 
 from agentrail import Accepted, Options
 from agentrail.core.context_window import tokens_of
-from agentrail.core.vocabulary.commands import DONE, AbortSent, CompactSent, SteerSent
 from agentrail.core.vocabulary.effects import ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import (
-    AnyInput,
     CompactionEnded,
     CompactionFailed,
     StreamBegan,
@@ -16,7 +14,7 @@ from agentrail.core.vocabulary.inputs import (
     StreamStalled,
 )
 from agentrail.core.vocabulary.options import Spare
-from agentrail.core.vocabulary.state import Compaction, Phase, Steering
+from agentrail.core.vocabulary.state import Compaction, Steering
 from agentrail.events import (
     AgentAbort,
     AgentEnd,
@@ -48,7 +46,6 @@ from agentrail.models import (
     Usage,
 )
 from agentrail.values.stream import NOTHING_YET
-from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import NOW, Bench, call, ruled
 from tests.cells.registry import failure, figure
 from tests.cells.scenes import (
@@ -71,6 +68,7 @@ from tests.cells.scenes import (
     streaming,
     turn,
 )
+from tests.kit import DONE, NOTHING_USED, AbortSent, AnyInput, CompactSent, Phase, SteerSent
 
 BUSY = Failure(FailureKind.TRANSIENT, "Busy", "try later")
 WRONG = Failure(FailureKind.PERMANENT, "NotFound", "no such model")

@@ -7,11 +7,10 @@ from typing import Final
 import pytest
 
 from agentrail import Context, Continue, Options, SwitchModel
-from agentrail.core.vocabulary.commands import DONE, SwitchModelSent
+from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.effects import SetTimer, StartRequest
 from agentrail.core.vocabulary.inputs import StreamCut, StreamEnded, StreamStalled
 from agentrail.core.vocabulary.options import Spare
-from agentrail.core.vocabulary.state import Phase
 from agentrail.events import (
     AgentAbort,
     Event,
@@ -27,10 +26,10 @@ from agentrail.events import (
 from agentrail.events import StreamStalled as StreamStalledEvent
 from agentrail.models import Failure, FailureKind, FrozenObject, Partial, Response, Text, Usage
 from agentrail.plugins import AnyPlugin, BeforeRequest, Hook
-from agentrail.values.json import EMPTY
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import NOW, Bench, plug, ruled
 from tests.cells.scenes import cut, out, request, turn
+from tests.kit import DONE, EMPTY, Phase
 
 BUSY: Final = Failure(FailureKind.TRANSIENT, "Overloaded", "no capacity")
 GONE: Final = Failure(FailureKind.PERMANENT, "ModelMissing", "no such model", here_alone=True)

@@ -5,10 +5,10 @@ from agentrail.core.vocabulary.effects import ClearTimer, StartCall
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.events import AgentEnd, Intervention, RequestStart, ResponseComplete
 from agentrail.models import Origin, ToolMessage
-from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import NOW, call, plug, ruled, with_call
 from tests.cells.registry import figure
 from tests.cells.scenes import executing, failed, limit, path, ran, replied, result, run, said, start, streaming
+from tests.kit import NOTHING_USED
 
 
 @figure("max_interventions 5")

@@ -20,10 +20,10 @@ from agentrail import (
     SwitchModel,
 )
 from agentrail.core.system_prompt import pairs_of
-from agentrail.core.vocabulary.commands import DONE, Refused, SteerSent, SwitchModelSent, UpdatePluginSent
+from agentrail.core.vocabulary.commands import SwitchModelSent, UpdatePluginSent
 from agentrail.core.vocabulary.effects import CloseSession, ReportStart
 from agentrail.core.vocabulary.inputs import SessionOpened
-from agentrail.core.vocabulary.state import Phase, ReplacedMessages, Steering
+from agentrail.core.vocabulary.state import ReplacedMessages, Steering
 from agentrail.errors import PluginRefused, SessionRefused
 from agentrail.events import (
     AgentAbort,
@@ -41,11 +41,10 @@ from agentrail.events import (
     ToolBlocked,
     ToolCalls,
 )
-from agentrail.hooks.ruling import Decisions, Ruling, Section, Switch, Verdict
+from agentrail.hooks.ruling import Decisions, Section, Switch
 from agentrail.models import AssistantMessage, FrozenObject, Json, Origin, Text, ToolCall
 from agentrail.plugins import AnyPlugin, Hook
 from agentrail.tools import err, ok
-from agentrail.values.json import EMPTY
 from agentrail.values.messages import Added, MessageRange, Rearranged
 from tests.cells.bench import Answering, Bench, Got, Now, call, plug, ruled
 from tests.cells.registry import figure, fold
@@ -65,6 +64,7 @@ from tests.cells.scenes import (
     streaming,
     turn,
 )
+from tests.kit import DONE, EMPTY, Phase, Refused, Ruling, SteerSent, Verdict
 
 CALLED: Final = ToolCall("c3", "look", path())
 OTHER: Final = said("other")

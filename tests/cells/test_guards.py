@@ -5,10 +5,8 @@ from functools import partial
 from typing import Final
 
 from agentrail import Abort, Ask, BlockTool, Context, Continue, Emit, HoldTool, ReplaceToolArgs, Skip
-from agentrail.core.vocabulary.commands import DONE, AbortSent, ApproveSent
 from agentrail.core.vocabulary.effects import CancelAsk
 from agentrail.core.vocabulary.inputs import AskSettled
-from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Hold
 from agentrail.events import (
     AgentAbort,
@@ -24,12 +22,13 @@ from agentrail.events import (
     ToolExecutionMetrics,
     ToolExecutionStart,
 )
-from agentrail.hooks.ruling import Decisions, Pause, Place, Ruling, Verdict
+from agentrail.hooks.ruling import Decisions, Pause, Place
 from agentrail.models import FrozenObject, JsonObject, Text
 from agentrail.plugins import Answered, AnyPlugin, BeforeTool, CallService, Failed, Hook, RunTool
 from tests.cells.bench import NOW, Bench, call, plug, ruled, with_call
 from tests.cells.registry import fold
 from tests.cells.scenes import failed, holds, limit, path, start, streaming
+from tests.kit import DONE, AbortSent, ApproveSent, Phase, Ruling, Verdict
 
 REPLACED: Final = Decisions(args=path("b"), replaced_by=("Changes",), replaced_at=1)
 JUDGE: Final = CallService("judge")

@@ -1,24 +1,16 @@
 """Changes of plugins while a session lives: they take effect between turns."""
 
 from agentrail import Abort, Continue, Plugin
-from agentrail.core.vocabulary.commands import (
-    DONE,
-    AttachPluginSent,
-    DetachPluginSent,
-    Refused,
-    StopSent,
-    UpdatePluginSent,
-)
+from agentrail.core.vocabulary.commands import AttachPluginSent, DetachPluginSent, UpdatePluginSent
 from agentrail.core.vocabulary.state import PluginChange
 from agentrail.errors import UnknownPlugin
 from agentrail.events import AgentEnd, PluginAttached, PluginDetached, PluginOptsUpdated, SessionEnded
-from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.models import FrozenObject, JsonObject
 from agentrail.plugins import AnyPlugin
-from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import Bench, Now, plug, ruled
 from tests.cells.registry import cell
 from tests.cells.scenes import idle, replied, said, starts, streaming
+from tests.kit import DONE, NOTHING_USED, Refused, Ruling, StopSent, Verdict
 
 LEVEL = FrozenObject(level=2)
 

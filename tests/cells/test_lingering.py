@@ -3,10 +3,8 @@
 from typing import Final
 
 from agentrail import Options
-from agentrail.core.vocabulary.commands import DONE, AbortSent, StopSent
 from agentrail.core.vocabulary.effects import CancelCalls, ClearTimer, SetTimer
-from agentrail.core.vocabulary.inputs import ToolRaised, ToolReturned, ToolStopped
-from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.inputs import ToolRaised, ToolStopped
 from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
 from agentrail.events import AgentAbort, SessionEnded, ToolAbandoned
 from agentrail.models import Origin
@@ -14,6 +12,7 @@ from agentrail.tools import Effect, SetTodos, Todo, ToolResult, err, ok
 from tests.cells.bench import NOW, Bench, call, ruled
 from tests.cells.registry import cell
 from tests.cells.scenes import STARTED, executing, out, ran, request, said, starts, turn, unknown
+from tests.kit import DONE, AbortSent, Phase, StopSent, ToolReturned
 
 DOUBT: Final = unknown("c3", "keep")
 LINGERS: Final = Stray("c3", "keep", NOW, NOW, doubt=DOUBT)

@@ -25,9 +25,8 @@ from agentrail import (
 )
 from agentrail.core.context_window import tokens_of
 from agentrail.core.machine.tool_results import doubt
-from agentrail.core.vocabulary.commands import DONE
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer, StartRequest
-from agentrail.core.vocabulary.state import Altered, Compaction, Phase, ReplacedMessages, Steering
+from agentrail.core.vocabulary.state import Altered, Compaction, ReplacedMessages, Steering
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.events import (
     AgentEnd,
@@ -51,13 +50,11 @@ from agentrail.hooks.actions import ACTIONS
 from agentrail.hooks.hook_types import (
     HOOKS,
 )
-from agentrail.hooks.ruling import WHEN_CRITICAL_BREAKS, Decisions, Pause, Place, Ruling, Section, Switch, Verdict
+from agentrail.hooks.ruling import WHEN_CRITICAL_BREAKS, Decisions, Pause, Place, Section, Switch
 from agentrail.models import FrozenObject, Origin, ToolCall
 from agentrail.plugins import MATRIX, CallService
 from agentrail.tools import err
-from agentrail.values.json import EMPTY
 from agentrail.values.messages import Added, MessageRange, Rearranged
-from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import LOOK, NOW, Got, Now, ruled, with_call
 from tests.cells.moments import MOMENTS, REFUSED, Expected, Refusal, probe, refused
 from tests.cells.registry import MATRIX as CELLS
@@ -82,6 +79,7 @@ from tests.cells.scenes import (
 from tests.cells.tables import ACCEPTED
 from tests.cells.tables import ACTIONS as KINDS
 from tests.cells.tables import HOOKS as MOMENTS_IN_ORDER
+from tests.kit import DONE, EMPTY, NOTHING_USED, Phase, Ruling, Verdict
 
 CALLED: Final = ToolCall("c3", "look", path())
 LOOKUP: Final = CallService("lookup")

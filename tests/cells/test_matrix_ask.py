@@ -7,13 +7,13 @@ from attrs import field, frozen
 
 from agentrail import Accepted, Ask, Continue, Prompt, State
 from agentrail.core.context_window import tokens_of
-from agentrail.core.vocabulary.commands import DONE, Answer
+from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.effects import AnyEffect, CarryOut, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import AskSettled
-from agentrail.core.vocabulary.state import Compaction, Phase, Suspension
+from agentrail.core.vocabulary.state import Compaction, Suspension
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.events import AgentEnd, AskAnswered, AskStarted, BeforeCompact, Event, ResponseComplete, ToolCalls
-from agentrail.hooks.ruling import Decisions, Pause, Place, Ruling, Verdict
+from agentrail.hooks.ruling import Decisions, Pause, Place
 from agentrail.models import History, Text, ToolCall
 from agentrail.plugins import (
     AfterResponse,
@@ -32,13 +32,13 @@ from agentrail.plugins import (
     SessionStart,
 )
 from agentrail.tools import ok
-from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import NOW, Now, ruled, with_call
 from tests.cells.moments import MOMENTS, Expected, probe
 from tests.cells.registry import MATRIX as CELLS
 from tests.cells.registry import each_of, figure
 from tests.cells.scenes import path, ran, replied, result, said, starts, turn
 from tests.cells.tables import ACCEPTED
+from tests.kit import DONE, NOTHING_USED, Phase, Ruling, Verdict
 
 LOOKUP: Final = CallService("lookup")
 BYE: Final = replied("bye")

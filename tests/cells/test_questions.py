@@ -3,10 +3,8 @@
 import pytest
 
 from agentrail import Abort, Accepted, Action, Ask, Options
-from agentrail.core.vocabulary.commands import DONE, AbortSent, ApproveSent, Refused, RejectSent, RespondSent, SteerSent
+from agentrail.core.vocabulary.commands import RespondSent
 from agentrail.core.vocabulary.effects import ClearTimer
-from agentrail.core.vocabulary.inputs import ToolReturned
-from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import CallStatus, Question
 from agentrail.errors import UnknownApproval, WrongDecision
 from agentrail.events import (
@@ -21,10 +19,10 @@ from agentrail.events import (
 )
 from agentrail.plugins import AfterTool, AnyPlugin, CallService
 from agentrail.tools import AskPerson, Effect, ok
-from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import NOW, Bench, Got, Now, call, plug, ruled, with_call
 from tests.cells.registry import cell
 from tests.cells.scenes import STARTED, executing, failed, out, ran, request, result, said, starts, turn
+from tests.kit import DONE, NOTHING_USED, AbortSent, ApproveSent, Phase, Refused, RejectSent, SteerSent, ToolReturned
 
 WHICH = Effect(AskPerson("which?", ("this", "that")))
 

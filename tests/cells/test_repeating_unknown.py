@@ -7,20 +7,9 @@ import pytest
 from agentrail import Ask, Continue, Emit, HoldTool, Options, Plugin, ReplaceToolArgs
 from agentrail.core.machine.approvals import END_DOUBT, STOPPED_CALL
 from agentrail.core.machine.in_doubt_calls import HOLDER, MOST, TURNS_KEPT
-from agentrail.core.vocabulary.commands import (
-    DONE,
-    AbortSent,
-    ApproveSent,
-    Command,
-    Refused,
-    RejectSent,
-    RespondSent,
-    SteerSent,
-    StopSent,
-)
+from agentrail.core.vocabulary.commands import Command, RespondSent
 from agentrail.core.vocabulary.effects import ClearTimer, StartCall
 from agentrail.core.vocabulary.inputs import ToolRaised, ToolStopped
-from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Doubt
 from agentrail.errors import AgentrailError, FourEyesWanted, UnknownApproval, WrongDecision
 from agentrail.events import ApprovalRequired, ApprovalResolved, Envelope, Event, PluginEvent, ToolExecutionStart
@@ -28,6 +17,7 @@ from agentrail.models import FrozenObject, ToolCall
 from agentrail.plugins import BeforeTool, Failed, Hook, RunTool
 from tests.cells.bench import Bench, call, plug
 from tests.cells.scenes import executing, failed, limit, path, run, start, unknown
+from tests.kit import DONE, AbortSent, ApproveSent, Phase, Refused, RejectSent, SteerSent, StopSent
 
 EDITING = call("edit", path="a")
 DOUBT = unknown("c3", "edit", path())

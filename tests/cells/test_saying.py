@@ -9,7 +9,6 @@ import pytest
 from agentrail import Abort, Ask, Context, Continue, Intervene, ReplacePrompt, ReplaceResponse
 from agentrail.core.machine.responses import AGAIN
 from agentrail.core.vocabulary.changes import change, fold
-from agentrail.core.vocabulary.commands import AbortSent, PromptSent, SteerSent
 from agentrail.core.vocabulary.inputs import AskSettled, StreamEnded
 from agentrail.events import AgentEnd, Event, PromptQueued, PromptReceived, ResponseComplete, SteeringReceived
 from agentrail.models import (
@@ -27,6 +26,7 @@ from agentrail.models import (
 from agentrail.plugins import AfterResponse, Answered, AnyPlugin, BeforePrompt, BeforeSteering, CallService, Hook
 from tests.cells.bench import Bench, call, plug, response
 from tests.cells.scenes import executing, failed, replied, running, said, streaming
+from tests.kit import AbortSent, PromptSent, SteerSent
 
 LOOKUP: Final = CallService("lookup")
 IMAGE: Final = Image("image/png", "aaaa")

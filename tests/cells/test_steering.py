@@ -2,10 +2,10 @@
 
 from agentrail import Abort, Accepted, Ask, Continue, Intervene, Options, Prompt
 from agentrail.core.machine.tool_results import doubt
-from agentrail.core.vocabulary.commands import DONE, AbortSent, Refused, SteerSent, WithdrawSent
+from agentrail.core.vocabulary.commands import WithdrawSent
 from agentrail.core.vocabulary.effects import CancelAsk, CancelCalls, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import AskSettled, StreamCut, ToolRaised, ToolStopped
-from agentrail.core.vocabulary.state import AskedBy, Phase, Steering
+from agentrail.core.vocabulary.state import AskedBy, Steering
 from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
 from agentrail.errors import QueueFull, SteeringQueueFull, TaskDone
 from agentrail.events import (
@@ -25,7 +25,6 @@ from agentrail.events import (
 from agentrail.models import Failure, FailureKind, Origin, Partial, Text
 from agentrail.plugins import Answered, CallService, Hook
 from agentrail.values.stream import NOTHING_YET
-from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import EDIT, LOOK, NOW, Bench, Now, call, plug, ruled, with_call
 from tests.cells.registry import figure
 from tests.cells.scenes import (
@@ -50,6 +49,7 @@ from tests.cells.scenes import (
     turn,
     unknown,
 )
+from tests.kit import DONE, NOTHING_USED, AbortSent, Phase, Refused, SteerSent
 
 STEERED = "the user has said something new"
 

@@ -7,16 +7,14 @@ import pytest
 from agentrail import Abort, Continue, Intervene, Options
 from agentrail.core.machine.responses import AGAIN, CUT
 from agentrail.core.machine.step import step
-from agentrail.core.vocabulary.commands import AbortSent, PromptSent, SteerSent
 from agentrail.core.vocabulary.effects import StartRequest
-from agentrail.core.vocabulary.state import Phase
 from agentrail.events import AgentAbort, AgentEnd, AnswerRejected
 from agentrail.hooks.hook_runner import Recorded
 from agentrail.models import JsonObject, Origin, StopReason, Text, UserMessage
 from agentrail.plugins import AnyPlugin
-from agentrail.values.json import EMPTY, freeze_object
 from tests.cells.bench import Bench, Got, call, plug
 from tests.cells.scenes import idle
+from tests.kit import EMPTY, AbortSent, Phase, PromptSent, SteerSent, freeze_object
 
 SCHEMA = freeze_object({"type": "object", "properties": {"room": {"type": "string"}}, "required": ["room"]})
 OTHER = freeze_object({"type": "object", "required": ["floor"]})

@@ -20,13 +20,14 @@ from agentrail.cli.session_facts import TOLD, TOLD_AS_UNDER_WAY, UNTOLD, facts_o
 from agentrail.cli.shared_host import open_shared
 from agentrail.cli.stored_sessions import state_after
 from agentrail.core.vocabulary.options import Spare
-from agentrail.core.vocabulary.state import Phase, PluginChange, Setup
+from agentrail.core.vocabulary.state import PluginChange
 from agentrail.errors import AgentNotAllowed, FileFailed, UnknownAgent
 from agentrail.events import RequestStart
 from agentrail.hooks.ruling import Section
 from agentrail.journals import Difference, SqliteJournal, audit, export_session
 from agentrail.testing import ScriptedModel, stall
 from tests.cli.talking import at_a_terminal, through_pipes
+from tests.kit import Phase, Setup
 
 NAME: Final = "5a5a5a5a"
 EVIL: Final = """\

@@ -13,8 +13,8 @@ from agentrail.cli.terminal import Terminal
 from agentrail.events import Cursor
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, permanent, say, stall, transient
-from agentrail.testing.scripted import Element
 from agentrail.tools import AskPerson, Effect, tool
+from tests.kit import Element
 
 PATIENCE = 20
 

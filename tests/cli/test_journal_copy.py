@@ -17,7 +17,7 @@ from agentrail.cli.journal import main
 from agentrail.cli.sessions import main as sessions_main
 from agentrail.journals import Journal, SqliteJournal
 from agentrail.testing import ScriptedModel, say
-from agentrail.testing.conformance.journal_tests import opened
+from tests.kit import opened
 
 LIMITED: Final = """
 import resource, signal, sys

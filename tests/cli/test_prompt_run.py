@@ -27,9 +27,8 @@ from agentrail.models import JsonObject, Price, StopReason, ToolMessage, Usage
 from agentrail.plugins import BeforePrompt, BeforeRequest, BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel, call, fail, overflow, say
 from agentrail.testing.probe_plugins import CriticalRaiser
-from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import ask_user
-from agentrail.values.json import freeze_object
+from tests.kit import Element, freeze_object
 from tests.patience import PATIENCE
 from tests.remote.places import EACH_PLACE, Open, local
 

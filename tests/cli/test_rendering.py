@@ -22,8 +22,7 @@ from agentrail.cli.screen import (
 from agentrail.models import Data, Image, JsonObject, Text, Usage
 from agentrail.tools import Todo
 from agentrail.values import events as e
-from agentrail.values.json import freeze_object
-from agentrail.values.usage import NOTHING_USED
+from tests.kit import NOTHING_USED, freeze_object
 
 PIPE = TerminalStyle()
 TERMINAL = TerminalStyle(colours=True, rewrites=True, echoes=True, width=40)

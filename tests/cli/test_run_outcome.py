@@ -23,7 +23,8 @@ from agentrail.cli.screen import escaped
 from agentrail.errors import AgentrailError, TurnAborted
 from agentrail.events import Envelope, Event, PluginError, StreamError
 from agentrail.plugins.invisible_characters import visible
-from agentrail.values.json import canonical, freeze_object
+from agentrail.values.json import canonical
+from tests.kit import freeze_object
 
 TEXTS = st.text() | st.lists(
     st.sampled_from(["\u202e", "\u2066", "\x1b[2J", "\u200b", "\x85", "\U000e0041", "\u3164", '"', "\\", "tea"])

@@ -12,7 +12,7 @@ from agentrail.plugins import BeforeTool, HumanApproval, SecurityGuard
 from agentrail.sandboxes import BubblewrapSandbox
 from agentrail.tools import EffectClass, Ok, Tool, ToolContext, as_tool, ok, standard_tools
 from agentrail.values.content import text_of
-from agentrail.values.json import freeze_object
+from tests.kit import freeze_object
 
 TOOLS = {tool.spec.name: tool for tool in (*standard_tools(), *demo_tools())}
 

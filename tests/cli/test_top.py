@@ -27,10 +27,11 @@ from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import SLOTS, slot_claim
 from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.values.usage import NOTHING_USED, cost_text
+from agentrail.values.usage import cost_text
 from tests.cli.talking import at_a_terminal, through_pipes
 from tests.host.cluster.several import free_port, open_place
 from tests.host.hosted import KEYS
+from tests.kit import NOTHING_USED
 from tests.patience import PATIENCE
 
 

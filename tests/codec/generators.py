@@ -8,13 +8,12 @@ from typing import Final, TypeVar, cast, get_type_hints
 from hypothesis import strategies as st
 
 from agentrail.codec.plugin_states import storable
-from agentrail.core.vocabulary.commands import Refused
 from agentrail.core.vocabulary.errors_as_data import ERRORS
 from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.errors import AgentrailError
 from agentrail.events import UnknownEvent
 from agentrail.models import History, Message
-from agentrail.values.json import INT_MAX, INT_MIN, freeze, freeze_object
+from agentrail.values.json import INT_MAX, INT_MIN
 from tests.codec.plugin_states import STATES
 from tests.codec.shapes import (
     MISSING,
@@ -30,6 +29,7 @@ from tests.codec.shapes import (
     fields_of,
     shape_of,
 )
+from tests.kit import Refused, freeze, freeze_object
 
 T = TypeVar("T")
 Values = st.SearchStrategy[object]

@@ -14,8 +14,7 @@ from agentrail.events import Envelope, Event
 from agentrail.models import Json, JsonObject, Part, Usage
 from agentrail.models import Json as Anything
 from agentrail.tools import Todo
-from agentrail.values.json import EMPTY
-from agentrail.values.usage import NOTHING_USED
+from tests.kit import EMPTY, NOTHING_USED
 
 if TYPE_CHECKING:
     from decimal import Decimal

@@ -13,14 +13,12 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from agentrail.adapters.journals.stored_form import StoredRecord
-from agentrail.core.vocabulary.commands import Refused
-from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival
+from agentrail.core.vocabulary.inputs import INPUTS
 from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.errors import Busy
 from agentrail.events import EVENTS, Envelope, Event
 from agentrail.journals import Snapshot, StoredAnswer
 from agentrail.models import History, Message
-from agentrail.values.json import freeze
 from agentrail.values.value import Value
 from tests.codec.plain import encode
 from tests.codec.shapes import (
@@ -37,6 +35,7 @@ from tests.codec.shapes import (
     parts_of,
     shape_of,
 )
+from tests.kit import AnyInput, Arrival, Refused, freeze
 
 FOLDER: Final = Path(__file__).parent / "samples" / "v1"
 DEFAULTS: Final = FOLDER / "defaults.json"

@@ -3,11 +3,11 @@ import pytest
 from agentrail.adapters.journals.stored_form import StoredRecord
 from agentrail.codec.json_text import from_text
 from agentrail.codec.values import decode, read, write
-from agentrail.core.vocabulary.inputs import Arrival, SubagentReported
+from agentrail.core.vocabulary.inputs import SubagentReported
 from agentrail.errors import BadData, BadValue
 from agentrail.events import AnyEvent, Envelope, Event, SubAgentEvent, UnknownEvent
-from agentrail.values.json import freeze_object
 from tests.codec.sampling import sample
+from tests.kit import Arrival, freeze_object
 
 HERE: dict[str, object] = {"session_id": "s1", "seq": 1, "n": 0, "at": 5, "turn": 0, "round": 0}
 NEWER = {"$": "MoodChanged", "mood": "good", "level": [1, {"x": None}]}

@@ -14,8 +14,8 @@ from agentrail.codec.plugin_types import decode_state, readable
 from agentrail.errors import BadData
 from agentrail.events import Event, Heartbeat
 from agentrail.models import JsonObject, Part, Usage
-from agentrail.values.json import EMPTY
 from tests.codec.plugin_states import Colour, First, Level, Nested, Odd, Ours, Plain, Point, Second, Span, Tree
+from tests.kit import EMPTY
 
 NESTED: Mapping[str, object] = {"inner": {}, "colour": "red"}
 

@@ -9,13 +9,12 @@ from agentrail.codec.json_text import from_text, to_text
 from agentrail.codec.plugin_states import data_of, storable
 from agentrail.codec.plugin_types import decode_state, readable, revive
 from agentrail.codec.values import decode, encode_in_order, read, write
-from agentrail.core.vocabulary.commands import Answer, Refused
+from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.errors_as_data import ERRORS
-from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival
+from agentrail.core.vocabulary.inputs import INPUTS
 from agentrail.errors import AgentrailError
 from agentrail.events import EVENTS, AnyEvent, Envelope, Event
 from agentrail.hooks.hook_types import HOOKS
-from agentrail.hooks.ruling import Ruling
 from agentrail.journals import Claim, Record, StoredAnswer
 from agentrail.models import Failure, Message, Part, Partial, Response
 from agentrail.plugins import AskAnswer, AskRequest, Hook
@@ -26,6 +25,7 @@ from agentrail.values.value import Value
 from tests.codec.generators import a, error, of
 from tests.codec.plain import encode
 from tests.codec.plugin_states import MIXED, STATES
+from tests.kit import AnyInput, Arrival, Refused, Ruling
 
 UNIONS = {
     "AnyEvent": AnyEvent,

@@ -9,12 +9,12 @@ from agentrail.codec.json_text import from_text, to_text
 from agentrail.codec.values import decode
 from agentrail.codec.versions import upcast
 from agentrail.core.vocabulary.changes import ChangedSuspended
-from agentrail.core.vocabulary.commands import PromptSent
-from agentrail.core.vocabulary.inputs import INPUTS, Arrival
+from agentrail.core.vocabulary.inputs import INPUTS
 from agentrail.events import EVENTS, Envelope
 from agentrail.models import Text
 from tests.codec.plain import encode
 from tests.codec.sampling import DEFAULTS, FOLDER, STORED, defaults, event_sample, input_sample, sample
+from tests.kit import Arrival, PromptSent
 
 EVENT_FILES = sorted((FOLDER / "events").glob("*.json"))
 INPUT_FILES = sorted((FOLDER / "inputs").glob("*.json"))

@@ -15,12 +15,10 @@ from agentrail.codec.json_text import from_text, to_text
 from agentrail.codec.plugin_states import MAX_CHECKED, Stored, data_of, storable
 from agentrail.codec.plugin_types import decode_state, readable, revive
 from agentrail.codec.values import decode, read, write
-from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import BadData, BadValue
 from agentrail.hooks.attachments import STATE_LIMIT
-from agentrail.hooks.ruling import Ruling
 from agentrail.models import History, Text
-from agentrail.values.json import MAX_DEPTH, freeze
+from agentrail.values.json import MAX_DEPTH
 from agentrail.values.messages import EMPTY_HISTORY
 from agentrail.values.value import Value
 from tests.codec.plain import encode
@@ -42,6 +40,7 @@ from tests.codec.plugin_states import (
     Union,
     Unseen,
 )
+from tests.kit import Ruling, Setup, freeze
 from tests.opcodes import counted_opcodes
 
 NAME = f"{Plain.__module__}:Plain"

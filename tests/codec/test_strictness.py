@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from agentrail.codec import values
 from agentrail.codec.json_text import from_text, to_text
 from agentrail.codec.values import decode, read, write
-from agentrail.core.vocabulary.commands import PromptSent, Refused
-from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.errors import BadData, BadValue
 from agentrail.events import EVENTS, Envelope, Event, ToolCalls
 from agentrail.hooks.ruling import Pause, Place
@@ -19,6 +17,7 @@ from agentrail.models import AssistantMessage, Data, Json, Part, Text, ToolCall,
 from agentrail.tools import ToolSpec
 from tests.codec.plain import encode
 from tests.codec.sampling import event_sample
+from tests.kit import AnyInput, Arrival, PromptSent, Refused
 
 CALL: dict[str, object] = {"call_id": "c1", "name": "read"}
 

@@ -9,8 +9,9 @@ from agentrail.codec import json_text as codec
 from agentrail.codec.json_text import DOCUMENT_DEPTH, check_levels, from_own_text, from_text, to_text
 from agentrail.errors import BadText, NotJson
 from agentrail.models import Json
-from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, freeze, thaw
+from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH
 from tests.codec.generators import jsons
+from tests.kit import freeze, thaw
 
 DEEP = 200_000
 TOO_LONG = "is a whole number that does not fit 64 bits, which JSON cannot hold"

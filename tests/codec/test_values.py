@@ -13,10 +13,9 @@ from agentrail import Options
 from agentrail.codec.json_text import DOCUMENT_DEPTH, from_text
 from agentrail.codec.plugin_types import decode_state, readable
 from agentrail.codec.values import decode, read, write
-from agentrail.core.vocabulary.inputs import Arrival, StreamBegan
+from agentrail.core.vocabulary.inputs import StreamBegan
 from agentrail.errors import BadData, BadValue
 from agentrail.events import EVENTS, Event, Heartbeat, SubAgentEvent, UnknownEvent
-from agentrail.hooks.ruling import Ruling
 from agentrail.models import (
     AssistantMessage,
     Data,
@@ -31,13 +30,14 @@ from agentrail.models import (
 )
 from agentrail.plugins import BeforeCompaction, BeforeRequest, BeforeTool, Hook
 from agentrail.values import json
-from agentrail.values.json import EMPTY, MAX_DEPTH, freeze_object
+from agentrail.values.json import MAX_DEPTH
 from agentrail.values.messages import EMPTY_HISTORY
 from agentrail.values.value import Value
 from tests.codec.plain import encode
 from tests.codec.plugin_states import First
 from tests.codec.sampling import STORED, event_sample, sample
 from tests.codec.shapes import Leaf, shape_of
+from tests.kit import EMPTY, Arrival, Ruling, freeze_object
 from tests.opcodes import counted_opcodes
 
 HELLO = UserMessage((Text("hello"),))

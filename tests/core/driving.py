@@ -5,9 +5,7 @@ from __future__ import annotations
 from agentrail import Options, State
 from agentrail.core.machine.forking import branch
 from agentrail.core.machine.step import Step
-from agentrail.core.vocabulary.commands import PromptSent
-from agentrail.core.vocabulary.inputs import AnyInput, SessionBranched, SessionReturned, StreamBegan, StreamEnded
-from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.inputs import SessionBranched, SessionReturned, StreamBegan, StreamEnded
 from agentrail.events import Event
 from agentrail.models import FrozenObject, Response, StopReason, Text, ToolCall, ToolMessage
 from agentrail.plugins import Attachable
@@ -15,6 +13,7 @@ from agentrail.testing import Recorder, Scene, World
 from agentrail.testing.world.random_sessions import Tally
 from agentrail.testing.world.random_setups import TOOLS
 from agentrail.tools import ToolSpec
+from tests.kit import AnyInput, Phase, PromptSent
 
 
 def session(

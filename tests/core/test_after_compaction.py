@@ -9,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.core.machine.todo_list import HEAD, as_text
-from agentrail.core.vocabulary.commands import CompactSent
 from agentrail.core.vocabulary.inputs import CompactionEnded
 from agentrail.models import AssistantMessage, Json, Message, Origin, Text, ToolCall, ToolMessage, UserMessage
 from agentrail.tools import Todo
-from agentrail.values.json import freeze_object
 from agentrail.values.messages import why_unfit
 from tests.cells.bench import Bench
 from tests.cells.scenes import idle
+from tests.kit import CompactSent, freeze_object
 from tests.slices import planned
 
 STATUSES = ("pending", "in_progress", "done")

@@ -1,11 +1,12 @@
 from agentrail.core.machine.step import Step
-from agentrail.core.vocabulary.commands import ChangeToolsSent, StopSent
+from agentrail.core.vocabulary.commands import ChangeToolsSent
 from agentrail.core.vocabulary.effects import CancelAsk, CarryOut, CloseSession, WriteLog
 from agentrail.core.vocabulary.inputs import HooksWereSlow, ToolStopped
 from agentrail.events import AgentAbort, PluginError, RequestStart, SessionEnded, ToolDetached
 from agentrail.plugins import ChangeTools
 from agentrail.testing.probe_plugins import BROUGHT, Bringer, CriticalListener, Listener, Scripted
 from tests.core.driving import answer, asked, call, ends, events, hello, session
+from tests.kit import StopSent
 
 
 def test_what_comes_behind_the_end_changes_nothing() -> None:

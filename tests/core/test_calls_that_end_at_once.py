@@ -8,13 +8,14 @@ import pytest
 
 from agentrail import Abort, Continue, Options
 from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, ClearTimer, SetTimer, StartCall, StartRequest
-from agentrail.core.vocabulary.inputs import CallsEnded, ToolRaised, ToolReturned, ToolStopped
+from agentrail.core.vocabulary.inputs import CallsEnded, ToolRaised, ToolStopped
 from agentrail.events import AgentAbort, Event, ToolKilled
 from agentrail.plugins import AfterTool, Hook
 from agentrail.testing import World
 from agentrail.testing.probe_plugins import Answering, Asker
 from agentrail.tools import ok
 from tests.core.driving import asked, call, session
+from tests.kit import ToolReturned
 
 End = ToolReturned | ToolRaised | ToolStopped
 

@@ -1,13 +1,13 @@
 from agentrail import Context, Options, Plugin
-from agentrail.core.vocabulary.commands import AbortSent, Refused, SteerSent
 from agentrail.core.vocabulary.effects import CancelCalls, ReportStart, SetTimer
-from agentrail.core.vocabulary.inputs import TimerFired, ToolRaised
+from agentrail.core.vocabulary.inputs import ToolRaised
 from agentrail.errors import PluginRefused
 from agentrail.events import ToolExecutionEnd
 from agentrail.models import Origin, Text, UserMessage
 from agentrail.testing.probe_plugins import Asker
 from agentrail.values.messages import EMPTY_HISTORY
 from tests.core.driving import asked, call, events, hello, results, session
+from tests.kit import AbortSent, Refused, SteerSent, TimerFired
 
 
 def test_a_call_that_goes_on_in_the_background_keeps_its_time_limit() -> None:

@@ -7,13 +7,13 @@ import pytest
 from agentrail import Options, State
 from agentrail.core.context_window import budget_of, is_due, kept_chars, layers_of, measured, overhead, room, tokens_of
 from agentrail.core.vocabulary.inputs import StreamEnded
-from agentrail.core.vocabulary.state import AttachedTool, Measured, Setup
+from agentrail.core.vocabulary.state import AttachedTool, Measured
 from agentrail.hooks.ruling import Section
 from agentrail.models import AssistantMessage, History, Message, Response, Text, Usage, UserMessage
 from agentrail.tools import ToolSpec, ok
-from agentrail.values.json import freeze_object
 from tests.cells.bench import Bench, call
 from tests.cells.scenes import executing, idle
+from tests.kit import Setup, freeze_object
 from tests.opcodes import counted_opcodes
 
 

@@ -3,12 +3,12 @@
 from agentrail import Context, State
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary.options import Spare
-from agentrail.core.vocabulary.state import AttachedTool, Setup, Turn, drafted
+from agentrail.core.vocabulary.state import AttachedTool, Turn, drafted
 from agentrail.hooks.live_hook_runner import Live
 from agentrail.hooks.ruling import ENVIRONMENT, MEMORY, Section
 from agentrail.models import Usage
 from agentrail.tools import Todo, ToolSpec
-from agentrail.values.json import freeze_object
+from tests.kit import Setup, freeze_object
 
 SETUP = Setup(
     working_dir="work",

@@ -6,26 +6,9 @@ import pytest
 
 from agentrail import Options, State
 from agentrail.core.machine.forking import branch
-from agentrail.core.vocabulary.commands import (
-    AbortSent,
-    ApproveSent,
-    AttachPluginSent,
-    CompactSent,
-    Refused,
-    RespondSent,
-    SteerSent,
-    StopSent,
-)
+from agentrail.core.vocabulary.commands import AttachPluginSent, RespondSent
 from agentrail.core.vocabulary.effects import ReportStart, StartCall
-from agentrail.core.vocabulary.inputs import (
-    CrashedTooOften,
-    SessionBranched,
-    SleepDue,
-    SubagentEnded,
-    SubagentStarted,
-    ToolReturned,
-)
-from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.inputs import CrashedTooOften, SessionBranched, SleepDue, SubagentEnded, SubagentStarted
 from agentrail.errors import PluginMismatch
 from agentrail.events import (
     AgentStart,
@@ -40,6 +23,7 @@ from agentrail.testing import Holder, World
 from agentrail.testing.probe_plugins import Asker, Scripted
 from agentrail.tools import AskPerson, Effect, ok
 from tests.core.driving import answer, asked, back, begin, branched, call, fork, hello, names, results, session
+from tests.kit import AbortSent, ApproveSent, CompactSent, Phase, Refused, SteerSent, StopSent, ToolReturned
 
 NOTHING = State("s", session().state.setup, "model0")
 

@@ -1,16 +1,8 @@
 import pytest
 
 from agentrail import Context, Continue, HoldTool, Plugin, ReplaceToolArgs
-from agentrail.core.vocabulary.commands import (
-    AbortSent,
-    ApproveSent,
-    ChangeToolsSent,
-    PromptSent,
-    RejectSent,
-    StopSent,
-)
+from agentrail.core.vocabulary.commands import ChangeToolsSent
 from agentrail.core.vocabulary.effects import StartCall
-from agentrail.core.vocabulary.inputs import AnyInput, TimerFired, ToolReturned
 from agentrail.events import ApprovalRequired, PluginEvent, SecurityAudit
 from agentrail.models import FrozenObject, Text, ToolCall
 from agentrail.plugins import BeforeTool, SecurityGuard
@@ -19,6 +11,7 @@ from agentrail.testing.world.random_setups import TOOLS
 from agentrail.tools import ok
 from agentrail.values.json import canonical
 from tests.core.driving import asked, call, events, names, results, session
+from tests.kit import AbortSent, AnyInput, ApproveSent, PromptSent, RejectSent, StopSent, TimerFired, ToolReturned
 
 
 class Early(Plugin[None]):

@@ -1,14 +1,13 @@
 import pytest
 
-from agentrail.core.vocabulary.commands import CompactSent
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import CompactionEnded
-from agentrail.core.vocabulary.state import Phase
 from agentrail.events import CompactEnd, PluginError, SessionStarted
 from agentrail.hooks.hook_types import HOOK_NAMES
 from agentrail.models import AssistantMessage, ToolCall
 from agentrail.testing.probe_plugins import LIES, CriticalLiar, Liar
 from tests.core.driving import answer, asked, call, events, hello, session
+from tests.kit import CompactSent, Phase
 
 EACH_LIE = range(len(LIES))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from agentrail.core.vocabulary.tool_calls import PAGE, Call, CallList, CallStatus
-from agentrail.values.json import EMPTY
+from tests.kit import EMPTY
 
 STATUSES = list(CallStatus)
 

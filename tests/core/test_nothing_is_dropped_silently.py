@@ -1,8 +1,7 @@
 from agentrail import Context, Options, Plugin
-from agentrail.core.vocabulary.commands import AbortSent, Refused, SteerSent, StopSent, UpdatePluginSent
+from agentrail.core.vocabulary.commands import UpdatePluginSent
 from agentrail.core.vocabulary.effects import CancelAsk, ClearTimer, CloseSession, ReportStart
-from agentrail.core.vocabulary.inputs import StreamStalled, TimerFired
-from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.inputs import StreamStalled
 from agentrail.errors import SessionRefused
 from agentrail.events import (
     AgentAbort,
@@ -19,6 +18,7 @@ from agentrail.events import StreamStalled as StreamStalledEvent
 from agentrail.models import FrozenObject, Partial, Usage
 from agentrail.testing.probe_plugins import Asker, Scripted
 from tests.core.driving import answer, asked, begin, call, events, hello, session
+from tests.kit import AbortSent, Phase, Refused, SteerSent, StopSent, TimerFired
 
 
 def test_what_a_plugin_waits_for_with_a_response_is_given_up_when_the_turn_takes_too_long() -> None:

@@ -1,12 +1,12 @@
 from agentrail import Abort, Ask, Continue, Options, Priority
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.effects import StartCall
-from agentrail.core.vocabulary.inputs import ToolReturned
 from agentrail.models import FrozenObject
 from agentrail.plugins import BeforeTool, Hook, ReadFile, RunTool
 from agentrail.testing.probe_plugins import Answering, Asker
 from agentrail.tools import ok
 from tests.core.driving import asked, call, session
+from tests.kit import ToolReturned
 
 
 class SlowOnB(Answering):

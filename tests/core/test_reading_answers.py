@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agentrail.core.answers import read_answer, without_answer_tool
 from agentrail.errors import NotJson
 from agentrail.models import JsonObject, Response, StopReason, Text, ToolCall
-from agentrail.values.json import freeze_object
+from tests.kit import freeze_object
 
 OBJECT = freeze_object({"room": "hall"})
 WRITTEN = '{"room": "hall"}'

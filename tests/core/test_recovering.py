@@ -7,18 +7,10 @@ from agentrail import Abort, Ask, Context, Continue, Options, Plugin
 from agentrail.core.machine.step import Step
 from agentrail.core.machine.step import step as make_step
 from agentrail.core.vocabulary.commands import (
-    DONE,
-    AbortSent,
-    ApproveSent,
     AttachPluginSent,
     ChangeToolsSent,
-    CompactSent,
     DetachPluginSent,
-    Refused,
-    RejectSent,
     ResumeSent,
-    SteerSent,
-    StopSent,
     UpdatePluginSent,
 )
 from agentrail.core.vocabulary.effects import (
@@ -33,16 +25,14 @@ from agentrail.core.vocabulary.effects import (
     StartRequest,
 )
 from agentrail.core.vocabulary.inputs import (
-    Arrival,
     AskSettled,
     CallProbed,
     SessionReturned,
     StreamBegan,
     StreamCut,
     SubagentStarted,
-    ToolReturned,
 )
-from agentrail.core.vocabulary.state import Phase, PluginChange
+from agentrail.core.vocabulary.state import PluginChange
 from agentrail.errors import PluginMismatch, PluginRefused
 from agentrail.events import (
     AgentAbort,
@@ -67,10 +57,23 @@ from agentrail.testing import Holder, World
 from agentrail.testing.probe_plugins import Asker, Guard
 from agentrail.testing.world.random_setups import TOOLS
 from agentrail.tools import AskPerson, Effect, EffectClass, NotStarted, ToolSpec, Unknown, ok
-from agentrail.values.json import EMPTY
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import plug
 from tests.core.driving import answer, asked, back, begin, call, ends, events, hello, names, results, session
+from tests.kit import (
+    DONE,
+    EMPTY,
+    AbortSent,
+    ApproveSent,
+    Arrival,
+    CompactSent,
+    Phase,
+    Refused,
+    RejectSent,
+    SteerSent,
+    StopSent,
+    ToolReturned,
+)
 
 
 def kinds(step: Step) -> list[str]:

@@ -7,20 +7,20 @@ import pytest
 from agentrail import Options
 from agentrail.core.machine.actor_events import can_sleep
 from agentrail.core.machine.step import Step
-from agentrail.core.vocabulary.commands import AbortSent, AttachPluginSent, CompactSent, StopSent
+from agentrail.core.vocabulary.commands import AttachPluginSent
 from agentrail.core.vocabulary.inputs import (
     ActorRestarted,
     CrashedTooOften,
     SessionWoke,
     SleepDue,
     SubagentStarted,
-    ToolReturned,
     ToolStopped,
 )
 from agentrail.events import SessionHibernated, SessionRestarted, SessionWoken
 from agentrail.testing import Holder, World
 from agentrail.tools import ok
 from tests.core.driving import answer, asked, back, begin, call, events, hello, session
+from tests.kit import AbortSent, CompactSent, StopSent, ToolReturned
 
 
 def held(*, queues: bool = False) -> World:

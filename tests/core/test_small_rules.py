@@ -8,11 +8,8 @@ from agentrail import Context, Continue, Plugin
 from agentrail.core.audit import differences
 from agentrail.core.machine.tool_results import limited
 from agentrail.core.vocabulary.changes import fold
-from agentrail.core.vocabulary.commands import AbortSent, Refused, StopSent
 from agentrail.core.vocabulary.effects import ReportStart, StartCall
 from agentrail.core.vocabulary.errors_as_data import data_of, made_of
-from agentrail.core.vocabulary.inputs import TimerFired, ToolReturned
-from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import AgentrailError, Busy, PluginRefused, RefusedError, SessionRefused, UnknownPlugin
 from agentrail.events import TodoChange
 from agentrail.journals import Difference
@@ -32,6 +29,7 @@ from agentrail.testing.probe_plugins import Asker
 from agentrail.tools import Effect, SetTodos, Todo
 from tests.cells.bench import plug
 from tests.core.driving import answer, asked, call, events, hello, results, session
+from tests.kit import AbortSent, Phase, Refused, StopSent, TimerFired, ToolReturned
 from tests.slices import planned
 
 IMAGE = Image("image/png", "AAAA")

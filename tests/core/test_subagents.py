@@ -6,7 +6,7 @@ import pytest
 
 from agentrail import Options
 from agentrail.core.machine.step import Step, step
-from agentrail.core.vocabulary.commands import AbortSent, RejectSent, ResumeSent, StopSent
+from agentrail.core.vocabulary.commands import ResumeSent
 from agentrail.core.vocabulary.effects import (
     ClearTimer,
     CloseSession,
@@ -16,18 +16,7 @@ from agentrail.core.vocabulary.effects import (
     StartCall,
     StopSubagents,
 )
-from agentrail.core.vocabulary.inputs import (
-    AnyInput,
-    Arrival,
-    CallProbed,
-    ElsewhereUsed,
-    SubagentEnded,
-    SubagentReported,
-    SubagentStarted,
-    TimerFired,
-    ToolReturned,
-)
-from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.inputs import CallProbed, ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
 from agentrail.core.vocabulary.tool_calls import MAX_ENDED_TASKS, EndedTask, Subagent
 from agentrail.events import (
     ApprovalRequired,
@@ -46,9 +35,19 @@ from agentrail.models import FrozenObject, Usage
 from agentrail.testing import Holder, World
 from agentrail.testing.probe_plugins import Scripted
 from agentrail.tools import Err, NotStarted, Ok, ToolSpec, Unknown, err, ok
-from agentrail.values.json import EMPTY
-from agentrail.values.usage import NOTHING_USED
 from tests.core.driving import answer, apply_all, asked, back, begin, call, events, hello, names, results, session
+from tests.kit import (
+    EMPTY,
+    NOTHING_USED,
+    AbortSent,
+    AnyInput,
+    Arrival,
+    Phase,
+    RejectSent,
+    StopSent,
+    TimerFired,
+    ToolReturned,
+)
 
 CHILD = "s.c3"
 STARTED = SubagentStarted(CHILD, "c3", "helper", "help")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agentrail.core.machine.table import TABLE
-from agentrail.core.vocabulary.state import Phase
+from tests.kit import Phase
 
 OPEN: Final = (Phase.IDLE, Phase.RUNNING, Phase.STREAMING, Phase.EXECUTING_TOOLS)
 BUSY: Final = OPEN[1:]

@@ -4,7 +4,7 @@ import pytest
 
 from agentrail.core.compaction import OF_A_MESSAGE, cut, lines_of, transcript
 from agentrail.models import AssistantMessage, Message, Origin, Text, ToolCall, ToolMessage, UserMessage
-from agentrail.values.json import freeze_object
+from tests.kit import freeze_object
 from tests.opcodes import counted_opcodes
 from tests.slices import at_once
 

@@ -25,19 +25,17 @@ from agentrail.core.vocabulary.changes import (
     change,
     fold,
 )
-from agentrail.core.vocabulary.inputs import ToolReturned
-from agentrail.core.vocabulary.state import AttachedTool, ReplacedMessages, RunningRequest, Setup, Suspension, Turn
+from agentrail.core.vocabulary.state import AttachedTool, ReplacedMessages, RunningRequest, Suspension, Turn
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Pause
 from agentrail.models import History, Message, Origin, Text, UserMessage
 from agentrail.plugins import AfterTurn, BeforeCompaction, BeforePrompt, BeforeRequest, Hook
 from agentrail.testing.world.random_setups import TOOLS
 from agentrail.tools import ok
-from agentrail.values.json import EMPTY
 from agentrail.values.messages import MessageRange, Rearranged
-from agentrail.values.usage import NOTHING_USED
 from agentrail.values.value import Value
 from tests.core.driving import asked, call, session
+from tests.kit import EMPTY, NOTHING_USED, Setup, ToolReturned
 
 READ, OTHER, *_ = TOOLS
 BIG = 1_000

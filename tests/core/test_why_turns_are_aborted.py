@@ -5,8 +5,7 @@ from typing import Final
 import pytest
 
 from agentrail import Abort, Context, Continue, Options
-from agentrail.core.vocabulary.commands import AbortSent, StopSent
-from agentrail.core.vocabulary.inputs import AnyInput, StreamCut, TimerFired
+from agentrail.core.vocabulary.inputs import StreamCut
 from agentrail.errors import TurnAborted
 from agentrail.events import AgentAbort
 from agentrail.models import Failure, FailureKind
@@ -14,6 +13,7 @@ from agentrail.plugins import AfterTurn, AnyPlugin, BeforeFinish
 from agentrail.runtime.inbox.replies import turn_end
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, plug
+from tests.kit import AbortSent, AnyInput, StopSent, TimerFired
 
 KEY: Final = Failure(FailureKind.PERMANENT, "KeyRefused", "the key is wrong")
 

@@ -7,19 +7,12 @@ from attrs import frozen
 from agentrail import Plugin, State
 from agentrail.core.machine.forking import branch
 from agentrail.core.machine.step import COUNTED_EVERY
-from agentrail.core.vocabulary.commands import ApproveSent
-from agentrail.core.vocabulary.inputs import (
-    ElsewhereUsed,
-    SubagentEnded,
-    SubagentReported,
-    SubagentStarted,
-    ToolReturned,
-)
+from agentrail.core.vocabulary.inputs import ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
 from agentrail.plugins import WorkTime
 from agentrail.testing import Holder, World
 from agentrail.tools import ok
-from agentrail.values.usage import NOTHING_USED
 from tests.core.driving import answer, apply_all, asked, back, call, hello, session
+from tests.kit import NOTHING_USED, ApproveSent, ToolReturned
 
 CHILD = "s.c3"
 

@@ -17,7 +17,6 @@ from agentrail import Context, Plugin, SessionHandle, SessionSpec
 from agentrail.core.machine.table import TABLE
 from agentrail.core.vocabulary.effects import EFFECTS
 from agentrail.core.vocabulary.inputs import INPUTS
-from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import AgentrailError
 from agentrail.events import EVENTS
 from agentrail.hooks.actions import ACTIONS
@@ -31,6 +30,7 @@ from docs.printing import calls_page, errors_page, events_page, exports_page, ma
 from docs.printing.source_text import Described, Source
 from tests.docs.sources import PACKAGE, ROOT, SOURCE
 from tests.docs.test_pages import PACKAGES
+from tests.kit import Phase
 
 DOCUMENTED = (*EVENTS, *HOOKS, *ACTIONS, *INPUTS, *EFFECTS, Context, SessionSpec, ToolSpec)
 

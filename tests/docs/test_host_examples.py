@@ -28,10 +28,10 @@ from agentrail.models import ModelRequest, ToolMessage
 from agentrail.plugins import HumanApproval
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from tests.docs.pages import blocks_of
 from tests.docs.sources import ROOT
 from tests.host.hosted import KEYS, LINES, listening, open_desk, scripted
+from tests.kit import Element
 
 EXAMPLES: Final = ROOT / "docs" / "examples"
 GUIDE: Final = ROOT / "docs" / "guide" / "serving.md"

@@ -6,9 +6,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from agentrail.core.machine.table import TABLE
-from agentrail.core.vocabulary.state import Phase
 from docs.printing.pictures import FOLDER, PICTURES, machine
 from docs.printing.svg import Box, box
+from tests.kit import Phase
 
 SVG = "{http://www.w3.org/2000/svg}"
 

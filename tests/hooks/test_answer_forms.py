@@ -8,7 +8,7 @@ import pytest
 
 from agentrail.hooks.live_hook_runner import refused
 from agentrail.models import JsonObject
-from agentrail.values.json import EMPTY
+from tests.kit import EMPTY
 
 
 def fits(found: JsonObject) -> object:

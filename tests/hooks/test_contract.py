@@ -10,10 +10,11 @@ from agentrail.hooks.attachments import implemented, in_order, refuse_twins, sea
 from agentrail.hooks.hook_runner import PluginRow, Recorded
 from agentrail.hooks.hook_types import HOOK_NAMES, HOOKS
 from agentrail.hooks.plugin import ON_EVENT, accepted
-from agentrail.hooks.ruling import UNRULED, Ruling
+from agentrail.hooks.ruling import UNRULED
 from agentrail.plugins import MATRIX, BeforePrompt, BeforeTool, IdleHooks, Keyed
 from agentrail.values.step_budget import Meter
 from tests.cells.bench import plug
+from tests.kit import Ruling
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,6 @@ from agentrail.hooks.hook_types import HOOK_NAMES
 from agentrail.hooks.live_hook_runner import Live
 from agentrail.hooks.plugin import find_declaration
 from agentrail.hooks.plugin_checks import ATTRIBUTES, CONSTANTS, OTHERS
-from agentrail.hooks.ruling import Verdict
 from agentrail.plugins import (
     AnyPlugin,
     BeforeTool,
@@ -52,7 +51,7 @@ from agentrail.plugins import (
     WorkTime,
 )
 from agentrail.runtime.commands import updated
-from agentrail.values.json import freeze_object
+from tests.kit import Verdict, freeze_object
 
 HOOK = BeforeTool("rm", {}, "c1")
 NO = BlockTool[None]("no")

@@ -48,7 +48,7 @@ from agentrail.hooks.declarations import MoneyLimit
 from agentrail.hooks.hook_runner import Consent, PluginRow
 from agentrail.hooks.live_hook_runner import Live
 from agentrail.hooks.plugin import ON_EVENT
-from agentrail.hooks.ruling import Decisions, PluginAnswer, Ruling, Verdict
+from agentrail.hooks.ruling import Decisions, PluginAnswer
 from agentrail.models import AssistantMessage, History, Message, Text, Thinking, Usage, UserMessage
 from agentrail.plugins import (
     AfterTool,
@@ -69,11 +69,10 @@ from agentrail.plugins import (
     WriteFile,
 )
 from agentrail.tools import ok
-from agentrail.values.json import EMPTY, freeze_object
 from agentrail.values.messages import MessageRange, Rearranged
 from agentrail.values.step_budget import Meter
-from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import plug
+from tests.kit import EMPTY, NOTHING_USED, Ruling, Verdict, freeze_object
 
 HELLO: Final = UserMessage((Text("hello"),))
 HOOKS: Final[tuple[Hook, ...]] = (

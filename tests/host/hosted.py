@@ -19,8 +19,8 @@ from agentrail.host.authentication.api_keys import new_key, render_keys
 from agentrail.host.health.readiness import NO_CHECKS
 from agentrail.journals import Journal
 from agentrail.testing import ScriptedModel
-from agentrail.testing.scripted import Element
 from tests.host.asgi.servers import served_by
+from tests.kit import Element
 
 USERS: Final = {
     "ann": ("acme", "ann", ("talk", "decide")),

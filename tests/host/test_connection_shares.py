@@ -18,11 +18,11 @@ import trio.testing
 from agentrail.host import ApiKeys, Host, HostLimits, Identity, Profile
 from agentrail.host.requests.places import SILENT
 from agentrail.testing import stall
-from agentrail.testing.scripted import Element
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, desk_of, open_desk, scripted
 from tests.host.http11.served import everything, statuses
 from tests.host.rfc6455.raw_peer import KEY
 from tests.host.websocket.talking import found_of, problem, talking
+from tests.kit import Element
 
 MOST: Final = 20
 OF_KEY: Final = MOST // 4

@@ -16,8 +16,8 @@ from agentrail.journals import Latest, MemoryJournal
 from agentrail.models import ModelRequest, ToolMessage
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from tests.host.hosted import LINES, Desk, listening, open_desk
+from tests.kit import Element
 from tests.runtime.families import agent, task
 
 

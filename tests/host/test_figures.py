@@ -9,13 +9,13 @@ import httpx
 import pytest
 
 from agentrail import SessionSpec, State, connect, tool
-from agentrail.core.vocabulary.state import Setup
 from agentrail.host.health.figures_history import KEPT, MINUTE, NAMES, POINTS, Bucket, FiguresHistory
 from agentrail.models import Usage
 from agentrail.runtime.diagnosis.metrics import Spread
 from agentrail.testing import ScriptedModel, call, say, stall
 from tests.host.hosted import KEYS, open_desk, scripted
 from tests.host.test_host import chat
+from tests.kit import Setup
 
 USED = Usage(100, 10, cached_tokens=40, cost_usd=0.25)
 

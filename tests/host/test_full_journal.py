@@ -22,7 +22,6 @@ from agentrail.journals import SqliteJournal
 from agentrail.models import ModelRequest
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.tools import Tool
 from tests.host.hosted import Desk, open_desk, scripted
@@ -32,6 +31,7 @@ from tests.host.model.people import PEOPLE
 from tests.host.test_bad_input import told
 from tests.host.test_host import Witness, chat, until
 from tests.host.test_readiness import Connections
+from tests.kit import Element
 from tests.runtime.journals import TestJournal
 
 LONG: Final = "word " * 20_000

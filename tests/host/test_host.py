@@ -37,8 +37,8 @@ from agentrail.journals import NO_LEASE, Claim, Lease, MemoryJournal, SqliteJour
 from agentrail.models import Message
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, fail, say, stall
-from agentrail.testing.scripted import Element
 from tests.host.hosted import KEYS, LINES, MADE, Desk, desk_of, frames, listening, open_desk, scripted
+from tests.kit import Element
 from tests.runtime.families import agent, task
 
 

@@ -27,11 +27,11 @@ from agentrail.plugins import HumanApproval
 from agentrail.runtime.diagnosis.metrics import BOUNDS, TURN_BOUNDS
 from agentrail.telemetry import MetricFamily
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.testing.scripted import Element
 from agentrail.values.events.policies import SubscriptionPolicy
 from tests.host.hosted import Desk, listening, open_desk, scripted
 from tests.host.test_host import chat, until
 from tests.host.websocket.talking import talking
+from tests.kit import Element
 
 Samples = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
 

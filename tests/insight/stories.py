@@ -1,10 +1,10 @@
 """Sessions that a test drives by hand, as the records that a journal would have of them."""
 
 from agentrail.core.vocabulary.changes import change
-from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.journals import Record
 from agentrail.testing import World
 from tests.cells.bench import Bench
+from tests.kit import Arrival, TimerFired
 
 
 def records_of(bench: Bench) -> list[Record]:

@@ -6,7 +6,6 @@ import pytest
 
 from agentrail import Continue, State
 from agentrail.core.vocabulary.changes import NAMES
-from agentrail.core.vocabulary.commands import AbortSent
 from agentrail.core.vocabulary.state import IDLE, RUNNING
 from agentrail.errors import UnknownRecord
 from agentrail.insight import FieldChange, at, moments
@@ -14,6 +13,7 @@ from agentrail.testing import Choose, World
 from agentrail.testing.world.random_setups import draw_scene
 from tests.cells.bench import Bench, call, plug
 from tests.insight.stories import records_of, records_of_world
+from tests.kit import AbortSent
 from tests.profiles import CAMPAIGN
 
 

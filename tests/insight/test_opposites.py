@@ -10,19 +10,18 @@ import pytest
 from attrs import frozen
 
 from agentrail import Abort, Action, Ask, BlockTool, Continue, Emit, HoldTool, Intervene, ReplaceToolArgs, Skip, State
-from agentrail.core.vocabulary.commands import ApproveSent, CompactSent
 from agentrail.insight import Explanation, FoldingRule
 from agentrail.insight.explanations import explain
 from agentrail.insight.hook_questions import questions
 from agentrail.models import JsonObject
 from agentrail.plugins import AnyPlugin
-from agentrail.values.json import freeze_object
 from tests.cells.bench import Bench, call, plug
 from tests.cells.moments import MOMENTS, probe
 from tests.cells.scripts import LOOKUP
 from tests.cells.test_matrix import ANSWERS
 from tests.insight.stories import records_of
 from tests.insight.test_why import CELLS
+from tests.kit import ApproveSent, CompactSent, freeze_object
 
 OF_PLUGINS: Final = frozenset({"plugins", "plugin_states", "last_seq"})
 """Fields of the state that differ because there is one plugin less."""

@@ -6,7 +6,7 @@ import pytest
 
 from agentrail import Intervene, SetSection
 from agentrail.core.system_prompt import fixed_text
-from agentrail.core.vocabulary.commands import SteerSent, SwitchModelSent
+from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.effects import StartRequest
 from agentrail.core.vocabulary.inputs import StreamCut, StreamEnded
 from agentrail.errors import UnknownRequest
@@ -16,10 +16,10 @@ from agentrail.models import Failure, FailureKind, Usage
 from agentrail.testing import Choose, World
 from agentrail.testing.world.random_setups import draw_scene
 from agentrail.tools import ok
-from agentrail.values.json import freeze_object
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, call, plug, response
 from tests.insight.stories import records_of, records_of_world
+from tests.kit import SteerSent, freeze_object
 from tests.profiles import CAMPAIGN
 
 

@@ -6,11 +6,9 @@ from collections import Counter
 import pytest
 
 from agentrail import BlockTool, Continue, HoldTool
-from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, CompactSent, SteerSent
-from agentrail.core.vocabulary.inputs import Arrival, StreamCut
+from agentrail.core.vocabulary.inputs import StreamCut
 from agentrail.core.vocabulary.state import EXECUTING_TOOLS, IDLE, RUNNING, STREAMING
 from agentrail.events import RequestStart, ResponseComplete
-from agentrail.hooks.ruling import Verdict
 from agentrail.insight import SpanKind, Timeline, TimelineLane, TimelineSpan, timeline
 from agentrail.journals import Record
 from agentrail.models import Failure, FailureKind
@@ -19,6 +17,7 @@ from agentrail.testing.world.random_setups import draw_scene
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import NOW, Bench, call, plug
 from tests.insight.stories import records_of, records_of_world
+from tests.kit import AbortSent, ApproveSent, Arrival, CompactSent, SteerSent, Verdict
 from tests.profiles import CAMPAIGN
 
 

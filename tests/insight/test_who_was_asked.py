@@ -5,13 +5,13 @@ import random
 import pytest
 
 from agentrail.core.machine.step import Step
-from agentrail.hooks.ruling import Verdict
 from agentrail.insight.explanations import explain
 from agentrail.insight.hook_questions import AskedStep, questions
 from agentrail.testing import Choose
 from agentrail.testing.world.random_setups import draw_scene
 from tests.cells.test_answers import Watched
 from tests.insight.stories import records_of_world
+from tests.kit import Verdict
 from tests.profiles import CAMPAIGN
 
 NOT_CALLED = ("was not asked", "had been asked before the pause")

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import pytest
 
 from agentrail import Abort, Action, BlockTool, Continue, Emit, HoldTool, Intervene, ReplaceToolArgs
-from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, RejectSent
 from agentrail.events import ApprovalResolved
 from agentrail.hooks.actions import ACTIONS
 from agentrail.insight import Account, Explanation, FoldingRule, why
@@ -16,6 +15,7 @@ from tests.cells.bench import Bench, call, plug
 from tests.cells.moments import MOMENTS, probe
 from tests.cells.test_matrix import ANSWERS
 from tests.insight.stories import records_of
+from tests.kit import AbortSent, ApproveSent, RejectSent
 
 CELLS = [(hook, action.kind) for hook in MOMENTS for action in sorted(MATRIX[hook], key=str)]
 

@@ -61,7 +61,8 @@ from agentrail.ports.tool import MAX_PAGE
 from agentrail.sandboxes import Command, CompositeSandbox, Execution, LocalSandbox, MemorySandbox, Output, Search
 from agentrail.testing import ScriptedModel
 from agentrail.tools import EffectClass, ToolContext
-from agentrail.values.json import EMPTY, freeze_object, weight
+from agentrail.values.json import weight
+from tests.kit import EMPTY, freeze_object
 from tests.limits import scene, smaller
 from tests.runtime.journals import AwakeJournal
 

@@ -10,7 +10,7 @@ from agentrail.sandboxes import Execution, MemorySandbox, Output
 from agentrail.tools import ToolSpec, validator_for
 from agentrail.tools.builtin import subagent_tools
 from agentrail.tools.builtin.shell import HEAD, TAIL, _output_for_model
-from agentrail.values.json import freeze_object
+from tests.kit import freeze_object
 from tests.limits import scene
 from tests.tools.builtin.rig import TOOLS
 

@@ -13,10 +13,8 @@ from agentrail.codec.plugin_states import storable
 from agentrail.core import tools_on_demand
 from agentrail.core.inline_tags import title_in, without_tags
 from agentrail.core.machine.in_doubt_calls import bounded
-from agentrail.core.vocabulary.commands import AbortSent, PromptSent, Refused, SteerSent
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import AskSettled, StreamCut, StreamEnded, StreamStalled, ToolRaised
-from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Doubt
 from agentrail.errors import BadPlugin, BadSpec, BadText, NotJson, SupervisorStuck
 from agentrail.events import (
@@ -39,12 +37,12 @@ from agentrail.plugins import Answered, BudgetGuard, CallModel
 from agentrail.testing import Cue, ScriptedModel, call, prompt, say, simulate, stall, transient
 from agentrail.tools import Ok, ToolSpec, ok
 from agentrail.values import untrusted_content, untrusted_values
-from agentrail.values.json import EMPTY, freeze, freeze_object
 from agentrail.values.untrusted_content import UnfitError
 from tests.cells import bench as benches
 from tests.cells.bench import Bench, plug
 from tests.cells.scenes import executing, idle, running, streaming
 from tests.core import driving
+from tests.kit import EMPTY, AbortSent, Phase, PromptSent, Refused, SteerSent, freeze, freeze_object
 from tests.limits import scene
 from tests.runtime.families import agent, task
 from tests.runtime.world import open_world

@@ -7,8 +7,6 @@ import trio
 import trio.testing
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
-from agentrail.core.vocabulary.commands import AbortSent, PromptSent, SteerSent
-from agentrail.core.vocabulary.inputs import TimerFired
 from agentrail.errors import MailboxFull
 from agentrail.events import MessageDelta
 from agentrail.models import EmitChunk, ModelRequest, Response, Text, TextChunk
@@ -16,6 +14,7 @@ from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import MAX_BYTES, Mailbox
 from agentrail.runtime.shared.admission import WIDTH, Gate
 from agentrail.runtime.shared.reply_slot import Slot
+from tests.kit import AbortSent, PromptSent, SteerSent, TimerFired
 from tests.limits import scene
 
 MESSAGES = "runtime.inbox.mailbox.MAX_MESSAGES"

@@ -27,7 +27,7 @@ from agentrail.tools import EffectClass
 from agentrail.tools.builtin.shell import FOLDER, MAX_BYTES, _output_for_model
 from agentrail.tools.json_schema.explain import _short_text, _where
 from agentrail.values.content import text_of
-from agentrail.values.json import EMPTY
+from tests.kit import EMPTY
 from tests.limits import scene, smaller
 from tests.limits.adapters import SERVER, nobody
 

@@ -15,8 +15,6 @@ import trio.testing
 from agentrail import Plugin, Secret, TracedStep, open_supervisor
 from agentrail.api.command_checks import name_of
 from agentrail.core.supervision_rules import ChildFacts, Ending, Policy, decide
-from agentrail.core.vocabulary.commands import DONE
-from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.errors import (
     CommandRefused,
     FileFailed,
@@ -72,10 +70,11 @@ from agentrail.runtime.work.screening import STEP, HeldReports, HeldText, longes
 from agentrail.sandboxes import Execution, Heard, MemorySandbox
 from agentrail.testing import ScriptedModel, say
 from agentrail.tools import Ok
-from agentrail.values.json import canonical, freeze_object
+from agentrail.values.json import canonical
 from agentrail.values.session_ids import follows_grammar
 from agentrail.values.untrusted_values import described
 from tests.cells.bench import Bench
+from tests.kit import DONE, Arrival, TimerFired, freeze_object
 from tests.limits import scene, smaller
 from tests.runtime.families import agent, task, tasks
 from tests.runtime.journals import TestJournal

@@ -23,11 +23,10 @@ from agentrail.tools import ToolSpec, ok, validator_for
 from agentrail.tools.json_schema.keywords import expression
 from agentrail.tools.json_schema.regex import Regex, UnusableError
 from agentrail.tools.json_schema.validation import schema_problem
-from agentrail.values.json import freeze_object
 from agentrail.values.step_budget import Meter
-from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import Bench
 from tests.cells.bench import call as call_of
+from tests.kit import NOTHING_USED, freeze_object
 from tests.limits import scene
 from tests.limits.adapters import tools as adopted
 from tests.runtime.journals import TestJournal

@@ -14,7 +14,6 @@ import trio
 from agentrail import Reply, State, open_supervisor
 from agentrail.adapters.journals.packing import pack, unpack
 from agentrail.adapters.models.http import Unpacker
-from agentrail.core.vocabulary.state import Setup
 from agentrail.core.vocabulary.tool_calls import CallList, CallStatus, first_call
 from agentrail.events import AgentEnd
 from agentrail.journals import MemoryJournal, Record, Redaction, SqliteJournal, audit, export_session, import_session
@@ -24,10 +23,8 @@ from agentrail.runtime.inbox.replies import outcome_of
 from agentrail.runtime.work.plugin_files import find_files
 from agentrail.sandboxes import Command, LocalSandbox, MemorySandbox
 from agentrail.testing import ScriptedModel, stall
-from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
 from agentrail.tools.builtin.file_tools import MAX_LINE, lines_of, nearest
-from agentrail.values.json import EMPTY
-from agentrail.values.usage import NOTHING_USED
+from tests.kit import EMPTY, NOTHING_USED, Setup, opened, prompted, run_of
 from tests.plugins.shell_lines.folders import index_of
 from tests.runtime.world import settle, spec_of
 

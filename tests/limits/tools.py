@@ -43,9 +43,9 @@ from agentrail.tools.builtin.shell import _output_for_model
 from agentrail.tools.builtin.subagent_tools import TaskTool, message_send, task_send, task_wait
 from agentrail.tools.json_schema import explain, regex, validation
 from agentrail.tools.json_schema.regex import Regex, UnusableError
-from agentrail.values.json import freeze_object
 from agentrail.values.step_budget import CHECK_STEPS, Meter, TooManyStepsError
 from tests.cells.scenes import executing
+from tests.kit import freeze_object
 from tests.limits import scene, smaller
 from tests.limits.shell import Job
 from tests.tools.builtin.rig import call

@@ -20,7 +20,7 @@ from agentrail import SessionHandle
 from agentrail.mcp import McpServer
 from agentrail.models import Json, Model, ModelRequest, ToolMessage
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
+from tests.kit import Element
 from tests.patience import PATIENCE, within
 
 HERE = Path(__file__).parent

@@ -13,8 +13,8 @@ from agentrail.events import ToolsUpdated
 from agentrail.mcp import McpServer
 from agentrail.models import Data, File, Image, Json, Text
 from agentrail.tools import make_spec, ok, validator_for
-from agentrail.values.json import freeze_object
 from agentrail.values.step_budget import Meter
+from tests.kit import freeze_object
 from tests.mcp.rig import AT_ONCE, NO_EXTRA, RAW, Marked, obedient, until, use
 from tests.patience import PATIENCE
 from tests.runtime.tools import quick

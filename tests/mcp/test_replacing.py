@@ -15,7 +15,7 @@ from agentrail.errors import ToolChanged
 from agentrail.mcp import McpServer
 from agentrail.plugins import HumanApproval
 from agentrail.testing import call, say
-from agentrail.testing.scripted import Element
+from tests.kit import Element
 from tests.mcp.rig import (
     AT_ONCE,
     NO_EXTRA,

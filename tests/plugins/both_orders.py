@@ -26,7 +26,7 @@ from agentrail import (
     Skip,
     SwitchModel,
 )
-from agentrail.core.vocabulary.inputs import AnyInput, AskSettled
+from agentrail.core.vocabulary.inputs import AskSettled
 from agentrail.events import (
     ContentPolicyViolated,
     LargeResultOffloaded,
@@ -57,7 +57,7 @@ from agentrail.plugins import (
 from agentrail.testing import Cue, Decision, Scene, Trace
 from agentrail.testing.scripted import Saying
 from agentrail.testing.turns.simulation import Simulation, Watch, called
-from agentrail.values.json import freeze, freeze_object
+from tests.kit import AnyInput, freeze, freeze_object
 
 Pair: TypeAlias = tuple[Attachable, Attachable]
 Script: TypeAlias = tuple[Cue, ...]

@@ -14,9 +14,8 @@ from agentrail.models import Json, JsonObject
 from agentrail.plugins import BeforeCompaction, BeforeRequest, BeforeTool, BudgetGuard, HumanApproval
 from agentrail.plugins.budget import Spent
 from agentrail.testing import call, check_plugin, fail, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import ToolContext, ToolResult, ok
-from agentrail.values.json import freeze
+from tests.kit import Element, freeze
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import Fake, fake
 from tests.runtime.world import open_world, settle

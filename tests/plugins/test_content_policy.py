@@ -36,7 +36,7 @@ from agentrail.plugins.guards.content_policy import (
 )
 from agentrail.testing import ScriptedModel, check_plugin, say
 from agentrail.testing.strategies import json_values
-from agentrail.values.json import freeze, freeze_object
+from tests.kit import freeze, freeze_object
 from tests.runtime.conftest import run_in_virtual_time
 
 in_virtual_time = pytest.mark.trio(run=run_in_virtual_time)

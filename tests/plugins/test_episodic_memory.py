@@ -44,8 +44,7 @@ from agentrail.plugins.memory.episodic_memory import (
 )
 from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel, call, check_plugin, say
-from agentrail.values.json import EMPTY, freeze, freeze_object, thaw
-from agentrail.values.usage import NOTHING_USED
+from tests.kit import EMPTY, NOTHING_USED, freeze, freeze_object, thaw
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import quick, raising
 from tests.runtime.world import open_world, settle

@@ -27,9 +27,9 @@ from agentrail.models import (
     Usage,
 )
 from agentrail.plugins import AfterTool, AnyPlugin, BudgetGuard, CallModel
-from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.testing import call
 from agentrail.values.stream import read_tokens
+from tests.kit import Failpoint, watching
 from tests.profiles import CAMPAIGN
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.journals import TestJournal

@@ -12,8 +12,8 @@ from agentrail.models import JsonObject
 from agentrail.plugins import BLOCKED_PATHS, Answered, AskAnswer, BeforeTool, Failed, FindFiles, SecurityGuard, TimedOut
 from agentrail.sandboxes import Listing, MemorySandbox
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import ToolContext, ToolResult, ok
+from tests.kit import Element
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake

@@ -35,7 +35,7 @@ from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel, call, check_plugin, say
 from agentrail.tools import ok, standard_tools
 from agentrail.values.content import MAX_MEMORY, memory_text
-from agentrail.values.json import freeze_object
+from tests.kit import freeze_object
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.world import open_world, settle, spec_of
 

@@ -14,7 +14,7 @@ from agentrail.models import Json, Price, Usage
 from agentrail.plugins import BeforeRequest, BudgetGuard, ModelRouter, ModelRule
 from agentrail.plugins.requests.model_router import COMPARISONS, CONDITIONS, Chosen
 from agentrail.testing import call, say
-from agentrail.values.json import EMPTY, freeze_object
+from tests.kit import EMPTY, freeze_object
 from tests.plugins.test_recovery import asked, in_virtual_time, session_of, told
 from tests.runtime.tools import quick
 

@@ -16,8 +16,8 @@ from agentrail.plugins.guards.output_filter import MAX_KEYWORDS, MAX_KIND, MAX_M
 from agentrail.plugins.guards.pii_patterns import PII_PATTERNS
 from agentrail.runtime.work.screening import HeldText, longest_screened
 from agentrail.testing import ScriptedModel, call, check_plugin, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import ToolContext, ToolResult, ok
+from tests.kit import Element
 from tests.plugins.pii_lines import LINES
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import fake

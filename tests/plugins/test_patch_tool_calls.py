@@ -18,9 +18,8 @@ from agentrail.models import AssistantMessage, History, Message, Text, ToolCall,
 from agentrail.plugins import BeforeCompaction, BeforeRequest, PatchToolCalls
 from agentrail.plugins.requests.patch_tool_calls import LOST, MAX_NAMED, MAX_NAMED_CHARS, Repair
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
-from agentrail.values.json import EMPTY, freeze
 from agentrail.values.messages import why_unfit
+from tests.kit import EMPTY, Element, freeze
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import quick
 from tests.runtime.world import open_world, settle

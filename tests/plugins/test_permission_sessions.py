@@ -12,9 +12,8 @@ from agentrail.events import ApprovalRequired, PluginOptsUpdated, ToolApprovedAl
 from agentrail.models import Json, JsonObject
 from agentrail.plugins import AnyPlugin, HumanApproval, PermissionPolicy, SecurityGuard
 from agentrail.testing import ArgsReplacer, Trace, call, find_conflict, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import ToolContext, ToolResult, ok
-from agentrail.values.json import thaw
+from tests.kit import Element, thaw
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.families import agent, task
 from tests.runtime.tools import fake

@@ -40,8 +40,8 @@ from agentrail.testing import (
     simulate,
     steer,
 )
-from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import write_todos
+from tests.kit import Element
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.world import open_world, settle, until
 

@@ -25,8 +25,8 @@ from agentrail.models import JsonObject, Usage
 from agentrail.plugins import BeforeFinish, BudgetGuard, EventLogger, HumanApproval, RunTool, SecurityGuard
 from agentrail.plugins.budget import Spent
 from agentrail.testing import call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import ToolContext, ToolResult, ok
+from tests.kit import Element
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import Fake, fake
 from tests.runtime.world import open_world, settle

@@ -15,8 +15,8 @@ from agentrail.models import Json, Model, ModelRequest, Text, UserMessage
 from agentrail.plugins import PromptCache, Recovery
 from agentrail.plugins.requests.prompt_cache import MAX_POINTS
 from agentrail.testing import ScriptedModel, call, say, transient
-from agentrail.values.json import freeze_object
 from tests.adapters.models.histories import TOOLS
+from tests.kit import freeze_object
 from tests.plugins.test_recovery import asked, in_virtual_time, session_of, told
 from tests.runtime.tools import quick
 

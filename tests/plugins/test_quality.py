@@ -13,8 +13,8 @@ from agentrail.plugins import Answered, AnyPlugin, Failed, Planning, Reflection,
 from agentrail.plugins.quality.planning import DIRECTIVE, GO_ON, CurrentPlan, PlanStep
 from agentrail.plugins.quality.self_verify import SENT_BACK as CHECK_FAILED
 from agentrail.testing import INVARIANTS, ScriptedModel, call, prompt, say, simulate, tell
-from agentrail.testing.scripted import Element
 from agentrail.tools import EffectClass, ToolContext, ToolResult, err, ok
+from tests.kit import Element
 from tests.plugins.test_reflection import ASKED, PASSED, verdict
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import fake, quick

@@ -20,10 +20,9 @@ from agentrail.models import FrozenObject
 from agentrail.plugins import AfterTool, AfterTurn, BeforeRequest, BudgetGuard, ModelRouter, OnToolError, Recovery
 from agentrail.plugins.requests.recovery import LARGEST_OPTIONS, MAX_REASON, Fallen
 from agentrail.testing import ScriptedModel, call, permanent, say, transient
-from agentrail.testing.scripted import Element
 from agentrail.tools import err
-from agentrail.values.json import EMPTY, canonical, freeze, weight
-from agentrail.values.usage import NOTHING_USED
+from agentrail.values.json import canonical, weight
+from tests.kit import EMPTY, NOTHING_USED, Element, freeze
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import raising
 

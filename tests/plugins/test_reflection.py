@@ -50,8 +50,7 @@ from agentrail.testing import (
     tell,
     transient,
 )
-from agentrail.testing.scripted import Element
-from agentrail.values.json import freeze
+from tests.kit import Element, freeze
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import quick
 from tests.runtime.world import open_world, settle, until

@@ -39,8 +39,8 @@ from agentrail.testing import (
     steer,
     tell,
 )
-from agentrail.testing.scripted import Element
 from agentrail.tools import EffectClass, ToolContext, ToolResult, err, ok
+from tests.kit import Element
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import Fake, fake, quick, slow
 from tests.runtime.world import open_world, settle, until

@@ -13,7 +13,7 @@ from agentrail.errors import TurnAborted
 from agentrail.models import Price, Usage
 from agentrail.plugins import BudgetGuard
 from agentrail.testing import call, say
-from agentrail.testing.scripted import Element
+from tests.kit import Element
 from tests.profiles import CAMPAIGN
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.families import agent, task, tasks

@@ -30,9 +30,8 @@ from agentrail.models import (
 from agentrail.plugins import Answered, AnyPlugin, BeforePrompt, BudgetGuard, CallModel, Failed
 from agentrail.runtime.work.limit_queue import most_of
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
-from agentrail.values.json import EMPTY
 from agentrail.values.usage import MILLION
+from tests.kit import EMPTY, Element
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.families import agent, inner, task, tasks
 from tests.runtime.journals import TestJournal

@@ -26,9 +26,9 @@ from agentrail.errors import AnswerUnfit
 from agentrail.events import AgentEnd, AnswerRejected, PromptReceived
 from agentrail.journals import Record, SqliteJournal
 from agentrail.models import EmitChunk, ModelRequest, Response, Text, UserMessage
-from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.values.content import text_of
 from agentrail.values.messages import why_unfit
+from tests.kit import Failpoint, watching
 
 ODD: Final = '{"number": 3}'
 EVEN: Final = '{"number": 4}'

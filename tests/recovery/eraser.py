@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from agentrail import State
-from agentrail.core.vocabulary.state import Setup
 from agentrail.journals import Journal, Record, Redaction, Snapshot
-from agentrail.ports.failpoints import Failpoint
-from agentrail.testing.conformance.journal_tests import prompted
+from tests.kit import Failpoint, Setup, prompted
 from tests.recovery.writer import main
 
 END: Final = 150

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from agentrail.ports.failpoints import Failpoint
+from tests.kit import Failpoint
 
 
 class Told(NamedTuple):

@@ -31,7 +31,7 @@ from agentrail.journals import (
     StoredAnswer,
     StoredSession,
 )
-from agentrail.ports.failpoints import Failpoint, watching
+from tests.kit import Failpoint, watching
 
 SESSION = "s"
 

@@ -9,9 +9,7 @@ import trio
 from attrs import define
 
 from agentrail import Accepted, State
-from agentrail.core.vocabulary.commands import Refused
 from agentrail.core.vocabulary.inputs import CallProbed
-from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus
 from agentrail.errors import SessionBeingDeleted
 from agentrail.events import ApprovalResolved, Event, ToolExecutionEnd, ToolExecutionStart, ToolUnknown
@@ -20,6 +18,7 @@ from agentrail.models import ModelRequest, Origin, UserMessage
 from agentrail.ports.journal import folded, opening_of
 from agentrail.tools import NotStarted
 from agentrail.values.messages import why_unfit
+from tests.kit import Phase, Refused
 from tests.recovery.client import SESSIONS, Log
 from tests.recovery.victim import digest_of, why_refused
 from tests.recovery.witness import Run, runs

@@ -24,10 +24,9 @@ from agentrail.events import AgentAbort, AgentEnd, AskUser, MessageDelta
 from agentrail.journals import SqliteJournal
 from agentrail.models import Data, Text
 from agentrail.plugins import BeforePrompt
-from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.testing import ScriptedModel, call, fail, say, stall
-from agentrail.testing.scripted import Element
 from agentrail.tools import AskPerson, Effect, ToolContext
+from tests.kit import Element, Failpoint, watching
 
 KEY: Final = "sk-4711-canary"
 MASK: Final = "[key]"

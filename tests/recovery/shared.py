@@ -22,7 +22,7 @@ from agentrail import Supervisor, open_supervisor
 from agentrail.errors import AgentrailError, SessionHeld
 from agentrail.journals import Journal
 from agentrail.models import FrozenObject, ToolMessage, UserMessage
-from agentrail.values.json import EMPTY
+from tests.kit import EMPTY
 from tests.recovery.victim import spec
 from tests.recovery.witness import Witness
 

@@ -20,9 +20,9 @@ from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.events import AgentEnd, CompactEnd
 from agentrail.journals import SqliteJournal
 from agentrail.models import EmitChunk, ModelRequest, Response, StopReason, Text, TextChunk, Usage, UserMessage
-from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.testing import call
 from agentrail.values.messages import why_unfit
+from tests.kit import Failpoint, watching
 
 USED: Final = Usage(100_000, 7)
 """What each summary uses; nothing else uses so much."""

@@ -21,12 +21,11 @@ from agentrail import Accepted, SessionHandle
 from agentrail.journals import SqliteJournal
 from agentrail.models import ToolMessage, UserMessage
 from agentrail.ports import failpoints
-from agentrail.ports.failpoints import Failpoint
 from agentrail.runtime.work.stored_messages import StoredPast
-from agentrail.testing.conformance.journal_tests import prompted
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.tools import EffectClass
 from agentrail.values.messages import why_unfit
+from tests.kit import Failpoint, prompted
 from tests.profiles import CAMPAIGN
 from tests.recovery.eraser import ERASED, REDACTED
 from tests.recovery.expected import STORED, TOLD, Stored, Told

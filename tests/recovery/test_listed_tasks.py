@@ -11,8 +11,8 @@ from agentrail.core.vocabulary.tool_calls import MAX_ENDED_TASKS
 from agentrail.journals import SqliteJournal
 from agentrail.models import Text, ToolMessage
 from agentrail.testing import ScriptedModel, call, permanent, say, stall
-from agentrail.testing.scripted import Element
 from agentrail.tools import Err
+from tests.kit import Element
 
 
 def agent(*script: Element) -> SessionSpec:

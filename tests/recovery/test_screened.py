@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from agentrail.ports.failpoints import Failpoint
+from tests.kit import Failpoint
 from tests.profiles import CAMPAIGN
 from tests.recovery.screened import KEY, MASK
 

@@ -13,10 +13,8 @@ from pathlib import Path
 import trio
 
 from agentrail import State
-from agentrail.core.vocabulary.state import Setup
 from agentrail.journals import Journal, MemoryJournal, Snapshot, SqliteJournal
-from agentrail.ports.failpoints import Failpoint, watching
-from agentrail.testing.conformance.journal_tests import prompted
+from tests.kit import Failpoint, Setup, prompted, watching
 
 Work = Callable[[Journal, Path], Awaitable[None]]
 """What a process does with its journal; it may note in a file what is done."""

@@ -11,9 +11,9 @@ import trio
 from agentrail import SessionSpec, tool
 from agentrail.host import HostLimits
 from agentrail.models import ModelRequest, ToolMessage, UserMessage
-from agentrail.ports.failpoints import Failpoint
 from agentrail.testing import ScriptedModel, call, permanent, say
 from agentrail.testing.scripted import ScriptedResponse
+from tests.kit import Failpoint
 from tests.runtime.poison import OurBug
 
 LIMITS: Final = HostLimits(

@@ -36,8 +36,8 @@ from agentrail.events import AgentEnd, AgentStart, BeforeCompact, MessageDelta, 
 from agentrail.models import AssistantMessage, Json, Text, ToolMessage, UserMessage
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, fail, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import builtin
+from tests.kit import Element
 from tests.remote.gate import Gate
 from tests.remote.places import EACH_PLACE, Open
 

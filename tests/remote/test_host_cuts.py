@@ -10,10 +10,10 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.ports.failpoints import watching
 from agentrail.remote.transport.host_connection import open_line
 from agentrail.remote.transport.host_frames import EventFrame
 from tests.host.hosted import open_desk
+from tests.kit import watching
 from tests.profiles import CAMPAIGN
 from tests.remote.cut_sessions import LIMITS, Crashes, agent
 from tests.remote.cut_visitors import KEY, LineVisitor, StreamVisitor, Visitor

@@ -9,9 +9,9 @@ from agentrail.host import Profile
 from agentrail.journals import MemoryJournal
 from agentrail.models import Json, Text
 from agentrail.testing import ScriptedModel, call, permanent, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import Err
 from tests.host.hosted import KEYS, open_desk
+from tests.kit import Element
 
 
 def spec(*script: Element) -> SessionSpec:

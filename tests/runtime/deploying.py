@@ -8,7 +8,7 @@ from agentrail import AnySession, SessionSpec, tool
 from agentrail.events import ToolExecutionStart
 from agentrail.models import ModelRequest, ToolMessage, UserMessage
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
+from tests.kit import Element
 
 
 class Deploys:

@@ -6,8 +6,7 @@ from agentrail import SessionHandle, SessionSpec
 from agentrail.events import Event, SubAgentEvent
 from agentrail.models import Json, Model, Usage
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
-from agentrail.values.usage import NOTHING_USED
+from tests.kit import NOTHING_USED, Element
 from tests.runtime.world import World
 
 

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 from agentrail import Context, Continue, Plugin
 from agentrail.plugins import BeforePrompt
-from agentrail.ports.failpoints import Failpoint, watching
+from tests.kit import Failpoint, watching
 
 POISONED = "OurBug: poison"
 """The crash by `OurBug`, as crash reports and errors describe it."""

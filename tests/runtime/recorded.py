@@ -7,12 +7,11 @@ import trio
 import trio.testing
 
 from agentrail import Subscription
-from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.events import AgentEnd, AgentStart, Cursor, Envelope, Event, MessageDelta
 from agentrail.journals import Record
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.shared.admission import Gate
-from agentrail.values.usage import NOTHING_USED
+from tests.kit import NOTHING_USED, Arrival, TimerFired
 
 READ_AHEAD = 2
 """Records per read: so few that reads end in the middle of events."""

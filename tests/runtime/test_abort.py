@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from agentrail import SessionHandle
-from agentrail.core.vocabulary.commands import AbortSent, Kill
+from agentrail.core.vocabulary.commands import Kill
 from agentrail.errors import PromptWasDropped, TurnAborted
 from agentrail.events import (
     AbortPending,
@@ -27,8 +27,8 @@ from agentrail.events import (
 )
 from agentrail.models import AssistantMessage, JsonObject, ToolMessage, UserMessage
 from agentrail.testing import call, say, stall, transient
-from agentrail.testing.scripted import Element
 from agentrail.tools import ToolContext, ToolResult, ok
+from tests.kit import AbortSent, Element
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import Fake, fake, slow
 from tests.runtime.world import World, open_world, settle, until

@@ -16,9 +16,9 @@ from agentrail.events import AnswerRejected, ToolExecutionEnd
 from agentrail.journals import Record
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools.answer_forms import form_of
 from agentrail.values.untrusted_values import MAX_MESSAGE_CHARS
+from tests.kit import Element
 from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import quick

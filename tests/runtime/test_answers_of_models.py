@@ -17,8 +17,8 @@ from agentrail.events import AnswerRejected, MessageDelta, ToolExecutionEnd
 from agentrail.plugins import Planning
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools.answer_forms import form_of
-from agentrail.values.json import freeze
 from agentrail.values.personal import Personal
+from tests.kit import freeze
 from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
 from tests.runtime.test_answers_of_classes import outcome, recorded, speaks

@@ -11,7 +11,8 @@ from agentrail.adapters.models.wire_format import arguments
 from agentrail.errors import BadSpec, TurnAborted
 from agentrail.models import FrozenObject, Json, JsonObject, ToolCall, ToolMessage
 from agentrail.testing import call, say
-from agentrail.values.json import excess, freeze_object
+from agentrail.values.json import excess
+from tests.kit import freeze_object
 from tests.runtime.tools import Fake, quick
 from tests.runtime.world import World
 

@@ -4,7 +4,6 @@ import pytest
 import trio
 
 from agentrail import Abort, Accepted, Context, Continue, HoldTool, Plugin
-from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import (
     PromptWasDropped,
     PromptWasRejected,
@@ -16,6 +15,7 @@ from agentrail.models import StopReason
 from agentrail.plugins import BeforePrompt, BeforeTool
 from agentrail.testing import ScriptedModel, call, permanent, say, stall
 from agentrail.tools import AskPerson, Effect
+from tests.kit import Phase
 from tests.runtime.journals import BROKEN, BROKEN_CAUSE, TestJournal
 from tests.runtime.tools import quick, slow, wanting
 from tests.runtime.world import World, open_world, settle, until

@@ -12,8 +12,8 @@ from agentrail import AskedPrompt, SessionHandle, SessionSpec, Supervisor, aio, 
 from agentrail.events import SubAgentEvent
 from agentrail.models import ToolMessage
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from tests.bridge.loops import plain
+from tests.kit import Element
 
 AskSession: TypeAlias = Callable[[SessionHandle], Awaitable[object]]
 Sessions: TypeAlias = dict[str, SessionHandle]

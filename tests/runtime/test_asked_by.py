@@ -20,9 +20,9 @@ from agentrail.events import (
 from agentrail.journals import MemoryJournal, audit
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import ask_user
 from agentrail.values.tools import StandingApproval
+from tests.kit import Element
 from tests.runtime.families import agent, task
 
 ANN: Final = "ann"

@@ -14,8 +14,8 @@ from agentrail.events import AgentEnd, Event, Gap, SessionWoken
 from agentrail.models import JsonObject
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import Ok, ToolContext, ok
+from tests.kit import Element
 from tests.runtime.families import agent
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake

@@ -12,9 +12,8 @@ from agentrail.journals import Record
 from agentrail.models import Data, FrozenObject, Image, JsonObject, Part, Text, ToolMessage, Usage
 from agentrail.plugins import BeforeTool
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import Ok, ToolContext, ToolResult, ok, tool
-from agentrail.values.json import freeze_object
+from tests.kit import Element, freeze_object
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import Fake, fake, quick, raising, slow
 from tests.runtime.world import World, open_world, until

@@ -8,7 +8,6 @@ from attrs import frozen
 
 from agentrail import Accepted, Context, Continue, HoldTool, Plugin, SessionHandle
 from agentrail.core.vocabulary.commands import When
-from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import Busy, MailboxFull, QueueFull, SteeringQueueFull, UnknownApproval, UnknownPrompt
 from agentrail.events import (
     AgentEnd,
@@ -34,7 +33,7 @@ from agentrail.models import Image, Origin, Part, Text, ToolMessage, UserMessage
 from agentrail.plugins import BeforeTool, Keyed
 from agentrail.runtime.inbox.mailbox import MAX_BYTES, MAX_MESSAGES
 from agentrail.testing import Recorder, ScriptedModel, call, say, stall
-from agentrail.testing.scripted import Element
+from tests.kit import Element, Phase
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import quick, slow
 from tests.runtime.world import World, open_world, settle, until

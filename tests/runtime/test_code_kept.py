@@ -9,7 +9,7 @@ from attrs import frozen
 from agentrail import Plugin, SessionHandle
 from agentrail.errors import AgentrailError
 from agentrail.testing import call, say
-from agentrail.testing.scripted import Element
+from tests.kit import Element
 from tests.runtime.tools import quick, slow
 from tests.runtime.world import World, until
 

@@ -17,10 +17,10 @@ from agentrail.journals import MemoryJournal
 from agentrail.models import AskModel, EmitChunk, Leaving, Message, Model, ModelRequest, Response, Usage
 from agentrail.runtime.work.compacting import warn_of
 from agentrail.testing import ScriptedModel, call, fail, overflow, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import standard_tools
 from agentrail.tools.builtin import compact_conversation, read_history
 from agentrail.values.messages import why_unfit
+from tests.kit import Element
 from tests.runtime.world import settle, until
 
 LONG: Final = "word " * 130

@@ -13,9 +13,8 @@ from agentrail.errors import TurnAborted
 from agentrail.events import AgentAbort, CompactEnd
 from agentrail.models import AssistantMessage, Message, ModelRequest, Text, ToolCall, ToolMessage, UserMessage
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
-from agentrail.values.json import EMPTY
 from agentrail.values.messages import size_of, why_unfit
+from tests.kit import EMPTY, Element
 from tests.runtime.test_compaction import compactions, happened, is_summary
 from tests.slices import planned
 

@@ -1,21 +1,11 @@
 """Digests of commands: equal for a command that is sent again, different for any other."""
 
-from agentrail.core.vocabulary.commands import (
-    AbortSent,
-    ApproveSent,
-    AttachPluginSent,
-    ChangeToolsSent,
-    PromptSent,
-    RejectSent,
-    SteerSent,
-    StopSent,
-    SwitchModelSent,
-)
-from agentrail.core.vocabulary.inputs import AnyInput
+from agentrail.core.vocabulary.commands import AttachPluginSent, ChangeToolsSent, SwitchModelSent
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.models import File, FrozenObject, Image, Partial, Text
 from agentrail.runtime.inbox.command_results import LONG_DATA, digest_of
 from agentrail.tools import ToolSpec
+from tests.kit import AbortSent, AnyInput, ApproveSent, PromptSent, RejectSent, SteerSent, StopSent
 
 
 def seat(revision: int, *hooks: str) -> AttachedPlugin:

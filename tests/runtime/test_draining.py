@@ -14,8 +14,8 @@ from agentrail.events import Event, SubagentEnd, ToolUnknown
 from agentrail.journals import Journal
 from agentrail.plugins import BeforeRequest, HumanApproval, RunTool
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.testing.scripted import Element
 from agentrail.tools import EffectClass, Unknown
+from tests.kit import Element
 from tests.runtime.families import agent, task
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.tools import Fake, fake, slow

@@ -14,9 +14,9 @@ from agentrail.errors import TurnAborted
 from agentrail.journals import MemoryJournal
 from agentrail.models import Usage
 from agentrail.plugins import HumanApproval
-from agentrail.ports.failpoints import Failpoint
 from agentrail.runtime.diagnosis.metrics import MAX_MODELS, Figures, Spread, TenantFigures
 from agentrail.testing import ScriptedModel, call, say, stall
+from tests.kit import Failpoint
 from tests.runtime.families import agent, task
 from tests.runtime.poison import crash_this_step
 

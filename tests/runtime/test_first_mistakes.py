@@ -18,7 +18,7 @@ from agentrail.models import Json, ToolMessage
 from agentrail.plugins import Ask, BeforeRequest, CallService, Context
 from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
+from tests.kit import Element
 from tests.runtime.world import World, settle
 
 

@@ -21,7 +21,7 @@ from agentrail.runtime.shared.provider_limits import MAX_RESTING, ProviderLimits
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.supervision.tree import MAX_QUARANTINED
 from agentrail.testing import ScriptedModel
-from agentrail.testing.conformance.journal_tests import opened, run_of
+from tests.kit import opened, run_of
 from tests.runtime.conftest import A_DAY
 from tests.runtime.families import agent, task
 from tests.runtime.poison import Poison

@@ -20,9 +20,8 @@ from agentrail.events import AgentEnd, SessionForked
 from agentrail.models import Json, JsonObject, Usage
 from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import Ok, ToolContext, ok
-from agentrail.values.usage import NOTHING_USED
+from tests.kit import NOTHING_USED, Element
 from tests.runtime.families import agent, task, tasks
 from tests.runtime.journals import TestJournal
 from tests.runtime.poison import Poison

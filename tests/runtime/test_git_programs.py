@@ -14,8 +14,8 @@ from agentrail.plugins import HumanApproval
 from agentrail.runtime.work.git_programs import unknown_settings
 from agentrail.sandboxes import Content, Listing, MemorySandbox
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import shell
+from tests.kit import Element
 from tests.patience import PATIENCE
 from tests.runtime.world import World
 

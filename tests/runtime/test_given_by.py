@@ -10,7 +10,6 @@ from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.message_index import MessagePlaces
 from agentrail.adapters.journals.stored_form import stored_record
 from agentrail.api.command_checks import LONGEST_NAME
-from agentrail.core.vocabulary.commands import AbortSent
 from agentrail.errors import WrongType
 from agentrail.journals import MemoryJournal, Record, audit
 from agentrail.plugins import HumanApproval
@@ -19,6 +18,7 @@ from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.reply_slot import Caller, Slot
 from agentrail.testing import ScriptedModel, call, say
+from tests.kit import AbortSent
 from tests.runtime.families import agent, task
 from tests.runtime.test_sources import Scripted, offering
 from tests.runtime.tools import quick

@@ -9,7 +9,7 @@ from agentrail.errors import BadArguments, NoFamily, ToolChanged, UnknownApprova
 from agentrail.events import AgentEnd, AgentResumed, ApprovalRequired, ApprovalResolved, ToolApprovedAlways
 from agentrail.plugins import BeforeTool
 from agentrail.testing import call, say
-from agentrail.testing.scripted import Element
+from tests.kit import Element
 from tests.runtime.counting import counting, over, result_of
 from tests.runtime.tools import Fake
 from tests.runtime.world import World, settle, until

@@ -13,9 +13,9 @@ from agentrail.journals import MemoryJournal
 from agentrail.models import EmitChunk, ModelRequest, Response, Usage
 from agentrail.plugins import BeforeCompaction
 from agentrail.testing import ScriptedModel, call, overflow, say
-from agentrail.testing.scripted import Element
 from agentrail.values.messages import why_unfit
 from tests.docs.sources import ROOT
+from tests.kit import Element
 from tests.runtime.test_compaction import LONG, SUMMARY, Talker, compactions, happened, is_summary, spec, talk, text_of
 
 WEAKNESSES: Final = {

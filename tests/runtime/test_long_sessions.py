@@ -11,16 +11,15 @@ import pytest
 
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.core.context_window import tokens_of
-from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.events import AgentAbort, CompactEnd, ContextOverflow
 from agentrail.journals import MemoryJournal, Record
 from agentrail.models import EmitChunk, Message, ModelRequest, Response
 from agentrail.runtime.work.stored_messages import StoredPast
 from agentrail.testing import ScriptedModel, call, overflow, say
-from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import read_history
 from agentrail.values.messages import why_unfit
 from agentrail.values.stream import read_tokens
+from tests.kit import Element, PromptSent
 from tests.profiles import CAMPAIGN
 from tests.runtime.test_compaction import is_summary
 

@@ -15,7 +15,6 @@ import trio
 from attrs import frozen
 
 from agentrail import BlockTool, Context, Continue, Intervene, Plugin, TracedStep, open_supervisor
-from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import StreamBegan, StreamEnded
 from agentrail.errors import NotEntered, SessionNotAlive
 from agentrail.events import PluginSlow
@@ -27,6 +26,7 @@ from agentrail.runtime.diagnosis.stacks import Scratch
 from agentrail.runtime.diagnosis.watchdog import Alarm, Crumb, KernelAlarm, PacedAlarm, Watchdog
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import ToolContext, ToolResult, ok
+from tests.kit import PromptSent
 from tests.patience import PATIENCE
 from tests.runtime.tools import fake, slow
 from tests.runtime.world import World, settle, spec_of

@@ -4,20 +4,8 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.core.vocabulary.commands import (
-    DONE,
-    AbortSent,
-    Answer,
-    ApproveSent,
-    PromptSent,
-    Refused,
-    ResumeSent,
-    SteerSent,
-    StopSent,
-    SuspendSent,
-    WithdrawSent,
-)
-from agentrail.core.vocabulary.inputs import AnyInput, CallsEnded, TimerFired, ToolRaised, ToolReturned, ToolStopped
+from agentrail.core.vocabulary.commands import Answer, ResumeSent, SuspendSent, WithdrawSent
+from agentrail.core.vocabulary.inputs import CallsEnded, ToolRaised, ToolStopped
 from agentrail.errors import MailboxFull, SessionNotAlive
 from agentrail.models import Text
 from agentrail.runtime.commands import letter as made_of
@@ -26,7 +14,20 @@ from agentrail.runtime.inbox.mailbox import LETTERS_PER_PASS, MAX_BYTES, MAX_MES
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.tools import ok
-from agentrail.values.json import EMPTY, freeze_object
+from tests.kit import (
+    DONE,
+    EMPTY,
+    AbortSent,
+    AnyInput,
+    ApproveSent,
+    PromptSent,
+    Refused,
+    SteerSent,
+    StopSent,
+    TimerFired,
+    ToolReturned,
+    freeze_object,
+)
 
 
 def test_the_arguments_that_a_person_gives_with_an_approval_count_for_its_size() -> None:

@@ -9,8 +9,8 @@ from agentrail.events import SteeringReceived, SubagentStart, ToolExecutionEnd
 from agentrail.models import Origin, ToolMessage, UserMessage
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import message_tools, ok
+from tests.kit import Element
 from tests.runtime.cutting import cut
 from tests.runtime.families import agent, ids, inner, task
 from tests.runtime.journals import TestJournal

@@ -56,7 +56,7 @@ from agentrail.models import PING, CallChunk, Chunk, Price, ThinkingChunk, Usage
 from agentrail.plugins import BudgetGuard
 from agentrail.ports.model import ChainLink
 from agentrail.testing import ScriptedModel, call, fail, say, stall, transient
-from agentrail.values.usage import NOTHING_USED
+from tests.kit import NOTHING_USED
 from tests.runtime.tools import quick
 from tests.runtime.world import Heard, World, listen, settle, until
 

@@ -33,7 +33,6 @@ from agentrail.core.vocabulary.changes import (
     ChangedCalls,
     ChangedStates,
 )
-from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.errors import (
     BadJournal,
     BadPlugin,
@@ -88,10 +87,11 @@ from agentrail.runtime.shared.clock import Clock, Steady
 from agentrail.runtime.shared.untrusted_calls import fit_response
 from agentrail.testing import ScriptedModel, call, fail, say
 from agentrail.tools import Ok, ToolContext, ToolResult
-from agentrail.values.json import EMPTY, MAX_DEPTH, MAX_ITEMS
+from agentrail.values.json import MAX_DEPTH, MAX_ITEMS
 from agentrail.values.messages import MessageRange, Rearranged
 from agentrail.values.untrusted_content import MAX_CALLS, MAX_NAME, MAX_PARTS, MAX_TEXT
 from agentrail.values.untrusted_values import TEN_YEARS
+from tests.kit import EMPTY, PromptSent
 from tests.runtime.tools import fake, quick
 from tests.runtime.world import World, settle
 

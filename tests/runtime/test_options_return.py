@@ -16,7 +16,7 @@ from agentrail.events import PluginEvent, PluginOptsUpdated, ToolBlocked
 from agentrail.models import JsonObject
 from agentrail.plugins import AnyPlugin, BeforePrompt, BudgetGuard, HumanApproval, SecurityGuard
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
+from tests.kit import Element
 from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import quick

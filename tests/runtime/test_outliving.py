@@ -19,8 +19,8 @@ from agentrail.events import (
 )
 from agentrail.models import JsonObject, Origin, ToolMessage, UserMessage
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import EffectClass, ToolContext, ToolResult, ok
+from tests.kit import Element
 from tests.runtime.tools import Fake, fake, raising, shielded, slow, swallowing
 from tests.runtime.world import World, settle, until
 

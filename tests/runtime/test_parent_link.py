@@ -4,12 +4,13 @@ import trio
 
 from agentrail import Task
 from agentrail.core.machine.step import Step
-from agentrail.core.vocabulary.inputs import AnyInput, SubagentStarted
+from agentrail.core.vocabulary.inputs import SubagentStarted
 from agentrail.errors import Fenced
 from agentrail.events import SubagentEnd
 from agentrail.ports.tool import Offer
 from agentrail.runtime.actor.parent_link import ParentLink
 from agentrail.testing import call, say
+from tests.kit import AnyInput
 from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import slow

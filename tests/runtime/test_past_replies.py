@@ -5,12 +5,10 @@ from collections.abc import Sequence
 import pytest
 
 from agentrail import Reply, State
-from agentrail.core.vocabulary.state import Setup
 from agentrail.events import AgentEnd
 from agentrail.journals import Record
 from agentrail.runtime.inbox.replies import outcome_of
-from agentrail.testing.conformance.journal_tests import run_of
-from agentrail.values.usage import NOTHING_USED
+from tests.kit import NOTHING_USED, Setup, run_of
 
 RECORDS = 3_000
 

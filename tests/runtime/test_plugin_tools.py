@@ -25,9 +25,9 @@ from agentrail.plugins import (
     Keyed,
 )
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import Tool
 from agentrail.values.content import text_of
+from tests.kit import Element
 from tests.runtime.tools import quick
 
 IRON: Final = ChangeTools(("iron",))

@@ -52,8 +52,8 @@ from agentrail.plugins import (
 )
 from agentrail.runtime.work.plugin_asks import MAX_WRITTEN
 from agentrail.testing import ScriptedModel, call, say, stall, transient
-from agentrail.testing.scripted import Element, ScriptedResponse
-from agentrail.values.json import freeze_object
+from agentrail.testing.scripted import ScriptedResponse
+from tests.kit import Element, freeze_object
 from tests.runtime.counting import counting, over, result_of
 from tests.runtime.families import agent
 from tests.runtime.tools import quick, raising

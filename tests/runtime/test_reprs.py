@@ -15,7 +15,7 @@ from agentrail import ActorTrace, Monitor, SessionHandle, Subscription, Supervis
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.core.supervision_rules import ChildFacts
-from agentrail.core.vocabulary.commands import DONE, Answer, StopSent
+from agentrail.core.vocabulary.commands import Answer
 from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.mcp import McpServer
 from agentrail.models import PROVIDERS, DemoModel
@@ -39,7 +39,7 @@ from agentrail.runtime.work.tool_call import RunningCall
 from agentrail.sandboxes import BubblewrapSandbox, CompositeSandbox, LocalSandbox, MemorySandbox
 from agentrail.testing import RecordedModel, ScriptedModel, call, say, stall
 from agentrail.tools import ToolContext
-from agentrail.values.json import freeze_object
+from tests.kit import DONE, StopSent, freeze_object
 from tests.runtime.tools import slow
 from tests.runtime.world import open_world, settle
 

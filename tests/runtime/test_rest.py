@@ -8,12 +8,12 @@ import trio
 from attrs import frozen
 
 from agentrail import Context, Plugin
-from agentrail.core.vocabulary.inputs import TimerFired
 from agentrail.events import AgentAbort, Envelope, PluginError, PluginSlow, SessionHibernated, SessionWoken
 from agentrail.runtime.actor import session as session_module
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import LETTERS_PER_PASS, Mailbox
 from agentrail.runtime.shared.admission import Gate
+from tests.kit import TimerFired
 from tests.runtime.world import World, settle
 
 ENOUGH = 200

@@ -10,8 +10,8 @@ from agentrail.events import InputQuarantined, SessionQuarantined, SessionRestar
 from agentrail.journals import MemoryJournal, Record
 from agentrail.models import ToolMessage
 from agentrail.plugins import AfterResponse, BudgetGuard
-from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.testing import ScriptedModel, call, say
+from tests.kit import Failpoint, watching
 from tests.runtime.journals import BROKEN, BROKEN_CAUSE, TestJournal
 from tests.runtime.poison import POISONED, OurBug, Poison, crash_this_step
 from tests.runtime.tools import quick, slow

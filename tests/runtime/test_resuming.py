@@ -23,8 +23,8 @@ from agentrail.journals import ALL_SESSIONS, Journal, SessionFilter, StoredSessi
 from agentrail.models import Json, JsonObject
 from agentrail.plugins import AfterTurn, HumanApproval
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.testing.scripted import Element
 from agentrail.tools import EffectClass, NotStarted, Ok, Probed, ToolContext, ToolResult, ToolSpec, ok
+from tests.kit import Element
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake
 from tests.runtime.world import settle, until

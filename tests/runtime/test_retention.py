@@ -22,7 +22,7 @@ from agentrail.ports.journal import A_DAY
 from agentrail.runtime.supervision import session_deletion
 from agentrail.runtime.supervision.session_deletion import PAUSE
 from agentrail.testing import ScriptedModel
-from agentrail.testing.conformance.journal_tests import prompted
+from tests.kit import prompted
 from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
 

@@ -12,9 +12,7 @@ import trio
 from attrs import frozen
 
 from agentrail import Plugin, State, open_supervisor, tool
-from agentrail.core.vocabulary.commands import PromptSent
-from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival, CompactionEnded, StreamEnded
-from agentrail.core.vocabulary.state import Setup
+from agentrail.core.vocabulary.inputs import INPUTS, CompactionEnded, StreamEnded
 from agentrail.errors import CommandConflict, TurnAborted
 from agentrail.events import (
     Ephemeral,
@@ -53,6 +51,7 @@ from agentrail.testing.probe_plugins import can_store
 from agentrail.tools import ToolContext
 from agentrail.values.personal import Privacy, privacy_of
 from tests.codec.sampling import input_sample
+from tests.kit import AnyInput, Arrival, PromptSent, Setup
 from tests.runtime.families import agent, task
 from tests.runtime.world import World, open_world, settle, spec_of, until
 

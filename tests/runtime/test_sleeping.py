@@ -4,7 +4,6 @@ import pytest
 import trio
 
 from agentrail import Ask, Context, Continue, Plugin, SessionHandle, SessionSpec, open_supervisor
-from agentrail.core.vocabulary.commands import StopSent
 from agentrail.core.vocabulary.inputs import SessionWoke
 from agentrail.errors import SessionAsleep, SessionCrashed
 from agentrail.events import (
@@ -20,8 +19,8 @@ from agentrail.journals import Claim, MemoryJournal, Record, Snapshot
 from agentrail.models import EmitChunk, Json, JsonObject, ModelRequest, Response
 from agentrail.plugins import BeforePrompt, CallService, HumanApproval
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.testing.scripted import Element
 from agentrail.tools import Ok, ToolContext, ok
+from tests.kit import Element, StopSent
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.poison import crash_this_step
 from tests.runtime.test_resuming import Turns

@@ -9,8 +9,6 @@ from agentrail import SessionHandle, SessionSpec, State, open_supervisor
 from agentrail.adapters.journals.packing import pack
 from agentrail.core.vocabulary.changes import Appended, Change, ChangedCall, ChangedCalls, ResultOf
 from agentrail.core.vocabulary.history_prefix import NO_STEM, Results, Stem, note_results, stem_after
-from agentrail.core.vocabulary.inputs import Arrival, TimerFired
-from agentrail.core.vocabulary.state import Setup
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList
 from agentrail.errors import BadRecord
 from agentrail.journals import Claim, Latest, MemoryJournal, Record, Snapshot
@@ -19,9 +17,8 @@ from agentrail.ports import journal as snapshots
 from agentrail.ports.journal import MAX_KEPT, grown, snapshot_of
 from agentrail.runtime.actor.journal_log import PAGE
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
-from agentrail.values.json import EMPTY
 from agentrail.values.messages import MessageRange, Rearranged
+from tests.kit import EMPTY, Arrival, Element, Setup, TimerFired
 from tests.opcodes import counted_opcodes
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import slow

@@ -17,9 +17,8 @@ from agentrail.plugins import HumanApproval
 from agentrail.ports.tool import Offer
 from agentrail.runtime.work.tool_call import LateCalls
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import EffectClass, Ok, ToolContext, ok
-from agentrail.values.json import EMPTY
+from tests.kit import EMPTY, Element
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake, quick
 from tests.runtime.world import World, settle, spec_of, until

@@ -9,8 +9,7 @@ from agentrail import SessionSpec, SpecWanted, open_supervisor
 from agentrail.errors import SessionCrashed, WrongType
 from agentrail.models import UserMessage
 from agentrail.testing import ScriptedModel, stall
-from agentrail.testing.scripted import Element
-from agentrail.values.json import freeze_object
+from tests.kit import Element, freeze_object
 from tests.runtime.journals import TestJournal
 from tests.runtime.test_sleeping import fall_asleep
 from tests.runtime.world import until

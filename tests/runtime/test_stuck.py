@@ -15,13 +15,13 @@ from agentrail.errors import NotReady, SessionNotAlive, SessionParked, Superviso
 from agentrail.journals import NO_LEASE, Claim, Lease, Record, SqliteJournal
 from agentrail.models import EmitChunk, Json, JsonObject, ModelRequest, Response
 from agentrail.plugins import BeforePrompt, CallService
-from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.ports.tool import Offer
 from agentrail.runtime.diagnosis.stacks import ROOF, tasks_in
 from agentrail.runtime.supervision.root_nursery import LEFT_AFTER
 from agentrail.runtime.supervision.sessions import STRAGGLER_AFTER
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.tools import ToolContext, ToolResult, ok
+from tests.kit import Failpoint, watching
 from tests.patience import PATIENCE
 from tests.runtime.journals import AwakeJournal, Dozing, TestJournal
 from tests.runtime.tools import fake

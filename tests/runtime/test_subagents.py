@@ -26,9 +26,8 @@ from agentrail.events import (
 from agentrail.models import FrozenObject, StopReason
 from agentrail.plugins import AfterResponse, HumanApproval
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
-from agentrail.values.json import freeze
 from agentrail.values.session_ids import MAX_ID
+from tests.kit import Element, freeze
 from tests.runtime.families import agent, ids, inner, task, tasks
 from tests.runtime.journals import TestJournal
 from tests.runtime.poison import Poison, crash_this_step

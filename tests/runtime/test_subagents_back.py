@@ -17,7 +17,7 @@ from agentrail.runtime.supervision.subagents.subagents import NO_PROMPT
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import ScriptedResponse
 from agentrail.tools import ToolContext
-from agentrail.values.usage import NOTHING_USED
+from tests.kit import NOTHING_USED
 from tests.runtime.counting import counting
 from tests.runtime.families import task
 from tests.runtime.journals import TestJournal

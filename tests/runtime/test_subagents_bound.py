@@ -10,7 +10,7 @@ from agentrail.events import AgentEnd, SubagentEnd, ToolBlocked
 from agentrail.models import Price, Usage
 from agentrail.plugins import AnyPlugin, BeforeRequest, BeforeTool, BudgetGuard, HumanApproval, Keyed, SecurityGuard
 from agentrail.testing import call, say
-from agentrail.values.usage import NOTHING_USED
+from tests.kit import NOTHING_USED
 from tests.runtime.families import agent, inner, task, tasks
 from tests.runtime.journals import TestJournal
 from tests.runtime.poison import Poison, crash_this_step

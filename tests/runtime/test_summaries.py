@@ -16,8 +16,8 @@ from agentrail.events import CompactEnd
 from agentrail.models import AskModel, EmitChunk, Leaving, ModelRequest, Response, Text, Usage
 from agentrail.plugins import BudgetGuard
 from agentrail.testing import ScriptedModel, fail, say
-from agentrail.testing.scripted import Element
 from agentrail.values.messages import why_unfit
+from tests.kit import Element
 from tests.profiles import CAMPAIGN
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.test_compaction import LONG, SUMMARY, compactions, is_summary, spec, talk, text_of

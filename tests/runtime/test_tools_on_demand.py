@@ -14,7 +14,7 @@ from agentrail.models import AssistantMessage, Json, Message, Origin, ToolCall, 
 from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
 from agentrail.ports.tool import Offer
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
+from tests.kit import Element
 from tests.runtime.journals import TestJournal
 from tests.runtime.test_sources import Scripted, Supply
 from tests.runtime.tools import Fake, quick

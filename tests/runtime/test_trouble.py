@@ -50,7 +50,7 @@ from agentrail.models import (
 from agentrail.runtime.inbox.end_reason import TAKEN
 from agentrail.runtime.shared.journal_retry import MEANWHILE
 from agentrail.testing import ScriptedModel, call, fail, overflow, permanent, say, stall, transient
-from agentrail.testing.scripted import Element
+from tests.kit import Element
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.tools import quick
 from tests.runtime.world import Heard, World, listen, open_world, settle, spec_of, until

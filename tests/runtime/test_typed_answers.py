@@ -21,7 +21,7 @@ from agentrail.models import AssistantMessage, Json, JsonObject, StopReason, Tex
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Range
-from agentrail.values.json import freeze
+from tests.kit import freeze
 from tests.runtime.journals import AwakeJournal, TestJournal
 from tests.runtime.tools import quick
 from tests.runtime.world import World, settle, until

@@ -10,7 +10,6 @@ import trio.testing
 from agentrail import SessionHandle, open_supervisor
 from agentrail.adapters.journals import memory
 from agentrail.adapters.journals.record_pages import Pages
-from agentrail.core.vocabulary.commands import DONE, PromptSent
 from agentrail.errors import CommitUnknown, SessionCrashed
 from agentrail.journals import Claim, MemoryJournal, Snapshot
 from agentrail.models import JsonObject, Text
@@ -19,8 +18,8 @@ from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import Gate
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import Ok, ToolContext, ok
+from tests.kit import DONE, Element, PromptSent
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake
 from tests.runtime.world import World, settle, spec_of

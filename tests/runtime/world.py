@@ -14,15 +14,14 @@ from agentrail.codec.plugin_states import data_of
 from agentrail.codec.values import check_same
 from agentrail.core.audit import differences
 from agentrail.core.machine.step import step
-from agentrail.core.vocabulary.inputs import Arrival, StreamBegan
-from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.inputs import StreamBegan
 from agentrail.events import Envelope, Event, MessageDelta
 from agentrail.hooks.hook_runner import Recorded
 from agentrail.journals import Journal
 from agentrail.models import Model
 from agentrail.ports.journal import folded
 from agentrail.testing import ScriptedModel
-from agentrail.testing.scripted import Element
+from tests.kit import Arrival, Element, Phase
 from tests.runtime.journals import TestJournal
 
 E = TypeVar("E", bound=Event)

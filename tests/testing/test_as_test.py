@@ -16,9 +16,9 @@ from agentrail.insight import seen
 from agentrail.journals import MemoryJournal, Record
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, as_test, call, permanent, say, stall
-from agentrail.testing.scripted import Element
 from agentrail.tools import ToolError
 from tests.host.console.hostile import TEXTS
+from tests.kit import Element
 
 
 @tool

@@ -58,7 +58,7 @@ from agentrail.testing.as_code import CodeSource
 from agentrail.testing.scripted import Failing, Saying, Stalling
 from agentrail.testing.turns.script_steps import cue_code
 from agentrail.tools import AskPerson, Effect, err, ok
-from agentrail.values.json import freeze_object
+from tests.kit import freeze_object
 
 
 class OwnError(Exception):

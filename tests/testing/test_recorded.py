@@ -9,7 +9,7 @@ from agentrail.journals import MemoryJournal
 from agentrail.models import Model, ModelRequest
 from agentrail.plugins import BeforePrompt, CallModel
 from agentrail.testing import RecordedModel, ScriptedModel, call, say, transient
-from agentrail.testing.scripted import Element
+from tests.kit import Element
 
 
 @tool

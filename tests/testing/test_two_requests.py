@@ -1,11 +1,11 @@
 """A step may send two requests: the first is aborted at its own events, and the next queued prompt is taken."""
 
-from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import StreamEnded
 from agentrail.models import Response, Text
 from agentrail.plugins import Keyed
 from agentrail.testing import Recorder, Scene, World
 from agentrail.testing.probe_plugins import CriticalListener, Scripted
+from tests.kit import PromptSent
 
 
 def starts(raises_at: int) -> int:

@@ -11,7 +11,7 @@ from typing import Final
 from agentrail.models import Json, JsonObject
 from agentrail.tools import ToolSpec, validator_for
 from agentrail.tools.json_schema.validation import schema_problem
-from agentrail.values.json import freeze_object
+from tests.kit import freeze_object
 
 LARGE = 1_000_000
 """Items that a value here may have: more than the border lets through, so that the engine itself is tried."""

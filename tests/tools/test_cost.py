@@ -17,8 +17,8 @@ from agentrail.models import Json, JsonObject
 from agentrail.tools import ToolSpec, make_spec, validator_for
 from agentrail.tools.json_schema.dialect import READY_STEPS
 from agentrail.tools.json_schema.validation import schema_problem
-from agentrail.values.json import freeze_object
 from agentrail.values.step_budget import CHECK_STEPS
+from tests.kit import freeze_object
 from tests.opcodes import counted_opcodes
 from tests.profiles import CAMPAIGN
 from tests.tools import hostile

@@ -15,8 +15,8 @@ from agentrail.tools import ToolSpec, validator_for
 from agentrail.tools.json_schema.dialect import META, FlawError, node_of
 from agentrail.tools.json_schema.nodes import Check
 from agentrail.tools.json_schema.validation import schema_problem
-from agentrail.values.json import freeze, freeze_object
 from agentrail.values.step_budget import Meter, TooManyStepsError
+from tests.kit import freeze, freeze_object
 from tests.tools.reference import reference_fits, reference_takes
 from tests.tools.schemas import SCHEMAS, VALUES
 

@@ -38,8 +38,8 @@ from agentrail.tools import Err, Length, Range, ToolContext, ok, tool
 from agentrail.tools.argument_reader import ArgumentMisfitError, reader_of
 from agentrail.tools.json_schema.validation import schema_validator
 from agentrail.tools.type_shapes import ShapePlace, shape_of
-from agentrail.values.json import freeze, freeze_object, thaw
 from agentrail.values.personal import Personal
+from tests.kit import freeze, freeze_object, thaw
 from tests.tools.kinds import Point, tool_of
 from tests.tools.schemas import VALUES
 

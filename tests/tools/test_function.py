@@ -21,7 +21,7 @@ from agentrail.tools import (
     ok,
     tool,
 )
-from agentrail.values.json import EMPTY, freeze, freeze_object
+from tests.kit import EMPTY, freeze, freeze_object
 
 PICTURE = Image("image/png", "AA==")
 

@@ -5,7 +5,7 @@ import pytest
 
 from agentrail.models import Json, JsonObject
 from agentrail.tools import Length, Pattern, Range, ToolContext, tool
-from agentrail.values.json import freeze_object, thaw
+from tests.kit import freeze_object, thaw
 from tests.tools.kinds import Color, Level, Options, Point, Query, Size, Span, Tree, tool_of
 
 UserId = NewType("UserId", str)

@@ -7,7 +7,7 @@ from typing import NotRequired, Required, TypedDict
 from typing_extensions import ReadOnly
 
 from agentrail.tools import ToolContext, tool
-from agentrail.values.json import thaw
+from tests.kit import thaw
 
 
 class Page(TypedDict):

@@ -9,7 +9,7 @@ from agentrail.tools import Length, Pattern, Range, Todo, ToolContext, err, tool
 from agentrail.tools.argument_reader import ArgumentMisfitError, NotTakenError, object_reader, reader_of
 from agentrail.tools.fields import ArgumentField
 from agentrail.tools.type_shapes import ShapePlace, shape_of
-from agentrail.values.json import freeze
+from tests.kit import freeze
 from tests.tools.kinds import UNLUCKY, Color, Level, Point, Query, Size, Span, Tree
 
 HERE = ShapePlace("probe", "its parameter `x`")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Protocol, assert_type
 
 from agentrail.tools import FunctionTool, SyncTool, Tool, ToolContext, ToolResult, ToolSpec, as_tool, tool
-from agentrail.values.json import EMPTY
+from tests.kit import EMPTY
 
 
 @tool

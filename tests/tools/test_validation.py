@@ -5,7 +5,7 @@ import pytest
 
 from agentrail.models import Json, JsonObject
 from agentrail.tools import ToolSpec, validator_for
-from agentrail.values.json import EMPTY, freeze_object
+from tests.kit import EMPTY, freeze_object
 from tests.tools.kinds import Color, Point, Query, Span, Tree, tool_of
 
 

@@ -6,8 +6,9 @@ from agentrail.api.command_checks import kept_parts
 from agentrail.errors import BadMessage, NotJson
 from agentrail.models import Data, FrozenObject, Json, Response, ToolCall
 from agentrail.tools import Ok
-from agentrail.values.json import MAX_DEPTH, MAX_ITEMS, canonical, canonical_once, freeze, freeze_object
+from agentrail.values.json import MAX_DEPTH, MAX_ITEMS, canonical, canonical_once
 from agentrail.values.untrusted_content import CALLS_WITH_MUCH, fit_response, fit_result
+from tests.kit import freeze, freeze_object
 
 ALREADY = freeze_object({"x": list(range(MAX_ITEMS // 2))})
 

@@ -35,7 +35,6 @@ from agentrail.models import (
 )
 from agentrail.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, Todo, ToolResult
 from agentrail.values.content import Said
-from agentrail.values.json import freeze_object
 from agentrail.values.tools import ToolEffect
 from agentrail.values.untrusted_content import (
     MAX_PARTS,
@@ -53,6 +52,7 @@ from agentrail.values.untrusted_content import (
     fit_usage,
 )
 from agentrail.values.value import Value
+from tests.kit import freeze_object
 
 
 class Words(str):

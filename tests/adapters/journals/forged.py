@@ -11,7 +11,7 @@ from agentrail.adapters.journals.packing import NO_CHECK, PackedRecord, check_of
 from agentrail.adapters.journals.sqlite.tables import COLUMNS, FACTS, RECORD_COLUMNS, RecordRow, SessionRow, seal_row
 from agentrail.codec.versions import FORMAT
 from agentrail.journals import SqliteJournal
-from agentrail.testing.conformance.journal_tests import prompted, run_of
+from tests.kit import prompted, run_of
 
 HOLE: Final = b'"a place to fill"'
 """A text in the body of a record, in place of which others are put."""

@@ -26,9 +26,9 @@ from agentrail.adapters.journals.sqlite.tables import (
 )
 from agentrail.adapters.journals.text_dedup import share_texts
 from agentrail.codec.versions import FORMAT
-from agentrail.testing.conformance.journal_tests import prompted
 from tests.codec.sampling import stored_classes
 from tests.codec.shapes import MISSING, Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, fields_of, shape_of
+from tests.kit import prompted
 
 FILE: Final = Path(__file__).parent / "samples" / "numbered.json"
 

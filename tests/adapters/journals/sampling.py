@@ -27,8 +27,7 @@ from agentrail.plugins import (
     Reflection,
 )
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
-from agentrail.values.json import freeze_object
+from tests.kit import Element, freeze_object
 
 SAMPLES = Path(__file__).parent / "samples"
 OLDER = [SAMPLES / f"v{number}" for number in range(1, 4)]

@@ -15,13 +15,11 @@ from agentrail import State
 from agentrail.adapters.journals import archive_reader
 from agentrail.codec.values import read
 from agentrail.codec.values import write as written
-from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import BadArchive, BadId, FileFailed, NotReadable, SessionExists, UnknownSession
-from agentrail.hooks.ruling import Verdict
 from agentrail.journals import Journal, MemoryJournal, Record, SqliteJournal, export_session, import_session
 from agentrail.testing.conformance.expected_errors import raised
-from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
 from tests.codec.generators import a, floats
+from tests.kit import Setup, Verdict, opened, prompted, run_of
 from tests.patience import PATIENCE
 
 

@@ -8,13 +8,13 @@ import pytest
 from agentrail import SessionSpec, open_supervisor
 from agentrail.core.machine import endings
 from agentrail.core.machine.draft import StepDraft
-from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import BadRecord, SessionNotStored
 from agentrail.events import Intervention
 from agentrail.journals import Journal, MemoryJournal, SqliteJournal, audit
 from agentrail.models import History, Message, Text, UserMessage
 from agentrail.testing import ScriptedModel
 from tests.adapters.journals.sampling import JOURNAL, make
+from tests.kit import Phase
 
 
 def user(text: str) -> UserMessage:

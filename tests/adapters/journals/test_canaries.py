@@ -61,9 +61,9 @@ from agentrail.plugins import (
 )
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, overflow, permanent, say, stall, transient
-from agentrail.testing.scripted import Element
 from agentrail.tools import CompactNow, Effect, SetTodos, Todo, ok
 from agentrail.tools.builtin import ask_user
+from tests.kit import Element
 from tests.profiles import CAMPAIGN
 from tests.runtime.families import agent, task
 

@@ -11,12 +11,11 @@ import pytest
 import trio
 
 from agentrail import Accepted, SessionSpec, State, open_supervisor
-from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import JournalError
 from agentrail.journals import Record, SqliteJournal
 from agentrail.testing import ScriptedModel
-from agentrail.testing.conformance.journal_tests import prompted
 from tests.adapters.journals.test_damage import flipped
+from tests.kit import Setup, prompted
 from tests.profiles import CAMPAIGN
 
 COMMANDS = tuple(f"command-{number:03}" for number in range(1, 81))

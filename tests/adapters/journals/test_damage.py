@@ -17,13 +17,12 @@ import trio
 from agentrail import Accepted, SessionSpec, State, open_supervisor, tool
 from agentrail.adapters.journals.packing import pack
 from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE
-from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import BadRecord, JournalError, JournalUnusable
 from agentrail.events import SessionForked
 from agentrail.journals import Record, Redaction, Snapshot, SqliteJournal, redacted
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.conformance.journal_tests import prompted, run_of, silent
-from agentrail.testing.scripted import Element
+from agentrail.testing.conformance.journal_tests import silent
+from tests.kit import Element, Setup, prompted, run_of
 from tests.profiles import CAMPAIGN
 
 SPREAD = 1 if CAMPAIGN else 211

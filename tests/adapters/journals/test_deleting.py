@@ -16,12 +16,10 @@ import trio
 from agentrail import Accepted, State
 from agentrail.adapters.journals.sqlite.deletion import erasing
 from agentrail.adapters.journals.sqlite.deletion.vacuum import dirty_gaps
-from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import BadRecord, JournalFailed, SessionBeingDeleted, SessionHeld
 from agentrail.journals import Journal, Lease, Record, Snapshot, SqliteJournal
 from agentrail.models import History, Text, UserMessage
-from agentrail.ports.failpoints import Failpoint
-from agentrail.testing.conformance.journal_tests import prompted, run_of
+from tests.kit import Failpoint, Setup, prompted, run_of
 from tests.profiles import CAMPAIGN
 from tests.recovery.eraser import END, ERASED, KEPT, NOTE, OF_BOTH, REDACTED, canary, sessions_of, written_by
 from tests.recovery.writer import REACHED

@@ -15,8 +15,9 @@ from agentrail.events import AgentEnd
 from agentrail.journals import MemoryJournal, Record, SqliteJournal, export_session, import_session
 from agentrail.models import Text, Usage, UserMessage
 from agentrail.testing.conformance.expected_errors import raised
-from agentrail.testing.conformance.journal_tests import prompted, with_event
+from agentrail.testing.conformance.journal_tests import with_event
 from tests.adapters.journals.forged import body_with, write_archive, write_database
+from tests.kit import prompted
 
 TEXT = "x" * 200_000
 MUCH = 16 * 1024 * 1024

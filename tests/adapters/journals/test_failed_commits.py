@@ -13,8 +13,8 @@ import pytest
 from agentrail.errors import Fenced, JournalFailed
 from agentrail.journals import Claim, SqliteJournal
 from agentrail.testing.conformance.expected_errors import raised
-from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
 from tests.adapters.journals.sick import Connection, connecting, sqlite_error
+from tests.kit import opened, prompted, run_of
 
 
 class Standing(Connection):

@@ -18,13 +18,12 @@ import trio.testing
 
 from agentrail import Accepted, State
 from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, STRIDE
-from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import BadRecord, JournalError
 from agentrail.journals import Record, Snapshot, SqliteJournal
 from agentrail.testing.conformance.expected_errors import raised
-from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
 from tests.adapters.journals.sick import Connection, connecting
 from tests.adapters.journals.test_sqlite import change, content, foreign
+from tests.kit import Setup, opened, prompted, run_of
 from tests.patience import PATIENCE
 
 LENGTH = 3 * STRIDE + 10

@@ -17,8 +17,9 @@ import trio
 
 from agentrail.errors import JournalUnusable
 from agentrail.journals import Redaction, SqliteJournal
-from agentrail.testing.conformance.journal_tests import opened, prompted, run_of, told
+from agentrail.testing.conformance.journal_tests import told
 from tests.adapters.journals.sick import Connection, connecting
+from tests.kit import opened, prompted, run_of
 from tests.patience import PATIENCE
 
 ENDLESS: Final = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"

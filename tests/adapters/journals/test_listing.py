@@ -11,11 +11,11 @@ from agentrail.adapters.journals.journal_places import PlacedJournal
 from agentrail.adapters.journals.sqlite.session_summaries import list_last_used, list_sessions, path_of, statement
 from agentrail.adapters.journals.sqlite.tables import APPLICATION, pragma
 from agentrail.core.vocabulary.changes import Change
-from agentrail.core.vocabulary.state import Setup
 from agentrail.events import Envelope, SessionEnded
 from agentrail.journals import ALL_SESSIONS, SessionFilter, SqliteJournal, StoredSession
-from agentrail.testing.conformance.journal_tests import labelled, opened, prompted
+from agentrail.testing.conformance.journal_tests import labelled
 from tests.adapters.journals.many import COMBINED, NOW, OWNERS, TENANTS, WANTED, fill
+from tests.kit import Setup, opened, prompted
 from tests.opcodes import counted_opcodes
 
 INDEX = {

@@ -15,7 +15,7 @@ from agentrail.adapters.journals.sqlite.writer_lock import CAN_LOCK, Ownership
 from agentrail.errors import Fenced, JournalInUse, JournalLinked, JournalLocked, JournalUnusable
 from agentrail.journals import Claim, SqliteJournal
 from agentrail.testing.conformance.expected_errors import raised
-from agentrail.testing.conformance.journal_tests import opened, run_of
+from tests.kit import opened, run_of
 
 pytestmark = pytest.mark.skipif(not CAN_LOCK, reason="the kernel has no locks that belong to a descriptor")
 

@@ -3,10 +3,9 @@
 import pytest
 
 from agentrail.adapters.journals.packing import BLOB_FROM, LONG, pack, unpack
-from agentrail.core.vocabulary.commands import PromptSent
-from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.journals import Record
 from agentrail.models import Text
+from tests.kit import Arrival, PromptSent
 
 
 def record(*texts: str) -> Record:

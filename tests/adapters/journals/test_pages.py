@@ -9,11 +9,8 @@ import pytest
 from agentrail import State
 from agentrail.adapters.journals import memory
 from agentrail.adapters.journals.record_pages import LONG, Pages
-from agentrail.core.vocabulary.inputs import Arrival
-from agentrail.core.vocabulary.state import Setup
-from agentrail.hooks.ruling import Ruling
 from agentrail.journals import MemoryJournal, Record, Redaction, Snapshot
-from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
+from tests.kit import Arrival, Ruling, Setup, opened, prompted, run_of
 
 
 @pytest.fixture(autouse=True)

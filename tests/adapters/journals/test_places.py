@@ -15,8 +15,8 @@ from agentrail.adapters.journals.sqlite.writer_lock import CAN_LOCK
 from agentrail.errors import JournalInUse
 from agentrail.journals import SqliteJournal
 from agentrail.testing.conformance.expected_errors import raised
-from agentrail.testing.conformance.journal_tests import opened, run_of
 from tests.adapters.journals.test_names import WRITER, Writer, path, readable, writing
+from tests.kit import opened, run_of
 
 __all__ = ["path"]
 

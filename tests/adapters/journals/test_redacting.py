@@ -14,8 +14,7 @@ from agentrail.adapters.journals.redacting import DROPPED, MARK, PAIRS, STATES, 
 from agentrail.codec.plugin_states import Stored
 from agentrail.codec.values import PluginState
 from agentrail.core.vocabulary.changes import Change, ChangedStates, ChangedTools, ChangedTurn
-from agentrail.core.vocabulary.commands import Refused
-from agentrail.core.vocabulary.state import AttachedTool, Setup
+from agentrail.core.vocabulary.state import AttachedTool
 from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Batch, Call, CallList, Doubt, Hold, first_call
 from agentrail.errors import BadArguments
 from agentrail.events import (
@@ -27,7 +26,7 @@ from agentrail.events import (
     ToolExecutionStart,
     ToolUnknown,
 )
-from agentrail.hooks.ruling import NOTHING_GATHERED, START, Decisions, Pause, PluginAnswer, Ruling, Section, Verdict
+from agentrail.hooks.ruling import NOTHING_GATHERED, START, Decisions, Pause, PluginAnswer, Section
 from agentrail.journals import Record, Redaction, kept_names, redacted
 from agentrail.models import (
     AssistantMessage,
@@ -44,13 +43,12 @@ from agentrail.models import (
     UserMessage,
 )
 from agentrail.plugins import Hook
-from agentrail.testing.conformance.journal_tests import prompted
 from agentrail.tools import ToolSpec
-from agentrail.values.json import EMPTY, freeze_object
 from agentrail.values.personal import Privacy, marks_in
 from agentrail.values.tools import StandingApproval
 from agentrail.values.value import Value
 from tests.codec.shapes import fields_of, is_class
+from tests.kit import EMPTY, Refused, Ruling, Setup, Verdict, freeze_object, prompted
 
 NOTE = Redaction(5, "somebody")
 PRIVATE = "private-to-somebody"

@@ -16,10 +16,8 @@ from agentrail.codec.decode_error import MisfitError
 from agentrail.codec.json_text import from_text, to_text
 from agentrail.codec.plugin_states import Stored
 from agentrail.codec.versions import FORMAT, UPCASTERS, upcast
-from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import BadArchive, JournalUnusable
 from agentrail.events import AgentAbort, AgentEnd
-from agentrail.hooks.ruling import Verdict
 from agentrail.journals import MemoryJournal, SqliteJournal, import_session
 from agentrail.models import AssistantMessage, Json, ToolMessage
 from agentrail.plugins import BeforeTool, BudgetGuard
@@ -39,6 +37,7 @@ from tests.adapters.journals.sampling import (
     make_asking,
     make_equipped,
 )
+from tests.kit import Phase, Verdict
 from tests.runtime.world import rebuilt
 
 USE = "use the agentrail that has written it"

@@ -25,7 +25,6 @@ from agentrail.adapters.journals.session_copy import (
     SessionTotals,
     totals_of,
 )
-from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import BadArchive, FileFailed, JournalFailed
 from agentrail.journals import (
     NO_LEASE,
@@ -41,8 +40,8 @@ from agentrail.journals import (
 )
 from agentrail.testing import World, sessions
 from agentrail.testing.conformance.expected_errors import raised
-from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
 from tests.insight.stories import records_of_world
+from tests.kit import Setup, opened, prompted, run_of
 
 T = TypeVar("T")
 

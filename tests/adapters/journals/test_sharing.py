@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agentrail.adapters.journals.packing import PackedRecord, UnpackError, pack, unpack
 from agentrail.adapters.journals.text_dedup import LEAST, MARK, expand_texts, share_texts
-from agentrail.testing.conformance.journal_tests import prompted
+from tests.kit import prompted
 from tests.opcodes import counted_opcodes
 
 ODD = st.sampled_from(

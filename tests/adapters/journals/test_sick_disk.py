@@ -21,8 +21,8 @@ from agentrail.events import AbortPending, AgentAbort, AgentEnd, MessageDelta, S
 from agentrail.journals import SqliteJournal
 from agentrail.testing import ScriptedModel, say
 from agentrail.testing.conformance.expected_errors import raised
-from agentrail.testing.conformance.journal_tests import opened, run_of
 from tests.adapters.journals.sick import Connection, Failing, connecting, sqlite_error
+from tests.kit import opened, run_of
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.journals import AwakeJournal, Dozing
 from tests.runtime.world import Heard, listen, spec_of, until

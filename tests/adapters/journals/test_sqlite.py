@@ -21,9 +21,6 @@ from agentrail import State
 from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, SCHEMA
 from agentrail.adapters.journals.writer_thread import Worker, WriterJob
 from agentrail.adapters.user_folders import home
-from agentrail.core.vocabulary.commands import PromptSent
-from agentrail.core.vocabulary.inputs import Arrival
-from agentrail.core.vocabulary.state import Setup
 from agentrail.errors import (
     AgentrailError,
     BadChoice,
@@ -41,8 +38,8 @@ from agentrail.errors import (
 from agentrail.journals import Snapshot, SqliteJournal
 from agentrail.models import Text
 from agentrail.testing.conformance.expected_errors import raised
-from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
 from tests.adapters.journals.sick import Connection, connecting, sqlite_error
+from tests.kit import Arrival, PromptSent, Setup, opened, prompted, run_of
 
 
 def change(path: Path, *statements: str) -> None:

@@ -21,7 +21,6 @@ from agentrail.adapters.journals.stored_form import with_pauses, without_pauses
 from agentrail.codec.values import read, write
 from agentrail.core.audit import differences
 from agentrail.core.vocabulary.changes import NONE_LEFT, Appended, Change, ChangedSuspended, Suspended
-from agentrail.core.vocabulary.inputs import Arrival, ToolReturned
 from agentrail.core.vocabulary.state import Suspension
 from agentrail.errors import BadRecord
 from agentrail.events import (
@@ -33,18 +32,17 @@ from agentrail.events import (
     ToolExecutionMetrics,
     ToolExecutionStart,
 )
-from agentrail.hooks.ruling import NOTHING_GATHERED, Pause, Place, Ruling, Verdict
+from agentrail.hooks.ruling import NOTHING_GATHERED, Pause, Place
 from agentrail.journals import Journal, MemoryJournal, Record, Redaction, SqliteJournal, export_session, import_session
 from agentrail.models import AssistantMessage, Json, JsonObject, Message, Text, ToolCall, UserMessage
 from agentrail.plugins import BeforePrompt, BeforeTool, CallService
 from agentrail.ports.journal import folded, opening_of
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.conformance.journal_tests import prompted
 from agentrail.testing.probe_plugins import Scripted
 from agentrail.tools import Ok
-from agentrail.values.json import canonical, freeze_object
-from agentrail.values.usage import NOTHING_USED
+from agentrail.values.json import canonical
 from tests.codec.generators import a
+from tests.kit import NOTHING_USED, Arrival, Ruling, ToolReturned, Verdict, freeze_object, prompted
 
 ARGS = freeze_object({"n": 1})
 CONTENT = (Text("what it found"),)

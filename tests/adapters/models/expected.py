@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.models import Response, StopReason, Text, Thinking, ToolCall, Usage
-from agentrail.values.json import freeze_object
+from tests.kit import freeze_object
 
 BOTH: Final = (
     ToolCall("", "lamp", freeze_object({"room": "kitchen"}), "call_01"),

@@ -13,8 +13,8 @@ from agentrail.adapters.models.providers import format_of
 from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.wire_format import Rendered
 from agentrail.models import PROVIDERS
-from agentrail.values.json import EMPTY, freeze_object, thaw
 from tests.adapters.models.histories import SETTINGS, histories
+from tests.kit import EMPTY, freeze_object, thaw
 
 GOLDEN: Final = Path(__file__).parent / "golden"
 

@@ -22,7 +22,7 @@ from agentrail.models import (
     UserMessage,
 )
 from agentrail.tools import ToolSpec
-from agentrail.values.json import freeze_object
+from tests.kit import freeze_object
 
 PDF: Final = "JVBERi0xLjcK"
 

@@ -11,8 +11,8 @@ from agentrail.adapters.models.providers import format_of
 from agentrail.adapters.models.settings import read_settings
 from agentrail.core.answers import with_answer_tool
 from agentrail.models import PROVIDERS, ModelRequest
-from agentrail.values.json import thaw
 from tests.adapters.models.goldens import OWN
+from tests.kit import thaw
 
 HEAD: Final = (
     *("model", "thinking", "output_config", "reasoning", "reasoning_effort", "text", "response_format"),

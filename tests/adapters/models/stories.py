@@ -26,8 +26,8 @@ from agentrail.models import (
 )
 from agentrail.tools import ToolSpec
 from agentrail.values.content import Said
-from agentrail.values.json import freeze, freeze_object
 from tests.adapters.models.histories import LAMP, PIXEL, TOOLS
+from tests.kit import freeze, freeze_object
 
 PHOTO: Final = "/9j/4AAQSkZJRg=="
 """The beginning of a JPEG file."""

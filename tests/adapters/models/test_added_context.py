@@ -17,7 +17,7 @@ from agentrail.adapters.models.wire_format import WireFormat
 from agentrail.models import AssistantMessage, FrozenObject, Message, ModelRequest, Text, UserMessage
 from agentrail.plugins import BeforeRequest
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.json import thaw
+from tests.kit import thaw
 from tests.runtime.tools import quick
 
 Body: TypeAlias = Mapping[str, object]

@@ -13,10 +13,10 @@ from agentrail import Secret
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.models import PROVIDERS, ModelRequest, Response, StopReason, Text, Thinking, UserMessage
-from agentrail.values.json import freeze_object, thaw
 from tests.adapters.models.answers import READ, WRITTEN, Called, Heard, claude_read, drawn
 from tests.adapters.models.official import KEYS, MODELS, PATHS
 from tests.adapters.models.server import serving, streaming
+from tests.kit import freeze_object, thaw
 from tests.profiles import CAMPAIGN
 
 ANSWERS: Final = 1_000 if CAMPAIGN else 15

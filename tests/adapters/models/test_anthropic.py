@@ -40,9 +40,9 @@ from agentrail.models import (
     UsageChunk,
 )
 from agentrail.values.content import Said
-from agentrail.values.json import freeze_object, thaw
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models.histories import PIXEL, TOOLS, user
+from tests.kit import freeze_object, thaw
 
 KINDS = {
     "invalid_request_error": RequestRefused,

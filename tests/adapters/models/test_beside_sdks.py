@@ -19,12 +19,12 @@ from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.errors import ModelError
 from agentrail.models import PROVIDERS
-from agentrail.values.json import freeze_object
 from tests.adapters.models.beside import DIFFERENCES, differences, row_of
 from tests.adapters.models.official import CLIENTS, HEADERS, KEYS, MODELS, PATHS, WRITERS, Ask
 from tests.adapters.models.server import Asked, Server, refusing, serving
 from tests.adapters.models.stories import STORIES, Story
 from tests.cli.test_choosing import internet
+from tests.kit import freeze_object
 
 SEALS: Final = {
     "anthropic": {"c2VhbA==": "c2VhbA=="},

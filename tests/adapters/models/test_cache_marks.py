@@ -16,8 +16,7 @@ from agentrail.events import Event, PrefixChanged
 from agentrail.models import AssistantMessage, ModelRequest, Text, UserMessage
 from agentrail.plugins import AnyPlugin, BeforePrompt, BeforeRequest, CallModel, PromptCache
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
-from agentrail.values.json import thaw
+from tests.kit import Element, thaw
 from tests.plugins.test_recovery import told
 from tests.runtime.tools import quick
 

@@ -24,12 +24,11 @@ from agentrail.testing import (
     stall,
     transient,
 )
-from agentrail.testing.scripted import Element
-from agentrail.values.json import freeze_object
 from tests.adapters.models.goldens import OWN
 from tests.adapters.models.histories import TOOLS, asked, user
 from tests.adapters.models.scenes import PLAYS
 from tests.adapters.models.server import Play, Server, serve
+from tests.kit import Element, freeze_object
 
 SCRIPTS: dict[ModelScene, Element] = {
     ModelScene.TEXT: say("all lamps are on", usage=Usage(3, 4)),

@@ -42,10 +42,10 @@ from agentrail.models import (
     Usage,
     UsageChunk,
 )
-from agentrail.values.json import freeze_object, thaw
 from tests.adapters.models import gemini_events as gemini
 from tests.adapters.models.histories import LAMPS, PIXEL, TOOLS, call, result, user
 from tests.adapters.models.server import recorded, serving, streaming
+from tests.kit import freeze_object, thaw
 
 NEW, OLD = "gemini-3-flash-preview", "gemini-2.5-flash"
 

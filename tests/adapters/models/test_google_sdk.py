@@ -13,10 +13,10 @@ from agentrail.adapters.models.gemini import FORMAT
 from agentrail.adapters.models.gemini.answers import BROKEN, STOPS
 from agentrail.adapters.models.sse import EventReader
 from agentrail.models import Response, StopReason, Text, Thinking, ToolCall, Usage
-from agentrail.values.json import freeze_object
 from tests.adapters.models.goldens import rendered
 from tests.adapters.models.histories import SETTINGS, histories
 from tests.adapters.models.server import STREAMS, recorded
+from tests.kit import freeze_object
 
 NAMES: Final = (*histories("", ""), *(f"options_{name}" for name in SETTINGS))
 FIELDS: Final[dict[str, type[object]]] = {

@@ -29,7 +29,6 @@ from agentrail.errors import (
     StreamGarbled,
     WrongEndpoint,
 )
-from agentrail.values.json import freeze_object
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models.server import (
     Mark,
@@ -46,6 +45,7 @@ from tests.adapters.models.server import (
     steps,
     streaming,
 )
+from tests.kit import freeze_object
 from tests.patience import PATIENCE
 from tests.runtime.cutting import cut
 

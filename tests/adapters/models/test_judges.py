@@ -21,9 +21,9 @@ from agentrail.plugins import (
     Reflection,
 )
 from agentrail.testing import ScriptedModel, transient
-from agentrail.values.json import freeze_object
 from tests.adapters.models import openai_chat_events as chat
 from tests.adapters.models.server import Asked, Play, serving, streaming
+from tests.kit import freeze_object
 
 KEY = "jk-0123456789abcdef"
 JUDGE = "vllm:judge"

@@ -13,10 +13,10 @@ from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.errors import KeyMissing, KeyRefused, KeyWanted, ModelError
 from agentrail.models import PROVIDERS, Chunk, Json, Provider
-from agentrail.values.json import freeze_object
 from tests.adapters.models import openai_chat_events as chat
 from tests.adapters.models.histories import asked, user
 from tests.adapters.models.server import Server, refusing, serving, streaming
+from tests.kit import freeze_object
 
 KEY = "sk-0123456789"
 MODEL = "lamp:small"

@@ -18,8 +18,8 @@ from agentrail.errors import ProviderNotReached, TurnAborted
 from agentrail.events import AgentAbort, AgentEnd, CompactEnd, Event, Retry, StreamError
 from agentrail.models import Json
 from agentrail.testing import ScriptedModel
-from agentrail.values.json import EMPTY
 from tests.adapters.models.server import Play, Reset, refusing, serving, steps, streaming
+from tests.kit import EMPTY
 
 SETTLED = 0.01
 """Seconds of the world with nothing to do, after which virtual time goes on: what was sent over loopback is there."""

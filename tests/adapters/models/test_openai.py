@@ -26,10 +26,10 @@ from agentrail.errors import (
     StreamGarbled,
 )
 from agentrail.models import AssistantMessage, Json, ModelRequest, Response, StopReason, Text, Thinking, ToolCall, Usage
-from agentrail.values.json import freeze_object
 from tests.adapters.models import openai_events as openai
 from tests.adapters.models.histories import TOOLS, user
 from tests.adapters.models.server import recorded, serving, streaming
+from tests.kit import freeze_object
 
 CODES = {
     "invalid_api_key": KeyRefused,

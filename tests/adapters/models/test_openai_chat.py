@@ -37,7 +37,6 @@ from agentrail.models import (
     Usage,
     UsageChunk,
 )
-from agentrail.values.json import EMPTY, freeze_object
 from tests.adapters.models import openai_chat_events as chat
 from tests.adapters.models.histories import PIXEL, TOOLS, call, result, user
 from tests.adapters.models.server import (
@@ -52,6 +51,7 @@ from tests.adapters.models.server import (
     serving,
     streaming,
 )
+from tests.kit import EMPTY, freeze_object
 
 DONE = "[DONE]"
 END = chat.piece("stop")

@@ -44,12 +44,11 @@ from agentrail.models import (
 from agentrail.plugins import AnyPlugin, BeforeCompaction, BeforePrompt, BeforeRequest, Keyed
 from agentrail.ports.tool import Offer
 from agentrail.testing import ScriptedModel, call, overflow, say, transient
-from agentrail.testing.scripted import Element
 from agentrail.tools import Tool, ToolResult, ToolSpec, ok
 from agentrail.tools.builtin import compact_conversation
-from agentrail.values.json import EMPTY, freeze_object
 from tests.adapters.models.goldens import OWN
 from tests.adapters.models.prefixes import common, prompt_of
+from tests.kit import EMPTY, Element, freeze_object
 from tests.profiles import CAMPAIGN
 
 EDITS = 1_000 if CAMPAIGN else 200

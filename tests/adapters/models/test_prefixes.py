@@ -14,11 +14,11 @@ from agentrail.core.tools_on_demand import CALLER, FINDER
 from agentrail.models import AskModel, FrozenObject, Leaving, ModelRequest, Text, Thinking
 from agentrail.plugins import BeforeRequest, Keyed, SessionStart
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import ToolSpec
 from tests.adapters.models.goldens import OWN
 from tests.adapters.models.prefixes import common, prompt_of
 from tests.adapters.models.test_tools_on_demand import Working
+from tests.kit import Element
 from tests.runtime.tools import quick
 
 TURNS = 50

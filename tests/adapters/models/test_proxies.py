@@ -28,12 +28,12 @@ from agentrail.errors import (
     ServerMissing,
     TurnAborted,
 )
-from agentrail.values.json import EMPTY
 from tests.adapters.models.official import PATHS, WRITERS
 from tests.adapters.models.server import Asked, Play, Server, refusing, serving
 from tests.adapters.models.stories import STORIES
 from tests.adapters.models.test_beside_sdks import HOSTS, REFUSED, both_sides, the_world
 from tests.cli.test_choosing import pump
+from tests.kit import EMPTY
 
 PASSWORD: Final = "hunter2-hunter2"
 PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from agentrail.adapters.models.redaction import Redactor, is_secret
 from agentrail.errors import RateLimited
 from agentrail.models import PING, Chunk, Response, Text, TextChunk, Thinking, ThinkingChunk, ToolCall
-from agentrail.values.json import freeze_object
+from tests.kit import freeze_object
 
 KEY = "sk-sk-key-0123456789"
 

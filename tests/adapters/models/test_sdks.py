@@ -68,10 +68,10 @@ from agentrail.adapters.models.providers import format_of
 from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.sse import EventReader
 from agentrail.models import PROVIDERS, Response, StopReason, Text, Thinking, ToolCall, Usage
-from agentrail.values.json import EMPTY, freeze_object
 from tests.adapters.models.goldens import SEARCHING, rendered
 from tests.adapters.models.histories import SETTINGS, histories
 from tests.adapters.models.server import recorded
+from tests.kit import EMPTY, freeze_object
 
 REQUESTS: dict[str, type[object]] = {
     "anthropic": MessageCreateParamsStreaming,

@@ -26,7 +26,6 @@ from agentrail.events import (
 from agentrail.journals import MemoryJournal
 from agentrail.models import AssistantMessage, Json, StopReason, Text, Thinking, ToolCall, Usage
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.values.json import freeze_object
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models.server import (
     Mark,
@@ -43,6 +42,7 @@ from tests.adapters.models.server import (
     steps,
     streaming,
 )
+from tests.kit import freeze_object
 from tests.patience import PATIENCE
 
 KEY = "sk-ant-0123456789abcdef"

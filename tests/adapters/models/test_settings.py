@@ -6,8 +6,8 @@ from agentrail import Secret
 from agentrail.adapters.models.settings import READERS, Settings, read_settings, with_extra
 from agentrail.errors import BadModelOptions
 from agentrail.models import Json
-from agentrail.values.json import EMPTY, freeze_object
 from agentrail.values.secrets import plain_secret
+from tests.kit import EMPTY, freeze_object
 
 GOOD: dict[str, tuple[Json, Settings]] = {
     "api_key": (Secret("ACME_KEY"), Settings(api_key="ACME_KEY")),

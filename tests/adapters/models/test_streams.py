@@ -11,9 +11,9 @@ from agentrail.adapters.models.redaction import Redactor
 from agentrail.adapters.models.remote_model import Hearing
 from agentrail.errors import ModelError, StreamEndedEarly
 from agentrail.models import PROVIDERS, Chunk, Response, Text, TextChunk, Thinking, ThinkingChunk, UsageChunk
-from agentrail.values.usage import NOTHING_USED
 from tests.adapters.models.expected import RESPONSES, SPARE
 from tests.adapters.models.server import STREAMS, recorded
+from tests.kit import NOTHING_USED
 from tests.profiles import CAMPAIGN
 
 CR_LF, CR = b"\r\n", b"\r"

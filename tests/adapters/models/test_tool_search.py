@@ -20,13 +20,12 @@ from agentrail.core.tools_on_demand import FINDER
 from agentrail.errors import ModelError
 from agentrail.models import PROVIDERS, ModelRequest, Response, ToolCall, ToolMessage
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
-from agentrail.values.json import freeze_object, thaw
 from tests.adapters.models.beside import differences, row_of
 from tests.adapters.models.goldens import SEARCHING
 from tests.adapters.models.histories import DIM, LAMP, LAMPS, PAINT, histories
 from tests.adapters.models.official import CLIENTS, KEYS, MODELS, PATHS, SEARCHED, Body, plain
 from tests.adapters.models.server import Asked, refusing, serving, streaming
+from tests.kit import Element, freeze_object, thaw
 from tests.runtime.journals import TestJournal
 
 CACHED: Final = {"cache_control": {"type": "ephemeral"}}

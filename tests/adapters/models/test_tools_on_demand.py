@@ -17,12 +17,11 @@ from agentrail.core.tools_on_demand import FINDER, best, declared
 from agentrail.errors import BadModelOptions
 from agentrail.models import PROVIDERS, AssistantMessage, Json, JsonObject, ModelRequest, ToolCall
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import Ok, ToolContext, ToolSpec, ok
-from agentrail.values.json import EMPTY, freeze_object, thaw
 from agentrail.values.stream import tokens
 from tests.adapters.models.goldens import OWN, SEARCHING
 from tests.adapters.models.official import SEARCHED
+from tests.kit import EMPTY, Element, freeze_object, thaw
 
 VERBS: Final = ("create", "delete", "find", "list", "merge", "move", "read", "rename", "share", "update")
 NOUNS: Final = ("branch", "calendar", "card", "channel", "event", "file", "issue", "label", "mail", "project")

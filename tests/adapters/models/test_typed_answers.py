@@ -22,10 +22,10 @@ from agentrail.events import PrefixChanged
 from agentrail.journals import MemoryJournal
 from agentrail.models import PROVIDERS, Json, ModelRequest
 from agentrail.tools import ToolSpec
-from agentrail.values.json import freeze, freeze_object, thaw
 from tests.adapters.models.answers import WRITTEN, Called, Drawn, Heard
 from tests.adapters.models.official import KEYS, MODELS, PATHS
 from tests.adapters.models.server import Answering, Asked, Play, refusing, serving, streaming
+from tests.kit import freeze, freeze_object, thaw
 from tests.profiles import CAMPAIGN
 
 Body: TypeAlias = dict[str, Any]

@@ -14,9 +14,9 @@ from agentrail.adapters.models.http import MOST, SLICE, Http, Patience, Post, Un
 from agentrail.errors import EncodingRefused, StreamGarbled, TurnAborted
 from agentrail.models import Json
 from agentrail.testing import ScriptedModel
-from agentrail.values.json import EMPTY
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models.server import Play, chunked, head, serving
+from tests.kit import EMPTY
 from tests.profiles import CAMPAIGN
 
 STREAM = anthropic.saying(*(f"word{number} " for number in range(500 if CAMPAIGN else 100)))

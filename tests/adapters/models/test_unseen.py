@@ -27,7 +27,7 @@ from agentrail.models import (
     ToolMessage,
     UserMessage,
 )
-from agentrail.values.json import EMPTY, thaw
+from tests.kit import EMPTY, thaw
 
 PICTURE: Final = Image("image/png", "iVBORw0KGgo=")
 BILL: Final = File("application/pdf", "JVBERi0xLjcK", name="bill.pdf")

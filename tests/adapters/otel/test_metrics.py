@@ -23,10 +23,10 @@ from agentrail.models import Usage
 from agentrail.runtime.diagnosis.metric_families import SUPERVISOR_FAMILIES, SupervisorMetrics
 from agentrail.telemetry import MetricFamily, OpenTelemetry
 from agentrail.testing import ScriptedModel, call, say, transient
-from agentrail.testing.scripted import Element
 from tests.adapters.otel.test_conventions import remove
 from tests.adapters.otel.test_spans import asking, held, idle, removing
 from tests.adapters.otel.watched import Spans, attributes, watched
+from tests.kit import Element
 from tests.runtime.world import until
 
 

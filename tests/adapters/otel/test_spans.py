@@ -14,7 +14,6 @@ from agentrail.models import Usage
 from agentrail.plugins import HumanApproval
 from agentrail.telemetry import OpenTelemetry
 from agentrail.testing import ScriptedModel, call, permanent, say, stall, transient
-from agentrail.testing.scripted import Element
 from agentrail.tools.builtin.conversation import ask_user
 from tests.adapters.otel.watched import (
     Spans,
@@ -26,6 +25,7 @@ from tests.adapters.otel.watched import (
     trace_of,
     watched,
 )
+from tests.kit import Element
 from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
 from tests.runtime.world import until

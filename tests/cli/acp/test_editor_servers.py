@@ -13,8 +13,8 @@ from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.default_agent import ASK_FIRST
 from agentrail.cli.editor_servers import EditorServer, EditorServers
 from agentrail.plugins import HumanApproval
-from agentrail.values.json import freeze_object
 from tests.cli.acp.editor import Editor, Message, editor
+from tests.kit import freeze_object
 
 SHOP = Path(__file__).parents[2] / "mcp" / "shop.py"
 

@@ -7,10 +7,10 @@ from random import Random
 import pytest
 
 from agentrail.cli.agent_source import AgentSource
-from agentrail.core.vocabulary.commands import AbortSent
 from agentrail.events import AgentStart
 from agentrail.journals import SqliteJournal
 from tests.cli.acp.editor import Editor, Message, RefusedError, editor, text
+from tests.kit import AbortSent
 
 VERSIONS = [1, 2]
 

@@ -9,8 +9,7 @@ from agentrail.cli.acp.updates import SessionUpdates
 from agentrail.models import AssistantMessage, Text, Thinking, ToolCall, ToolMessage, Usage
 from agentrail.tools import Todo
 from agentrail.values import events as e
-from agentrail.values.json import freeze_object
-from agentrail.values.usage import NOTHING_USED
+from tests.kit import NOTHING_USED, freeze_object
 
 ALL = ClientAbilities(notices=True, compactions=True, forms=True)
 FOLDER = Path("/p")

@@ -8,8 +8,8 @@ from agentrail.journals import SqliteJournal
 from agentrail.models import ModelRequest, UserMessage
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import tool
+from tests.kit import Element
 
 
 @tool

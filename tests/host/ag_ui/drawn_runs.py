@@ -19,7 +19,6 @@ from agentrail.journals import MemoryJournal
 from agentrail.models import ToolCall
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, permanent, say, transient
-from agentrail.testing.scripted import Element
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.tools.builtin import ask_user
 from tests.host.ag_ui.front_end import ENDS, Frame, apply, check_run, parsed
@@ -27,6 +26,7 @@ from tests.host.model.expecting import ModelError, expect
 from tests.host.model.in_process import Asked, ask, first_of, opened
 from tests.host.model.people import LINES, PEOPLE
 from tests.host.model.tenants import limits
+from tests.kit import Element
 
 HEADERS: Final = (("authorization", f"Bearer {PEOPLE[0].key}"), ("content-type", "application/json"))
 TURNS: Final = 4

@@ -15,10 +15,10 @@ from agentrail import SessionSpec
 from agentrail.host import HostLimits
 from agentrail.journals import SqliteJournal
 from agentrail.testing import ScriptedModel, call, say, stall, transient
-from agentrail.testing.scripted import Element
 from tests.host.ag_ui.front_end import Frame, FrontEnd, apply, check_run, kinds, parsed
 from tests.host.hosted import KEYS, Desk, Listener, open_desk
 from tests.host.test_decisions import pay, payer, with_helper
+from tests.kit import Element
 from tests.patience import within
 
 IMPATIENT: Final = HostLimits(drain_seconds=0.05)

@@ -14,11 +14,11 @@ from agentrail import SessionSpec, tool
 from agentrail.host import SlashCommands
 from agentrail.journals import Claim, MemoryJournal, Record
 from agentrail.testing import ScriptedModel, call, permanent, say
-from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import ask_user
 from tests.host.ag_ui.front_end import Frame, FrontEnd, kinds
 from tests.host.hosted import Desk, open_desk, scripted
 from tests.host.test_decisions import pay, payer, with_helper
+from tests.kit import Element
 from tests.patience import within
 
 

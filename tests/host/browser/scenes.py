@@ -10,7 +10,7 @@ from agentrail.host import Host, Invocation, Profile, SlashCommand, SlashCommand
 from agentrail.models import Json, ModelRequest, ToolMessage
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.testing.scripted import Element
+from tests.kit import Element
 
 HOSTILE: Final = (
     "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"

@@ -20,9 +20,9 @@ from agentrail.models import Model, ModelRequest, ToolMessage
 from agentrail.plugins import EventLogger, HumanApproval
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import ask_user
 from tests.host.hosted import KEYS, open_desk
+from tests.kit import Element
 
 KEY: Final = KEYS["eve"]
 """A key with all scopes of a tenant."""

@@ -20,10 +20,10 @@ from agentrail.journals import NO_LEASE, Claim, Journal, Lease, PostgresJournal,
 from agentrail.models import JsonObject, ModelRequest, UserMessage
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import ToolContext, tool
 from tests.host.cluster.several import KEY, LEASE
 from tests.host.deployed import desk
+from tests.kit import Element
 from tests.recovery.shared import SharedJournal
 
 _true_time, _wrong = time.time, float(os.environ.get("CLOCK", "0"))

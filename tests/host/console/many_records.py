@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.core.vocabulary.inputs import Arrival, SessionWoke
+from agentrail.core.vocabulary.inputs import SessionWoke
 from agentrail.journals import Record, SqliteJournal
 from agentrail.testing import ScriptedModel
+from tests.kit import Arrival
 
 NAME: Final = "h.local.you.many"
 """Id of the session in the journal."""

@@ -17,10 +17,10 @@ from agentrail.journals import SqliteJournal
 from agentrail.models import Image, Json, ModelRequest, ToolMessage, Usage
 from agentrail.plugins import EventLogger, HumanApproval
 from agentrail.testing import ScriptedModel, call, permanent, say, stall
-from agentrail.testing.scripted import Element
 from agentrail.tools import Ok, ToolContext
 from agentrail.tools.builtin import ask_user, write_todos
 from tests.host.console.hostile import MARKED_NAME, TEXTS
+from tests.kit import Element
 
 TRANSFER: Final[Mapping[str, Json]] = {
     "to": "Bob\u202eecilA\u200b",

@@ -12,8 +12,8 @@ from agentrail.host import ApiKeys, Host, HostLimits, Profile
 from agentrail.journals import SqliteJournal
 from agentrail.models import ModelRequest, UserMessage
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import ToolContext, tool
+from tests.kit import Element
 
 WITNESS = Path("witness")
 MANY = 100_000

@@ -10,8 +10,8 @@ from agentrail.models import ModelRequest, ToolMessage, UserMessage
 from agentrail.plugins import HumanApproval
 from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import ask_user
+from tests.kit import Element
 
 MARK: Final = re.compile(rb"mark(\d+)-")
 """A text by which it is found out where something comes from."""

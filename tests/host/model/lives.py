@@ -33,7 +33,6 @@ from agentrail.host.host_server import Opened
 from agentrail.host.plugins.host_plugin import HOOKS
 from agentrail.models import ModelRequest, ToolMessage
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.tools import ToolContext
 from tests.host.model.expecting import expect
@@ -41,6 +40,7 @@ from tests.host.model.in_process import Answer, Asked, ask, cut_after, opened
 from tests.host.model.people import LINES, PEOPLE
 from tests.host.model.tenants import limits
 from tests.host.plugins.probes import hangs, later, raises, returns
+from tests.kit import Element
 
 INTERCEPTED: Final = 429
 ENTRIES: Final = ("chat", "chat", "stream", "prompt", "steer")

@@ -16,13 +16,13 @@ from agentrail.api.sse_frames import GAP
 from agentrail.events import Cursor
 from agentrail.host import ApiKeys, Host, Profile
 from agentrail.host.host_server import Opened
-from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.testing import ScriptedModel, say
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from tests.host.model.expecting import ModelError, expect
 from tests.host.model.in_process import Asked, ask, first_of, opened
 from tests.host.model.people import LINES, PEOPLE
 from tests.host.model.tenants import limits
+from tests.kit import Failpoint, watching
 
 HEADERS: Final = (("authorization", f"Bearer {PEOPLE[0].key}"), ("content-type", "application/json"))
 EVENTS: Final = "/v1/sessions/s1/events"

@@ -18,9 +18,9 @@ from agentrail.host.plugins.host_plugin import CONTRACT, HOOKS
 from agentrail.host.plugins.host_tools import ToolService
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.tools import err, ok
-from agentrail.values.json import freeze_object
 from tests.host.plugins.cells import CELLS, cell, table
 from tests.host.plugins.probes import CONTEXT, REQUEST, Broken, Calls, hangs, probe, raises, returns, row
+from tests.kit import freeze_object
 
 Act = Callable[..., object]
 CALL: Final = {"tool": "note", "arguments": {"text": "x"}, "call_id": "c1", "path": ["s1"]}

@@ -11,9 +11,9 @@ from agentrail.host.plugins.host_context import MAX_BYTES, OwnedProvider, provid
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.models import AssistantMessage, Data, Image, Message, Origin, Text, ToolCall, ToolMessage, UserMessage
 from agentrail.testing import ScriptedModel, say, transient
-from agentrail.values.json import freeze_object
 from tests.host.plugins.probes import CONTEXT, Broken, hangs, later, probe, raises, returns
 from tests.host.plugins.sessions import ID, note, scene
+from tests.kit import freeze_object
 
 DONE = say("done")
 

@@ -15,8 +15,8 @@ from agentrail.host.plugins.host_plugin import HOOKS
 from agentrail.host.plugins.host_tools import ToolService
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.models import FrozenObject
-from agentrail.values.json import freeze_object
 from tests.host.plugins.probes import CONTEXT, REQUEST, hangs, later, raises, returns
+from tests.kit import freeze_object
 from tests.profiles import CAMPAIGN
 
 REQUESTS: Final = 20_000 if CAMPAIGN else 2_000

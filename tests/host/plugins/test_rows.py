@@ -10,8 +10,8 @@ from agentrail.errors import BrokenPlugin, PluginFailed
 from agentrail.host import Attachment, HandledResponse, HostPlugin, Request, RequestContext, RequestEnd
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.models import Usage
-from agentrail.values.usage import NOTHING_USED
 from tests.host.plugins.probes import CONTEXT, REQUEST, Broken, Calls, hangs, later, probe, raises, returns, row
+from tests.kit import NOTHING_USED
 
 LIFE: tuple[str, ...] = ("start", "stop")
 

@@ -14,9 +14,9 @@ from agentrail.host import Attachment, AttachmentHints
 from agentrail.models import ModelRequest
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Element
 from agentrail.tools import standard_tools
 from tests.host.hosted import open_desk
+from tests.kit import Element
 
 NOTES = Attachment("notes.csv", "text/csv", "uploads/0/1-notes.csv", 2)
 PICTURE = Attachment("red.png", "image/png", "uploads/0/2-red.png", 1)

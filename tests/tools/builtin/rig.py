@@ -7,7 +7,7 @@ from agentrail.ports.tool import Jobs
 from agentrail.sandboxes import LocalSandbox, Sandbox, Web
 from agentrail.tools import Effect, Err, ToolContext, standard_tools, validator_for
 from agentrail.values.content import text_of
-from agentrail.values.json import freeze_object
+from tests.kit import freeze_object
 
 TOOLS = {tool.spec.name: tool for tool in standard_tools()}
 

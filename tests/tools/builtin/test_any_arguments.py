@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.sandboxes import MemorySandbox
 from agentrail.tools import Effect, Err, Ok, ToolContext, validator_for
-from agentrail.values.json import freeze_object
+from tests.kit import freeze_object
 from tests.tools.builtin.rig import TOOLS
 
 TEXTS: Final = st.one_of(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from agentrail.tools import AskPerson, Effect, EffectClass, SetTodos, Todo, ToolContext, as_tool, err, standard_tools
-from agentrail.values.json import freeze_object
+from tests.kit import freeze_object
 from tests.tools.builtin.rig import TOOLS, call
 
 PURE, IDEMPOTENT, UNSAFE = EffectClass.PURE, EffectClass.IDEMPOTENT, EffectClass.UNSAFE

@@ -6,7 +6,7 @@ import pytest
 
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.sandboxes import LocalSandbox
-from agentrail.values.json import freeze_object
+from tests.kit import freeze_object
 from tests.tools.builtin.rig import call, called
 
 CANARY = "canary"

@@ -18,7 +18,7 @@ from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import CompactNow, Effect, Err, Ok, ToolContext
 from agentrail.tools.builtin import compact_conversation, read_history
 from agentrail.values.content import text_of
-from agentrail.values.json import freeze_object
+from tests.kit import freeze_object
 from tests.opcodes import counted_opcodes
 from tests.runtime.test_many_calls import Steps
 from tests.slices import planned

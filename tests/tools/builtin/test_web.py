@@ -11,7 +11,7 @@ import trio
 from agentrail.adapters.html_to_markdown import to_markdown
 from agentrail.adapters.web import HttpxWeb, resolve
 from agentrail.ports.tool import MAX_PAGE
-from agentrail.values.json import freeze_object
+from tests.kit import freeze_object
 from tests.tools.builtin.rig import call, called
 from tests.tools.builtin.web_rows import DIRECT, NAMES, REDIRECTS
 

@@ -9,7 +9,7 @@ from agentrail.tools import LeftOut, Ok, Skill, ToolContext, list_skills
 from agentrail.tools.skills.read_skill import ReadSkill
 from agentrail.tools.skills.skill import MAX_HEAD, MAX_SKILL, SkillError, skill_of
 from agentrail.values.content import text_of
-from agentrail.values.json import freeze_object
+from tests.kit import freeze_object
 
 WHOLE = """---
 name: pdf-tools-2

@@ -11,9 +11,9 @@ import pytest
 
 from agentrail.journals import Lease, PostgresJournal, SqliteJournal
 from agentrail.runtime.shared.clock import Clock
-from agentrail.testing.conformance.journal_tests import opened
 from tests.adapters.journals.postgres.server import needs_postgres
 from tests.adapters.journals.test_session_copy import check_same, copied, fill
+from tests.kit import opened
 
 pytestmark = [needs_postgres, pytest.mark.long]
 

@@ -12,8 +12,8 @@ from agentrail.cli.doctor import main, server_findings
 from agentrail.journals import Lease, PostgresJournal
 from agentrail.ports.journal import SLOTS, slot_claim
 from agentrail.runtime.shared.clock import Clock
-from agentrail.testing.conformance.journal_tests import opened, prompted
 from tests.adapters.journals.postgres.server import PgBouncer, needs_pgbouncer, needs_postgres
+from tests.kit import opened, prompted
 
 pytestmark = [needs_postgres, pytest.mark.long]
 

@@ -10,9 +10,9 @@ import trio
 from agentrail.errors import Fenced, JournalFailed, JournalUnavailable, NothingWritten
 from agentrail.journals import Claim, Lease, PostgresJournal
 from agentrail.testing.conformance.expected_errors import raised
-from agentrail.testing.conformance.journal_tests import opened, run_of
 from tests.adapters.journals.postgres.proxy import CutLine
 from tests.adapters.journals.postgres.server import PostgresServer, needs_postgres
+from tests.kit import opened, run_of
 
 pytestmark = [needs_postgres, pytest.mark.long]
 

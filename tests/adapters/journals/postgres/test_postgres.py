@@ -31,9 +31,9 @@ from agentrail.journals import Claim, Lease, PostgresJournal
 from agentrail.runtime.shared import clock
 from agentrail.testing import ScriptedModel
 from agentrail.testing.conformance.expected_errors import raised
-from agentrail.testing.conformance.journal_tests import opened, run_of
 from tests.adapters.journals.postgres.server import PostgresServer, folder_of_servers, needs_postgres
 from tests.adapters.journals.test_listing import check_last_used
+from tests.kit import opened, run_of
 
 pytestmark = [needs_postgres, pytest.mark.long]
 

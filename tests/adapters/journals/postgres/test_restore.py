@@ -17,13 +17,14 @@ from agentrail.cli.journal import main
 from agentrail.errors import Fenced, JournalFailed, NothingWritten
 from agentrail.journals import Lease, PostgresJournal
 from agentrail.testing.conformance.expected_errors import raised
-from agentrail.testing.conformance.journal_tests import PRIVATE, opened, run_of, told
+from agentrail.testing.conformance.journal_tests import PRIVATE, told
 from tests.adapters.journals.postgres.server import (
     PostgresServer,
     folder_of_servers,
     needs_postgres,
     program,
 )
+from tests.kit import opened, run_of
 
 pytestmark = [needs_postgres, pytest.mark.long]
 
