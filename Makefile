@@ -10,7 +10,7 @@ PYTHONS ?= python3.11 python3.12 python3.13
 BIN := .venv/bin
 PY := $(BIN)/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check --no-input
-SOURCES := $(wildcard agentrail tests property_tests docs/__init__.py docs/examples docs/printing hatch_build.py)
+SOURCES := $(wildcard agentrail bench tests property_tests docs/__init__.py docs/examples docs/printing hatch_build.py)
 COGGED := README.md $(shell find docs -name '*.md') $(shell grep -l '^\# \[\[\[cog' agentrail/*/*.py)
 COG := $(PY) -m cogapp
 WHEEL := $(CURDIR)/build/wheel
@@ -23,8 +23,8 @@ SPACE := $(subst ,, )
 # Tests start many interpreters: what one has compiled the next ones read, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 
-BENCHMARKS := tests.benchmarks tests.benchmarks.aborts tests.benchmarks.living tests.benchmarks.flat tests.benchmarks.kit tests.benchmarks.plugins \
-  tests.benchmarks.host tests.benchmarks.hosted tests.benchmarks.journal tests.benchmarks.recovery tests.benchmarks.listing tests.benchmarks.console
+BENCHMARKS := bench bench.aborts bench.living bench.flat bench.kit bench.plugins \
+  bench.host bench.hosted bench.journal bench.recovery bench.listing bench.console
 # Tests whose figures are smaller in CI than in the campaign.
 FULL_SIZE := tests/adapters/journals tests/adapters/models/test_answers_beside_sdks.py \
   tests/adapters/models/test_prefix_changed.py tests/adapters/models/test_streams.py \
@@ -87,7 +87,7 @@ bench: .venv/test ## run the benchmarks
 	@missed=0; for each in $(BENCHMARKS); do echo "$$each"; $(PY) -m $$each || missed=1; done; exit $$missed
 
 instructions: .venv/test ## count the instructions of a turn, a tool call, a chunk, a spawn, with valgrind
-	$(PY) -m tests.benchmarks.instructions
+	$(PY) -m bench.instructions
 
 mutants: .venv/test ## edit core, hooks and runtime on purpose and see that a test fails: EDITS=n of each
 	$(PY) -m property_tests.mutants --edits $(EDITS)

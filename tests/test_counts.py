@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from agentrail import SessionHandle
-from tests.benchmarks.rig import listened_session
+from bench.rig import listened_session
 
 TURNS = 40
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.benchmarks.wire import SAYING, served
+from bench.wire import SAYING, served
 from tests.importing import ENDED, SPLIT
 
 pytestmark = pytest.mark.long

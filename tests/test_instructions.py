@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.benchmarks.instructions import FIGURES, INTERPRETER, interpreter, measured, over, why_not
+from bench.instructions import FIGURES, INTERPRETER, interpreter, measured, over, why_not
 
 
 @pytest.mark.long

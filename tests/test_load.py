@@ -7,8 +7,8 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.events import AgentAbort
-from tests.benchmarks.load import EndlessModel, OneWord
-from tests.benchmarks.rig import Forgetful
+from bench.load import EndlessModel, OneWord
+from bench.rig import Forgetful
 from tests.opcodes import counted_opcodes
 
 MOST_OPCODES = 600_000

@@ -19,9 +19,9 @@ from agentrail.ports.tool import PLACES
 from agentrail.runtime.diagnosis import watchdog
 from agentrail.runtime.work.stored_messages import StoredPast
 from agentrail.tools.builtin import read_history
-from tests.benchmarks import flat
-from tests.benchmarks.living import size
-from tests.benchmarks.rig import Forgetful, InstantModel
+from bench import flat
+from bench.living import size
+from bench.rig import Forgetful, InstantModel
 from tests.profiles import CAMPAIGN
 from tests.runtime.test_long_sessions import SYSTEM, WINDOW, Clerk, look
 

@@ -21,7 +21,7 @@ PYPROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="u
 PROJECT: Final = PYPROJECT["project"]
 MAKEFILE: Final = (ROOT / "Makefile").read_text("utf-8")
 GROUPS: Final = PYPROJECT["dependency-groups"]
-OURS: Final = {"agentrail", "docs", "property_tests", "tests"}
+OURS: Final = {"agentrail", "bench", "docs", "property_tests", "tests"}
 
 PROVIDES: Final = {
     "attrs": {"attr", "attrs"},
@@ -207,7 +207,8 @@ def test_tests_import_only_what_make_test_installs() -> None:
     there = installed_with([*CORE, *(text for group in groups for text in in_group(group))])
     homes = packages_distributions()
     provided = {name for name, found in homes.items() if there & set(map(canonicalize_name, found))}
-    imported = foreign_by_file("tests", homes) | foreign_by_file("property_tests", homes)
+    folders = ("bench", "tests", "property_tests")
+    imported = {path: names for folder in folders for path, names in foreign_by_file(folder, homes).items()}
     missing = {path: sorted(names - provided - NOT_INSTALLED) for path, names in imported.items()}
     assert {path: names for path, names in missing.items() if names} == {}
 

@@ -322,7 +322,9 @@ def _with_a_public_way(text: str) -> Iterator[str]:
 def test_tests_import_what_is_public_from_where_programs_do() -> None:
     """So modules are merged and moved without the tests; for inner names that many need, there is the kit."""
     found: dict[str, list[str]] = {}
-    for path in (path for folder in ("tests", "property_tests") for path in sorted(ROOT.glob(f"{folder}/**/*.py"))):
+    for path in (
+        path for folder in ("bench", "tests", "property_tests") for path in sorted(ROOT.glob(f"{folder}/**/*.py"))
+    ):
         place = path.relative_to(ROOT).as_posix()
         lines = [f"{place}:{line}" for line in _with_a_public_way(path.read_text("utf-8"))]
         if lines:

@@ -17,7 +17,7 @@ from types import FunctionType, MappingProxyType
 
 from attrs import frozen
 
-FAMILIES = ("agentrail.", "property_tests.", "tests.")
+FAMILIES = ("agentrail.", "bench.", "property_tests.", "tests.")
 TABLES = (dict, MappingProxyType)
 
 

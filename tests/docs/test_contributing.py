@@ -28,7 +28,7 @@ ALL_LEVELS: Final = frozenset({"debug", "info", "warning", "error", "critical"})
 LEVELS: Final = {**{level: level for level in ALL_LEVELS}, "exception": "error"}
 
 TOP: Final = frozenset(path.stem for path in PACKAGE.iterdir() if path.is_dir() or path.suffix == ".py")
-OURS: Final = TOP | {"agentrail", "docs", "tests", "property_tests"}
+OURS: Final = TOP | {"agentrail", "bench", "docs", "tests", "property_tests"}
 """What the name of a module of ours may begin with; those of the package stand without its own name."""
 
 
@@ -83,7 +83,7 @@ def _is_in(tree: ast.Module, names: list[str]) -> bool:
 def _is_there(name: str) -> bool:
     """Whether *name* is a module of ours, or what a module has at its top, or a class in its body."""
     parts = name.removeprefix("agentrail.").removesuffix(".__init__").split(".")
-    if parts[0] in {"docs", "tests", "property_tests"}:
+    if parts[0] in {"bench", "docs", "tests", "property_tests"}:
         place = ROOT.joinpath(*parts)
         return place.is_dir() or place.with_suffix(".py").is_file()
     for length in range(len(parts), 0, -1):

@@ -12,7 +12,7 @@ from agentrail.host.http11 import response_writer
 from agentrail.host.http11.response_writer import send_at_once
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.testing import ScriptedModel, say
-from tests.benchmarks.rig import InstantModel
+from bench.rig import InstantModel
 from tests.host.hosted import frames, open_desk
 
 CHUNKS = 20

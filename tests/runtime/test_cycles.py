@@ -11,7 +11,7 @@ from agentrail import SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import SessionCrashed
 from agentrail.runtime.diagnosis import watchdog
 from agentrail.testing import ScriptedModel
-from tests.benchmarks.load import CallsSlowTool, EndlessModel, SlowTool
+from bench.load import CallsSlowTool, EndlessModel, SlowTool
 from tests.runtime.families import agent, task
 from tests.runtime.poison import Poison, crash_this_step
 from tests.runtime.test_forgetting import delegated, forked, listened_to, never_started, slept, stopped

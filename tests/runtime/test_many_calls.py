@@ -11,7 +11,7 @@ from agentrail.errors import BadSpec
 from agentrail.models import AssistantMessage, ToolMessage
 from agentrail.values.messages import why_unfit
 from agentrail.values.untrusted_content import MAX_CALLS
-from tests.benchmarks.rig import listened_session
+from bench.rig import listened_session
 from tests.opcodes import counted_opcodes
 from tests.profiles import CAMPAIGN
 

@@ -13,7 +13,7 @@ from agentrail.host.http11 import frame_writer
 from agentrail.host.http11.response_writer import send_at_once
 from agentrail.host.operations.event_frames import AT_ONCE
 from agentrail.host.websocket.send_queue import MAX_AT_ONCE, Outbox
-from tests.benchmarks.rig import InstantModel
+from bench.rig import InstantModel
 from tests.host.hosted import open_desk
 from tests.host.websocket.talking import Talker, talking
 from tests.passes import Passes

@@ -22,8 +22,8 @@ from agentrail.adapters.journals.postgres import statements
 from agentrail.adapters.journals.postgres.database import Database, Target
 from agentrail.journals import Journal, Lease, PostgresJournal, SqliteJournal
 from agentrail.testing import ScriptedModel
+from bench.journal import record
 from tests.adapters.journals.postgres.server import PostgresServer, folder_of_servers
-from tests.benchmarks.journal import record
 
 SESSIONS = 200
 SECONDS = 2.0

@@ -1,6 +1,6 @@
 """How long coming back takes, and how little a session needs that sleeps.
 
-`python -m tests.benchmarks.recovery [SESSIONS]`. The baseline of coming back is the same number of records, read from
+`python -m bench.recovery [SESSIONS]`. The baseline of coming back is the same number of records, read from
 the same file and decoded, without the steps being done again.
 """
 
@@ -17,8 +17,8 @@ import trio
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.journals import SqliteJournal
-from tests.benchmarks.load import percentile
-from tests.benchmarks.rig import InstantModel
+from bench.load import percentile
+from bench.rig import InstantModel
 
 INPUTS = 1_000
 LIVES = 200

@@ -1,6 +1,6 @@
 """What a whole host costs: prompts, events to those who listen, tool hooks, the start. CPU, beside a bare h11 loop.
 
-`python -m tests.benchmarks.hosted`
+`python -m bench.hosted`
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from agentrail.host import (
 from agentrail.host.authentication.api_keys import new_key, render_keys
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.plugins.session_bridge import reaching
-from tests.benchmarks.host import Serving, serving
-from tests.benchmarks.rig import InstantModel, Note
+from bench.host import Serving, serving
+from bench.rig import InstantModel, Note
 
 REPEATS: Final = 9
 PROMPTS: Final = 100
@@ -291,8 +291,8 @@ def measured(bare: Serving, ours: Serving) -> Measured:
 def main() -> int:
     """Measure, print, and return 1 if a figure is missed."""
     with (
-        serving("tests.benchmarks.bare_http", str(STREAMED)) as bare,
-        serving("tests.benchmarks.hosted", render_keys([ROW])) as ours,
+        serving("bench.bare_http", str(STREAMED)) as bare,
+        serving("bench.hosted", render_keys([ROW])) as ours,
     ):
         found = [measured(bare, ours) for _ in range(REPEATS)]
     missed = False

@@ -3,7 +3,7 @@
 Two machines, each a raylet of its own, and a shard on each; sessions stream in both. A shard is killed at some moment;
 another one stands in for it, and hands its sessions back as soon as Ray has made it anew: both are in the gap.
 
-`python -m tests.benchmarks.shard_gaps [shards|machines] [KILLS]`
+`python -m bench.shard_gaps [shards|machines] [KILLS]`
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.events import AgentAbort, ToolExecutionStart
 from agentrail.models import EmitChunk, FrozenObject, JsonObject, ModelRequest, Response, ToolCall
 from agentrail.tools import EffectClass, Ok, ToolContext, ToolSpec, ok
-from tests.benchmarks.load import percentile
-from tests.benchmarks.rig import Forgetful
+from bench.load import percentile
+from bench.rig import Forgetful
 from tests.kit import EMPTY
 
 WARM: Final = 100

@@ -1,4 +1,4 @@
-"""What programs on asyncio pay: `python -m tests.benchmarks.bridge`, each figure beside its floor in the same run.
+"""What programs on asyncio pay: `python -m bench.bridge`, each figure beside its floor in the same run.
 
 The floor of a call is a bare `run_sync_soon` into a Trio thread and `call_soon_threadsafe` back.
 """

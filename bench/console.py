@@ -2,7 +2,7 @@
 
 In chromium: the time until the first room is usable, the longest frame while it is scrolled, and the bytes that were
 sent. In the host: how late its event loop was, and the longest step of one of its tasks, without the page and with it.
-`python -m tests.benchmarks.console 10000 50000 3`
+`python -m bench.console 10000 50000 3`
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from agentrail.app import process
 from agentrail.host import Host, Profile
 from agentrail.host.operations.console_calls import PAGE, STATIC
 from agentrail.journals import SqliteJournal
-from tests.benchmarks.rig import InstantModel
+from bench.rig import InstantModel
 from tests.host.browser.browsing import CHROMIUM, FLAGS
 from tests.host.console.many_records import fill
 
@@ -181,7 +181,7 @@ class HostProcess:
 @contextmanager
 def host_process(path: Path, sessions: int) -> Generator[HostProcess]:
     """Start the host, and end it."""
-    command = [sys.executable, "-m", "tests.benchmarks.console", "serve", str(path), str(sessions)]
+    command = [sys.executable, "-m", "bench.console", "serve", str(path), str(sessions)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield HostProcess(process, process.stdout.readline().strip())

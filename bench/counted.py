@@ -22,7 +22,7 @@ import trio
 from trio._core import _run
 
 from agentrail import SessionSpec, open_supervisor
-from tests.benchmarks.rig import InstantModel, idle_plugins, listened_session
+from bench.rig import InstantModel, idle_plugins, listened_session
 
 PLUGINS = 25
 

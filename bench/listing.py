@@ -1,6 +1,6 @@
 """How long a page of 100 of the list of sessions takes, for each condition, among a million sessions in a file.
 
-`python -m tests.benchmarks.listing 1000000`
+`python -m bench.listing 1000000`
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ import trio.testing
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.journals import Journal
 from agentrail.runtime.shared.collector import fewer_full_collections
-from tests.benchmarks.rig import Forgetful, InstantModel
+from bench.rig import Forgetful, InstantModel
 
 TURNS: Final = 5
 """Turns of each session: ten messages of about 200 characters."""

@@ -24,7 +24,7 @@ from agentrail.models import (
     UserMessage,
 )
 from agentrail.tools import EffectClass, Ok, ToolContext, ToolSpec, ok
-from tests.benchmarks.rig import Forgetful, InstantModel
+from bench.rig import Forgetful, InstantModel
 
 DELTAS_PER_SECOND = 50
 FLOOD_PER_SECOND = 10_000

@@ -1,6 +1,6 @@
 """Print how long an abort over a WebSocket takes until another client hears of it, and until its tool is gone.
 
-    python -m tests.benchmarks.sockets [abort|tools|slow]
+    python -m bench.sockets [abort|tools|slow]
 
 `abort`: 200 sessions stream to 200 clients. `slow`: 2,000 clients listen, and half of them stop reading. Exits with 1
 if a figure is missed. `AGENTRAIL_BENCH=small` takes a tenth of everything.
@@ -29,10 +29,10 @@ from agentrail.models import EmitChunk, ModelRequest, Response, TextChunk
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools.builtin import shell
-from tests.benchmarks.host import Serving, serving
-from tests.benchmarks.load import percentile
-from tests.benchmarks.rig import InstantModel
-from tests.benchmarks.socket_clients import Caller
+from bench.host import Serving, serving
+from bench.load import percentile
+from bench.rig import InstantModel
+from bench.socket_clients import Caller
 
 SMALL: Final = os.environ.get("AGENTRAIL_BENCH", "full") == "small"
 PART: Final = 10 if SMALL else 1
@@ -106,7 +106,7 @@ async def serve(keys: str) -> None:
 @contextmanager
 def audience(server: Serving, reading: int, resting: int, sessions: list[str]) -> Generator[subprocess.Popen[str]]:
     """Have so many clients listen, in a process of their own."""
-    command = [sys.executable, "-m", "tests.benchmarks.socket_clients", str(server.port), KEY, str(reading)]
+    command = [sys.executable, "-m", "bench.socket_clients", str(server.port), KEY, str(reading)]
     with subprocess.Popen([*command, str(resting), *sessions], stdin=PIPE, stdout=PIPE, text=True) as process:
         try:
             assert process.stdout
@@ -236,7 +236,7 @@ def main(names: list[str]) -> int:
     """Measure, print, and return 1 if a figure is missed."""
     missed = 0
     for name in names or MEASURES:
-        with serving("tests.benchmarks.sockets", "serve", render_keys([ROW])) as server:
+        with serving("bench.sockets", "serve", render_keys([ROW])) as server:
             missed |= trio.run(MEASURES[name], server)
     return missed
 

@@ -28,7 +28,7 @@ from agentrail.models import EmitChunk, Model, ModelRequest, Response, Text
 from agentrail.plugins import AnyPlugin, Attachable, Reflection, SelfVerify
 from agentrail.runtime.shared.collector import fewer_full_collections
 from agentrail.tools import tool
-from tests.benchmarks.rig import InstantModel, Note, listen
+from bench.rig import InstantModel, Note, listen
 from tests.plugins.built_in import asks, made, shipped
 
 SLICES: Final = 40

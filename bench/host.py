@@ -1,6 +1,6 @@
 """What the HTTP server of the host costs, beside a bare loop around h11 in the same run: CPU of the serving process.
 
-`python -m tests.benchmarks.host`
+`python -m bench.host`
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def p99(server: Serving) -> float:
 
 def main() -> int:
     """Measure, print, and return 1 if a figure is missed."""
-    with serving("tests.benchmarks.bare_http") as bare, serving("tests.benchmarks.host", "serve") as ours:
+    with serving("bench.bare_http") as bare, serving("bench.host", "serve") as ours:
         pairs = [(bare.cost(), ours.cost()) for _ in range(REPEATS)]
         kib = idle_kib(ours)
         late = p99(ours)

@@ -19,10 +19,10 @@ import trio
 
 from agentrail.plugins import Attachable
 from agentrail.runtime.shared.collector import fewer_full_collections
-from tests.benchmarks.crowd import bare_crowd, crowd
-from tests.benchmarks.load import aborts_beside_bursts, aborts_in_a_busy_house, percentile, steers
-from tests.benchmarks.rig import cpu_of_bare_turn, cpu_of_function, cpu_of_growth, cpu_per_turn, idle_plugins, note
-from tests.benchmarks.wire import SAYING, cpu_of_given_chunk, cpu_of_sent_chunk, served
+from bench.crowd import bare_crowd, crowd
+from bench.load import aborts_beside_bursts, aborts_in_a_busy_house, percentile, steers
+from bench.rig import cpu_of_bare_turn, cpu_of_function, cpu_of_growth, cpu_per_turn, idle_plugins, note
+from bench.wire import SAYING, cpu_of_given_chunk, cpu_of_sent_chunk, served
 
 T = TypeVar("T")
 

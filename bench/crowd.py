@@ -8,8 +8,8 @@ import trio
 import trio.testing
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
-from tests.benchmarks import bare
-from tests.benchmarks.rig import InstantModel, Note, listen
+from bench import bare
+from bench.rig import InstantModel, Note, listen
 
 DELAY = 0.01
 CHUNKS = 20

@@ -1,6 +1,6 @@
 """Whole prompts through the port of `agentrail serve --cores 2`, beside one process in the same run.
 
-`python -m tests.benchmarks.cores`
+`python -m bench.cores`
 
 Clients and PostgreSQL use the same cores. So what the processes themselves use is printed too: with a machine for
 clients and database, two processes answer as many more prompts as they have more CPU for the same work each.

@@ -1,6 +1,6 @@
 """Print how many instructions of user code things take, counted by callgrind: they do not depend on the hour.
 
-`python -m tests.benchmarks.instructions` runs `counted` under valgrind, and exits with 1 if a figure misses its must.
+`python -m bench.instructions` runs `counted` under valgrind, and exits with 1 if a figure misses its must.
 The figures belong to one interpreter; with another one they are printed without a verdict.
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.benchmarks.counted import JOBS, PLUGINS
+from bench.counted import JOBS, PLUGINS
 
 INTERPRETER: Final = "CPython 3.11.7"
 """The interpreter that the figures belong to."""
@@ -52,7 +52,7 @@ ROOM: Final = 1.05
 
 MISSING: Final = "valgrind, which counts instructions, is not installed: run `make counting-tools`"
 
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[1]
 
 
 def why_not() -> str:
@@ -104,7 +104,7 @@ def _run(folder: Path) -> None:
         f"--callgrind-out-file={folder / 'part'}",
         sys.executable,
         "-m",
-        "tests.benchmarks.counted",
+        "bench.counted",
     ]
     setarch = shutil.which("setarch")
     if setarch is not None:

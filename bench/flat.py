@@ -16,7 +16,7 @@ import trio
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.models import EmitChunk, ModelRequest, Response
-from tests.benchmarks.rig import answer
+from bench.rig import answer
 
 TURNS_OF_ONE: Final = 10
 """After so many turns a session is stopped, and another one takes its place."""

@@ -1,7 +1,7 @@
 """What a chunk costs from its bytes to the event at the subscriber, in every format.
 
 Once the bytes are given to the client for HTTP, and once they come over a socket from another process, each chunk
-alone, as from a provider: `python -m tests.benchmarks.wire` is that server, and prints its port.
+alone, as from a provider: `python -m bench.wire` is that server, and prints its port.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.models import PROVIDERS, Model
+from bench.rig import listen
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models import gemini_events as gemini
 from tests.adapters.models import openai_chat_events as chat
 from tests.adapters.models import openai_events as openai
 from tests.adapters.models.server import chunked, head
-from tests.benchmarks.rig import listen
 
 PACE = 0.0005
 """Seconds between two chunks, so that each is read alone."""
@@ -82,7 +82,7 @@ def _request(stream: BufferedReader) -> bytes:
 @contextmanager
 def served() -> Generator[str, None, None]:
     """Run the server, and give its address."""
-    command = (sys.executable, "-m", "tests.benchmarks.wire")
+    command = (sys.executable, "-m", "bench.wire")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

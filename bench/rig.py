@@ -14,7 +14,7 @@ from agentrail.journals import NO_LEASE, Claim, Lease, MemoryJournal, Record, Sn
 from agentrail.models import EmitChunk, JsonObject, ModelRequest, Response, Text, TextChunk, ToolCall
 from agentrail.plugins import Attachable, BeforeRequest, Keyed
 from agentrail.tools import Ok, Tool, ToolContext, ToolSpec, ok, tool
-from tests.benchmarks import bare
+from bench import bare
 from tests.kit import freeze_object
 
 

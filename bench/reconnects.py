@@ -1,6 +1,6 @@
 """Print how soon clients are served again that all reconnect within five seconds, and how late the host's loop is then.
 
-    python -m tests.benchmarks.reconnects
+    python -m bench.reconnects
 
 The host runs in a process of its own, and measures the lag of its loop there. Exits with 1 if a figure is missed.
 `AGENTRAIL_BENCH=small` takes 300 clients instead of 10,000.
@@ -20,7 +20,7 @@ from agentrail import SessionSpec
 from agentrail.host import ApiKeys, Host, HostLimits, Profile
 from agentrail.host.authentication.api_keys import new_key, render_keys
 from agentrail.testing import ScriptedModel
-from tests.benchmarks.socket_clients import Caller
+from bench.socket_clients import Caller
 
 CLIENTS: Final = 300 if os.environ.get("AGENTRAIL_BENCH", "full") == "small" else 10_000
 SESSIONS: Final = 100
@@ -124,7 +124,7 @@ def lag(process: Popen[str]) -> float:
 
 def main() -> int:
     """Measure, print, and return 1 if a figure is missed."""
-    command = [sys.executable, "-m", "tests.benchmarks.reconnects", "serve", render_keys([ROW])]
+    command = [sys.executable, "-m", "bench.reconnects", "serve", render_keys([ROW])]
     with Popen(command, stdin=PIPE, stdout=PIPE, text=True) as process:
         try:
             assert process.stdout
