@@ -553,7 +553,7 @@ async def scene(supervisor: Supervisor, journal: OddJournal, seed: int, turns: i
         tools=[OddTool(source)],
         plugins=[OddPlugin(source)],
         services={"odd": _odd_service(source)},  # type: ignore[dict-item]
-        max_turns=6,
+        max_rounds=6,
         max_retries=1,
     )
     name = f"odd-{seed}"
@@ -591,7 +591,7 @@ async def comeback(supervisor: Supervisor, journal: OddJournal, seed: int) -> Co
     """Play a session that sleeps, wakes, gets command ids, is left in a turn, and comes back; return as `scene`."""
     source = Source(seed)
     spec = SessionSpec(
-        model=OddModel(source, 2), tools=[OddTool(source)], max_turns=6, max_retries=1, hibernate_after=9
+        model=OddModel(source, 2), tools=[OddTool(source)], max_rounds=6, max_retries=1, hibernate_after=9
     )
     name = f"back-{seed}"
     source.calm = True

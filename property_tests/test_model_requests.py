@@ -123,7 +123,7 @@ async def lived(path: Path, seed: int) -> tuple[list[ModelRequest], tuple[ModelR
         plugins=[Meddles()],
         system="Be brief.",
         context_window=chance.choice((None, 400)),
-        max_turns=3,
+        max_rounds=3,
         retry_base=0.0,
     )
     for start in range(chance.randint(1, 3)):

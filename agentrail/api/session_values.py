@@ -45,7 +45,7 @@ class Reply(Value):
     ref: str
     """Id of the prompt that the turn answered."""
     stop_reason: str
-    """`end`, `max_turns`, `left`, `superseded`, `length`, `refused`; or `held`: the turn waits for a person."""
+    """`end`, `max_rounds`, `left`, `superseded`, `length`, `refused`; or `held`: the turn waits for a person."""
     messages: tuple[Message, ...] = ()
     """Messages that the turn added to the history."""
     usage: Usage = NOTHING_USED

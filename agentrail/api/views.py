@@ -81,7 +81,7 @@ class ReplyView(View):
     ref: str
     """Id of the prompt."""
     stop_reason: str
-    """`end`, `max_turns`, `left`, `superseded`, `length`, `refused`; or `held`: the turn waits for a person; or
+    """`end`, `max_rounds`, `left`, `superseded`, `length`, `refused`; or `held`: the turn waits for a person; or
     `command`: there was no turn, but a command such as `/status` was carried out."""
     text: str
     """Text of the model's last message in the turn; empty if there is none."""

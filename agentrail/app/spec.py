@@ -24,6 +24,7 @@ from agentrail.tools.skills.folder_scan import why_no_path
 from agentrail.values.argument_checks import refuse_unknown
 from agentrail.values.json import EMPTY, MAX_ITEMS, Json, JsonObject
 from agentrail.values.messages import AskModel, Compactor, Leaving
+from agentrail.values.old_names import with_new_names
 from agentrail.values.untrusted_values import TEN_YEARS, brief, mended, number, type_name
 from agentrail.values.usage import Price
 from agentrail.values.value import Authored
@@ -100,8 +101,10 @@ class SessionSpec(Options, kw_only=True, gc=True):
 
     def but(self, **changes: object) -> Self:
         """Return a copy with *changes*."""
-        refuse_unknown(type(self).__name__, changes, self.__struct_fields__)
-        return super().but(**changes)
+        name = type(self).__name__
+        new = with_new_names(name, changes, self.__struct_fields__)
+        refuse_unknown(name, new, self.__struct_fields__)
+        return super().but(**new)
 
     @property
     def options(self) -> Options:
@@ -327,7 +330,7 @@ PRICES_WANTED = "a `Price` for each name of a model, or a function of the name a
 MISSING = 'is missing; use model="demo" to try things out without a key'
 
 AT_LEAST: Mapping[str, float] = {
-    "max_turns": 1,
+    "max_rounds": 1,
     "max_turn_seconds": 0,
     "max_prompt_queue": 0,
     "max_steering_queue": 0,

@@ -60,7 +60,7 @@ ASKED_IF_MORE: Final = frozenset(
         "max_prompt_queue",
         "max_retries",
         "max_steering_queue",
-        "max_turns",
+        "max_rounds",
         "repeat_pattern",
         "stall_limit",
         "tool_max_retries",

@@ -30,6 +30,7 @@ from agentrail.errors import NotJson, WrongType
 from agentrail.errors.agentrail_error import advice
 from agentrail.tools.skills.folder_scan import is_outside
 from agentrail.values.json import EMPTY, Json, canonical, freeze
+from agentrail.values.old_names import with_new_names
 from agentrail.values.untrusted_values import brief, mended
 from agentrail.values.value import Value, learned
 
@@ -256,6 +257,7 @@ def keys() -> Sequence[str]:
 
 def _checked(path: Path, values: Mapping[str, object]) -> Mapping[str, Json]:
     """Return *values*, checked; raise `BadInputError` for an unknown key or a value of the wrong type."""
+    values = with_new_names(str(path), values, keys())
     for key in values:
         if key not in keys():
             raise BadInputError(f"{path}: there is no key `{key}`; {advice(key, keys(), 'there are')}")

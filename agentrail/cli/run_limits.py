@@ -15,7 +15,7 @@ LIMIT: Final = "max-usd"
 def limited(spec: SessionSpec, usd: float | None, rounds: int | None, seconds: float | None) -> SessionSpec:
     """Return *spec* with a highest cost, and the most rounds and seconds of a turn; `None` leaves it as it is."""
     if rounds is not None:
-        spec = spec.but(max_turns=rounds)
+        spec = spec.but(max_rounds=rounds)
     if seconds is not None:
         spec = spec.but(max_turn_seconds=seconds)
     if usd is not None:

@@ -179,7 +179,7 @@ def ending_of_reply(reply: Reply, tally: RunTally, *, wants_object: bool) -> Run
 
 def _problem_of_stop(stop: str) -> tuple[Outcome, str] | None:
     match stop:
-        case "max_turns":
+        case "max_rounds":
             return Outcome.BUDGET, "the most rounds of a turn were reached; allow more by `--max-rounds`"
         case "length":
             return Outcome.BUDGET, "the answer was cut off, as it is longer than the model may write; ask for less"

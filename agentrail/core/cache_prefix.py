@@ -81,7 +81,7 @@ REREADS_ON_TOOL_CHOICE: Final = re.compile("^anthropic:|claude", re.IGNORECASE)
 They are those of the wire format of Anthropic, wherever its server is, and Claude behind other servers.
 """
 
-FORBIDDEN: Final = "max_turns"
+FORBIDDEN: Final = "max_rounds"
 """Name of the part that the last request of a turn changes, as it forbids calls."""
 
 _FORBIDDEN_CALLS: Final = (Altered(kind=CHOICE, name=FORBIDDEN, by=""),)
@@ -221,7 +221,7 @@ def _declared_for(state: State, options: JsonObject) -> str:
 
 def forbidden_calls_notes(state: State) -> tuple[Altered, ...]:
     """Return a note that the request of *state* forbids tool calls; empty if the cache does not depend on that."""
-    choosy = state.round >= state.setup.options.max_turns and REREADS_ON_TOOL_CHOICE.search(state.using[0])
+    choosy = state.round >= state.setup.options.max_rounds and REREADS_ON_TOOL_CHOICE.search(state.using[0])
     return _FORBIDDEN_CALLS if choosy else ()
 
 

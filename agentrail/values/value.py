@@ -12,6 +12,7 @@ import msgspec
 from typing_extensions import dataclass_transform
 
 from agentrail.values.argument_checks import refuse_unknown
+from agentrail.values.old_names import with_new_names
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -121,6 +122,9 @@ class AuthoredKind(ValueMeta):
             try:
                 return _construct(cls, *args, **kwargs)
             except TypeError:
+                new = with_new_names(cls.__name__, kwargs, cls.__struct_fields__)
+                if new != kwargs:
+                    return cls(*args, **new)
                 refuse_unknown(cls.__name__, kwargs, cls.__struct_fields__)
                 places = len(names_by_place(cls))
                 if len(args) > places:

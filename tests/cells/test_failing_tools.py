@@ -348,8 +348,8 @@ def test_the_eighth_call_on_one_subject_aborts_the_turn() -> None:
 # The limits of a turn
 
 
-@failure("max_turns: the last request forbids tools")
-@figure("max_turns 100")
+@failure("max_rounds: the last request forbids tools")
+@figure("max_rounds 100")
 def test_the_hundredth_request_keeps_its_tools_and_forbids_their_use() -> None:
     bench = streaming()
     for time in range(1, 99):
@@ -371,9 +371,9 @@ def _may_call(bench: Bench) -> bool:
     return may
 
 
-@failure("max_turns: calls that come anyway get error results")
+@failure("max_rounds: calls that come anyway get error results")
 def test_calls_that_come_anyway_get_error_results_and_the_turn_ends() -> None:
-    bench = streaming(options=Options(max_turns=1))
+    bench = streaming(options=Options(max_rounds=1))
     before = bench.state
     asks = replied("", ToolCall("c3", "look", path()))
     told = failed(
@@ -384,7 +384,7 @@ def test_calls_that_come_anyway_get_error_results_and_the_turn_ends() -> None:
         events=[
             ResponseComplete(asks),
             ToolCalls(1),
-            AgentEnd("p1", "max_turns", (said(), asks, told), NOTHING_USED),
+            AgentEnd("p1", "max_rounds", (said(), asks, told), NOTHING_USED),
         ],
         rulings=ruled("after_response", "after_tool_batch", "after_turn"),
         phase=Phase.IDLE,
@@ -396,11 +396,11 @@ def test_calls_that_come_anyway_get_error_results_and_the_turn_ends() -> None:
     )
 
 
-@failure("max_turns: calls that come anyway get error results")
-def test_an_answer_at_the_limit_ends_the_turn_as_max_turns() -> None:
-    bench = streaming(options=Options(max_turns=1))
+@failure("max_rounds: calls that come anyway get error results")
+def test_an_answer_at_the_limit_ends_the_turn_as_max_rounds() -> None:
+    bench = streaming(options=Options(max_rounds=1))
     bench.answers("that is all")
-    assert bench.got[-1].events[-1] == AgentEnd("p1", "max_turns", (said(), replied("that is all")), NOTHING_USED)
+    assert bench.got[-1].events[-1] == AgentEnd("p1", "max_rounds", (said(), replied("that is all")), NOTHING_USED)
 
 
 @failure("max_turn_seconds: the turn is aborted")

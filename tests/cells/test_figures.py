@@ -25,16 +25,16 @@ def test_plugins_may_prolong_a_turn_five_times() -> None:
         assert isinstance(bench.got[-1].events[-1], AgentEnd)
 
 
-@figure("max_interventions 5", "max_turns 100")
+@figure("max_interventions 5", "max_rounds 100")
 def test_plugins_never_prolong_a_turn_at_its_last_answer() -> None:
     for hook in ("after_response", "before_finish"):
-        bench = streaming(plug("A", **{hook: Intervene("more")}), options=Options(max_turns=1))  # type: ignore[arg-type]  # a hook
+        bench = streaming(plug("A", **{hook: Intervene("more")}), options=Options(max_rounds=1))  # type: ignore[arg-type]  # a hook
         answer = replied("bye")
         bench.answers("bye")
         assert bench.got[-1].events == [
             ResponseComplete(answer),
             Intervention("more", hook, applied=False),
-            AgentEnd("p1", "max_turns", (said(), answer), NOTHING_USED),
+            AgentEnd("p1", "max_rounds", (said(), answer), NOTHING_USED),
         ]
 
 

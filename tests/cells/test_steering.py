@@ -118,7 +118,7 @@ def test_steering_that_comes_while_before_finish_waits_prolongs_the_turn() -> No
 
 
 def test_at_the_round_limit_steering_goes_to_the_front_of_the_prompts() -> None:
-    bench = streaming(options=Options(max_turns=1))
+    bench = streaming(options=Options(max_rounds=1))
     bench.prompt("later")
     steer(bench, "first")
     steer(bench, "second")
@@ -129,7 +129,7 @@ def test_at_the_round_limit_steering_goes_to_the_front_of_the_prompts() -> None:
         ids=1,
         events=[
             ResponseComplete(answer),
-            AgentEnd("p1", "max_turns", tuple(history), NOTHING_USED),
+            AgentEnd("p1", "max_rounds", tuple(history), NOTHING_USED),
             *starts("s4", "r6", "first", turns=2, messages=3),
         ],
         effects=[request(before, "r6", answer, said("first"), may_call=False)],
@@ -146,7 +146,7 @@ def test_at_the_round_limit_steering_goes_to_the_front_of_the_prompts() -> None:
 
 
 def test_steering_now_at_the_round_limit_waits_for_the_gap() -> None:
-    bench = streaming(options=Options(max_turns=1))
+    bench = streaming(options=Options(max_rounds=1))
     bench.send(SteerSent("rather this", "now", Partial("so far")))
     assert bench.state.phase is Phase.STREAMING
     assert bench.got[-1].step.effects == ()
@@ -165,7 +165,7 @@ def test_steering_after_the_end_goes_to_the_front_of_the_prompts() -> None:
 
 def test_steering_from_before_and_after_the_end_goes_to_the_front_of_the_prompts_in_order() -> None:
     asks = plug("A", after_turn=lambda hook, _s, _c: Ask(CallService("x")) if hook.answer is None else Continue())
-    bench = streaming(asks, options=Options(max_turns=1))
+    bench = streaming(asks, options=Options(max_rounds=1))
     bench.prompt("later")
     steer(bench, "first")
     bench.answers("that is all")
@@ -176,7 +176,7 @@ def test_steering_from_before_and_after_the_end_goes_to_the_front_of_the_prompts
 
 
 def test_an_abort_behind_the_end_drops_steering_too() -> None:
-    bench = streaming(plug("A", after_turn=Ask(CallService("x"))), options=Options(max_turns=1))
+    bench = streaming(plug("A", after_turn=Ask(CallService("x"))), options=Options(max_rounds=1))
     steer(bench, "first")
     bench.answers("that is all")
     steer(bench, "second")

@@ -295,7 +295,7 @@ OUTCOMES: dict[str, tuple[SessionSpec, Outcome, str]] = {
     ),
     "an answer that was cut": (spec(CUT), Outcome.BUDGET, "the answer was cut off, as it is longer than "),
     "too many rounds": (
-        spec(LOOKING, "May I not?").but(max_turns=1),
+        spec(LOOKING, "May I not?").but(max_rounds=1),
         Outcome.BUDGET,
         "the most rounds of a turn were reached; allow more by `--max-rounds`",
     ),

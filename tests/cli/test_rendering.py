@@ -116,7 +116,7 @@ LINES: list[tuple[e.Event, str]] = [
     (e.AgentAbort("p1", "plugin", "the budget\nis used"), "■ stopped (plugin: the budget is used)\n"),
     (e.AgentAbort("p1", "provider_error", "told by `StreamError`"), "■ stopped (provider_error)\n"),
     (e.AgentAbort("p1", "overflow", "told by `ContextOverflow` or `CompactEnd`"), "■ stopped (overflow)\n"),
-    (e.AgentEnd("p1", "max_turns", (), Usage()), "  (the turn ended: max_turns)"),
+    (e.AgentEnd("p1", "max_rounds", (), Usage()), "  (the turn ended: max_rounds)"),
     (e.AgentResumed("tool_approved"), "  goes on (tool approved)"),
     (e.ApprovalResolved("a1", "c1", "run", "approved"), "  approved: run"),
     (

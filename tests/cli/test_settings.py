@@ -61,7 +61,7 @@ def say(folder: Path, text: str, name: str = "agentrail.toml") -> None:
 def test_settings_are_those_of_an_agent(folder: Path) -> None:
     say(
         folder,
-        'model = "demo"\nmax_turns = 7\nsystem = "Be brief."\nmemory = ["NOTES.md"]\nmax_turn_seconds = 1.3e2\n'
+        'model = "demo"\nmax_rounds = 7\nsystem = "Be brief."\nmemory = ["NOTES.md"]\nmax_turn_seconds = 1.3e2\n'
         '[user_data]\nteam = "tea"\n',
     )
     settings = read_settings(folder)
@@ -69,22 +69,30 @@ def test_settings_are_those_of_an_agent(folder: Path) -> None:
     assert [surface.name for surface in settings.surfaces] == ["system"]
     allow(folder, settings.surfaces)
     spec = with_settings(spec_for("demo", folder), settings)
-    assert (spec.max_turns, spec.system, spec.memory) == (7, "Be brief.", ("NOTES.md",))
+    assert (spec.max_rounds, spec.system, spec.memory) == (7, "Be brief.", ("NOTES.md",))
     assert (spec.max_turn_seconds, spec.user_data) == (130.0, {"team": "tea"})
     assert settings_of(folder.parent) is None
 
 
 def test_a_table_of_pyproject_does_as_well_and_a_file_of_its_own_counts_before_it(folder: Path) -> None:
-    say(folder, "[tool.agentrail]\nmax_turns = 3\n", "pyproject.toml")
+    say(folder, "[tool.agentrail]\nmax_rounds = 3\n", "pyproject.toml")
     settings = settings_of(folder)
     assert settings is not None
-    assert settings.values == {"max_turns": 3}
-    say(folder, "max_turns = 4\n")
+    assert settings.values == {"max_rounds": 3}
+    say(folder, "max_rounds = 4\n")
     settings = settings_of(folder)
     assert settings is not None
-    assert settings.values == {"max_turns": 4}
+    assert settings.values == {"max_rounds": 4}
     say(folder, "x = [", "pyproject.toml")
     assert settings_of(folder) is not None
+
+
+def test_a_key_that_was_renamed_is_understood_with_a_warning(folder: Path) -> None:
+    say(folder, "max_turns = 7\n")
+    with pytest.warns(FutureWarning, match=r"agentrail\.toml`: `max_turns` is called `max_rounds` now"):
+        settings = read_settings(folder)
+    assert settings is not None
+    assert settings.values == {"max_rounds": 7}
 
 
 def test_a_pyproject_without_the_table_says_nothing(folder: Path) -> None:
@@ -118,9 +126,9 @@ def test_options_count_before_the_environment_and_that_before_the_file(
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("max_turn = 3", "there is no key `max_turn`; did you mean `max_turns`?"),
-        ('max_turns = "7"', "`max_turns`: Expected `int`, got `str`"),
-        ("max_turns = 1.5", "`max_turns`: Expected `int`, got `float`"),
+        ("max_round = 3", "there is no key `max_round`; did you mean `max_rounds`?"),
+        ('max_rounds = "7"', "`max_rounds`: Expected `int`, got `str`"),
+        ("max_rounds = 1.5", "`max_rounds`: Expected `int`, got `float`"),
         ("memory = [1]", "`memory`: Expected `str`, got `int`"),
         ('mode = "all"', "`mode`: 'all' is none of ask, edits, yes, plan"),
         ('mode = ["ask"]', "`mode`: ['ask'] is none of"),
@@ -138,7 +146,7 @@ def test_options_count_before_the_environment_and_that_before_the_file(
         ("[user_data]\nborn = 2026-11-25", "`user_data`: "),
         ("[user_data]\nbig = 99999999999999999999", "`user_data`: "),
         ("[user_data]\nx = nan", "`user_data`: "),
-        ("max_turns = " + "9" * 5000, "is no TOML: Exceeds the limit"),
+        ("max_rounds = " + "9" * 5000, "is no TOML: Exceeds the limit"),
         ('memory = ["a\\u0000b"]', "`memory`: 'a\\x00b' has a NUL character"),
         ("[mcp.a]\nurl = 3", "`mcp`, `a`, `url`: Expected `str`, got `int`"),
         ('[mcp.a]\ncommand = ["x"]\ntimeout = "long"', "`mcp`, `a`, `timeout`: Expected `float`, got `str`"),
@@ -267,7 +275,7 @@ HOSTILE = {
     "rules of all agents": 'base = "Never ask."',
     "another identity": 'identity = "You are root."',
     "a prompt without what it has to say": 'prompt_mode = "none"',
-    "turns without end": "max_turns = 1000000",
+    "turns without end": "max_rounds = 1000000",
     "many sub-agents": "max_agents = 1000",
     "loops that go on": "file_loop_abort = 1000000",
     "hidden characters": '[mcp.a]\ncommand = ["x\\u202e\\u0007"]',
@@ -372,7 +380,7 @@ def test_plugins_and_servers_are_made_as_the_settings_say(folder: Path) -> None:
         ('[[plugins]]\nuse = "mine.py:Path"', "`mine.py:Path` is no plugin"),
         ("[mcp.a]", "`mcp.a`: "),
         ('[mcp.a]\ncommand = ["x"]\ntimeout = -1', "`mcp.a`: "),
-        ("max_turns = 0", "agentrail.toml: its `max_turns` "),
+        ("max_rounds = 0", "agentrail.toml: its `max_rounds` "),
     ],
 )
 def test_what_cannot_be_made_is_told(folder: Path, text: str, why: str) -> None:
@@ -697,11 +705,11 @@ def test_what_is_too_much_to_be_shown_is_not_asked_about(folder: Path) -> None:
 
 @pytest.mark.long
 def test_the_settings_are_shown_with_their_sources(folder: Path) -> None:
-    say(folder, 'max_turns = 7\nmode = "yes"\n[mcp.a]\ncommand = ["x"]\n')
+    say(folder, 'max_rounds = 7\nmode = "yes"\n[mcp.a]\ncommand = ["x"]\n')
     rows = run(folder, "doctor", "--config").stdout.splitlines()
-    assert [row.split()[:3] for row in rows if row.startswith(("max_turns", "retry_base", "mode "))] == [
+    assert [row.split()[:3] for row in rows if row.startswith(("max_rounds", "retry_base", "mode "))] == [
         ["mode", "yes", "agentrail.toml;"],
-        ["max_turns", "7", "agentrail.toml"],
+        ["max_rounds", "7", "agentrail.toml"],
         ["retry_base", "2.0", "default"],
     ]
     assert any(row.startswith("mcp ") and row.endswith("agentrail.toml; not allowed yet: mcp.a") for row in rows)

@@ -61,7 +61,7 @@ def refused(bench: Bench) -> bool:
 # Options, each as it is by default
 
 
-@scene(f"{OPTIONS}.max_turns", 100)
+@scene(f"{OPTIONS}.max_rounds", 100)
 def rounds_of_a_turn(count: int) -> bool:
     bench = streaming()
     for number in range(count):
@@ -624,7 +624,7 @@ def restarts_that_count(count: int) -> bool:
 @scene("app.spec.MOST")
 def figure_of_a_specification(figure: int) -> bool:
     try:
-        SessionSpec(model="demo", max_turns=figure).check()
+        SessionSpec(model="demo", max_rounds=figure).check()
     except BadSpec:
         return False
     return True

@@ -162,7 +162,7 @@ async def tasks_that_have_ended(count: int) -> bool:
     async with open_world(journal) as world:
         wanted = [task("finder", background=True) for _ in range(count)]
         script = [*wanted, *("fine" for _ in range(count + 1))]
-        session = await world.spawn(script, "p", agents={"finder": agent(["x"] * count)}, max_turns=1000)
+        session = await world.spawn(script, "p", agents={"finder": agent(["x"] * count)}, max_rounds=1000)
         await session.ask("go")
         await settle()
         first = "p.c3"  # `p.c1` and `p.c2` are the first request and its call

@@ -444,7 +444,7 @@ def fences_that_are_kept(count: int) -> bool:
 
 @scene("app.spec._shared(maxsize)", 64)
 def figures_that_are_shared(count: int) -> bool:
-    return kept(spec._share, lambda number: (Options(max_turns=number),), count)
+    return kept(spec._share, lambda number: (Options(max_rounds=number),), count)
 
 
 @scene("core.context_window.budget_for(maxsize)", 1000)

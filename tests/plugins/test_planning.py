@@ -153,7 +153,7 @@ def test_a_plan_is_not_asked_for_again_after_the_work(answer: str) -> None:
 @in_virtual_time
 async def test_a_turn_that_ends_before_there_is_a_plan_is_told() -> None:
     async with open_world() as world:
-        session = await world.spawn(["No."], plugins=[Planning()], max_turns=1)
+        session = await world.spawn(["No."], plugins=[Planning()], max_rounds=1)
         await session.ask(TASK)
         await settle()
         assert told(world.heard(session).events) == [missing(2)]

@@ -206,7 +206,7 @@ def test_each_turn_has_all_reviews() -> None:
 @in_virtual_time
 async def test_a_turn_that_ends_at_its_limit_of_rounds_is_told_as_given_up() -> None:
     async with open_world() as world:
-        session = await world.spawn(["Berlin."], plugins=[Reflection()], max_turns=1)
+        session = await world.spawn(["Berlin."], plugins=[Reflection()], max_rounds=1)
         assert (await session.ask("Name a river.")).text == "Berlin."
         await settle()
         payload = world.heard(session).only(PluginEvent).payload
@@ -369,7 +369,7 @@ def test_an_answer_that_was_sent_back_in_vain_is_told_as_not_reviewed() -> None:
     plugins: list[AnyPlugin] = [SelfVerify("run_tests"), Reflection()]
     script = [prompt("Go."), say(calls=[call("edit")]), say("Done."), tell(Failed("red")), say("Done again.")]
     tools = [quick(name).spec for name in ("edit", "run_tests")]
-    trace = simulate(plugins, script, tools=tools, options=Options(max_turns=2))
+    trace = simulate(plugins, script, tools=tools, options=Options(max_rounds=2))
     assert told(trace)[1:] == [("verify_given_up", None), ("review_given_up", 0)]
 
 

@@ -166,8 +166,8 @@ async def test_a_turn_that_ends_at_its_limit_of_rounds_is_told_as_given_up() -> 
     check = checking([err("red"), err("red")])
     async with open_world() as world:
         tools = [quick("edit"), check]
-        session = await world.spawn([EDIT, "Done."], tools=tools, plugins=[SelfVerify("run_tests")], max_turns=2)
-        assert (await session.ask("Repair it.")).stop_reason == "max_turns"
+        session = await world.spawn([EDIT, "Done."], tools=tools, plugins=[SelfVerify("run_tests")], max_rounds=2)
+        assert (await session.ask("Repair it.")).stop_reason == "max_rounds"
         await settle()
         events = world.heard(session).of(PluginEvent)
         assert [event.name for event in events] == ["verify_failed", "verify_given_up"]

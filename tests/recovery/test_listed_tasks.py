@@ -21,7 +21,7 @@ def agent(*script: Element) -> SessionSpec:
 
 def spec(script: Iterable[Element]) -> SessionSpec:
     agents = {"quick": agent("found"), "broken": agent(permanent("no such place")), "slow": agent(stall())}
-    return SessionSpec(model=ScriptedModel(script), agents=agents, max_turns=1_000)
+    return SessionSpec(model=ScriptedModel(script), agents=agents, max_rounds=1_000)
 
 
 def begin(name: str, description: str) -> Element:

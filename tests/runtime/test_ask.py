@@ -45,8 +45,8 @@ async def test_so_is_one_that_was_cut_short_or_refused(world: World, stop: StopR
 
 
 async def test_so_is_one_at_the_limit_of_rounds(world: World) -> None:
-    session = await world.spawn([say(calls=[call("quick")]), "That is all."], tools=[quick()], max_turns=2)
-    assert (await session.ask("hi")).stop_reason == "max_turns"
+    session = await world.spawn([say(calls=[call("quick")]), "That is all."], tools=[quick()], max_rounds=2)
+    assert (await session.ask("hi")).stop_reason == "max_rounds"
 
 
 async def test_a_rest_is_returned_with_the_held_calls(world: World) -> None:

@@ -114,12 +114,12 @@ async def test_two_sessions_with_one_id(world: World, bystander: SessionHandle) 
         (SessionSpec(), "model", 'use model="demo"'),
         (SessionSpec(model=" "), "model", 'use model="demo"'),
         (SessionSpec(model=42), "model", "`int`"),  # type: ignore[arg-type]  # on purpose
-        (SessionSpec(model="demo", max_turns=0), "max_turns", "at least 1"),
+        (SessionSpec(model="demo", max_rounds=0), "max_rounds", "at least 1"),
         (SessionSpec(model="demo", stall_timeout=-1), "stall_timeout", "at least"),
         (SessionSpec(model="demo", stall_timeout=float("nan")), "stall_timeout", "is nan; it must be a finite number"),
-        (SessionSpec(model="demo", max_turns="a"), "max_turns", "is 'a'; it must be a whole number"),  # type: ignore[arg-type]
-        (SessionSpec(model="demo", max_turns=2.5), "max_turns", "whole number"),  # type: ignore[arg-type]
-        (SessionSpec(model="demo", max_turns=None), "max_turns", "whole number"),  # type: ignore[arg-type]
+        (SessionSpec(model="demo", max_rounds="a"), "max_rounds", "is 'a'; it must be a whole number"),  # type: ignore[arg-type]
+        (SessionSpec(model="demo", max_rounds=2.5), "max_rounds", "whole number"),  # type: ignore[arg-type]
+        (SessionSpec(model="demo", max_rounds=None), "max_rounds", "whole number"),  # type: ignore[arg-type]
         (SessionSpec(model="demo", max_turn_seconds="1"), "max_turn_seconds", "number"),  # type: ignore[arg-type]
         (SessionSpec(model="demo", max_turn_seconds=-1), "max_turn_seconds", "at least 0"),
         (SessionSpec(model="demo", context_window=1.5), "context_window", "whole number"),  # type: ignore[arg-type]
@@ -156,10 +156,10 @@ def test_a_default_is_a_figure_that_is_taken() -> None:
 
 def test_specifications_with_the_same_figures_share_them() -> None:
     assert SessionSpec(model="demo").options is SessionSpec(model="demo", system="another").options
-    changed = [SessionSpec(model="demo", max_turns=turns, stall_timeout=1e300).options for turns in (7, 7, 8)]
+    changed = [SessionSpec(model="demo", max_rounds=turns, stall_timeout=1e300).options for turns in (7, 7, 8)]
     assert changed[0] is changed[1]
-    assert changed[0] == Options(max_turns=7, stall_timeout=TEN_YEARS)
-    assert changed[2].max_turns == 8
+    assert changed[0] == Options(max_rounds=7, stall_timeout=TEN_YEARS)
+    assert changed[2].max_rounds == 8
 
 
 NO_MODEL = "; give a name, or an object with `name` and `async def stream(self, request, emit)`"

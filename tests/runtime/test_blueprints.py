@@ -18,7 +18,7 @@ IDENTITY = "Your name: reviewer\nYour purpose: Reviews patches."
 @blueprint("reviewer", purpose="Reviews patches.")
 def reviewer(rounds: int = 3) -> SessionSpec:
     """Return a reviewer."""
-    return SessionSpec(model="demo", system="Be strict.", max_turns=rounds, plugins=[SecurityGuard()])
+    return SessionSpec(model="demo", system="Be strict.", max_rounds=rounds, plugins=[SecurityGuard()])
 
 
 def test_what_a_blueprint_leaves_out_is_filled_from_its_name_and_purpose() -> None:
@@ -28,21 +28,23 @@ def test_what_a_blueprint_leaves_out_is_filled_from_its_name_and_purpose() -> No
         description="Reviews patches.",
         identity=IDENTITY,
         system="Be strict.",
-        max_turns=5,
+        max_rounds=5,
         plugins=[SecurityGuard()],
     )
 
 
 def test_explicit_options_come_before_all_that_a_blueprint_says() -> None:
     plugins = [BudgetGuard(max_rounds=2)]
-    spec = reviewer(rounds=5).but(model="other", system="Be kind.", max_turns=2, plugins=plugins, identity="You are I.")
+    spec = reviewer(rounds=5).but(
+        model="other", system="Be kind.", max_rounds=2, plugins=plugins, identity="You are I."
+    )
     assert spec == SessionSpec(
         model="other",
         name="reviewer",
         description="Reviews patches.",
         identity="You are I.",
         system="Be kind.",
-        max_turns=2,
+        max_rounds=2,
         plugins=plugins,
     )
 
@@ -60,8 +62,8 @@ def test_a_blueprint_is_the_function_that_it_was() -> None:
 
 
 def test_an_option_that_there_is_not_is_refused() -> None:
-    with pytest.raises(UnknownField, match="max_turns"):
-        reviewer().but(max_turn=2)
+    with pytest.raises(UnknownField, match="max_rounds"):
+        reviewer().but(max_round=2)
 
 
 async def test_name_and_purpose_are_in_the_prompt(world: World) -> None:

@@ -155,7 +155,7 @@ async def test_a_plugin_chooses_what_is_compacted() -> None:
 async def test_an_overflow_takes_no_round() -> None:
     model = ScriptedModel(["one", "two", overflow("too long"), SUMMARY, "three"])
     async with open_supervisor() as supervisor:
-        session = await supervisor.spawn(SessionSpec(model=model, max_turns=1))
+        session = await supervisor.spawn(SessionSpec(model=model, max_rounds=1))
         await session.ask("first. " + "word " * 300)
         await session.ask("second. " + "word " * 300)
         reply = await session.ask("third")

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 import trio
 
-from agentrail import SessionSpec
+from agentrail import Options, SessionSpec
 from agentrail.core.supervision_rules import STRATEGIES, Strategy
 from agentrail.core.vocabulary.commands import KILLS, WHENS, Kill, When
 from agentrail.errors import AlreadyLeft, AlreadyRead, BadChoice, UnknownField, UnknownModel, UnknownPlugin
@@ -19,7 +19,7 @@ from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
 from tests.runtime.tools import quick
 from tests.runtime.world import World, settle
 
-FIELDS = {"system_prompt": "system", "max_turn": "max_turns", "tols": "tools", "plugin": "plugins", "modle": "model"}
+FIELDS = {"system_prompt": "system", "max_round": "max_rounds", "tols": "tools", "plugin": "plugins", "modle": "model"}
 
 
 @pytest.mark.parametrize(("given", "meant"), FIELDS.items())
@@ -36,6 +36,17 @@ def test_a_field_that_is_misspelt_is_named_with_the_nearest_one(given: str, mean
 def test_a_field_that_is_like_none_is_answered_with_all() -> None:
     with pytest.raises(UnknownField, match="its fields are `agents`, `answer_max_retries`, `base`, `compact_at`"):
         SessionSpec(model="demo", qqqq=1)  # type: ignore[call-arg]  # on purpose
+
+
+def test_the_old_name_of_the_limit_of_rounds_is_understood_with_a_warning() -> None:
+    old = "max_turns"
+    for make in (SessionSpec, SessionSpec(model="demo").but, Options):
+        with pytest.warns(FutureWarning, match="`max_turns` is called `max_rounds` now") as warned:
+            made = make(**{old: 3})  # type: ignore[arg-type]  # on purpose
+        assert made.max_rounds == 3
+        assert warned[0].filename == __file__
+    with pytest.raises(UnknownField, match="`max_turns`"):
+        SessionSpec(model="demo", max_rounds=4, **{old: 3})  # type: ignore[arg-type]  # on purpose
 
 
 NAMES = {

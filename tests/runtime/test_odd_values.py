@@ -434,7 +434,7 @@ def test_a_time_of_a_specification_is_cut_to_ten_years(name: str) -> None:
 @pytest.mark.parametrize("found", [10**400, math.nan, "3", True, -1])
 def test_a_figure_that_is_none_is_refused(found: object) -> None:
     with pytest.raises(BadSpec):
-        SessionSpec(model="demo").but(max_turns=found).check()
+        SessionSpec(model="demo").but(max_rounds=found).check()
 
 
 @pytest.mark.parametrize(("restarts", "period"), [(3, math.nan), (3, "5"), (3, 0), ("3", 5.0), (-1, 5.0), (True, 5.0)])

@@ -88,7 +88,7 @@ async def test_ask_raises_what_its_row_names(world: World) -> None:
     raised.add(await error_of(partial(failing.ask, "go")))
     odd = await world.spawn(["no JSON"], answer_max_retries=0)
     raised.add(await error_of(partial(odd.ask, "go", returns=SCHEMA)))
-    silent = await world.spawn([say(calls=[call("quick")])], tools=[quick], max_turns=1)
+    silent = await world.spawn([say(calls=[call("quick")])], tools=[quick], max_rounds=1)
     raised.add(await error_of(partial(silent.ask, "go", returns=SCHEMA)))
     busy = await world.spawn([stall()])
     await busy.prompt("go")

@@ -80,13 +80,13 @@ async def test_its_transcript_stays_in_the_journal(world: World) -> None:
 async def test_a_sub_agent_has_what_its_spec_leaves_out_from_its_parent(world: World) -> None:
     model = ScriptedModel([task(), "from the child", "fine"])
     lean = agent().but(model="", system="Be quick.")
-    more = {"working_dir": "/work", "user_data": FrozenObject(team="red"), "max_turns": 7}
+    more = {"working_dir": "/work", "user_data": FrozenObject(team="red"), "max_rounds": 7}
     session = await world.spawn(model, "p", agents={"finder": lean}, **more)
     assert (await session.ask("go")).text == "fine"
     assert [request.system for request in model.requests] == ["", "Be quick.", ""]
     child = await rebuilt(world.journal, "p.c3")
     assert (child.setup.working_dir, child.setup.user_data, child.model) == ("/work", {"team": "red"}, "scripted")
-    assert child.setup.options.max_turns == 100
+    assert child.setup.options.max_rounds == 100
 
 
 async def test_sub_agents_run_side_by_side(world: World) -> None:
@@ -265,7 +265,7 @@ async def test_there_are_no_more_at_once_than_there_may_be_in_the_whole_tree(wor
         ({"no good": agent(["x"])}, "have one called 'no good'"),
         ({"finder": agent(["x"]).but(description=" ")}, "without a `description`"),
         ({"finder": "demo"}, "have a `str` under `finder`"),
-        ({"finder": agent(["x"], max_turns=0)}, "must be at least 1"),
+        ({"finder": agent(["x"], max_rounds=0)}, "must be at least 1"),
         ({"finder": agent(["x"], returns={"type": "array"})}, "`returns` will not do: its schema is invalid"),
         ({"finder": agent(["x"], agents={"": agent(["x"])})}, "have one called ''"),
     ],
@@ -552,10 +552,10 @@ async def test_an_answer_that_never_fits_is_an_error(world: World) -> None:
 
 
 async def test_a_sub_agent_without_an_answer_in_its_form_is_an_error(world: World) -> None:
-    finder = agent([say(calls=[call("look", {"path": "a"})]), "the kitchen"], returns=FORM, max_turns=1)
+    finder = agent([say(calls=[call("look", {"path": "a"})]), "the kitchen"], returns=FORM, max_rounds=1)
     session = await world.spawn([task(), "fine"], "p", agents={"finder": finder})
     assert (await session.ask("go")).text == "fine"
-    assert answer(world, session) == "the sub-agent stopped without an answer in its form (max_turns)"
+    assert answer(world, session) == "the sub-agent stopped without an answer in its form (max_rounds)"
 
 
 async def test_whoever_asks_hears_that_the_turn_was_aborted(world: World) -> None:

@@ -210,11 +210,11 @@ async def test_looking_for_the_same_again_is_a_loop(world: World) -> None:
 
 
 async def test_in_the_last_round_nothing_is_found(world: World) -> None:
-    session = await world.spawn([say(calls=[find("bill")])], tools=ALL, max_turns=1)
+    session = await world.spawn([say(calls=[find("bill")])], tools=ALL, max_rounds=1)
     await session.ask("go")
     assert results(session)[0].is_error
     await settle()
-    assert world.heard(session).only(AgentEnd).stop_reason == "max_turns"
+    assert world.heard(session).only(AgentEnd).stop_reason == "max_rounds"
 
 
 # What is remembered

@@ -98,7 +98,7 @@ async def test_an_answer_beside_other_calls_is_given_again(world: World) -> None
 
 async def test_in_the_last_round_the_tools_stay_and_the_answer_is_demanded(world: World) -> None:
     model = ScriptedModel([say(calls=[call("look", {})]), BY_TOOL])
-    session = await world.spawn(model, tools=[quick("look")], max_turns=2)
+    session = await world.spawn(model, tools=[quick("look")], max_rounds=2)
     assert await session.ask("which room?", returns=SCHEMA) == {"room": "kitchen"}
     first, last = model.requests
     assert [tool.name for tool in last.tools] == [tool.name for tool in first.tools] == ["look", "answer"]
@@ -108,7 +108,7 @@ async def test_in_the_last_round_the_tools_stay_and_the_answer_is_demanded(world
 
 async def test_the_only_tool_of_a_session_needs_no_demand(world: World) -> None:
     model = ScriptedModel([BY_TOOL])
-    session = await world.spawn(model, max_turns=1)
+    session = await world.spawn(model, max_rounds=1)
     assert await session.ask("which room?", returns=SCHEMA) == {"room": "kitchen"}
     assert (model.requests[0].must_call, model.requests[0].may_call) == ("", True)
 
@@ -194,8 +194,8 @@ async def test_a_reply_without_a_form_has_no_answer(world: World) -> None:
 
 
 async def test_a_turn_that_ends_without_an_answer_is_a_typed_error(world: World) -> None:
-    session = await world.spawn([say(calls=[call("look", {})])], tools=[quick("look")], max_turns=1)
-    with pytest.raises(NoAnswer, match="max_turns"):
+    session = await world.spawn([say(calls=[call("look", {})])], tools=[quick("look")], max_rounds=1)
+    with pytest.raises(NoAnswer, match="max_rounds"):
         await session.ask("where?", returns=SCHEMA)
 
 

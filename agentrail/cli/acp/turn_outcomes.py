@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from agentrail.cli.acp.rpc_messages import INTERNAL_ERROR, RpcError
 from agentrail.values.events import AgentAbort, AgentEnd
 
-STOP_REASONS: Final = {"length": "max_tokens", "max_turns": "max_turn_requests", "refused": "refusal"}
+STOP_REASONS: Final = {"length": "max_tokens", "max_rounds": "max_turn_requests", "refused": "refusal"}
 """Stop reasons of turns, if they are not `end_turn`."""
 
 CANCELLED: Final = "cancelled"

@@ -76,12 +76,12 @@ CALLER: Final = "caller"
 
 
 def next_round(draft: StepDraft, _: str) -> None:
-    """Begin the next round, or end the turn if it has had `max_turns` rounds."""
+    """Begin the next round, or end the turn if it has had `max_rounds` rounds."""
     state = draft.state
     if state.turn is None:
         return
-    if state.round >= state.setup.options.max_turns:
-        end_turn(draft, "max_turns")
+    if state.round >= state.setup.options.max_rounds:
+        end_turn(draft, "max_rounds")
         return
     state.round += 1
     state.phase = RUNNING
@@ -151,7 +151,7 @@ def finish_before_request(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
         sent_messages = (*[piece.message for piece in gathered.front], *sent_messages)
         replaced = _with(state.history, replaced, gathered.front, ())
     options = state.setup.options
-    last = state.round >= options.max_turns
+    last = state.round >= options.max_rounds
     grown_alone = not (
         last
         or state.prefix_changes
@@ -216,7 +216,7 @@ def rendered(state: State, turn: Turn, request: RunningRequest) -> ModelRequest:
         fixed,
         dynamic,
         declared(tools) if deferred else tools,
-        state.round < setup.options.max_turns,
+        state.round < setup.options.max_rounds,
         turn.options,
         state.session_id,
         request.request_id,

@@ -233,7 +233,7 @@ def _conclude(draft: StepDraft) -> None:
     state = draft.state
     if state.turn is None:
         return
-    if state.steering and state.round < state.setup.options.max_turns:
+    if state.steering and state.round < state.setup.options.max_rounds:
         next_round(draft, "")
     elif not state.returns or _takes_answer(draft, state.turn):
         draft.schedule_first("before_finish")
@@ -251,7 +251,7 @@ def _takes_answer(draft: StepDraft, turn: Turn) -> bool:
         state.turn = turn.but(fits=True)
         return True
     options = state.setup.options
-    is_last = turn.stop == "refused" or turn.misfits >= options.answer_max_retries or state.round >= options.max_turns
+    is_last = turn.stop == "refused" or turn.misfits >= options.answer_max_retries or state.round >= options.max_rounds
     draft.emit(AnswerRejected(turn.misfits + 1, problem, is_last))
     if is_last:
         abort_turn(draft, UNFIT, problem)
@@ -291,10 +291,10 @@ def finish_before_finish(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rulin
     draft.apply(ruling)
     text = "\n\n".join(ruling.gathered.texts)
     prolonged = bool(text) and _prolong(draft, text, "before_finish")
-    if prolonged or (state.steering and state.round < state.setup.options.max_turns):
+    if prolonged or (state.steering and state.round < state.setup.options.max_rounds):
         next_round(draft, "")
     elif state.turn is not None:
-        end_turn(draft, "max_turns" if state.round >= state.setup.options.max_turns else state.turn.stop)
+        end_turn(draft, "max_rounds" if state.round >= state.setup.options.max_rounds else state.turn.stop)
 
 
 def _may_prolong(draft: StepDraft, text: str, hook: str) -> bool:
@@ -303,7 +303,7 @@ def _may_prolong(draft: StepDraft, text: str, hook: str) -> bool:
     if state.turn is None:
         return False
     options = state.setup.options
-    if state.round >= options.max_turns or state.turn.interventions >= options.max_interventions:
+    if state.round >= options.max_rounds or state.turn.interventions >= options.max_interventions:
         draft.emit(Intervention(text, hook, applied=False))
         return False
     state.turn = state.turn.but(interventions=state.turn.interventions + 1)

@@ -93,7 +93,7 @@ def finish_before_steering(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rul
 def _cut_for_steering(draft: StepDraft) -> None:
     """Cancel the running request, or the wait for a retry, and start the next round; no-op if no round is left."""
     state = draft.state
-    if state.turn is None or state.turn.ended is not None or state.round >= state.setup.options.max_turns:
+    if state.turn is None or state.turn.ended is not None or state.round >= state.setup.options.max_rounds:
         return
     if state.request is not None:
         cut_request(draft, draft.partial)

@@ -67,7 +67,7 @@ def _looked_up(draft: StepDraft, call: Call) -> Call | None:
         draft.emit(ToolCallUnknown(call.call_id, call.name))
         give_error(draft, call, f"there is no tool `{call.name}`; the tools are: {_some_tools(draft)}")
         return None
-    if state.round >= state.setup.options.max_turns:
+    if state.round >= state.setup.options.max_rounds:
         give_error(
             draft, call, "no more tools may be called in this turn: it has reached its limit; answer without them"
         )

@@ -21,6 +21,7 @@ from agentrail.hooks.ruling import Decisions, Pause, Section
 from agentrail.values.content import Part, text_of
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import EMPTY_HISTORY, History, Rearranged
+from agentrail.values.old_names import renew
 from agentrail.values.personal import Kept, Personal
 from agentrail.values.tools import StandingApproval, Todo, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -82,6 +83,9 @@ class Altered(Value):
     """Mark of the part in the last request; two parts are alike if their marks are. Empty if it was not there."""
     kept: int = 0
     """Characters of the parts of its kind that stood before it in the last request."""
+
+    def __post_init__(self) -> None:
+        renew(self, "name")
 
 
 class ReplacedMessages(Value):
@@ -240,6 +244,9 @@ class Turn(Value):
     """Milliseconds that the session had worked before the turn, as in `State.worked_ms`."""
     unreached_since: int | None = None
     """Since when no attempt could connect, in milliseconds since 1970; `None` if one did, or if none has failed."""
+
+    def __post_init__(self) -> None:
+        renew(self, "stop")
 
 
 class Suspension(Value):

@@ -118,7 +118,7 @@ class Scene:
 def draw_options(choose: Choose) -> Options:
     """Draw options with small values, so that every limit is reached."""
     return Options(
-        max_turns=choose.pick((8, 8, 3, 2, 1)),
+        max_rounds=choose.pick((8, 8, 3, 2, 1)),
         max_turn_seconds=choose.pick((None, None, 20.0, 0.5)),
         max_prompt_queue=choose.pick((3, 1)),
         max_steering_queue=choose.pick((2, 1)),

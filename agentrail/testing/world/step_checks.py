@@ -162,7 +162,7 @@ def _says_first(transition: Transition) -> None:
     has_hook = any(ruling.hook == "before_finish" for ruling in transition.step.rulings)
     waited = any(waiting.hook.moment == "before_finish" for waiting in before.suspended_runs)
     if has_hook and not waited and before.steering and transition.in_turn:
-        last = before.round >= before.setup.options.max_turns
+        last = before.round >= before.setup.options.max_rounds
         demand(last, "before_finish runs, and {} waits", before.steering)
 
 
@@ -576,7 +576,7 @@ def _compacts(transition: Transition) -> None:
         demand(mine or after.history is before.history, "a compaction that was given up replaces the history")
     if after.turn is not None and after.turn.ended is None:
         demand(after.turn.mark <= len(after.history), "the turn began after its own end")
-        demand(after.round <= after.setup.options.max_turns, "round {} is one too many", after.round)
+        demand(after.round <= after.setup.options.max_rounds, "round {} is one too many", after.round)
 
 
 def adds(transition: Transition) -> None:

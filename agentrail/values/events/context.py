@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from agentrail.values.events.envelope import Event
+from agentrail.values.old_names import renew
 from agentrail.values.personal import Kept, Personal, ToolName
 from agentrail.values.usage import ContextUsage
 
@@ -56,7 +57,7 @@ class PrefixChanged(Event):
     are the same, but so many blocks were added that the provider does not find them from the one cache mark that the
     option `cache` allows. For the form of the answer it is `returns`; or `refused` if the provider has refused its
     schema, so that a tool takes its place, and `accepted` if the schema is taken again. For what may be called it is
-    `max_turns`, around the last request of a turn, or the option `tool_choice`.
+    `max_rounds`, around the last request of a turn, or the option `tool_choice`.
     """
     by: Kept[str]
     """Key of the plugin, or name of the source of tools, that changed it; empty if a caller or the session did.
@@ -66,6 +67,9 @@ class PrefixChanged(Event):
     """
     tokens: int
     """Estimate of the tokens that the provider has read before and reads again, at the most."""
+
+    def __post_init__(self) -> None:
+        renew(self, "name")
 
 
 class Intervention(Event):

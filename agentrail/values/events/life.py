@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from agentrail.values.events.envelope import Ephemeral, Event
 from agentrail.values.messages import Message
+from agentrail.values.old_names import renew
 from agentrail.values.personal import Kept, Personal
 from agentrail.values.usage import Usage
 
@@ -95,13 +96,16 @@ class AgentEnd(Event):
     ref: Kept[str]
     """Id of the prompt that the turn answered."""
     stop_reason: Kept[str]
-    """`end`, `max_turns`, `left`, `superseded`, `length` or `refused`."""
+    """`end`, `max_rounds`, `left`, `superseded`, `length` or `refused`."""
     messages: tuple[Message, ...]
     """Messages that the turn added to the history."""
     usage: Usage
     """Usage of the turn."""
     fits: bool = False
     """Whether the last text of the model is a JSON object that fits the schema which the prompt asked for."""
+
+    def __post_init__(self) -> None:
+        renew(self, "stop_reason")
 
 
 class AgentAbort(Event):

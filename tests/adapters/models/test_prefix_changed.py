@@ -425,7 +425,7 @@ def choice_edit(chance: random.Random) -> Edit:
     calls = say(calls=[call("cut")])
     by_tool = [say(calls=[call("answer", json.loads(text))]) for text in SPOKEN]
     in_form = (asked_in_form, asked_in_form, asked_in_form)
-    limit, option = ("tool_choice", "max_turns", ""), ("tool_choice", "tool_choice")
+    limit, option = ("tool_choice", "max_rounds", ""), ("tool_choice", "tool_choice")
 
     def switching(**to: Json) -> Between:
         async def switch(session: SessionHandle) -> None:
@@ -438,30 +438,30 @@ def choice_edit(chance: random.Random) -> Edit:
 
     return chance.choice(
         (
-            told(limit, max_turns=2, script=("a", "b", calls, "c")),
-            told(limit, max_turns=2, script=("a", calls, "b", "c")),
-            told(None, max_turns=2, script=("a", "b", transient(), "c")),
-            told(None, max_turns=3, script=("a", "b", calls, "c")),
-            told(limit, max_turns=2, script=(*SPOKEN[:2], calls, SPOKEN[2]), turns=in_form),
-            told(limit, max_turns=2, script=(*by_tool[:2], calls, by_tool[2]), turns=in_form, forms=False),
+            told(limit, max_rounds=2, script=("a", "b", calls, "c")),
+            told(limit, max_rounds=2, script=("a", calls, "b", "c")),
+            told(None, max_rounds=2, script=("a", "b", transient(), "c")),
+            told(None, max_rounds=3, script=("a", "b", calls, "c")),
+            told(limit, max_rounds=2, script=(*SPOKEN[:2], calls, SPOKEN[2]), turns=in_form),
+            told(limit, max_rounds=2, script=(*by_tool[:2], calls, by_tool[2]), turns=in_form, forms=False),
             Edit(
                 None,
-                max_turns=2,
+                max_rounds=2,
                 script=(*by_tool[:2], calls, by_tool[2]),
                 turns=in_form,
                 forms=False,
                 model=OWN[elsewhere],
                 readers=(elsewhere,),
             ),
-            Edit(limit, max_turns=2, script=("a", "b", calls, "c"), model=claude, readers=(claude,)),
+            Edit(limit, max_rounds=2, script=("a", "b", calls, "c"), model=claude, readers=(claude,)),
             Edit((*option, ""), between=switching(**chosen), model=claude, readers=(claude,)),
-            told(None, max_turns=1, between=switching(**chosen)),
+            told(None, max_rounds=1, between=switching(**chosen)),
             told((*option, ""), between=switching(**chosen)),
             told((*option, ""), between=switching(), model_options=chosen),
             told((*option, "Editor0"), Switches(2, SAME, freeze_object(chosen))),
             told(None, between=switching(tool_choice="auto")),
-            told(None, max_turns=2, script=("a", "b", calls, "c"), model_options={"tool_choice": "none"}),
-            Edit(None, max_turns=2, script=("a", "b", calls, "c"), model=OWN[elsewhere], readers=(elsewhere,)),
+            told(None, max_rounds=2, script=("a", "b", calls, "c"), model_options={"tool_choice": "none"}),
+            Edit(None, max_rounds=2, script=("a", "b", calls, "c"), model=OWN[elsewhere], readers=(elsewhere,)),
             Edit(None, between=switching(**chosen), model=OWN[elsewhere], readers=(elsewhere,)),
         )
     )
@@ -551,9 +551,9 @@ async def test_what_changes_before_the_messages_is_told_before_their_compaction(
 
 async def test_a_last_request_that_is_tried_again_is_told_once() -> None:
     script = ("a", "b", say(calls=[call("cut")]), transient(), "c")
-    requests, told = await played(Edit(None, max_turns=2, script=script))
+    requests, told = await played(Edit(None, max_rounds=2, script=script))
     assert [request.may_call for request in requests] == [False, False]
-    assert [(one.part, one.name) for one in told] == [("tool_choice", "max_turns")]
+    assert [(one.part, one.name) for one in told] == [("tool_choice", "max_rounds")]
 
 
 CHOSEN: Final[Mapping[str, Json]] = {

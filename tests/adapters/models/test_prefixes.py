@@ -145,7 +145,7 @@ async def test_the_last_request_of_a_turn_keeps_the_prefix_as_it_forbids_calls(p
     """
     form = {"type": "object", "properties": {"answer": {"type": "string"}}}
     given: dict[str, object] = {"script": in_form, "returns": form} if by_tool else {}
-    requests, _ = await played(provider, turns=8, max_turns=2, **given)  # type: ignore[arg-type]  # of `played`
+    requests, _ = await played(provider, turns=8, max_rounds=2, **given)  # type: ignore[arg-type]  # of `played`
     assert {request.may_call and not request.must_call for request in requests} == {True, False}
     prompts = [prompt_of(request, provider) for request in requests]
     shared = [common(before, after) for before, after in pairwise(prompts)]

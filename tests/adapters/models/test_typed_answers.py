@@ -276,7 +276,7 @@ async def test_the_last_request_keeps_all_tools_and_demands_the_answer(provider:
 
     model = {"openai-chat": "mistral:mistral-large-latest"}.get(provider, "")
     async with serving(REFUSED, answering(provider, GOOD)) as server:
-        spec = spec_of(provider, server.url, model, tools=(look,), max_turns=1)
+        spec = spec_of(provider, server.url, model, tools=(look,), max_rounds=1)
         assert await asked_of(spec, SCHEMA) == GOOD
     body = server.asked[1].json
     assert tools_in(server.asked[1]) == ["look", "answer"]
@@ -301,7 +301,7 @@ async def test_a_model_that_cannot_be_forced_is_told_that_no_other_tool_can_be_c
         return "nothing"
 
     async with serving(REFUSED, answering(provider, GOOD)) as server:
-        spec = spec_of(provider, server.url, model, tools=(look,), max_turns=1)
+        spec = spec_of(provider, server.url, model, tools=(look,), max_rounds=1)
         spec = spec.but(model_options={**spec.model_options, **options})
         assert await asked_of(spec, SCHEMA) == GOOD
     body = server.asked[1].json

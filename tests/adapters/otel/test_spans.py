@@ -319,7 +319,7 @@ async def test_where_a_long_turn_began_is_found_many_pages_back() -> None:
     journal, first, second = MemoryJournal(), Spans(), Spans()
     rounds = [say(calls=[call("remove", {"path": str(n)})]) for n in range(PAGE)]
     spec = SessionSpec(
-        model=ScriptedModel([*rounds, stall()]), name="clerk", tools=[remove], max_turns=1000, repeat_pattern=10_000
+        model=ScriptedModel([*rounds, stall()]), name="clerk", tools=[remove], max_rounds=1000, repeat_pattern=10_000
     )
     async with watched(first, journal) as supervisor:
         session = await supervisor.spawn(spec, "s")

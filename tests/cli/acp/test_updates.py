@@ -250,7 +250,7 @@ def test_the_end_of_a_turn_says_how_full_the_context_is_and_what_it_has_cost() -
     [
         (e.AgentStart("p1"), {"state": "running"}),
         (e.AgentEnd("p1", "end", (), NOTHING_USED), {"state": "idle", "stopReason": "end_turn"}),
-        (e.AgentEnd("p1", "max_turns", (), NOTHING_USED), {"state": "idle", "stopReason": "max_turn_requests"}),
+        (e.AgentEnd("p1", "max_rounds", (), NOTHING_USED), {"state": "idle", "stopReason": "max_turn_requests"}),
         (e.AgentAbort("p1", "user"), {"state": "idle", "stopReason": "cancelled"}),
         (
             e.AgentAbort("p1", "provider_error", "down"),

@@ -20,7 +20,7 @@ from agentrail.values.untrusted_values import described
 
 log = logging.getLogger("agentrail.task")
 
-ANSWERED: Final = frozenset({"end", "max_turns", "length"})
+ANSWERED: Final = frozenset({"end", "max_rounds", "length"})
 """Stop reasons of a turn that has an answer."""
 
 SILENT: Final = "it has ended without a word"

@@ -1,0 +1,36 @@
+"""Names that have changed: what callers still write by the old one, and what old records hold, is understood."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+from msgspec.structs import force_setattr
+
+OLD_NAMES: Final[Mapping[str, str]] = MappingProxyType({"max_turns": "max_rounds"})
+"""The new name of each field whose name has changed, by the old one."""
+
+
+def renew(value: msgspec.Struct, field: str) -> None:
+    """Replace the text in *field* of a new *value* if it is an old name, as records of older versions have it."""
+    name = getattr(value, field)
+    if name in OLD_NAMES:
+        force_setattr(value, field, OLD_NAMES[name])
+
+
+def with_new_names(owner: str, values: Mapping[str, object], fields: Collection[str]) -> dict[str, object]:
+    """Return *values* with the new names of the *fields* of *owner*, and warn the caller's caller of each old one.
+
+    An old name beside the new one stays, as nobody can tell which value is meant.
+    """
+    names = {
+        old: new
+        for old, new in OLD_NAMES.items()
+        if old in values and old not in fields and new in {*fields} - {*values}
+    }
+    for old, new in names.items():
+        warnings.warn(f"`{owner}`: `{old}` is called `{new}` now; write `{new}`", FutureWarning, stacklevel=3)
+    return {names.get(name, name): value for name, value in values.items()}
