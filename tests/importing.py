@@ -22,6 +22,7 @@ from attrs import frozen
 from agentrail import Continue, Plugin, SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.mcp.server import McpServer
+from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import SessionAsleep
 from agentrail.hooks.actions import SwitchModel
 from agentrail.hooks.context import Context
@@ -32,9 +33,8 @@ from agentrail.ports.model import EmitChunk
 from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
 from agentrail.tools.builtin import standard_tools
 from agentrail.values.content import Text, ToolCall
-from agentrail.values.json import Json
+from agentrail.values.json import Json, freeze_object
 from agentrail.values.stream import ModelRequest, Response
-from tests.kit import Phase, freeze_object
 from tests.opcodes import counted_opcodes
 
 SPLIT: Final = "\t"

@@ -33,8 +33,8 @@ from agentrail.plugins import (
 from agentrail.testing import ScriptedModel, call, say, simulate
 from agentrail.tools import make_spec, tool
 from agentrail.tools.declaring import ToolOptions
+from agentrail.values.json import EMPTY
 from agentrail.values.usage import Limit, Price
-from tests.kit import EMPTY
 
 TYPES_CHECKED: Final = ("agentrail", "agentrail.plugins", "agentrail.tools", "agentrail.testing")
 """The packages of which the types of arguments are tried too."""

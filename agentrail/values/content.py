@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final, TypeAlias, TypeVar
 
 from agentrail.errors import WrongType
-from agentrail.values.json import EMPTY, Json, JsonObject, canonical
+from agentrail.values.json import EMPTY, Json, JsonObject, canonical, is_same
 from agentrail.values.personal import Kept, Personal, ToolName
 from agentrail.values.value import TAG, Authored, quick
 
@@ -66,10 +66,19 @@ class File(Authored, tag_field=TAG):
 
 
 class Data(Authored, tag_field=TAG):
-    """A JSON value."""
+    """A JSON value; two are equal if they are the same JSON."""
 
     data: Personal[Json]
     """The value."""
+
+    def __eq__(self, other: object) -> bool:
+        return is_same(self.data, other.data) if type(other) is Data else NotImplemented
+
+    def __ne__(self, other: object) -> bool:  # msgspec's own would not call `__eq__`
+        return not is_same(self.data, other.data) if type(other) is Data else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((Data, self.data))
 
 
 class Thinking(Authored, tag_field=TAG):

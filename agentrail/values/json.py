@@ -38,7 +38,10 @@ def _refuse(*_: object, **__: object) -> NoReturn:
 
 
 class FrozenObject(dict[str, Json]):
-    """A JSON object that cannot be changed; it compares, iterates and encodes like a `dict`."""
+    """A JSON object that cannot be changed; it iterates and encodes like a `dict`.
+
+    Two are equal if they are the same JSON: unlike a `dict`, it tells 1, 1.0 and `True` apart, as tools do.
+    """
 
     __slots__ = ("comes_back", "measure", "written")
     comes_back: bool  # set once the object was read back from its own JSON and was equal
@@ -46,6 +49,16 @@ class FrozenObject(dict[str, Json]):
     written: str  # its canonical JSON text; set by `canonical_once`
     __setitem__ = __delitem__ = _refuse
     clear = pop = popitem = setdefault = update = __ior__ = _refuse
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        is_equal = dict.__eq__(self, other)
+        return _have_same_types(self, cast("Mapping[str, Json]", other)) if is_equal is True else is_equal
+
+    def __ne__(self, other: object) -> bool:
+        is_equal = self.__eq__(other)
+        return is_equal if is_equal is NotImplemented else not is_equal
 
     def __hash__(self) -> int:  # type: ignore[override]  # a frozen mapping may be a key
         return hash(tuple(sorted(self)))
@@ -261,11 +274,28 @@ def canonical_once(frozen: JsonObject) -> str:
 
 
 def is_same(left: Json, right: Json) -> bool:
-    """Whether *left* and *right* have the same JSON text.
+    """Whether *left* and *right* are the same JSON.
 
-    Python's `==` does not tell: it takes 1, 1.0 and True as equal.
+    Python's `==` of lists and numbers does not tell: it takes 1, 1.0 and `True` as equal.
     """
-    return left is right or (left == right and canonical(left) == canonical(right))
+    return left is right or (left == right and _has_same_type(left, right))
+
+
+def _have_same_types(left: Mapping[str, Json], right: Mapping[str, Json]) -> bool:
+    """Whether the values of two equal objects are of the same types."""
+    return all(_has_same_type(value, right[key]) for key, value in left.items())
+
+
+def _has_same_type(left: object, right: object) -> bool:
+    """Whether two equal values are of the same JSON type, with all their parts."""
+    kind = type(left)
+    if kind is str or left is right or kind is FrozenObject:  # equal frozen objects have compared their own parts
+        return True
+    if isinstance(left, tuple | list):
+        return all(map(_has_same_type, left, cast("Sequence[object]", right)))
+    if isinstance(left, Mapping):
+        return _have_same_types(cast("Mapping[str, Json]", left), cast("Mapping[str, Json]", right))
+    return kind is type(right) and (kind is not float or math.copysign(1, left) == math.copysign(1, right))  # type: ignore[arg-type]  # its type was just tested
 
 
 def _key(key: object, at: str) -> str:

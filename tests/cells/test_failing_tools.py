@@ -262,6 +262,13 @@ def repeated(bench: Bench, name: str, times: int, **args: str) -> None:
             bench.returns(running)
 
 
+def test_a_number_and_true_are_two_calls_for_the_search_for_loops() -> None:
+    bench = streaming()
+    for value in (1, 1.0, True, 1):
+        bench.answers("", call("store", bad=value))
+    assert not any(isinstance(event, LoopDetected) for got in bench.got for event in got.events)
+
+
 @failure("loop: repeat_pattern")
 @figure("repeat_pattern 3")
 def test_the_same_call_three_times_in_a_row_is_remarked_on() -> None:

@@ -238,6 +238,13 @@ async def test_control_messages_with_ids_of_their_own_are_kept_apart(mailbox: Ma
     assert got == [None, "a", "b"]
 
 
+async def test_approvals_with_a_number_and_with_true_are_two_letters(mailbox: Mailbox) -> None:
+    approvals = [ApproveSent("h1", args=freeze_object({"amount": amount})) for amount in (1, True, 1.0, 1.0)]
+    for approval in approvals:
+        mailbox.post_control(Letter(approval))
+    assert await take(mailbox, mailbox.lengths[0]) == approvals[:3]
+
+
 async def test_an_abort_that_clears_the_queue_has_prompts_handled_first_that_came_before_it(mailbox: Mailbox) -> None:
     mailbox.post_user_nowait(prompt("1"))
     mailbox.post_user_nowait(Letter(WithdrawSent("p1"), size=1))

@@ -1,14 +1,22 @@
-"""JSON is frozen within its limits, whatever it was put together from."""
+"""JSON is frozen within its limits, whatever it was put together from; what is equal is the same JSON."""
+
+from __future__ import annotations
+
+from typing import Final, cast
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from agentrail import ReplaceToolArgs
 from agentrail.api.command_checks import kept_parts
+from agentrail.core.vocabulary.tool_calls import Doubt
 from agentrail.errors import BadMessage, NotJson
-from agentrail.models import Data, FrozenObject, Json, Response, ToolCall
+from agentrail.models import AssistantMessage, Data, FrozenObject, Json, JsonObject, Response, ToolCall
 from agentrail.tools import Ok
-from agentrail.values.json import MAX_DEPTH, MAX_ITEMS, canonical, canonical_once
+from agentrail.values.json import MAX_DEPTH, MAX_ITEMS, canonical, canonical_once, is_same
 from agentrail.values.untrusted_content import CALLS_WITH_MUCH, fit_response, fit_result
-from tests.kit import freeze, freeze_object
+from tests.kit import ApproveSent, freeze, freeze_object
 
 ALREADY = freeze_object({"x": list(range(MAX_ITEMS // 2))})
 
@@ -74,3 +82,58 @@ def test_the_text_of_a_schema_is_written_once() -> None:
     assert once == canonical(schema) == '{"properties":{"a":{"const":true}},"type":"object"}'
     assert canonical_once(schema) is once
     assert canonical_once(freeze_object({"type": "object", "properties": {"a": {"const": 1}}})) != once
+
+
+LIKE_ONE: Final = (1, 1.0, True)
+LIKE_ZERO: Final = (0, 0.0, -0.0, False)
+
+alike: Final = st.sampled_from((*LIKE_ONE, *LIKE_ZERO, None, "1", "", 2))
+"""Values among which Python's `==` takes several for the same."""
+
+nested: Final = st.recursive(
+    alike, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2)
+)
+
+objects: Final = st.dictionaries(st.sampled_from("ab"), nested, max_size=2).map(freeze_object)
+
+
+@pytest.mark.long
+@given(objects, objects)
+@settings(max_examples=200)
+def test_what_is_equal_is_the_same_json(left: JsonObject, right: JsonObject) -> None:
+    same = canonical(left) == canonical(right)
+    assert (left == right, left != right, is_same(left, right)) == (same, not same, same)
+    if same:
+        assert hash(left) == hash(right)
+    pairs = (
+        (Data(left), Data(right)),
+        (Data((left, 1)), Data((right, 1))),
+        (ToolCall("c1", "pay", left), ToolCall("c1", "pay", right)),
+        (Doubt("c1", "pay", left), Doubt("c1", "pay", right)),
+        (ApproveSent("h1", args=left), ApproveSent("h1", args=right)),
+        (ReplaceToolArgs(left), ReplaceToolArgs(right)),
+        (AssistantMessage((), (ToolCall("c1", "pay", left),)), AssistantMessage((), (ToolCall("c1", "pay", right),))),
+    )
+    for one, other in pairs:
+        assert ((one == other), (one != other)) == (same, not same)
+    assert Doubt("c1", "pay", left).covers("pay", right) is same
+
+
+@pytest.mark.parametrize("family", [LIKE_ONE, LIKE_ZERO])
+def test_a_number_and_a_boolean_are_two_values_wherever_they_stand(family: tuple[Json, ...]) -> None:
+    for left in family:
+        for right in family:
+            for around in (lambda value: value, lambda value: [value], lambda value: {"a": [{"b": value}]}):
+                old, new = freeze(around(left)), freeze(around(right))
+                assert is_same(old, new) == (canonical(old) == canonical(new))
+                assert (Data(old) == Data(new)) == (canonical(old) == canonical(new))
+
+
+def test_an_object_is_equal_to_a_dict_of_the_same_json() -> None:
+    frozen = freeze_object({"a": 1, "b": [1.0], "c": {"d": True}})
+    assert frozen == {"a": 1, "b": (1.0,), "c": {"d": True}}
+    assert frozen == {"a": 1, "b": (1.0,), "c": {"d": True}}
+    assert frozen != {"a": True, "b": (1.0,), "c": {"d": True}}
+    assert frozen != {"a": 1, "b": (1,), "c": {"d": True}}
+    assert frozen != {"a": 1, "b": (1.0,), "c": {"d": 1}}
+    assert frozen != cast("object", 5)
