@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from agentrail.core.answers import read_answer
 from agentrail.ports.tool import Task
 from agentrail.values.json import JsonObject
@@ -39,6 +41,10 @@ class HeldCall(Value):
     """Who asked for the turn of the call, as the callers said (`SessionHandle.by`); empty if nobody said so."""
 
 
+HELD: Final = "held"
+"""Stop reason of a reply whose turn waits for a person, and goes on afterwards."""
+
+
 class Reply(Value):
     """How a turn ended; the result of `ask`."""
 
@@ -57,7 +63,12 @@ class Reply(Value):
 
     @property
     def text(self) -> str:
-        """Text of the model's last message in the turn; empty if there is none."""
+        """Text of the model's last message in the turn; empty if there is none, or while the turn waits for a person.
+
+        What the model said before it came to wait is no answer; it is in `messages`, and what waits is in `held`.
+        """
+        if self.stop_reason == HELD:
+            return ""
         texts = [message.text for message in self.messages if isinstance(message, AssistantMessage)]
         return texts[-1] if texts else ""
 

@@ -84,7 +84,7 @@ class ReplyView(View):
     """`end`, `max_rounds`, `left`, `superseded`, `length`, `refused`; or `held`: the turn waits for a person; or
     `command`: there was no turn, but a command such as `/status` was carried out."""
     text: str
-    """Text of the model's last message in the turn; empty if there is none."""
+    """Text of the model's last message in the turn; empty if there is none, or while the turn waits for a person."""
     answer: JsonObject | None
     """The answer as JSON, if a form was asked for and it fits; else null."""
     usage: UsageView

@@ -281,21 +281,21 @@ def is_same(left: Json, right: Json) -> bool:
     return left is right or (left == right and _has_same_type(left, right))
 
 
-def _have_same_types(left: Mapping[str, Json], right: Mapping[str, Json]) -> bool:
+def _have_same_types(value: Mapping[str, Json], twin: Mapping[str, Json]) -> bool:
     """Whether the values of two equal objects are of the same types."""
-    return all(_has_same_type(value, right[key]) for key, value in left.items())
+    return all(_has_same_type(part, twin[key]) for key, part in value.items())
 
 
-def _has_same_type(left: object, right: object) -> bool:
+def _has_same_type(value: object, twin: object) -> bool:
     """Whether two equal values are of the same JSON type, with all their parts."""
-    kind = type(left)
-    if kind is str or left is right or kind is FrozenObject:  # equal frozen objects have compared their own parts
+    kind = type(value)
+    if kind is str or value is twin or kind is FrozenObject:  # equal frozen objects have compared their own parts
         return True
-    if isinstance(left, tuple | list):
-        return all(map(_has_same_type, left, cast("Sequence[object]", right)))
-    if isinstance(left, Mapping):
-        return _have_same_types(cast("Mapping[str, Json]", left), cast("Mapping[str, Json]", right))
-    return kind is type(right) and (kind is not float or math.copysign(1, left) == math.copysign(1, right))  # type: ignore[arg-type]  # its type was just tested
+    if isinstance(value, tuple | list):
+        return all(map(_has_same_type, value, cast("Sequence[object]", twin)))
+    if isinstance(value, Mapping):
+        return _have_same_types(cast("Mapping[str, Json]", value), cast("Mapping[str, Json]", twin))
+    return kind is type(twin) and (kind is not float or math.copysign(1, value) == math.copysign(1, twin))  # type: ignore[arg-type]  # its type was just tested
 
 
 def _key(key: object, at: str) -> str:

@@ -74,16 +74,22 @@ def shown(cls: type[View], found: object) -> object:
 
 
 def test_a_reply_has_its_text_its_usage_and_what_is_held() -> None:
-    reply = Reply("p1", "held", (AssistantMessage((Text('{"a":1}'),)),), USAGE, (HELD,), fits=True)
+    reply = Reply("p1", "end", (AssistantMessage((Text('{"a":1}'),)),), USAGE, (HELD,), fits=True)
     assert shown(ReplyView, reply) == {
         "ref": "p1",
-        "stop_reason": "held",
+        "stop_reason": "end",
         "text": '{"a":1}',
         "answer": {"a": 1},
         "usage": USED,
         "held": [HELD_SEEN],
         "session": "bob.main",
     }
+
+
+def test_a_reply_that_waits_for_a_person_has_no_text_and_no_answer() -> None:
+    reply = Reply("p1", "held", (AssistantMessage((Text('{"a":1}'),)),), USAGE, (HELD,), fits=True)
+    seen = view(ReplyView, reply, SESSION)
+    assert (seen.text, seen.answer, len(seen.held)) == ("", None, 1)
 
 
 def test_a_status_has_all_that_a_session_does() -> None:

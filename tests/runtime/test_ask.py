@@ -54,7 +54,8 @@ async def test_a_rest_is_returned_with_the_held_calls(world: World) -> None:
         [say("I want to.", calls=[call("quick", {"a": 1})])], tools=[quick()], plugins=[Holder()]
     )
     reply = await session.ask("hi")
-    assert (reply.stop_reason, reply.text) == ("held", "I want to.")
+    assert (reply.stop_reason, reply.text) == ("held", "")  # what was said before the call is no answer
+    assert reply.messages[-1].text == "I want to."
     (held,) = reply.held
     assert (held.kind, held.tool, dict(held.args), held.hint) == ("approval", "quick", {"a": 1}, "may it?")
     assert session.status().turn_open

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final, cast
 
+import hypothesis
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from agentrail import ReplaceToolArgs
@@ -98,7 +99,7 @@ objects: Final = st.dictionaries(st.sampled_from("ab"), nested, max_size=2).map(
 
 
 @pytest.mark.long
-@given(objects, objects)
+@hypothesis.given(objects, objects)
 @settings(max_examples=200)
 def test_what_is_equal_is_the_same_json(left: JsonObject, right: JsonObject) -> None:
     same = canonical(left) == canonical(right)
@@ -114,8 +115,8 @@ def test_what_is_equal_is_the_same_json(left: JsonObject, right: JsonObject) -> 
         (ReplaceToolArgs(left), ReplaceToolArgs(right)),
         (AssistantMessage((), (ToolCall("c1", "pay", left),)), AssistantMessage((), (ToolCall("c1", "pay", right),))),
     )
-    for one, other in pairs:
-        assert ((one == other), (one != other)) == (same, not same)
+    for holder, twin in pairs:
+        assert ((holder == twin), (holder != twin)) == (same, not same)
     assert Doubt("c1", "pay", left).covers("pay", right) is same
 
 

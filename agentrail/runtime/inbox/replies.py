@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from agentrail.api.session_values import HeldCall, Reply
+from agentrail.api.session_values import HELD, HeldCall, Reply
 from agentrail.core.answers import UNFIT
 from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, Refused, StopSent
 from agentrail.core.vocabulary.state import State
@@ -240,7 +240,7 @@ def resting(state: State, ref: str, below: Callable[[], tuple[HeldCall, ...]]) -
     if turn is None or turn.ref != ref or not state.waits:
         return None
     waiting_calls = (*held_calls(state), *below())
-    return Reply(ref, "held", state.history[turn.mark :], state.usage.minus(turn.used), waiting_calls)
+    return Reply(ref, HELD, state.history[turn.mark :], state.usage.minus(turn.used), waiting_calls)
 
 
 async def outcome_of(
