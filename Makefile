@@ -299,10 +299,10 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 	rm -rf $(WHEEL) && mkdir -p $(WHEEL)
 	$(PIP) wheel --no-deps --wheel-dir $(WHEEL) .
 	$(PYTHON) -m venv --without-pip $(WHEEL)/none
-	$(PIP) --python $(WHEEL)/none/bin/python install $(WHEEL)/agentrail-*.whl
+	$(PIP) --python $(WHEEL)/none/bin/python install $(WHEEL)/agentrail_otp-*.whl
 	$(PY) -I tests/installed.py $(WHEEL)/none/bin/python
 	$(PYTHON) -m venv --without-pip $(WHEEL)/all
-	$(PIP) --python $(WHEEL)/all/bin/python install "$$(echo $(WHEEL)/agentrail-*.whl)[$(subst $(SPACE),$(COMMA),$(EXTRAS))]"
+	$(PIP) --python $(WHEEL)/all/bin/python install "$$(echo $(WHEEL)/agentrail_otp-*.whl)[$(subst $(SPACE),$(COMMA),$(EXTRAS))]"
 	$(PY) -I tests/installed.py $(WHEEL)/all/bin/python $(EXTRAS)
 	@touch $@
 

@@ -30,7 +30,10 @@ def lazily(package: str, extra: str = "") -> tuple[Callable[[str], object], Call
             value: object = getattr(import_module(home), name)
         except ModuleNotFoundError as error:
             if extra:
-                error.add_note(f"`{package}.{name}` needs the extra `{extra}`: pip install 'agentrail[{extra}]'")
+                from agentrail.distribution import install_origin, install_words  # noqa: PLC0415 - for the note alone
+
+                words = install_words(install_origin(), extra)
+                error.add_note(f"`{package}.{name}` needs the extra `{extra}`: pip install {words}")
             raise
         setattr(sys.modules[package], name, value)
         return value

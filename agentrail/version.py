@@ -3,4 +3,6 @@
 from importlib.metadata import version
 from typing import Final
 
-__version__: Final = version("agentrail")
+from agentrail.distribution import DISTRIBUTION
+
+__version__: Final = version(DISTRIBUTION)

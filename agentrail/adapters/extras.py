@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
+from agentrail.distribution import install_origin, install_words
 from agentrail.errors import ExtraMissing
 
 
@@ -20,13 +20,9 @@ def need_extra(extra: str, package: str, purpose: str) -> None:
     ):  # `None` in `sys.modules` keeps it from being imported; no package above it
         missing = True
     if missing:
-        raise ExtraMissing(purpose, extra, install_command(extra, Path(__file__).parents[2]))
+        raise ExtraMissing(purpose, extra, install_command(extra))
 
 
-def install_command(extra: str, home: Path) -> str:
-    """Return the shell command that installs *extra* beside this interpreter.
-
-    *home* is the folder that holds the package. If it has a `pyproject.toml`, it is a clone, which is installed itself.
-    """
-    what = f"-e {shlex.quote(f'{home}[{extra}]')}" if (home / "pyproject.toml").is_file() else f"'agentrail[{extra}]'"
-    return f"{shlex.quote(sys.executable)} -m pip install {what}"
+def install_command(extra: str) -> str:
+    """Return the shell command that installs *extra* beside this interpreter."""
+    return f"{shlex.quote(sys.executable)} -m pip install {install_words(install_origin(), extra)}"

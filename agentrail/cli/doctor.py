@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import shutil
 import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -34,6 +36,7 @@ from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import clean, one_line
 from agentrail.cli.stored_sessions import stored_sessions
 from agentrail.codec.json_text import to_text
+from agentrail.distribution import DISTRIBUTION, STRANGER
 from agentrail.errors import AgentrailError, ExtraMissing, SandboxMissing
 from agentrail.ports.journal import ALL_SESSIONS, SLOTS
 from agentrail.runtime.shared.clock import Clock
@@ -140,7 +143,7 @@ async def _run(options: DoctorOptions) -> int:
             print(to_text(entry) if options.as_json else clean(f"{key:24}  {row.value:32}  {row.source}"))
         return DONE
     diagnoses = (
-        *(_python(), *_system(), await _sqlite(), *await _journal(options), *await _shards(options)),
+        *(_python(), *_stranger(), *_system(), await _sqlite(), *await _journal(options), *await _shards(options)),
         *(await _sandbox(), *_terminal()),
         *(_keys(), *_extras(), *_disk(options), _clock()),
     )
@@ -166,6 +169,19 @@ def _as_json(diagnosis: Diagnosis) -> str:
 def _python() -> Diagnosis:
     version = f"{platform.python_version()} on {platform.system()}, agentrail {agentrail.__version__}"
     return Diagnosis("python", GOOD, version)
+
+
+def _stranger() -> list[Diagnosis]:
+    """Look for somebody else's distribution, whose package lies where ours does: the files are a mixture of both."""
+    try:
+        stranger = distribution(STRANGER)
+    except PackageNotFoundError:
+        return []
+    state = (
+        f"`{STRANGER}` {stranger.version} is installed too: a distribution of others, whose package is called the same"
+    )
+    remove = f"{shlex.quote(sys.executable)} -m pip uninstall {STRANGER}"
+    return [Diagnosis("stranger", NOTE, state, f"run `{remove}`, and install {DISTRIBUTION} again")]
 
 
 def _system() -> list[Diagnosis]:

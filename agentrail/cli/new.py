@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,7 @@ from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.exit_status import DONE, exit_status
 from agentrail.cli.new_files import KINDS, NewKind
 from agentrail.cli.option_parser import OptionParser
+from agentrail.distribution import install_origin
 from agentrail.errors import ExtraMissing
 from agentrail.errors.agentrail_error import advice
 
@@ -48,9 +49,9 @@ def _run(argv: Sequence[str]) -> int:
     if kind is None:
         raise BadInputError(f"nothing is made for `{args.kind}`; {advice(args.kind, KINDS, 'there are')}")
     folder = Path(args.folder)
-    write(kind, folder)
+    names = write(kind, folder)
     python = shlex.quote(sys.executable)
-    print(f"{folder} has {', '.join(sorted(kind.files(folder.name)))}. Go on with:\n")
+    print(f"{folder} has {', '.join(sorted(names))}. Go on with:\n")
     print(f"  cd {shlex.quote(str(folder))} && {python} -m pytest")
     try:
         need_extra("testing", "pytest", "run the test")
@@ -60,11 +61,13 @@ def _run(argv: Sequence[str]) -> int:
     return DONE
 
 
-def write(kind: NewKind, folder: Path) -> None:
-    """Create *folder* with the files of *kind*; raise `BadInputError` if a file is there already."""
+def write(kind: NewKind, folder: Path) -> Collection[str]:
+    """Create *folder* with the files of *kind*, and return their names; raise `BadInputError` if a file is there."""
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise BadInputError(f"{str(folder)!r} is there already, and not empty; name a folder that is not there yet")
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in kind.files(folder.resolve().name).items():
+    files = kind.files(folder.resolve().name, install_origin())
+    for name, text in files.items():
         with (folder / name).open("x", encoding="utf-8") as file:  # `x` keeps what another process writes meanwhile
             file.write(text)
+    return files.keys()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from agentrail.distribution import requirement
 from agentrail.values.value import Value
 
 
@@ -23,9 +24,17 @@ class NewKind(Value):
     try_it: str
     """The arguments of `agentrail` that try the code."""
 
-    def files(self, name: str) -> Mapping[str, str]:
-        """Return the files of a project called *name*: each name with its text."""
-        project = _PROJECT.format(name=_project_name(name), module=self.module)
+    def files(self, name: str, origin: str | None) -> Mapping[str, str]:
+        """Return the files of a project called *name*: each name with its text.
+
+        *origin* is where this installation came from, as `install_origin` has it; the project installs it from there.
+        """
+        project = _PROJECT.format(
+            name=_project_name(name),
+            module=self.module,
+            needs=requirement(origin),
+            test_needs=requirement(origin, "testing"),
+        )
         readme = _README.format(name=name, module=self.module, about=self.about, try_it=self.try_it)
         return {
             f"{self.module}.py": self.code,
@@ -51,10 +60,10 @@ build-backend = "setuptools.build_meta"
 name = "{name}"
 version = "0.1.0"
 requires-python = ">=3.11"
-dependencies = ["agentrail"]
+dependencies = ["{needs}"]
 
 [project.optional-dependencies]
-test = ["agentrail[testing]", "mypy"]
+test = ["{test_needs}", "mypy"]
 
 [tool.setuptools]
 py-modules = ["{module}"]

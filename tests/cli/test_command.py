@@ -43,8 +43,8 @@ def test_the_program_is_the_command() -> None:
 @pytest.mark.long
 def test_the_version_is_told_and_nothing_heavy_imported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"agentrail {version('agentrail')}\n"
-    assert agentrail.__version__ == version("agentrail")
+    assert capsys.readouterr().out == f"agentrail {version('agentrail-otp')}\n"
+    assert agentrail.__version__ == version("agentrail-otp")
     assert [name for name in _imports("--version") if name.startswith(HEAVY)] == []
 
 
@@ -165,7 +165,7 @@ def test_a_subcommand_without_its_extra_says_which() -> None:
     assert ran.returncode == 2
     assert ran.stderr == (
         "agentrail: cannot check plugins: it needs packages of the extra `testing`, which are not installed; "
-        f"run `{install_command('testing', HOME)}`\n"
+        f"run `{install_command('testing')}`\n"
     )
 
 
@@ -184,17 +184,8 @@ def test_the_help_of_a_subcommand_needs_no_extra_and_fits_a_screen(
     assert max(map(len, lines)) <= 80
 
 
-def test_the_command_to_install_an_extra_is_one_that_any_shell_takes(tmp_path: Path) -> None:
-    clone = tmp_path / "a clone"
-    clone.mkdir()
-    python, *words = shlex.split(install_command("testing", clone))
-    assert python == sys.executable
-    assert words == ["-m", "pip", "install", "agentrail[testing]"]
-    (clone / "pyproject.toml").touch()
-    *_, option, what = shlex.split(install_command("testing", clone))
-    assert (option, what) == ("-e", f"{clone}[testing]")
-    for word in install_command("testing", clone).split(" -e ")[1], install_command("testing", HOME / "x").split()[-1]:
-        assert word[0] == word[-1] == "'", "unquoted brackets are a pattern for some shells"
+def test_the_command_to_install_an_extra_is_that_of_this_interpreter_and_clone() -> None:
+    assert shlex.split(install_command("testing")) == [sys.executable, "-m", "pip", "install", "-e", f"{HOME}[testing]"]
 
 
 @pytest.mark.long

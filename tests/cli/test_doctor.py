@@ -71,6 +71,20 @@ def test_a_machine_on_which_agents_run(tmp_path: Path, capsys: pytest.CaptureFix
     assert not (tmp_path / "home").exists()
 
 
+def test_the_distribution_of_others_with_our_import_name_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "agentrail-0.1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: agentrail\nVersion: 0.1.0\n", "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    status, found = findings(capsys, "--dir", tmp_path)
+    level, state, to_do = found["stranger"]
+    assert (status, level) == (0, "note")
+    assert state.startswith("`agentrail` 0.1.0 is installed too")
+    assert "-m pip uninstall agentrail`, and install agentrail-otp again" in to_do
+
+
 def test_all_extras_are_looked_for() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     assert list(EXTRAS) == list(project["optional-dependencies"])

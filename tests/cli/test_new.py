@@ -11,9 +11,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from agentrail.cli.new import main
 from agentrail.cli.new_files import KINDS
+from agentrail.distribution import install_origin, requirement
 from tests.patience import PATIENCE
 
 
@@ -78,6 +80,15 @@ def test_the_project_is_called_like_the_folder(tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == [
         *("README.md", "converter.py", "pyproject.toml", "test_converter.py")
     ]
+
+
+def test_the_project_installs_what_wrote_it(tmp_path: Path) -> None:
+    project = tomllib.loads((made("tool", tmp_path / "first") / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["dependencies"] == [requirement(install_origin())]
+    assert project["optional-dependencies"]["test"] == [requirement(install_origin(), "testing"), "mypy"]
+    for needs in (project["dependencies"][0], project["optional-dependencies"]["test"][0]):
+        assert Requirement(needs).name == "agentrail-otp"
+        assert Requirement(needs).url is not None, "this one is installed from a clone"
 
 
 def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

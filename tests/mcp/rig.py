@@ -29,7 +29,7 @@ SHOP = (sys.executable, str(HERE / "shop.py"))
 PLAIN_SHOP = (sys.executable, "-I", "-S", str(HERE / "plain_shop.py"))
 RAW = (sys.executable, "-I", "-S", str(HERE / "raw.py"))
 
-NO_EXTRA = "the extra `mcp` is not installed: pip install agentrail[mcp]"
+NO_EXTRA = "the extra `mcp` is not installed"
 
 NUMBERS = count()
 

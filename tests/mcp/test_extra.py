@@ -42,5 +42,5 @@ def test_without_the_extra_it_is_said_what_to_install() -> None:
     said = _in_a_fresh_interpreter(WITHOUT)
     wanted = "cannot use an MCP server: it needs packages of the extra `mcp`, which are not installed; run `"
     told, nothing = said.splitlines()
-    assert told == f"{wanted}{install_command('mcp', HOME)}`"
+    assert told == f"{wanted}{install_command('mcp')}`"
     assert nothing == "[]"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import math
 from contextlib import AbstractAsyncContextManager
-from importlib.metadata import version
 from typing import Final
 
 import anyio
@@ -40,6 +39,7 @@ from agentrail.errors import McpFailed, ToolError
 from agentrail.ports.tool import Offer
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import EffectClass
+from agentrail.version import __version__
 
 log = logging.getLogger("agentrail.mcp")
 
@@ -82,7 +82,7 @@ async def serve(server: McpServer, working_dir: str, offer: Offer) -> None:
 
 
 def _ourselves() -> Implementation:
-    return Implementation(name="agentrail", version=version("agentrail"))
+    return Implementation(name="agentrail", version=__version__)
 
 
 class Connection:

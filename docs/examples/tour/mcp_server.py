@@ -1,4 +1,4 @@
-"""MCP: the tools of a server are tools of the session. Install `agentrail[mcp]` for it.
+"""MCP: the tools of a server are tools of the session. It needs the extra `mcp`.
 
 The server is a process of its own; if it dies, its tools leave the session, and it is started again.
 
