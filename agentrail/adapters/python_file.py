@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
+from inspect import Parameter, signature
 from pathlib import Path
 from traceback import walk_tb
 from types import CodeType, ModuleType
@@ -32,8 +33,8 @@ class FileMember(NamedTuple):
     """Its name there."""
     value: object
     """The object; of a function, what it returned."""
-    others: tuple[str, ...]
-    """The names of further objects of its kind."""
+    others: Mapping[str, object]
+    """Further objects of the wanted kinds, and functions that make one, by name."""
 
 
 def split_name(text: str) -> tuple[str, str]:
@@ -48,8 +49,9 @@ def find_member(
 ) -> FileMember:
     """Return the object in the file at *path* that is of the first possible class of *kinds* and called *name*.
 
-    An empty *name* means any name. Without an object of these kinds, functions are called that are annotated to return
-    one. Raise `NothingUsableError`, which says why, if there is nothing. *sources* are those of `load`.
+    An empty *name* means any name. Of each class, an object comes before a function without arguments that is annotated
+    to return one; only the function that is chosen is called. Raise `NothingUsableError`, which says why, if there is
+    nothing. *sources* are those of `load`.
     """
     try:
         module = load(path, sources)
@@ -58,12 +60,18 @@ def find_member(
     members: dict[str, object] = {
         key: value for key, value in vars(module).items() if not key.startswith("_") and (not name or key == name)
     }
-    objects: dict[str, object] = {key: value for key, value in members.items() if isinstance(value, tuple(kinds))}
-    objects = objects or {key: _called(key, value, kinds) for key, value in members.items()}
     for kind in kinds:
-        names = [key for key, value in objects.items() if isinstance(value, kind)]
-        if names:
-            return FileMember(names[0], objects[names[0]], tuple(names[1:]))
+        objects = [key for key, value in members.items() if isinstance(value, kind)]
+        functions = [key for key, value in members.items() if _makes(value, kind)]
+        if objects or functions:
+            chosen = (objects or functions)[0]
+            value = members[chosen] if objects else _called(chosen, members[chosen], kind)
+            others = {
+                key: other
+                for key, other in members.items()
+                if key != chosen and (isinstance(other, tuple(kinds)) or any(_makes(other, each) for each in kinds))
+            }
+            return FileMember(chosen, value, others)
     *most, last = (kind.__name__ for kind in kinds)
     wanted_kinds = f"{', '.join(most)} or {last}" if most else last
     problem = f"it has no {f'`{name}` that is a ' if name else ''}{wanted_kinds}"
@@ -71,17 +79,28 @@ def find_member(
     raise NothingUsableError(problem)
 
 
-def _called(name: str, value: object, kinds: Sequence[type]) -> object:
-    """Call the function *value* if it is annotated to return one of *kinds*, and return its result; else `None`."""
+def _makes(value: object, kind: type) -> bool:
+    """Whether *value* is a function without arguments that is annotated to return a *kind*."""
     returns: object = getattr(value, "__annotations__", {}).get("return")
-    expected = {kind.__name__ for kind in kinds}
-    if not callable(value) or (returns not in kinds and str(returns).rpartition(".")[2] not in expected):
-        return None
+    if not callable(value) or (returns is not kind and str(returns).rpartition(".")[2] != kind.__name__):
+        return False
+    return all(
+        parameter.default is not Parameter.empty or parameter.kind in {Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD}
+        for parameter in signature(value).parameters.values()
+    )
+
+
+def _called(name: str, function: object, kind: type) -> object:
+    """Call the *function* called *name*, and return the *kind* that it makes."""
     try:
-        return cast("Callable[[], object]", value)()
+        value = cast("Callable[[], object]", function)()
     except Exception as error:
         problem = f"its function `{name}` raised {described(error)}"
         raise NothingUsableError(problem) from error
+    if not isinstance(value, kind):
+        problem = f"its function `{name}` returned {described(value)}, and no {kind.__name__}"
+        raise NothingUsableError(problem)
+    return value
 
 
 class SourceReader(SourceFileLoader):

@@ -29,6 +29,7 @@ from agentrail.cli.text_table import aligned
 from agentrail.cli.unix_endpoint import KEY
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked, UnknownSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
+from agentrail.remote.transport.host_address import BEFORE_KEY
 from agentrail.values.usage import NOTHING_USED, cost_text
 from agentrail.values.value import Value
 
@@ -65,8 +66,6 @@ UNKNOWN: Final = "unknown"
 WAITS: Final = "waits"
 DOWN: Final = "down"
 UNIX: Final = "unix:"
-_BEFORE_KEY: Final = "#token="
-"""What `agentrail serve` prints between the URL of a host and its key."""
 
 
 class TopOptions(Value, gc=True):
@@ -137,7 +136,7 @@ def parsed(argv: Sequence[str]) -> TopOptions:
         return TopOptions(journal=None if args.journal is None else file_named(args.journal))
     if args.journal is not None:
         raise BadInputError("--journal: a host with a URL knows its journal itself")
-    url, _, token = args.url.partition(_BEFORE_KEY)
+    url, _, token = args.url.partition(BEFORE_KEY)
     if url.startswith(UNIX):  # whoever reaches the socket is the user
         return TopOptions(url, token or KEY)
     key = token or os.environ.get(args.key, "").strip()

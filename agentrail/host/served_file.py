@@ -5,6 +5,7 @@ What a command says of the host is given, and so is the cluster whose member it 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final, cast
 
@@ -73,9 +74,21 @@ def _find_host(served: ServedFile, cluster: Cluster | None) -> tuple[Host, str]:
     except NothingUsableError as error:
         problem = f"cannot serve {served.file}: {error}"
         raise NothingToServeError(problem) from error
+    others = _left_out(value, others)
     more = f", and not {', '.join(f'`{served.file}:{other}`' for other in others)}," if others else ""
     kind = next(kind for kind in KINDS if isinstance(value, kind))
     return _as_host(name, value, served, cluster), f"the {kind.__name__} `{name}` of {served.file}{more}"
+
+
+def _left_out(value: object, others: Mapping[str, object]) -> Collection[str]:
+    """Return the names of *others* that are not served beside *value*.
+
+    A host is asked for its agents, so only further hosts are named beside one.
+    """
+    if isinstance(value, Host):
+        return [name for name, other in others.items() if isinstance(other, Host)]
+    agent = value.spec if isinstance(value, Profile) else value
+    return [name for name, other in others.items() if other is not agent or isinstance(value, SessionSpec)]
 
 
 def _as_host(name: str, value: object, served: ServedFile, cluster: Cluster | None) -> Host:

@@ -27,6 +27,7 @@ from agentrail.ports.journal import StoredSession
 from agentrail.remote.decoding import answer_of, stored_of
 from agentrail.remote.remote_events import RemoteView, approvals_of, held_of, tree_of
 from agentrail.remote.remote_session import RemoteSession
+from agentrail.remote.transport.host_address import split_key
 from agentrail.remote.transport.host_connection import PATIENCE, open_line, texts_of, without_none
 from agentrail.remote.transport.line import Line
 from agentrail.remote.unsupported import OF_SUPERVISORS, missing
@@ -222,14 +223,17 @@ class RemoteSupervisor:
 
 @checked
 def connect(
-    url: str, key: str | Secret, *, tls: ssl.SSLContext | None = None, patience: float = PATIENCE
+    url: str, key: str | Secret | None = None, *, tls: ssl.SSLContext | None = None, patience: float = PATIENCE
 ) -> AbstractAsyncContextManager[RemoteSupervisor]:
     """Connect to the host at *url*, for the time of the `async with`.
 
     *url* begins with `https`, `http`, `wss` or `ws`, or is `unix:` and the path of a socket. *key* is the key itself,
-    or a `Secret` that names the environment variable with it. *tls* says which certificates are trusted; `None`: those
-    that the system trusts. After a cut the connection is made again; calls wait for it for *patience* seconds.
+    or a `Secret` that names the environment variable with it; `None` if *url* ends with it, `#token=…`, as the address
+    does that a host prints at its start. *tls* says which certificates are trusted; `None`: those that the system
+    trusts. After a cut the connection is made again; calls wait for it for *patience* seconds.
     """
+    if key is None:
+        url, key = split_key(url)
     return OpenContext(_connected(url, key, tls, patience), RemoteSupervisor, CONNECTING)
 
 

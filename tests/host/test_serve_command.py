@@ -32,6 +32,18 @@ desk = Host([Profile('desk', other)])
         "from agentrail import SessionSpec\ndef helper() -> SessionSpec:\n    return SessionSpec(model='demo')\n",
         "the SessionSpec `helper`",
     ),
+    "a function that makes a host, beside the agent that it serves": (
+        "from agentrail import SessionSpec\nfrom agentrail.host import Host, Profile\n"
+        "desk = SessionSpec(model='demo')\n"
+        "def host() -> Host:\n    return Host([Profile('front', desk)])\n",
+        "the Host `host`",
+    ),
+    "a profile and two specifications": (
+        "from agentrail import SessionSpec\nfrom agentrail.host import Profile\n"
+        "one, two = SessionSpec(model='demo'), SessionSpec(model='demo', system='two')\n"
+        "desk = Profile('desk', one)\n",
+        "the Profile `desk` of app.py, and not `app.py:two`,",
+    ),
     "two specifications": (
         "from agentrail import SessionSpec\none = SessionSpec(model='demo')\ntwo = one\n",
         "the SessionSpec `one` of app.py, and not `app.py:two`,",

@@ -36,7 +36,7 @@ from agentrail.errors import (
 from agentrail.events import Cursor
 from agentrail.host import HostLimits
 from agentrail.models import JsonObject
-from agentrail.remote.transport.host_address import HostAddress, HostKey, read_address
+from agentrail.remote.transport.host_address import HostAddress, HostKey, read_address, split_key
 from agentrail.remote.transport.host_connection import MAX_CALLS, MAX_FAULTS, MAX_WAITING, open_line
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame, ViewFrame
 from agentrail.remote.transport.host_subscription import MAX_KEPT
@@ -765,3 +765,11 @@ def test_a_key_that_cannot_be_sent_is_refused(key: str) -> None:
     with pytest.raises(BadConnection) as raised:
         HostKey(key)
     assert not key or key not in str(raised.value)
+
+
+def test_the_address_that_a_host_prints_has_its_key() -> None:
+    assert split_key("http://127.0.0.1:8765/#token=V2h5") == ("http://127.0.0.1:8765", "V2h5")
+    assert split_key("https://agents.example.com/desk#token=V2h5") == ("https://agents.example.com/desk", "V2h5")
+    for url in ("http://127.0.0.1:8765", "http://127.0.0.1:8765/#token="):
+        with pytest.raises(BadConnection, match="no key is given, and the address does not end with `#token=…`"):
+            split_key(url)

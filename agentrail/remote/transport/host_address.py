@@ -14,6 +14,9 @@ from agentrail.values.value import Value
 TLS: Final = frozenset({"https", "wss"})
 PLAIN: Final = frozenset({"http", "ws"})
 UNIX: Final = "unix"
+BEFORE_KEY: Final = "#token="
+"""Stands between address and key in the line that a host prints at its start."""
+
 ADVICE: Final = "give an address such as `https://agents.example.org` or `unix:/run/agentrail.sock`"
 LOCAL: Final = "localhost"
 """Name of the host for a socket of this machine."""
@@ -45,6 +48,16 @@ class HostAddress(Value):
         """The host and the port, as the header `Host` has them."""
         name = f"[{self.host}]" if ":" in self.host else self.host
         return name if self.port in {0, _default_port(tls=self.tls)} else f"{name}:{self.port}"
+
+
+def split_key(url: str) -> tuple[str, str]:
+    """Split *url*, as a host prints it at its start, into address and key; raise `BadConnection` if it has no key."""
+    address, _, key = url.partition(BEFORE_KEY)
+    if not key:
+        raise BadConnection(
+            problem=f"no key is given, and the address does not end with `{BEFORE_KEY}…`", advice=KEY_ADVICE
+        )
+    return address.removesuffix("/"), key
 
 
 def read_address(url: str) -> HostAddress:
