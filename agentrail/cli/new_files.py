@@ -292,8 +292,7 @@ async def test_a_note_is_written_when_a_person_has_approved_it() -> None:
     model = ScriptedModel([say(calls=[call("write_note", {"text": "tea at four"})]), "Noted.", "You are welcome."])
     host = Host([Profile("desk", desk.but(model=model))])
     async with host.serving() as serving:
-        url, _, token = serving.entry.partition("/#token=")
-        async with agentrail.connect(url, token) as supervisor:
+        async with agentrail.connect(serving.entry) as supervisor:
             session = await supervisor.spawn("desk", "trip")
             async with supervisor.watch_approvals() as approvals:
                 await session.prompt("Remember: tea at four.")
@@ -304,11 +303,15 @@ async def test_a_note_is_written_when_a_person_has_approved_it() -> None:
             assert (await session.ask("Thanks.")).text == "You are welcome."
 '''
 
+# The demo model calls any tool by its name and first argument.
+_TRY_AGENT: Final = "run --agent agent.py 'steeping green'"
+_TRY_TOOL: Final = "run --agent converter.py 'convert 212'"
+
 KINDS: Final[Mapping[str, NewKind]] = MappingProxyType(
     {
-        "agent": NewKind("agent", _AGENT, _AGENT_TEST, "an agent with a tool and a limit", "chat agent.py"),
+        "agent": NewKind("agent", _AGENT, _AGENT_TEST, "an agent with a tool and a limit", _TRY_AGENT),
         "plugin": NewKind("plugin", _PLUGIN, _PLUGIN_TEST, "a plugin with options and a state", "check plugin.py"),
-        "tool": NewKind("converter", _TOOL, _TOOL_TEST, "a tool, and an agent that has it", "tools converter.py"),
+        "tool": NewKind("converter", _TOOL, _TOOL_TEST, "a tool, and an agent that has it", _TRY_TOOL),
         "host": NewKind("app", _HOST, _HOST_TEST, "a host that serves an agent", "serve app.py"),
     }
 )

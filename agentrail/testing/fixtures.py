@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias, cast
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import pytest
 
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
     from agentrail.testing import ScriptedModel
 
 Opens: TypeAlias = "Callable[[], AsyncGenerator[Supervisor]]"
+
+OF_TRIO: Final = frozenset({"supervisor", "virtual_clock"})
+"""The fixtures that only a test on Trio can use."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Have pytest-trio run the async tests that take a fixture of Trio, also without its option `trio_mode`."""
+    if not config.pluginmanager.hasplugin("trio"):
+        return
+    for item in items:
+        is_async = isinstance(item, pytest.Function) and iscoroutinefunction(item.function)
+        if is_async and not OF_TRIO.isdisjoint(item.fixturenames):
+            item.add_marker("trio")
 
 
 def _trio_fixture() -> Callable[[Opens], Opens]:

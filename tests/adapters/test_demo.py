@@ -17,6 +17,7 @@ from agentrail.models import (
     History,
     Image,
     Json,
+    JsonObject,
     Message,
     Model,
     ModelRequest,
@@ -440,3 +441,27 @@ def test_chunks_keep_every_space() -> None:
 def test_a_long_run_of_spaces_takes_no_time() -> None:
     assert ask(user("read" + "\t" * 5_000 + "x")).calls == ()
     assert len(steps_of("x" + " " * 20_000 + "y")) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "args"),
+    [
+        ("steeping green", {"kind": "green"}),
+        ('Please use `steeping` with "black tea".', {"kind": "black tea"}),
+        ("convert 212", {"degrees": 212, "unit": "celsius"}),
+        ("call convert -1.5", {"degrees": -1.5, "unit": "celsius"}),
+        ("convert far", {"degrees": "far", "unit": "celsius"}),
+    ],
+)
+def test_any_tool_is_called_by_its_name_and_first_argument(text: str, args: JsonObject) -> None:
+    unit = {"type": "string", "enum": ["celsius", "kelvin"]}
+    convert = {"type": "object", "properties": {"degrees": {"type": "number"}, "unit": unit}, "required": ["unit"]}
+    tools = [a_tool("steeping", "kind", kind="string"), ToolSpec("convert", "Convert.", freeze_object(convert))]
+    (call,) = ask(user(text), tools=tools).calls
+    assert call.args == args
+
+
+def test_the_introduction_names_a_tool_that_is_called_by_its_name() -> None:
+    told = introduction([a_tool("steeping", "kind", kind="string")])
+    assert told.endswith("with the tools I was given I can call `steeping`, so try “steeping demo”.")
+    assert "no tool that I know" in introduction([a_tool("paint", "colours", colours="array")])

@@ -5,10 +5,12 @@ Their types are checked in `tests/docs/test_types.py`.
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Final
 
 import pytest
 from packaging.requirements import Requirement
@@ -17,6 +19,13 @@ from agentrail.cli.new import main
 from agentrail.cli.new_files import KINDS
 from agentrail.distribution import install_origin, requirement
 from tests.patience import PATIENCE
+
+OF_TRIALS: Final = {
+    "agent": "`steeping` answered: “2”.",
+    "plugin": "",
+    "tool": "`convert` answered: “100.0 celsius”.",
+}
+"""How what the trial of a kind prints begins: the demo model calls its tool, without a key."""
 
 
 def made(kind: str, folder: Path) -> Path:
@@ -59,9 +68,10 @@ def test_the_command_that_it_prints_tries_the_code(
     test, trial = (line for line in capsys.readouterr().out.splitlines() if line.startswith("  "))
     assert test == f"  cd '{folder}' && {sys.executable} -m pytest"
     monkeypatch.setenv("AGENTRAIL_HOME", str(tmp_path / "home"))
-    argv = trial.removeprefix(f"  {sys.executable} -m ").split()
+    argv = shlex.split(trial.removeprefix(f"  {sys.executable} -m "))
     ran = python(folder, *argv, *(("--time", "1") if kind == "plugin" else ()))
     assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.startswith(OF_TRIALS[kind])
 
 
 def test_without_pytest_the_extra_is_named(

@@ -33,15 +33,22 @@ desk = Host([Profile('desk', other)])
         "the SessionSpec `helper`",
     ),
     "a function that makes a host, beside the agent that it serves": (
-        "from agentrail import SessionSpec\nfrom agentrail.host import Host, Profile\n"
-        "desk = SessionSpec(model='demo')\n"
-        "def host() -> Host:\n    return Host([Profile('front', desk)])\n",
+        """
+from agentrail import SessionSpec
+from agentrail.host import Host, Profile
+desk = SessionSpec(model='demo')
+def host() -> Host:
+    return Host([Profile('front', desk)])
+""",
         "the Host `host`",
     ),
     "a profile and two specifications": (
-        "from agentrail import SessionSpec\nfrom agentrail.host import Profile\n"
-        "one, two = SessionSpec(model='demo'), SessionSpec(model='demo', system='two')\n"
-        "desk = Profile('desk', one)\n",
+        """
+from agentrail import SessionSpec
+from agentrail.host import Profile
+one, two = SessionSpec(model='demo'), SessionSpec(model='demo', system='two')
+desk = Profile('desk', one)
+""",
         "the Profile `desk` of app.py, and not `app.py:two`,",
     ),
     "two specifications": (

@@ -106,6 +106,9 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
 }
 """The usual names of the parameter of each slot, the likeliest first, in lower case and without `_`."""
 
+ARGUMENT = "argument"
+"""The slot whose text is the first argument of any tool."""
+
 MAX_STEPS = 20
 """How often an instruction is cut into steps at most; what follows is one step."""
 
@@ -119,6 +122,9 @@ _STOP = re.compile(r"(?<=[\w)\]'\"`*])[.!?,]+$|(?<!\s)\s++please[.!?]*$", re.IGN
 _QUOTES = ("``", '""', "''", "“”")
 _PLAIN: Mapping[str, Json] = {"string": "demo", "integer": 1, "number": 1, "boolean": False, "array": (), "object": {}}
 _WORD = re.compile(r"\s*\S+\s*")
+_NAMED = re.compile(r"(?:(?:use|call) )?`?(?P<name>[\w.-]+)`?(?: with)? (?P<value>.+)", re.IGNORECASE | re.DOTALL)
+_INTEGER = re.compile(r"-?\d{1,15}", re.ASCII)
+_DECIMAL = re.compile(r"-?\d{1,15}\.\d{1,15}", re.ASCII)
 _NUMBERED = re.compile(r"demo-(\d+)")
 _DENIED = re.compile(
     r"\b(?:not (?:allowed|permitted|approved)|denied|refused|rejected|blocked|forbidden)\b", re.IGNORECASE
@@ -163,13 +169,13 @@ def respond(request: ModelRequest) -> Response:
     answers = [message for message in since if isinstance(message, AssistantMessage)]
     calls = [call for message in answers for call in message.calls]
     is_finished = bool(answers) and not answers[-1].calls and not answers[-1].interrupted
-    steps = [] if is_finished else _remaining_steps(steps_of(instruction), calls)
+    steps = [] if is_finished else _remaining_steps(steps_of(instruction), calls, request.tools)
     sentences = [_report(result) for result in _unreported(since)]
-    if not sentences and not any(_phrase_of(step) for step in steps):
+    if not sentences and not any(_phrase_of(step, request.tools) for step in steps):
         has_begun = is_finished or bool(calls)
         return _response(request, _NOTHING_LEFT if has_begun else introduction(request.tools))
     for step in steps:
-        match = _phrase_of(step)
+        match = _phrase_of(step, request.tools)
         if match is None:
             sentences.append(f"I skip “{_shorten(step, 60)}”, which this demo does not understand.")
             continue
@@ -198,14 +204,21 @@ def introduction(tools: Sequence[ToolSpec]) -> str:
     """Return a sentence that tells the user what the demo model is, and what it can do with *tools*."""
     usable = [(phrase, spec.name) for phrase in PHRASES if (spec := _tool_for(phrase, tools)) is not None]
     if not usable:
+        usable = [(_phrase_for(spec), spec.name) for spec in tools if _first_argument(spec) is not None]
+        if usable:
+            names = _list_names([f"`{name}`" for _, name in usable])
+            return f"{_WHO}; with the tools I was given I can call {names}, so try “{usable[0][0].example}”."
         abilities = _list_names([phrase.does for phrase in PHRASES])
         return f"{_WHO}; I was given no tool that I know, but with the right ones I could {abilities}."
     abilities = _list_names([f"{phrase.does} (`{name}`)" for phrase, name in usable])
     return f"{_WHO}; with the tools I was given I can {abilities}, so try “{usable[0][0].example}”."
 
 
-def _phrase_of(step: str) -> tuple[Phrase, dict[str, str]] | None:
-    """Return the phrase that *step* matches, with the texts of its slots; `None` if it matches no phrase."""
+def _phrase_of(step: str, tools: Sequence[ToolSpec]) -> tuple[Phrase, dict[str, str]] | None:
+    """Return the phrase that *step* matches, with the texts of its slots; `None` if it matches no phrase.
+
+    One that fits every tool is its name, and the value of its first argument: `steeping green`.
+    """
     polite = _POLITE.match(step)
     bare = _STOP.sub("", _STOP.sub("", step[polite.end() if polite else 0 :].strip()))
     for phrase in PHRASES:
@@ -215,13 +228,30 @@ def _phrase_of(step: str) -> tuple[Phrase, dict[str, str]] | None:
             if "folder" in slots:
                 slots["path"] = slots.pop("folder")
             return phrase, slots
-    return None
+    named = _NAMED.fullmatch(bare)
+    spec = None if named is None else next((spec for spec in tools if spec.name == named["name"]), None)
+    if named is None or spec is None or _first_argument(spec) is None:
+        return None
+    return _phrase_for(spec), {ARGUMENT: _unquote(named["value"])}
 
 
-def _remaining_steps(steps: list[str], calls: Sequence[ToolCall]) -> list[str]:
+def _phrase_for(spec: ToolSpec) -> Phrase:
+    """Return the phrase that is the name of a tool and the value of its first argument."""
+    value = _plain(_object(_object(spec.parameters.get("properties")).get(_first_argument(spec) or "")))
+    announces = {"": f"call `{spec.name}`", ARGUMENT: "with {}"}
+    return Phrase(_NAMED, (spec.name,), f"call `{spec.name}`", announces, f"{spec.name} {value}")
+
+
+def _first_argument(spec: ToolSpec) -> str | None:
+    """Return the name of the first argument of *spec*, if it is a text or a number; else `None`."""
+    name, schema = next(iter(_object(spec.parameters.get("properties")).items()), (None, EMPTY))
+    return name if _object(schema).get("type") in {"string", "integer", "number"} else None
+
+
+def _remaining_steps(steps: list[str], calls: Sequence[ToolCall], tools: Sequence[ToolSpec]) -> list[str]:
     """Return the *steps* after those that *calls* were made for; a call of an unknown tool counts for the next step."""
     for call in calls:
-        phrases = [_phrase_of(step) for step in steps]
+        phrases = [_phrase_of(step, tools) for step in steps]
         index = next((n for n, match in enumerate(phrases) if match and call.name in match[0].tools), 0)
         steps = steps[index + 1 :]
     return steps
@@ -243,7 +273,10 @@ def _args(slots: Mapping[str, str], spec: ToolSpec) -> JsonObject:
     names = {name.lower().replace("_", ""): name for name in properties}
     args: dict[str, Json] = {}
     for slot, text in slots.items():
-        name = next((names[usual] for usual in PARAMETERS[slot] if usual in names and names[usual] not in args), None)
+        usual_names = PARAMETERS.get(slot, ())
+        name = next((names[usual] for usual in usual_names if usual in names and names[usual] not in args), None)
+        if slot == ARGUMENT:
+            name = _first_argument(spec)
         if name is not None:
             args[name] = _parse_slot(text, _object(properties[name]).get("type"))
     required = spec.parameters.get("required")
@@ -255,7 +288,9 @@ def _args(slots: Mapping[str, str], spec: ToolSpec) -> JsonObject:
 def _parse_slot(text: str, kind: Json) -> Json:
     if kind == "array":
         return (text,)
-    return int(text) if kind == "integer" and text.isdecimal() else text
+    if kind in {"integer", "number"} and _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if kind == "number" and _DECIMAL.fullmatch(text) else text
 
 
 def _plain(schema: JsonObject) -> Json:
