@@ -15,7 +15,6 @@ COGGED := README.md $(shell find docs -name '*.md') $(shell grep -l '^\# \[\[\[c
 COG := $(PY) -m cogapp
 WHEEL := $(CURDIR)/build/wheel
 WEB := agentrail/console/web
-CONSOLE := agentrail/console/static/index.html
 EXTRAS := cli cluster mcp otel postgres prices testing
 COMMA := ,
 SPACE := $(subst ,, )
@@ -93,7 +92,10 @@ mutants: .venv/test ## edit core, hooks and runtime on purpose and see that a te
 	$(PY) -m property_tests.mutants --edits $(EDITS)
 	$(PY) -m property_tests.mutants.tables
 
-console: $(CONSOLE) ## check and build the page of the host, for which node and npm are needed
+console: console-types ## check and build the page of the host, for which node and npm are needed; what it builds is in git
+	npm --prefix $(WEB) run --silent build
+
+console-tools: $(WEB)/node_modules/.package-lock.json ## install what builds the page of the host and checks it in a browser, with npm
 
 wheel: build/wheel/.tried ## build the wheel, and try it in environments of its own, without any extra and with all
 
@@ -135,7 +137,7 @@ client-makers: python-client-maker typescript-client-maker ## install what makes
 
 check: lint test long properties ## everything: the static checks, the tests, the properties
 
-lint: format-check rules async-rules contracts docs-check mypy pyright ## the static checks alone, fastest first
+lint: format-check rules async-rules contracts docs-check console-check mypy pyright ## the static checks alone, fastest first
 
 fix: .venv/lint ## format, mend what can be mended, regenerate the docs
 	$(BIN)/ruff check --fix-only $(SOURCES)
@@ -152,7 +154,7 @@ site: .venv/core build/mkdocs/.installed ## build the site of the docs into buil
 	$(PY) -m docs.printing.whole_site build/site/html
 	@echo "To look at it: $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/site/html, then http://127.0.0.1:8000/"
 
-console-pictures: $(CONSOLE) .venv/test browser-tools ## make the pictures of the console's rooms anew
+console-pictures: .venv/test browser-tools ## make the pictures of the console's rooms anew
 	$(PY) -m docs.printing.console_pictures
 
 recording: .venv/test ## record the conversation that the README shows
@@ -194,16 +196,23 @@ pyright: .venv/lint
 	$(BIN)/pyright
 
 # The types of the interface come from the document of the host: a page that does not fit it is not built.
-$(CONSOLE): $(WEB)/node_modules/.package-lock.json $(shell find agentrail/console/web -name node_modules -prune -o -type f -not -name schema.d.ts -print) $(wildcard agentrail/api/*.py agentrail/values/events/*.py) | .venv/core
+console-types: $(WEB)/node_modules/.package-lock.json | .venv/core
 	@mkdir -p build
 	$(PY) -c 'from agentrail.api.openapi import openapi_json; open("build/openapi.json", "wb").write(openapi_json())'
 	OPENAPI=$(CURDIR)/build/openapi.json npm --prefix $(WEB) run --silent types
 	npm --prefix $(WEB) run --silent check
-	npm --prefix $(WEB) run --silent build
-	@touch $@
+
+# The page in git is what its source gives, to the byte; without npm nobody can tell.
+console-check:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory console-compare; \
+	else echo "NOT CHECKED: whether the page in agentrail/console/static is built from its source, because npm is not installed" >&2; fi
+
+console-compare: console-types
+	npm --prefix $(WEB) run --silent build -- --outDir $(CURDIR)/build/console --logLevel warn
+	@diff -r build/console agentrail/console/static || { echo "The page in agentrail/console/static is not what its source gives: run \`make console\` and commit what it builds" >&2; exit 1; }
 
 $(WEB)/node_modules/.package-lock.json: $(WEB)/package-lock.json
-	@command -v npm >/dev/null || { echo "npm is not installed: the console is not built, and the host answers / with a plain page" >&2; exit 1; }
+	@command -v npm >/dev/null || { echo "npm is not installed: the page of the host cannot be built" >&2; exit 1; }
 	npm --prefix $(WEB) ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
@@ -313,5 +322,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run cluster-tools console asgi copilotkit matrix wheel sandbox-tools database-servers balancer counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
-.PHONY: format-check rules async-rules contracts docs-check mypy pyright python-client-maker typescript-client-maker
+.PHONY: run cluster-tools console console-tools asgi copilotkit matrix wheel sandbox-tools database-servers balancer counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
+.PHONY: format-check rules async-rules contracts docs-check console-types console-check console-compare mypy pyright python-client-maker typescript-client-maker

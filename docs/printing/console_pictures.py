@@ -1,7 +1,7 @@
 """The pictures of the console: each room, with a story that scripted models play, in a browser.
 
-`python -m docs.printing.console_pictures` writes them into `docs/pictures/console`; `make console-pictures` builds the
-console first. They show times and ids, so they are made anew only when a room has changed.
+`python -m docs.printing.console_pictures` writes them into `docs/pictures/console`. They show times and ids, so they
+are made anew only when a room has changed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """`ConsoleCalls`: the page of the host, and the files that it loads.
 
-The page is built from `agentrail/console/web` into `agentrail/console/static`, which is in the wheel. A clone in which
-it is not built has a plain page in its place, which loads nothing.
+The page is built from `agentrail/console/web` into `agentrail/console/static`, which is in git and in the wheel. An
+installation without these files has a plain page in their place, which loads nothing.
 """
 
 from __future__ import annotations
 
+import gzip
 from base64 import b64encode
 from collections.abc import Mapping
 from hashlib import sha256
@@ -22,15 +23,12 @@ from agentrail.host.requests.http_messages import Headers, HttpResponse
 from agentrail.host.requests.static_content import StaticContent
 
 STATIC: Final = Path(agentrail.__file__).parent / "console" / "static"
-"""Where the console is built."""
+"""Where the built console is."""
 
 PAGE: Final = "index.html"
 """The file that is served at `/`; the others are in `FILES`, and served at `/console/…`."""
 
 FILES: Final = "console"
-
-GZIPPED: Final = ".gz"
-"""How the name of a file ends that is another one, compressed when the console was built."""
 
 MEDIA_TYPES: Final = {
     ".css": "text/css; charset=utf-8",
@@ -52,8 +50,9 @@ _PLAIN_PAGE: Final = f"""<!doctype html>
 <style>{_STYLE}</style>
 <h1>agentrail</h1>
 <p>A host for LLM agents runs here. People and programs talk with its agents over HTTP.</p>
-<p>Its console, a page to see and steer what the agents do, is not built here. Where the source is, with node and npm:
-<code>make console</code>. Then start the host again.</p>
+<p>Its console, a page to see and steer what the agents do, is missing: this installation has no files in
+<code>agentrail/console/static</code>. Where the source is, with node and npm, <code>make console</code> builds them.
+Then start the host again.</p>
 <h2>The key</h2>
 <p>Each request bears a key. If the address that <code>agentrail serve</code> printed ends with <code>#token=…</code>,
 what comes after the <code>=</code> is the key; it stays in your browser. Otherwise, whoever runs this host makes one
@@ -94,11 +93,11 @@ _CONSOLE: Final = _headers(
 PLAIN_PAGE: Final = StaticContent(
     _PLAIN_PAGE.encode(), HTML, _headers(f"style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'")
 )
-"""The page of a host whose console is not built."""
+"""The page of a host without the files of the console."""
 
 
 class ConsoleCalls:
-    """Serves the console that is built in *folder*; each file is read once, when it is first wanted."""
+    """Serves the console that is built in *folder*; each file is read and compressed once, when it is first wanted."""
 
     def __init__(self, folder: Path = STATIC) -> None:
         self._folder = folder
@@ -106,7 +105,7 @@ class ConsoleCalls:
         self._files: Mapping[str, StaticContent] | None = None
 
     async def page(self, request: CallRequest) -> HttpResponse:
-        """Show the page of the host: the console, or a plain page if it is not built."""
+        """Show the page of the host: the console, or a plain page if its files are missing."""
         if self._page is None:
             self._page = await trio.to_thread.run_sync(_read_page, self._folder)
         else:
@@ -127,7 +126,10 @@ class ConsoleCalls:
 
 def _read_page(folder: Path) -> StaticContent:
     page = folder / PAGE
-    return StaticContent(page.read_bytes(), HTML, _CONSOLE, _gzipped(page)) if page.is_file() else PLAIN_PAGE
+    if not page.is_file():
+        return PLAIN_PAGE
+    content = page.read_bytes()
+    return StaticContent(content, HTML, _CONSOLE, gzip.compress(content))
 
 
 def _read_files(folder: Path) -> Mapping[str, StaticContent]:
@@ -135,9 +137,5 @@ def _read_files(folder: Path) -> Mapping[str, StaticContent]:
 
 
 def _read_file(path: Path) -> StaticContent:
-    return StaticContent(path.read_bytes(), MEDIA_TYPES[path.suffix], _CONSOLE, _gzipped(path), FOR_EVER)
-
-
-def _gzipped(path: Path) -> bytes:
-    packed = path.with_name(path.name + GZIPPED)
-    return packed.read_bytes() if packed.is_file() else b""
+    content = path.read_bytes()
+    return StaticContent(content, MEDIA_TYPES[path.suffix], _CONSOLE, gzip.compress(content), FOR_EVER)

@@ -17,7 +17,7 @@ AXE: Final = STATIC.parent / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
 pytestmark = [
     needs_browser,
-    pytest.mark.skipif(not AXE.exists(), reason="NOT PROVED: axe is not installed: run `make console` first"),
+    pytest.mark.skipif(not AXE.exists(), reason="NOT PROVED: axe is not installed: run `make console-tools` first"),
     pytest.mark.long,
 ]
 

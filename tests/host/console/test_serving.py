@@ -1,4 +1,4 @@
-"""The page and its files over HTTP: what is built, compressed and kept; and a plain page where nothing is built."""
+"""The page and its files over HTTP: compressed and kept; and a plain page where they are missing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ def built(folder: Path) -> Path:
     (folder / "console").mkdir()
     for path, content in ((folder / "index.html", PAGE), (folder / "console" / "a-1.js", SCRIPT)):
         path.write_bytes(content)
-        path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(content))
     (folder / "console" / "licences.md").write_text("MIT")
     (folder / "secret.js").write_text("secret")
     return folder
@@ -61,7 +60,7 @@ async def test_the_page_is_asked_for_each_time_and_its_files_are_kept(tmp_path: 
     assert (again.status, again.content) == (304, b"")
 
 
-async def test_what_is_compressed_is_sent_to_those_who_take_it(tmp_path: Path) -> None:
+async def test_files_are_sent_compressed_to_those_who_take_it(tmp_path: Path) -> None:
     calls = ConsoleCalls(built(tmp_path))
     answer = await calls.file(asked("/console/a-1.js", ("accept-encoding", "br, gzip")))
     assert header(answer, "content-encoding") == "gzip"
@@ -88,15 +87,13 @@ def test_gzip_is_taken_if_it_is_named(accepted: str | None, takes: bool) -> None
     assert takes_gzip(accepted) == takes
 
 
-@pytest.mark.parametrize(
-    "name", ["b.js", "a-1.js.gz", "licences.md", "secret.js", "..", "..%2Fsecret.js", "index.html"]
-)
+@pytest.mark.parametrize("name", ["b.js", "licences.md", "secret.js", "..", "..%2Fsecret.js", "index.html"])
 async def test_there_is_nothing_but_the_files_that_the_page_loads(tmp_path: Path, name: str) -> None:
     with pytest.raises(UnknownRoute):
         await ConsoleCalls(built(tmp_path)).file(asked(f"/console/{name}"))
 
 
-async def test_without_a_build_a_plain_page_says_how_to_make_one(tmp_path: Path) -> None:
+async def test_without_the_files_a_plain_page_says_how_to_make_them(tmp_path: Path) -> None:
     calls = ConsoleCalls(tmp_path)
     page = await calls.page(asked("/"))
     assert page.content == PLAIN_PAGE.content
