@@ -162,3 +162,21 @@ def test_what_another_person_has_decided_leaves_the_list_and_a_late_decision_is_
         other.wait_for_selector("text=Nothing waits for a person.")
         until(page, lambda: "not" in page.inner_text(".told.bad"))
     visitor.end("both")
+
+
+def test_the_navigation_and_the_tab_say_how_many_decisions_wait(visitor: Visitor) -> None:
+    with visitor.page("/figures") as page:
+        page.wait_for_selector("h1:text-is('Figures')")
+        before = page.locator(".badge").count()
+        assert page.title() == "Figures · agentrail" or before
+        visitor.open("counted", "pay")
+        page.wait_for_selector("nav[aria-label=Rooms] .badge")
+        until(page, lambda: page.title().startswith("("))
+        visitor.post("/v1/sessions/counted/label", {"title": "The rent"})
+        page.evaluate("location.hash = '#/s/you.counted'")
+        page.wait_for_selector("h1:text-is('The rent')")
+        until(page, lambda: "The rent · Conversation · agentrail" in page.title())
+        page.wait_for_selector("nav[aria-label='Rooms of the session'] [aria-current]:text-is('Conversation')")
+        page.evaluate("location.hash = '#/inbox'")
+        page.wait_for_selector("[role=gridcell] >> text=The rent")
+    visitor.end("counted")

@@ -1,4 +1,4 @@
-"""Lanes and states in the timeline, two sessions side by side, what the model saw, figures, and the empty room."""
+"""Lanes and states in the timeline, two sessions side by side, what the model saw, and figures."""
 
 from __future__ import annotations
 
@@ -132,12 +132,7 @@ def test_figures_never_take_an_unknown_price_for_nothing(visitor: Visitor) -> No
             assert row.locator("td.amount").inner_text() == cost
 
 
-def test_the_empty_room_says_that_it_comes(visitor: Visitor) -> None:
-    with visitor.page("/what-if") as page:
-        page.wait_for_selector("text=It is not there yet.")
-
-
-@pytest.mark.parametrize("at", ["/s/you.narrow/record/2", "/s/you.narrow/seen/1", "/figures", "/what-if"])
+@pytest.mark.parametrize("at", ["/s/you.narrow/record/2", "/s/you.narrow/seen/1", "/figures"])
 def test_on_a_telephone_nothing_is_wider_than_the_page(visitor: Visitor, at: str) -> None:
     if visitor.calls.get("/v1/sessions/narrow").status_code == 404:
         visitor.open("narrow", "hello")

@@ -45,7 +45,6 @@ ROOMS: Final = {
     "why": ("/s/calm/why/1", ".account li"),
     "seen": ("/s/calm/seen/2", "main td"),
     "figures": ("/figures?per=session&what=responses", ".plot canvas"),
-    "what if": ("/what-if", "text=It is not there yet."),
     "nobody": ("/s/nobody", "main [role=alert]"),
 }
 

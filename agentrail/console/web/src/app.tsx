@@ -2,15 +2,20 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { View } from "./host/interface";
 import { HostContext } from "./host/host_context";
 import { forgetKey, forgetOffer, keepKey, key, offer } from "./host/key";
 import { HostSocket } from "./host/socket";
 import { AnotherKey, UNREADABLE } from "./parts/another_key";
 import { LinkState } from "./parts/link_state";
 import { Navigation } from "./parts/navigation";
+import { SessionHead } from "./parts/session_head";
 import { SignIn } from "./parts/sign_in";
 import { ROOMS, SESSION_ROOMS, findRoom, type RoomProps, type SessionRoomProps } from "./rooms";
 import { place, type Place } from "./route";
+import { useView } from "./store/feed";
+import { useSessionFacts } from "./store/session_row";
+import { waitingCount, WaitingContext } from "./store/waiting";
 
 const ADDRESS = new URL("v1/ws", document.baseURI);
 ADDRESS.protocol = ADDRESS.protocol.replace("http", "ws");
@@ -41,16 +46,57 @@ function Connected({ secret, leave }: { secret: string; leave: (why: string) => 
   });
   return (
     <HostContext.Provider value={socket}>
+      <Frame socket={socket} leave={() => leave("")} />
+    </HostContext.Provider>
+  );
+}
+
+function Frame({ socket, leave }: { socket: HostSocket; leave: () => void }) {
+  const waiting = useView<View<"ApprovalsView">>("approvals");
+  const count = waitingCount(waiting);
+  const { session } = place.value;
+  return (
+    <WaitingContext.Provider value={waiting}>
       <a class="skip" href="#main" onClick={skipToMain}>
         Skip to what is shown
       </a>
-      <Navigation place={place.value} who={socket.who.value} leave={() => leave("")} />
-      <LinkState socket={socket} />
-      <main id="main" tabIndex={-1}>
-        <Shown place={place.value} />
-      </main>
-    </HostContext.Provider>
+      <Navigation place={place.value} who={socket.who.value} waiting={count} leave={leave} />
+      <div class="body">
+        <LinkState socket={socket} />
+        <main id="main" tabIndex={-1}>
+          {session === null ? (
+            <HostRoom place={place.value} waiting={count} />
+          ) : (
+            <SessionRoomFrame key={session} session={session} place={place.value} waiting={count} />
+          )}
+        </main>
+      </div>
+    </WaitingContext.Provider>
   );
+}
+
+function HostRoom({ place, waiting }: { place: Place; waiting: string }) {
+  useTitle([findRoom(ROOMS, place.room).title], waiting);
+  return <Shown place={place} />;
+}
+
+function SessionRoomFrame({ session, place, waiting }: { session: string; place: Place; waiting: string }) {
+  const facts = useSessionFacts(session);
+  useTitle([facts?.title || session, findRoom(SESSION_ROOMS, place.room).title], waiting);
+  return (
+    <>
+      <SessionHead session={session} place={place} facts={facts} />
+      <Shown place={place} />
+    </>
+  );
+}
+
+/** Names what is shown, and how many decisions wait, in the title of the tab. */
+function useTitle(words: readonly string[], waiting: string): void {
+  const title = `${waiting && `(${waiting}) `}${[...words, "agentrail"].join(" · ")}`;
+  useEffect(() => {
+    document.title = title;
+  }, [title]);
 }
 
 function skipToMain(event: Event): void {
@@ -68,7 +114,6 @@ function Shown({ place }: { place: Place }) {
   useEffect(() => {
     wanted.current = room;
     failure.value = "";
-    document.title = session === null ? `${room.title} · agentrail` : `${session} · ${room.title} · agentrail`;
     const loading: Promise<{ readonly default: unknown }> = room.load();
     loading.then(
       (found) => {
@@ -78,7 +123,7 @@ function Shown({ place }: { place: Place }) {
         failure.value = `The room “${room.title}” could not be loaded: the host may have another version now. Load the page again.`;
       },
     );
-  }, [room, session]);
+  }, [room]);
   if (failure.value) return <p role="alert">{failure.value}</p>;
   if (loaded.value?.room !== room) return <p role="status">Loading …</p>;
   if (session === null) {

@@ -27,7 +27,6 @@ export const ROOMS: readonly [Room, ...Room[]] = [
   { title: "Now", words: ["now"], load: () => import("./rooms/now") },
   { title: "Inbox", words: ["inbox"], load: () => import("./rooms/inbox") },
   { title: "Figures", words: ["figures"], load: () => import("./rooms/figures") },
-  { title: "What if", words: ["what-if"], load: () => import("./rooms/what_if") },
 ];
 
 /** Rooms about one session. */

@@ -29,7 +29,10 @@ export function spent(parts: readonly Spending[]): string {
   return `${dollars(known)} and ${count(unpriced)} ${unpriced === 1 ? "response" : "responses"} of unknown price`;
 }
 
+/** What stands for a figure that is not known. */
+export const UNKNOWN = "unknown";
+
 /** An amount in US dollars; null: a price is not known. */
 export function dollars(amount: number | null): string {
-  return amount === null ? "unknown" : money.format(amount);
+  return amount === null ? UNKNOWN : money.format(amount);
 }

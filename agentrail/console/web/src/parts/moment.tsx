@@ -7,12 +7,18 @@ setInterval(() => (clock.value = Date.now()), 1000);
 const whole = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 const timeOfDay = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 
-/** A time of day; its title and its machine-readable form have the date. */
+/** A time as every room writes it: the time of day, after the date if it is another day than today. */
+export function moment(at: number): string {
+  const date = new Date(at);
+  return date.toDateString() === new Date().toDateString() ? timeOfDay.format(date) : whole.format(date);
+}
+
+/** A time; its title and its machine-readable form have the date. */
 export function Moment({ at }: { at: number }) {
   const date = new Date(at);
   return (
     <time dateTime={date.toISOString()} title={whole.format(date)}>
-      {timeOfDay.format(date)}
+      {moment(at)}
     </time>
   );
 }

@@ -1,45 +1,38 @@
-/** The head of the page: its rooms, light or dark, and the way out. */
+/** The side of the page: the mark, the rooms of the host, light or dark, and the way out. */
 import type { View } from "../host/interface";
-import { ROOMS, SESSION_ROOMS, findRoom } from "../rooms";
+import { ROOMS, findRoom } from "../rooms";
 import { address, type Place } from "../route";
 import { THEMES, chooseTheme, theme, type Theme } from "../theme";
 import { Owner } from "./another_key";
-import { Plain } from "./plain";
+import { Mark } from "./mark";
 
 interface Props {
   readonly place: Place;
   /** Whose the key is; null: the host has not said. */
   readonly who: View<"IdentityView"> | null;
+  /** How many decisions wait for a person; empty: none. */
+  readonly waiting: string;
   readonly leave: () => void;
 }
 
-export function Navigation({ place, who, leave }: Props) {
-  const { session } = place;
-  const current = session === null ? findRoom(ROOMS, place.room) : findRoom(SESSION_ROOMS, place.room);
+export function Navigation({ place, who, waiting, leave }: Props) {
+  const current = place.session === null ? findRoom(ROOMS, place.room) : null;
   return (
     <header class="head">
+      <Mark />
       <nav aria-label="Rooms" class="head-rooms">
         {ROOMS.map((room) => (
           <a href={address(null, room.words[0])} aria-current={room === current ? "page" : undefined}>
             {room.title}
+            {room.words[0] === "inbox" && waiting && (
+              <span class="badge">
+                {waiting}
+                <span class="only-read"> wait for a person</span>
+              </span>
+            )}
           </a>
         ))}
       </nav>
-      {session !== null && (
-        <nav aria-label="Rooms of the session" class="head-rooms">
-          <span class="head-session">
-            <Plain text={session} />
-          </span>
-          {SESSION_ROOMS.map((room, index) => (
-            <a
-              href={index ? address(session, room.words[0]) : address(session)}
-              aria-current={room === current ? "page" : undefined}
-            >
-              {room.title}
-            </a>
-          ))}
-        </nav>
-      )}
       <div class="head-end">
         {who && (
           <span class="head-who">
@@ -47,10 +40,10 @@ export function Navigation({ place, who, leave }: Props) {
           </span>
         )}
         <label>
-          Colours{" "}
+          <span class="only-read">Colours</span>
           <select value={theme.value} onChange={(event) => chooseTheme(event.currentTarget.value as Theme)}>
             {THEMES.map((name) => (
-              <option value={name}>{name}</option>
+              <option value={name}>{name === "system" ? "system colours" : name}</option>
             ))}
           </select>
         </label>

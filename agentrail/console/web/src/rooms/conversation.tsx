@@ -25,13 +25,9 @@ export default function ConversationRoom({ session, place }: SessionRoomProps) {
   });
   const telling = useSignal<Telling>(SILENT);
   const problem = live.problem.value ?? detail.problem.value;
-  const title = live.conversation.status.title || detail.view.value?.title || session;
   return (
     <div class="session">
       <div class="session-talk">
-        <h1>
-          <Plain text={title} />
-        </h1>
         {problem && <ProblemNote problem={problem} />}
         <Items session={session} live={live} meant={Number(place.room === "event" ? place.rest[0] : 0)} telling={telling} />
         <LiveLine live={live} waits={detail.view.value?.status?.waits ?? false} />

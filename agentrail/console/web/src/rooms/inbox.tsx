@@ -9,11 +9,15 @@ import { Plain } from "../parts/plain";
 import { ProblemNote } from "../parts/problem_note";
 import { VirtualList } from "../parts/virtual_list";
 import { address, place, replaceAddress } from "../route";
-import { useView } from "../store/feed";
+import { useRows } from "../store/rows";
+import { useWaiting } from "../store/waiting";
 
 type Held = View<"HeldView">;
 
 const KEYS = "In the list: arrows choose, Enter goes to the decision; a approves once, l always, e edits, r rejects, or answers a question.";
+
+/** Rows of the sessions that wait for a person, for their titles. */
+const WAITING = { held: true, limit: 1_000 } as const;
 
 /** Where the decision begins. */
 const FIRST_CONTROL = ".held .actions button, .held input, .held textarea";
@@ -27,7 +31,9 @@ function show(held: Held): void {
 }
 
 export default function Inbox() {
-  const { view, problem } = useView<View<"ApprovalsView">>("approvals");
+  const { view, problem } = useWaiting();
+  const { rows } = useRows(WAITING);
+  const titleOf = (id: string) => rows.value?.rows.get(id)?.title || id;
   const telling = useSignal<Telling>(SILENT);
   const items = useComputed(() => [...(view.value?.items ?? [])].sort((left, right) => left.since - right.since));
   const box = useRef<HTMLDivElement>(null);
@@ -56,7 +62,7 @@ export default function Inbox() {
       {view.value !== null && chosen === undefined && <p>Nothing waits for a person.</p>}
       {chosen !== undefined && (
         <div class="inbox" ref={box} onKeyDown={(event) => press(event, box.current)}>
-          <HeldList items={items.value} chosen={nameOf(chosen)} box={box} />
+          <HeldList items={items.value} titleOf={titleOf} chosen={nameOf(chosen)} box={box} />
           <HeldCall key={nameOf(chosen)} held={chosen} telling={telling} decided={() => focusList(box.current)} />
         </div>
       )}
@@ -65,7 +71,15 @@ export default function Inbox() {
   );
 }
 
-function HeldList({ items, chosen, box }: { items: readonly Held[]; chosen: string; box: { current: HTMLElement | null } }) {
+interface HeldListProps {
+  readonly items: readonly Held[];
+  /** Gives the title of a session, or its id if it has none. */
+  readonly titleOf: (session: string) => string;
+  readonly chosen: string;
+  readonly box: { current: HTMLElement | null };
+}
+
+function HeldList({ items, titleOf, chosen, box }: HeldListProps) {
   return (
     <VirtualList
       rows={items}
@@ -80,7 +94,7 @@ function HeldList({ items, chosen, box }: { items: readonly Held[]; chosen: stri
       open={() => box.current?.querySelector<HTMLElement>(FIRST_CONTROL)?.focus()}
       cells={(held) => [
         held.kind === "question" ? "a question" : <Plain text={held.tool} />,
-        <Plain text={held.session} />,
+        <Plain text={titleOf(held.session)} />,
         held.since ? <Since at={held.since} /> : "",
         held.expires_at === null ? "never" : <Until at={held.expires_at} />,
       ]}

@@ -3,7 +3,7 @@ import { useComputed, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { QueryOf } from "../host/interface";
 import { SILENT, Told, type Telling } from "../parts/action";
-import { count, dollars } from "../parts/amounts";
+import { count, dollars, UNKNOWN } from "../parts/amounts";
 import { Meter } from "../parts/meter";
 import { Since } from "../parts/moment";
 import { OpenSession } from "../parts/open_session";
@@ -16,7 +16,8 @@ import { VirtualList } from "../parts/virtual_list";
 import type { RoomProps } from "../rooms";
 import { address, go, replaceQuery } from "../route";
 import { activity } from "../store/activity";
-import { inTree, useRows, type Row, type TreeRow } from "../store/rows";
+import { inTree, useRows, type Row, type Rows, type TreeRow } from "../store/rows";
+import { useWaiting, waitingCount } from "../store/waiting";
 
 /** Rows that are asked for at first, and once somebody has scrolled to their end: as many as the host gives. */
 const FIRST = 100;
@@ -72,6 +73,7 @@ export default function Now({ place }: RoomProps) {
   return (
     <>
       <h1>Now</h1>
+      <AtAGlance rows={rows.value} />
       <TroubleStrip rows={rows} />
       <FilterForm filter={filter.value} change={(next) => (filter.value = next)} />
       {problem.value && <ProblemNote problem={problem.value} />}
@@ -107,6 +109,34 @@ export default function Now({ place }: RoomProps) {
         <StoredSessions isOpen={rows.value?.total === 0} />
       </div>
     </>
+  );
+}
+
+/** What the rows add up to. Rows that are not shown are in none of these, so of these the whole is not told. */
+function AtAGlance({ rows }: { rows: Rows | null }) {
+  const waiting = waitingCount(useWaiting());
+  const all = [...(rows?.rows.values() ?? [])];
+  if (rows === null || all.length === 0 || all.length < rows.total) return null;
+  const costs = all.map((row) => row.cost_usd);
+  const known = costs.filter((cost) => cost !== null);
+  const cost = known.length ? dollars(known.reduce((sum, one) => sum + one, 0)) : UNKNOWN;
+  const unpriced = known.length && known.length < costs.length ? `, and ${costs.length - known.length} unknown` : "";
+  return (
+    <dl class="glance">
+      <Glance name="Sessions run" text={count(rows.total)} />
+      <Glance name="At work" text={count(all.filter((row) => row.turn_since !== null && !row.waits).length)} />
+      <Glance name="Decisions wait" text={waiting || "none"} />
+      <Glance name="They have cost" text={`${cost}${unpriced}`} />
+    </dl>
+  );
+}
+
+function Glance({ name, text }: { name: string; text: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{text}</dd>
+    </div>
   );
 }
 
@@ -157,13 +187,18 @@ function cells({ row, level, isOpen }: TreeRow) {
           !
         </span>
       )}
-      <Plain text={row.title ? `${row.title} (${row.session})` : row.session} />
+      <Plain text={row.title || row.session} />
+      {row.title && (
+        <span class="id">
+          <Plain text={row.session} />
+        </span>
+      )}
     </span>,
     <Does row={row} />,
     <Plain text={row.model} />,
     waits(row),
     row.context_tokens === null ? (
-      "–"
+      UNKNOWN
     ) : (
       <Meter used={row.context_tokens} of={row.context_window} label={`${count(row.context_tokens)} tokens`} />
     ),

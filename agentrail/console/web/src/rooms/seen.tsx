@@ -24,7 +24,6 @@ export default function Seen({ session, place }: SessionRoomProps) {
   const seen = answer.value;
   return (
     <>
-      <h1>What the model saw</h1>
       {answer.problem && <ProblemNote problem={answer.problem} />}
       {!seen && answer.isLate && <p role="status">Loading …</p>}
       {seen && (

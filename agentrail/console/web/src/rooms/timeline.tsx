@@ -36,9 +36,6 @@ export default function Timeline({ session, place }: SessionRoomProps) {
   const other = place.query.get("with") ?? "";
   return (
     <>
-      <h1>
-        Timeline of <Plain text={session} />
-      </h1>
       {problem && <ProblemNote problem={problem} />}
       <p role="status" class="hint">
         {head === null ? "Loading …" : head === 1 ? "1 record." : `${count(head)} records.`}

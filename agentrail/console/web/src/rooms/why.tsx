@@ -15,7 +15,6 @@ export default function Why({ session, place }: SessionRoomProps) {
   const { value: account, problem, isLate } = useAnswer("why", session, { about }).value;
   return (
     <>
-      <h1>Why</h1>
       <Question key={about} session={session} about={about} />
       {problem && <ProblemNote problem={problem} />}
       {account ? (

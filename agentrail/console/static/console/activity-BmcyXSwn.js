@@ -1,1 +1,0 @@
-var e=`waits for a person`;function t({phase:t,waits:n}){return n?e:t}export{t as n,e as t};

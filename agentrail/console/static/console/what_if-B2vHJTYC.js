@@ -1,1 +1,0 @@
-import{n as e,t}from"./jsxRuntime-avN8QTAV.js";function n(){return t(e,{children:[t(`h1`,{children:`What if`}),t(`p`,{children:`Here you will choose stored sessions and other plugins, and see what would have been blocked, held, let through or changed. It is not there yet.`})]})}export{n as default};
