@@ -222,6 +222,8 @@ def test_a_session_is_forked_before_a_prompt(visitor: Visitor) -> None:
         until(page, lambda: items(page)[-2:] == ["You said: two", "The turn is over."])
         page.locator(".item-prompt", has_text="two").locator("button").click()
         page.wait_for_selector("text=A fork, with the past")
+        page.wait_for_selector(".past .item-prompt >> text=one")
+        assert page.locator(".past .item-prompt", has_text="two").count() == 0
         page.click("text=Messages, as the model has them")
         page.wait_for_selector(".history >> text=You said: one")
         assert page.locator(".history >> text=two").count() == 0
@@ -268,3 +270,19 @@ def test_the_last_words_stay_in_sight_on_a_slow_machine(visitor: Visitor) -> Non
         page.wait_for_selector("text=You said: hello", state="attached")
         assert not is_at_end(page), "who reads what was before is not taken away from it"
     visitor.end(session)
+
+
+def test_a_prompt_asks_before_it_throws_a_held_call_away(visitor: Visitor) -> None:
+    visitor.open("careful", "pay")
+    with visitor.page("/s/careful") as page:
+        page.wait_for_selector("[data-state=held]")
+        page.fill("#say", "hello")
+        page.click("button:text-is('Send as a prompt')")
+        page.wait_for_selector(".confirm >> text=the call that waits for a person is not made")
+        page.click(".confirm >> button:text-is('No')")
+        assert visitor.calls.get("/v1/sessions/careful").json()["status"]["held"]
+        page.click("button:text-is('Send as a prompt')")
+        page.click(".confirm button:has-text('Yes')")
+        page.wait_for_selector(".answer >> text=You said: hello")
+        assert not visitor.calls.get("/v1/sessions/careful").json()["status"]["held"]
+    visitor.end("careful")

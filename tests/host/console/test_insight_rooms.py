@@ -42,7 +42,7 @@ def test_lanes_show_what_ran_when_and_can_be_zoomed(visitor: Visitor) -> None:
 def test_the_state_at_a_record_is_shown_with_what_changed(visitor: Visitor) -> None:
     visitor.open("states", "hello")
     rest(visitor, "states")
-    with visitor.page("/s/you.states/record/2") as page:
+    with visitor.page("/s/you.states/record/2?words=machine") as page:
         page.wait_for_selector(".changes dt >> text=phase")
         change = page.locator("del[aria-label='phase before']").inner_text()
         assert "idle" in change
@@ -54,7 +54,7 @@ def test_two_sessions_with_a_common_past_are_side_by_side(visitor: Visitor) -> N
     visitor.open("trunk", "hello", "again")
     rest(visitor, "trunk")
     visitor.post("/v1/sessions/trunk/fork", {"at": 3, "session": "branch"})
-    with visitor.page("/s/you.trunk/record/3") as page:
+    with visitor.page("/s/you.trunk/record/3?words=machine") as page:
         until(page, lambda: heading(page) == "Record 3")
         page.fill("text=Beside it", "you.branch")
         page.click("text=Show beside")

@@ -21,7 +21,7 @@ pytestmark = [needs_browser, pytest.mark.long]
 ROOMS = {
     f"/s/{HOSTED}": "text=Yes.",
     "/s/plain": "text=Hello.",
-    "/s/plain/record/2": ".changes dt >> text=phase",
+    "/s/plain/record/2?words=machine": ".changes dt >> text=phase",
     "/s/plain/why/1": ".outcome >> text=the turn ended",
     "/s/plain/seen": "text=Round 1 of 1",
     "/s/cut/timeline": "[role=row] >> text=PromptSent",

@@ -70,7 +70,7 @@ def test_lanes_load_what_is_zoomed_and_panned_to_within_a_bound(tmp_path: Path) 
 
 def test_fifty_thousand_records_cost_what_is_in_sight(tmp_path: Path) -> None:
     trio.run(fill, tmp_path / KEPT, MANY)
-    with visiting(tmp_path) as visitor, visitor.page("/s/you.many/timeline") as page:
+    with visiting(tmp_path) as visitor, visitor.page("/s/you.many/timeline?words=machine") as page:
         until(page, lambda: heading(page) == f"Record {MANY}")
         until(page, lambda: any("SessionWoke" in row for row in rows(page)))
         grid = page.locator("[role=grid]")

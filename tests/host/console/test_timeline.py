@@ -38,13 +38,17 @@ def test_each_record_is_a_row_and_the_chosen_one_is_shown_whole(visitor: Visitor
     head = rest(visitor, "rows")
     with visitor.page("/s/you.rows/timeline") as page:
         until(page, lambda: len(rows(page)) == head)
+        until(page, lambda: "you said: hello" in rows(page)[1])
+        assert any("The model answered: You said: hello" in row for row in rows(page))
+        assert "PromptSent" not in page.inner_text(".timeline")
+        page.check("text=Words of the machine")
         until(page, lambda: "SessionOpened" in rows(page)[0])
         assert "new → idle" in rows(page)[0]
         until(page, lambda: "PromptSent by you" in rows(page)[1].replace("\n", " "))
         assert heading(page) == f"Record {head}"
         page.locator("[role=rowgroup] [role=row]").nth(1).click()
         until(page, lambda: heading(page) == "Record 2")
-        assert page.url.endswith("#/s/you.rows/record/2")
+        assert page.url.endswith("#/s/you.rows/record/2?words=machine")
         page.wait_for_selector(".record >> text=Came in: PromptSent")
         assert '"text": "hello"' in page.locator("pre[aria-label=input]").inner_text()
         page.locator(".record summary", has_text="PromptReceived").click()
@@ -144,7 +148,7 @@ def test_texts_of_others_stay_texts(visitor: Visitor) -> None:
 @pytest.mark.parametrize("width", [360, 1200])
 def test_nothing_is_wider_than_the_page(visitor: Visitor, width: int) -> None:
     visitor.open(f"wide-{width}", "hello", "pay")
-    with visitor.page(f"/s/you.wide-{width}/record/2", width=width) as page:
+    with visitor.page(f"/s/you.wide-{width}/record/2?words=machine", width=width) as page:
         until(page, lambda: heading(page) == "Record 2")
         page.wait_for_selector("pre[aria-label=input]")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -69,6 +69,16 @@ def test_a_turn_and_an_end_are_asked_for_in_the_room(visitor: Visitor) -> None:
         page.wait_for_selector("text=there is no call `no-such-call` in these records")
 
 
+def test_it_opens_on_what_waits_and_lists_the_calls(visitor: Visitor) -> None:
+    held(visitor, "why-opens")
+    with visitor.page("/s/you.why-opens/why") as page:
+        page.wait_for_selector(".why-subjects [aria-current] >> text=waits for a person")
+        page.wait_for_selector(".outcome >> text=transfer waited for a person")
+        page.click(".why-subjects >> text=How it ended last")
+        page.wait_for_url("**/why/end")
+    visitor.end("why-opens")
+
+
 @pytest.mark.parametrize("width", [360, 1200])
 def test_nothing_is_wider_than_the_page(visitor: Visitor, width: int) -> None:
     name = f"why-{width}"

@@ -8,6 +8,7 @@ import { Folded } from "./folded";
 import { JsonText } from "./json_text";
 import { Markdown, MOST, safeAddress } from "./markdown";
 import { Moment, Since, duration } from "./moment";
+import { Past } from "./past";
 import { Plain } from "./plain";
 
 interface ItemProps {
@@ -64,6 +65,7 @@ function Body({ item, version, session }: Versioned & { item: Item; session: str
               <Plain text={item.about} />
             </a>
           )}
+          {item.upTo > 0 && <Past origin={item.about} at={item.upTo} />}
         </div>
       );
   }
@@ -188,7 +190,13 @@ function CallBody({ call, session }: Versioned & { call: Call; session: string }
       )}
       {call.question && <CallQuestion question={call.question} />}
       {call.branch && (
-        <Branch branch={call.branch} version={call.branch.version} name={call.name} session={call.branchId || session} />
+        <Branch
+          branch={call.branch}
+          version={call.branch.version}
+          name={call.agent || call.name}
+          task={call.task}
+          session={call.branchId || session}
+        />
       )}
     </div>
   );
@@ -210,12 +218,20 @@ function CallQuestion({ question }: { question: NonNullable<Call["question"]> })
 }
 
 /** What a sub-agent does: a conversation in the conversation. */
-function Branch({ branch, name, session }: Versioned & { branch: Conversation; name: string; session: string }) {
+function Branch({ branch, name, task, session }: Versioned & { branch: Conversation; name: string; task: string; session: string }) {
   const isOpen = useSignal(false);
   return (
     <details class="branch" open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
       <summary>
-        Sub-agent <Plain text={name} />: {branch.status.phase}, {branch.items.length} items
+        Sub-agent <Plain text={name} />
+        {task && (
+          <>
+            : <Plain text={task} />
+          </>
+        )}{" "}
+        <span class="hint">
+          {branch.status.phase}, {branch.items.length} items
+        </span>
       </summary>
       {isOpen.value && (
         <ol class="conversation">

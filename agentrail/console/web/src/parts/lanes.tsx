@@ -2,8 +2,9 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { grown, MOST_WINDOWS, useTimeline, windowOf, type Span, type Stretch } from "../store/timeline";
+import { covered, timeScale, FOLD_WIDTH, type Range, type TimeScale } from "../store/time_scale";
 import { count } from "./amounts";
-import { duration } from "./moment";
+import { duration, moment, tickTime } from "./moment";
 import { ProblemNote } from "./problem_note";
 
 const LANES = ["people", "model", "tools", "subagents", "plugins", "timers"] as const;
@@ -14,12 +15,14 @@ const LABELS = 84;
 const GRAIN = 4;
 /** The most bars of a lane: beyond that, those that follow each other are drawn as one. */
 const MOST_BARS = 100;
+/** Height of the axis above the lanes. */
+const AXIS = 20;
+/** Fewer pixels have no room for a name, and so many a letter takes. */
+const LEAST_NAME = 36;
+const LETTER = 6.2;
+/** Pixels that the time of a tick takes. */
+const TICK_ROOM = 64;
 const BAD = /fail|error|block|abort|kill|reject|abandon|refus|broke|doubt/;
-
-interface Range {
-  readonly from: number;
-  readonly to: number;
-}
 
 interface Bar {
   readonly span: Span;
@@ -101,8 +104,25 @@ export function Lanes({ session, number, head, choose }: LanesProps) {
           {range.value && ", of these a part"}: {duration(shown.to - shown.from)}.
         </span>
       </div>
+      <Times spans={spans} range={shown} />
       <Drawing spans={spans} range={shown} at={at} number={number} choose={choose} zoom={zoom} />
     </section>
+  );
+}
+
+const WAITED_FOR: ReadonlySet<string> = new Set(["approval", "question"]);
+
+/** How long models, tools and people took, each by itself: the time of people is not that of tools. */
+function Times({ spans, range }: { spans: readonly Span[]; range: Range }) {
+  const rangeOf = ({ start_ms: from, end_ms: end }: Span) => ({ from, to: end ?? range.to });
+  const models = spans.filter(({ lane }) => lane === "model").map(rangeOf);
+  const tools = spans.flatMap((span) => (span.kind === "call" && span.ran_ms !== null ? [{ ...rangeOf(span), from: span.ran_ms }] : []));
+  const people = spans.filter(({ kind }) => WAITED_FOR.has(kind)).map(rangeOf);
+  return (
+    <p class="hint lane-times">
+      Models worked {duration(covered(models, range))}, tools {duration(covered(tools, range))}; it waited for people{" "}
+      {duration(covered(people, range))}.
+    </p>
   );
 }
 
@@ -130,15 +150,14 @@ function within({ from, to }: Range, whole: Range): Range {
 }
 
 /** Places the spans of a lane that are in sight; those that touch lie below each other, and tiny ones are put together. */
-function barsOf(spans: readonly Span[], range: Range, width: number): Bar[] {
-  const scale = width / (range.to - range.from);
+function barsOf(spans: readonly Span[], range: Range, scale: TimeScale, width: number): Bar[] {
   const ends: number[] = [];
   const bars: Bar[] = [];
   for (const span of spans) {
     const end = span.end_ms ?? range.to;
     if (end < range.from || span.start_ms > range.to) continue;
-    const x = Math.max(0, (span.start_ms - range.from) * scale);
-    const length = Math.min(width, (end - range.from) * scale) - x;
+    const x = Math.max(0, scale.x(span.start_ms));
+    const length = Math.min(width, scale.x(end)) - x;
     const before = bars.at(-1);
     if (length < GRAIN && before && before.width < GRAIN && x - before.x < GRAIN) {
       bars[bars.length - 1] = { ...before, count: before.count + 1 };
@@ -164,6 +183,16 @@ function thinned(bars: readonly Bar[]): Bar[] {
   });
 }
 
+/** Returns when something works: models, sub-agents, and tools once they run; of all else the moments it begins and ends. */
+function busyOf(spans: readonly Span[], range: Range): Range[] {
+  return spans.flatMap(({ lane, start_ms: start, end_ms: end, ran_ms: ran, kind }) => {
+    const to = end ?? range.to;
+    const works = lane === "model" || (kind === "call" && ran !== null);
+    const points = [start, to].map((at) => ({ from: at, to: at }));
+    return works ? [...points, { from: ran ?? start, to }] : points;
+  });
+}
+
 interface DrawingProps {
   readonly spans: readonly Span[];
   readonly range: Range;
@@ -183,12 +212,14 @@ function Drawing({ spans, range, at, number, choose, zoom }: DrawingProps) {
     watch.observe(element);
     return () => watch.disconnect();
   }, []);
+  const scale = useMemo(() => timeScale(busyOf(spans, range), range, width.value), [spans, range.from, range.to, width.value]);
   const lanes = useMemo(() => {
-    let top = 0;
+    let top = AXIS;
     return LANES.flatMap((name) => {
       const bars = barsOf(
         spans.filter(({ lane }) => lane === name),
         range,
+        scale,
         width.value,
       );
       if (bars.length === 0) return [];
@@ -197,9 +228,9 @@ function Drawing({ spans, range, at, number, choose, zoom }: DrawingProps) {
       top += lane.height;
       return [lane];
     });
-  }, [spans, range.from, range.to, width.value]);
-  const height = lanes.reduce((sum, lane) => sum + lane.height, 0);
-  const cursor = at === null ? null : ((at - range.from) / (range.to - range.from)) * width.value;
+  }, [spans, range.from, range.to, scale]);
+  const height = lanes.reduce((sum, lane) => sum + lane.height, AXIS);
+  const cursor = at === null ? null : scale.x(at);
   const words = lanes.map(({ name, bars }) => `${name}: ${bars.reduce((sum, { count }) => sum + count, 0)}`).join(", ");
   return (
     <div
@@ -212,6 +243,7 @@ function Drawing({ spans, range, at, number, choose, zoom }: DrawingProps) {
       }}
     >
       <svg width={width.value + LABELS} height={height} role="img" aria-label={`Spans by lane: ${words || "none"}`}>
+        <Axis scale={scale} height={height} width={width.value} />
         {lanes.map(({ name, bars, top, height: tall }) => (
           <g key={name} transform={`translate(0 ${top})`}>
             <line class="lane-line" x1={0} x2={width.value + LABELS} y1={tall - 1} y2={tall - 1} />
@@ -219,6 +251,7 @@ function Drawing({ spans, range, at, number, choose, zoom }: DrawingProps) {
               {name}
             </text>
             {bars.map(({ span, x, width: long, row, count }) => (
+              <>
               <rect
                 class="span"
                 data-lane={name}
@@ -232,6 +265,12 @@ function Drawing({ spans, range, at, number, choose, zoom }: DrawingProps) {
               >
                 <title>{spanTitle(span, count)}</title>
               </rect>
+              {long >= LEAST_NAME && (
+                <text class="span-name" x={x + LABELS + 4} y={row * ROW + ROW - 5}>
+                  {nameWithin(count > 1 ? `${count} × ${span.label || span.kind}` : span.label || span.kind, long)}
+                </text>
+              )}
+              </>
             ))}
           </g>
         ))}
@@ -240,6 +279,41 @@ function Drawing({ spans, range, at, number, choose, zoom }: DrawingProps) {
         )}
       </svg>
     </div>
+  );
+}
+
+function nameWithin(name: string, width: number): string {
+  const room = Math.floor((width - 8) / LETTER);
+  const plain = name.replace(/\p{C}/gu, "\u00b7");
+  return plain.length > room ? `${plain.slice(0, Math.max(1, room - 1))}…` : plain;
+}
+
+/** The times above the lanes, and the waits that are folded. */
+function Axis({ scale, height, width }: { scale: TimeScale; height: number; width: number }) {
+  return (
+    <g>
+      {scale.folds.map(({ from, to, x }) => (
+        <g>
+          <rect class="lane-fold" x={x + LABELS} y={0} width={FOLD_WIDTH} height={height}>
+            <title>{`Nothing worked for ${duration(to - from)}`}</title>
+          </rect>
+          <text class="lane-name" x={x + LABELS + FOLD_WIDTH / 2} y={AXIS - 7} text-anchor="middle">
+            {duration(to - from).split(" ").slice(0, 2).join(" ")}
+          </text>
+        </g>
+      ))}
+      {scale.ticks
+        .filter(({ x }, index, all) => x <= width - TICK_ROOM && (index === 0 || x - (all[index - 1]?.x ?? 0) >= TICK_ROOM))
+        .map(({ at, x }) => (
+          <g>
+            <line class="lane-line" x1={x + LABELS} x2={x + LABELS} y1={AXIS - 4} y2={height} />
+            <text class="lane-name" x={x + LABELS + 2} y={AXIS - 7}>
+              {tickTime(at, scale.step)}
+              <title>{moment(at)}</title>
+            </text>
+          </g>
+        ))}
+    </g>
   );
 }
 

@@ -13,6 +13,16 @@ export function moment(at: number): string {
   return date.toDateString() === new Date().toDateString() ? timeOfDay.format(date) : whole.format(date);
 }
 
+const tenths = new Intl.DateTimeFormat("en-GB", { minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 });
+const minutes = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const days = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+
+/** A time of an axis whose ticks are *step* milliseconds from each other. */
+export function tickTime(at: number, step: number): string {
+  const format = step < 1_000 ? tenths : step < 60_000 ? timeOfDay : step < 10_800_000 ? minutes : days;
+  return format.format(new Date(at));
+}
+
 /** A time; its title and its machine-readable form have the date. */
 export function Moment({ at }: { at: number }) {
   const date = new Date(at);

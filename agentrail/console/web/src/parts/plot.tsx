@@ -3,6 +3,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { theme } from "../theme";
+import { tickTime } from "./moment";
 
 export interface Line {
   readonly name: string;
@@ -57,7 +58,12 @@ export function Plot({ label, times, lines, from, to, format, choose }: PlotProp
         legend: { show: false },
         cursor: { drag: { x: true, y: false, setScale: false } },
         axes: [
-          { stroke: ink, grid: { stroke: colour("--ground-3") } },
+          {
+            stroke: ink,
+            grid: { stroke: colour("--ground-3") },
+            space: 70,
+            values: (_, ticks, __, ___, step) => ticks.map((at) => tickTime(at, step)),
+          },
           { stroke: ink, grid: { stroke: colour("--ground-3") }, size: 70, values: (_, ticks) => ticks.map(format) },
         ],
         series: [

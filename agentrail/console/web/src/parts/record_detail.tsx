@@ -6,8 +6,10 @@ import { useHost } from "../host/host_context";
 import type { View } from "../host/interface";
 import { address, go } from "../route";
 import { useAnswer } from "../store/answer";
+import { happened } from "../store/record_words";
 import type { RecordView } from "../store/records";
 import { act, ActionButton, SILENT, Told, type Telling } from "./action";
+import { UNKNOWN } from "./amounts";
 import { Folded } from "./folded";
 import { JsonText } from "./json_text";
 import { Moment } from "./moment";
@@ -15,17 +17,29 @@ import { Plain } from "./plain";
 import { ProblemNote } from "./problem_note";
 import { StateChanges } from "./state_changes";
 
-export function RecordDetail({ session, number }: { session: string; number: number }) {
+interface RecordDetailProps {
+  readonly session: string;
+  readonly number: number;
+  /** Whether what the machine made of it is shown too. */
+  readonly isMachine: boolean;
+}
+
+export function RecordDetail({ session, number, isMachine }: RecordDetailProps) {
   const answer = useAnswer("records", session, { record: number }).value;
   const telling = useSignal<Telling>(SILENT);
   const record = answer.value?.records[0];
   return (
     <section class="record" aria-label={`Record ${number}`} aria-busy={answer.isLate}>
       <h2>Record {number}</h2>
+      {record && (
+        <p class="outcome">
+          <Plain text={happened(record)} />
+        </p>
+      )}
       <RecordActions session={session} number={number} record={record} telling={telling} />
       {answer.problem && <ProblemNote problem={answer.problem} />}
-      {record ? <Whole record={record} /> : answer.isLate && <p>Loading …</p>}
-      <StateChanges session={session} number={number} />
+      {record ? <Whole record={record} isMachine={isMachine} /> : answer.isLate && <p>Loading …</p>}
+      {isMachine && <StateChanges session={session} number={number} />}
     </section>
   );
 }
@@ -89,8 +103,14 @@ function turnsOf(record: RecordView): number[] {
   return [...new Set(turns.filter((turn) => typeof turn === "number" && turn > 0))] as number[];
 }
 
-function Whole({ record }: { record: RecordView }) {
+/** Whether a plugin did more than let it pass. */
+function hasAnswer({ verdict, answers, errors }: View<"RulingView">): boolean {
+  return verdict !== "pass" || answers.length > 0 || errors.length > 0;
+}
+
+function Whole({ record, isMachine }: { record: RecordView; isMachine: boolean }) {
   const { redacted } = record;
+  const rulings = isMachine ? record.rulings : record.rulings.filter(hasAnswer);
   return (
     <>
       {redacted && (
@@ -114,23 +134,29 @@ function Whole({ record }: { record: RecordView }) {
             <Plain text={record.by} />
           </Fact>
         )}
-        {record.request && (
+        {isMachine && record.request && (
           <Fact name="Request">
             <Plain text={record.request} />
           </Fact>
         )}
-        <Fact name="Phase">
-          {record.phase_before ?? "?"} → {record.phase_after ?? "?"}
-        </Fact>
-        {record.effects.length > 0 && <Fact name="Effects">{record.effects.join(", ")}</Fact>}
-        {record.changed.length > 0 && <Fact name="Changed">{record.changed.join(", ")}</Fact>}
+        {isMachine && (
+          <Fact name="Phase">
+            {record.phase_before ?? UNKNOWN} → {record.phase_after ?? UNKNOWN}
+          </Fact>
+        )}
+        {isMachine && record.effects.length > 0 && <Fact name="Effects">{record.effects.join(", ")}</Fact>}
+        {isMachine && record.changed.length > 0 && <Fact name="Changed">{record.changed.join(", ")}</Fact>}
       </dl>
-      <h3>
-        Came in: <Plain text={record.input.kind} />
-      </h3>
-      <JsonText value={record.input.data} what="input" />
-      {record.rulings.length > 0 && <h3>Plugins</h3>}
-      {record.rulings.map((ruling) => (
+      {isMachine && (
+        <>
+          <h3>
+            Came in: <Plain text={record.input.kind} />
+          </h3>
+          <JsonText value={record.input.data} what="input" />
+        </>
+      )}
+      {rulings.length > 0 && <h3>Plugins</h3>}
+      {rulings.map((ruling) => (
         <RulingDetail ruling={ruling} />
       ))}
       {record.events.length > 0 && <h3>Events</h3>}

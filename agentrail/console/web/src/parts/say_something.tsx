@@ -4,11 +4,20 @@ import { useHost } from "../host/host_context";
 import type { BodyOf } from "../host/interface";
 import type { LiveConversation } from "../store/live_conversation";
 import { act, ActionButton, type Telling } from "./action";
+import { ConfirmedButton } from "./confirmed_button";
 import { Plain } from "./plain";
 
 type Message = BodyOf<"prompt">["message"];
 
-export function SaySomething({ session, live, telling }: { session: string; live: LiveConversation; telling: Signal<Telling> }) {
+interface Props {
+  readonly session: string;
+  readonly live: LiveConversation;
+  /** Whether the open turn waits for a person. */
+  readonly waits: boolean;
+  readonly telling: Signal<Telling>;
+}
+
+export function SaySomething({ session, live, waits, telling }: Props) {
   const host = useHost();
   const text = useSignal("");
   const pictures = useSignal<readonly File[]>([]);
@@ -57,7 +66,15 @@ export function SaySomething({ session, live, telling }: { session: string; live
               Steer at the gap
             </ActionButton>
             <ActionButton act={() => steer("now")}>Steer now</ActionButton>
-            <ActionButton act={prompt}>Queue as a prompt</ActionButton>
+            {waits ? (
+              <ConfirmedButton
+                label="Send as a prompt"
+                question="A new prompt ends the turn: the call that waits for a person is not made."
+                act={prompt}
+              />
+            ) : (
+              <ActionButton act={prompt}>Queue as a prompt</ActionButton>
+            )}
             <ActionButton kind="danger" act={abort}>
               Abort the turn
             </ActionButton>

@@ -32,7 +32,9 @@ export default function ConversationRoom({ session, place }: SessionRoomProps) {
         <Items session={session} live={live} meant={Number(place.room === "event" ? place.rest[0] : 0)} telling={telling} />
         <LiveLine live={live} waits={detail.view.value?.status?.waits ?? false} />
         <Told telling={telling} />
-        {!live.hasEnded.value && !live.problem.value && <SaySomething session={session} live={live} telling={telling} />}
+        {!live.hasEnded.value && !live.problem.value && (
+          <SaySomething session={session} live={live} waits={detail.view.value?.status?.waits ?? false} telling={telling} />
+        )}
       </div>
       <SessionSide session={session} live={live} detail={detail} telling={telling} />
     </div>

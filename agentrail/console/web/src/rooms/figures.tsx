@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { QueryOf, View } from "../host/interface";
-import { count, dollars, spent } from "../parts/amounts";
+import { count, dollars, spent, UNKNOWN } from "../parts/amounts";
 import { duration, Moment } from "../parts/moment";
 import { Plain } from "../parts/plain";
 import { Plot, type Line } from "../parts/plot";
@@ -21,6 +21,8 @@ const MOST = 8;
 
 interface Measure {
   readonly title: string;
+  /** What the host counts it for. */
+  readonly pers: readonly Per[];
   readonly of: (bucket: Bucket) => number | null;
   readonly format: (value: number) => string;
   /** Whether values of a series are added up for its total; otherwise the largest one is told. */
@@ -36,19 +38,24 @@ const ended = ({ turns }: Bucket) => Object.values(turns).reduce((sum, number) =
 const cost = ({ cost_usd: known, unpriced, responses }: Bucket) => (unpriced > 0 && unpriced >= responses ? null : known);
 const notEnded = ({ turns }: Bucket) => ended({ turns } as Bucket) - (turns["end"] ?? 0);
 
+/** Of what the host counts use, times of turns, and calls: of all else it knows nothing, and 0 would be wrong. */
+const USED: readonly Per[] = ["tenant", "session", "model"];
+const TIMED: readonly Per[] = ["tenant", "model"];
+const CALLED: readonly Per[] = ["tenant", "tool"];
+
 const MEASURES: Readonly<Record<string, Measure>> = {
-  cost: { title: "Cost", of: cost, format: dollars, isSum: true, total: spent },
-  input: { title: "Tokens read", of: ({ input_tokens: tokens }) => tokens, format: count, isSum: true },
-  output: { title: "Tokens written", of: ({ output_tokens: tokens }) => tokens, format: count, isSum: true },
-  cached: { title: "Cached share", of: ({ cached_share: share }) => share, format: percent, isSum: false },
-  responses: { title: "Responses", of: ({ responses }) => responses, format: count, isSum: true },
-  turns: { title: "Turns that ended", of: ended, format: count, isSum: true },
-  ends: { title: "Turns that ended otherwise than well", of: notEnded, format: count, isSum: true },
-  word: { title: "First word (95 %)", of: ({ first_word: time }) => time?.p95_s ?? null, format: seconds, isSum: false },
-  turn: { title: "Turn (95 %)", of: ({ turn }) => turn?.p95_s ?? null, format: seconds, isSum: false },
-  tool: { title: "Tool (95 %)", of: ({ tool }) => tool?.p95_s ?? null, format: seconds, isSum: false },
-  abort: { title: "Abort (95 %)", of: ({ abort }) => abort?.p95_s ?? null, format: seconds, isSum: false },
-  errors: { title: "Failed calls", of: ({ tool_errors: errors }) => errors, format: count, isSum: true },
+  cost: { title: "Cost", pers: USED, of: cost, format: dollars, isSum: true, total: spent },
+  input: { title: "Tokens read", pers: USED, of: ({ input_tokens: tokens }) => tokens, format: count, isSum: true },
+  output: { title: "Tokens written", pers: USED, of: ({ output_tokens: tokens }) => tokens, format: count, isSum: true },
+  cached: { title: "Cached share", pers: USED, of: ({ cached_share: share }) => share, format: percent, isSum: false },
+  responses: { title: "Responses", pers: USED, of: ({ responses }) => responses, format: count, isSum: true },
+  turns: { title: "Turns that ended", pers: USED, of: ended, format: count, isSum: true },
+  ends: { title: "Turns that ended otherwise than well", pers: USED, of: notEnded, format: count, isSum: true },
+  word: { title: "First word (95 %)", pers: TIMED, of: ({ first_word: time }) => time?.p95_s ?? null, format: seconds, isSum: false },
+  turn: { title: "Turn, waits for people included (95 %)", pers: TIMED, of: ({ turn }) => turn?.p95_s ?? null, format: seconds, isSum: false },
+  tool: { title: "Tool, without waits for people (95 %)", pers: CALLED, of: ({ tool }) => tool?.p95_s ?? null, format: seconds, isSum: false },
+  abort: { title: "Abort (95 %)", pers: TIMED, of: ({ abort }) => abort?.p95_s ?? null, format: seconds, isSum: false },
+  errors: { title: "Failed calls", pers: CALLED, of: ({ tool_errors: errors }) => errors, format: count, isSum: true },
 };
 const COST = MEASURES["cost"] as Measure;
 
@@ -61,15 +68,26 @@ interface Choice {
   readonly to: number | null;
 }
 
+/** Returns *choice* with a measure that is counted for what it is about; *first* says which of the two was chosen. */
+function counted(choice: Choice, first: "per" | "what"): Choice {
+  const { per, what } = choice;
+  const { pers } = MEASURES[what] ?? COST;
+  if (pers.includes(per)) return choice;
+  if (first === "what") return { ...choice, per: pers[0] ?? per };
+  const found = Object.entries(MEASURES).find(([, measure]) => measure.pers.includes(per));
+  return { ...choice, what: found?.[0] ?? what };
+}
+
 function choiceOf({ query }: Place): Choice {
   const numberOf = (name: string) => (query.has(name) && Number.isFinite(Number(query.get(name))) ? Number(query.get(name)) : null);
-  return {
+  const choice: Choice = {
     per: PERS.find((per) => per === query.get("per")) ?? "session",
     what: MEASURES[query.get("what") ?? ""] ? (query.get("what") ?? "cost") : "cost",
     span: (query.get("span") ?? "") in SPANS ? (query.get("span") as keyof typeof SPANS) : "1 h",
     from: numberOf("from"),
     to: numberOf("to"),
   };
+  return counted(choice, "per");
 }
 
 export default function Figures({ place }: RoomProps) {
@@ -82,7 +100,7 @@ export default function Figures({ place }: RoomProps) {
   const { per, what, span } = choice.value;
   const query = { per, limit: MOST, since_ms: until.value - SPANS[span], until_ms: until.value };
   const answer = useAnswer("figures", null, query).value;
-  const change = (more: Partial<Choice>) => (choice.value = { ...choice.value, from: null, to: null, ...more });
+  const change = (more: Partial<Choice>) => (choice.value = counted({ ...choice.value, from: null, to: null, ...more }, more.per ? "per" : "what"));
   return (
     <>
       <h1>Figures</h1>
@@ -183,7 +201,7 @@ function lineOf({ name, buckets }: Series, times: readonly number[], { of }: Mea
 function total({ buckets }: Series, { of, format, isSum, total: told }: Measure): string {
   if (told) return told(buckets);
   const values = buckets.map(of).filter((value) => value !== null);
-  if (values.length === 0) return "–";
+  if (values.length === 0) return UNKNOWN;
   return format(isSum ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values));
 }
 
@@ -194,7 +212,7 @@ function Totals({ figures, measure }: { figures: View<"FiguresView">; measure: M
         <thead>
           <tr>
             <th scope="col">{figures.per}</th>
-            <th scope="col">
+            <th scope="col" class="amount">
               {measure.title}, {measure.isSum ? "in all" : "at most"}
             </th>
           </tr>

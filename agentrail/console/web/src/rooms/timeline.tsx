@@ -12,9 +12,15 @@ import { RecordDetail, eventNames } from "../parts/record_detail";
 import { VirtualList } from "../parts/virtual_list";
 import type { SessionRoomProps } from "../rooms";
 import { address, replaceAddress, type Place } from "../route";
+import { happened } from "../store/record_words";
 import { useRecords, type Records, type RecordView } from "../store/records";
 
-const COLUMNS = ["Record", "Time", "What came in", "Phase", "Hooks", "Effects", "Events"] as const;
+const COLUMNS = ["Record", "Time", "What happened"] as const;
+/** Words of the machine, for those who know it: they are in the documents about records. */
+const MACHINE_COLUMNS = ["Record", "Time", "What came in", "Phase", "Hooks", "Effects", "Events"] as const;
+/** What the address says if the words of the machine are shown. */
+const WORDS = "words";
+const MACHINE = "machine";
 
 /** Returns the address of a record, with *query*, which says what is beside. */
 function recordAddress(session: string, number: number, query: URLSearchParams): string {
@@ -34,24 +40,45 @@ export default function Timeline({ session, place }: SessionRoomProps) {
   const choose = (to: number) => replaceAddress(recordAddress(session, to, place.query));
   const problem = records.problem.value;
   const other = place.query.get("with") ?? "";
+  const isMachine = place.query.get(WORDS) === MACHINE;
+  const showQuery = (name: string, value: string) => {
+    const query = new URLSearchParams(place.query);
+    if (value) query.set(name, value);
+    else query.delete(name);
+    replaceAddress(recordAddress(session, number, query));
+  };
   return (
     <>
       {problem && <ProblemNote problem={problem} />}
+      <div class="timeline-head">
       <p role="status" class="hint">
         {head === null ? "Loading …" : head === 1 ? "1 record." : `${count(head)} records.`}
       </p>
+      <label>
+        <input
+          type="checkbox"
+          checked={isMachine}
+          onChange={(event) => showQuery(WORDS, event.currentTarget.checked ? MACHINE : "")}
+        />{" "}
+        Words of the machine
+      </label>
+      </div>
       {head !== null && head > 0 && (
         <>
           <Lanes session={session} number={number} head={head} choose={choose} />
           <Slider number={number} head={head} choose={choose} />
           <div class="timeline">
-            <RecordList records={records} head={head} number={number} choose={choose} />
-            {other ? <Beside left={records} session={other} /> : <RecordDetail session={session} number={number} />}
+            <RecordList records={records} head={head} number={number} choose={choose} isMachine={isMachine} />
+            {other ? (
+              <Beside left={records} session={other} isMachine={isMachine} />
+            ) : (
+              <RecordDetail session={session} number={number} isMachine={isMachine} />
+            )}
           </div>
           <BesideForm
             key={other}
             other={other}
-            show={(beside) => replaceAddress(recordAddress(session, number, new URLSearchParams(beside && { with: beside })))}
+            show={(beside) => showQuery("with", beside)}
           />
         </>
       )}
@@ -82,7 +109,7 @@ function Slider({ number, head, choose }: { number: number; head: number; choose
 }
 
 /** The records of another session; the one that is chosen there is not in the address. */
-function Beside({ left, session }: { left: Records; session: string }) {
+function Beside({ left, session, isMachine }: { left: Records; session: string; isMachine: boolean }) {
   const right = useRecords(session);
   const chosen = useSignal(1);
   const head = right.head.value;
@@ -97,7 +124,13 @@ function Beside({ left, session }: { left: Records; session: string }) {
       {problem && <ProblemNote problem={problem} />}
       <CommonPast left={left} right={right} />
       {head !== null && head > 0 && (
-        <RecordList records={right} head={head} number={chosen.value} choose={(number) => (chosen.value = number)} />
+        <RecordList
+          records={right}
+          head={head}
+          number={chosen.value}
+          choose={(number) => (chosen.value = number)}
+          isMachine={isMachine}
+        />
       )}
     </section>
   );
@@ -108,20 +141,22 @@ interface RecordListProps {
   readonly head: number;
   readonly number: number;
   readonly choose: (number: number) => void;
+  /** Whether it is told in the words of the machine. */
+  readonly isMachine: boolean;
 }
 
-function RecordList({ records, head, number, choose }: RecordListProps) {
+function RecordList({ records, head, number, choose, isMachine }: RecordListProps) {
   void records.version.value; // rows are drawn again when their records have come
   const rows = useMemo(() => Array.from({ length: head }, (_, index) => index + 1), [head]);
   return (
     <VirtualList
       rows={rows}
       label={`Records of ${records.session}`}
-      columns={COLUMNS}
+      columns={isMachine ? MACHINE_COLUMNS : COLUMNS}
       idOf={String}
       chosen={String(number)}
       choose={(id) => choose(Number(id))}
-      cells={(row) => cells(records, row)}
+      cells={(row) => (isMachine ? machineCells(records, row) : cells(records, row))}
     />
   );
 }
@@ -133,6 +168,13 @@ function Wanted({ records, number }: { records: Records; number: number }) {
 }
 
 function cells(records: Records, number: number): readonly ComponentChildren[] {
+  const record = records.get(number);
+  const wanted = <Wanted records={records} number={number} />;
+  if (!record) return [wanted, "…", ""];
+  return [wanted, <Moment at={record.at_ms} />, <Plain text={happened(record)} />];
+}
+
+function machineCells(records: Records, number: number): readonly ComponentChildren[] {
   const record = records.get(number);
   const wanted = <Wanted records={records} number={number} />;
   if (!record) return [wanted, "…", "", "", "", "", ""];

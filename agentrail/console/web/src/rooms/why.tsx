@@ -6,12 +6,53 @@ import { Plain } from "../parts/plain";
 import { ProblemNote } from "../parts/problem_note";
 import type { SessionRoomProps } from "../rooms";
 import { address, go } from "../route";
+import { WAITS } from "../store/activity";
 import { useAnswer } from "../store/answer";
+import { useCalls, type Calls } from "../store/calls";
 
 const END = "end";
 
 export default function Why({ session, place }: SessionRoomProps) {
-  const about = place.rest[0] ?? END;
+  const calls = useCalls(session);
+  // Without a question in the address: what waits for a person, or else what happened last
+  const about = place.rest[0] ?? (calls ? (calls.waiting ?? END) : null);
+  if (about === null) return <p role="status">Loading …</p>;
+  return (
+    <div class="why">
+      <Subjects session={session} about={about} calls={calls} />
+      <div class="why-account">
+        <Account session={session} about={about} />
+      </div>
+    </div>
+  );
+}
+
+/** The most calls of the list. */
+const MOST = 30;
+
+/** What one can ask about: what waits, the last end, and the last calls. */
+function Subjects({ session, about, calls }: { session: string; about: string; calls: Calls | null }) {
+  const spans = calls?.spans.slice(0, MOST) ?? [];
+  return (
+    <nav class="why-subjects" aria-label="What one can ask about">
+      <a href={address(session, "why", END)} aria-current={about === END ? "page" : undefined}>
+        How it ended last
+      </a>
+      {spans.map(({ id, label, outcome, start_ms: at }) => (
+        <a href={address(session, "why", id)} aria-current={about === id ? "page" : undefined}>
+          <Plain text={label || id} />{" "}
+          <span class={id === calls?.waiting ? "waits" : "hint"}>
+            {id === calls?.waiting ? WAITS : outcome || "under way"}, <Moment at={at} />
+          </span>
+        </a>
+      ))}
+      {calls && calls.spans.length > MOST && <p class="hint">The timeline has the calls before.</p>}
+      {calls && spans.length === 0 && <p class="hint">It has called nothing of late.</p>}
+    </nav>
+  );
+}
+
+function Account({ session, about }: { session: string; about: string }) {
   const { value: account, problem, isLate } = useAnswer("why", session, { about }).value;
   return (
     <>

@@ -64,6 +64,9 @@ export interface Call extends Shown {
   /** The sub-agent that it has started. */
   branch: Conversation | null;
   branchId: string;
+  /** Name of the sub-agent and what it is to do; empty: there is none, or they are not known. */
+  agent: string;
+  task: string;
   question: { readonly ref: string; readonly text: string; response: string | null } | null;
 }
 
@@ -73,6 +76,8 @@ export interface Note extends Shown {
   readonly mood: "plain" | "bad" | "end";
   /** Id of a session that it is about; empty if it is about this one. */
   readonly about: string;
+  /** Up to which record of that session its past is the past of this one; 0: it is not. */
+  readonly upTo: number;
 }
 
 export type Item = Said | Answer | Call | Note;
@@ -142,8 +147,8 @@ export class Conversation {
     item.version += 1;
   }
 
-  #note(text: string, mood: Note["mood"] = "plain", about = ""): void {
-    this.#add<Note>({ kind: "note", text, mood, about });
+  #note(text: string, mood: Note["mood"] = "plain", about = "", upTo = 0): void {
+    this.#add<Note>({ kind: "note", text, mood, about, upTo });
   }
 
   #say(kind: Said["kind"], ref: string, text: string, status: string): void {
@@ -323,6 +328,8 @@ export class Conversation {
       until: null,
       branch: null,
       branchId: "",
+      agent: "",
+      task: "",
       question: null,
     });
     this.#calls.set(callId, call);
@@ -400,7 +407,12 @@ export class Conversation {
         }
         break;
       case "SubagentStart":
-        this.#changeCall(event.call_id, event.agent ?? "", { branch: new Conversation(), branchId: event.child });
+        this.#changeCall(event.call_id, event.agent ?? "", {
+          branch: new Conversation(),
+          branchId: event.child,
+          agent: event.agent ?? "",
+          task: event.description ?? "",
+        });
         break;
       case "SubAgentEvent": {
         const call = this.#changeCall(event.call_id, "", {});
@@ -434,7 +446,7 @@ export class Conversation {
         this.#note(`Set aside, because it crashed too often: ${event.cause}`, BAD);
         break;
       case "SessionForked":
-        this.#note(`A fork, with the past up to record ${event.at} of the session`, "plain", event.origin);
+        this.#note(`A fork, with the past up to record ${event.at} of the session`, "plain", event.origin, event.at);
         break;
       case "LabelsChanged":
       case "TitleGenerated":

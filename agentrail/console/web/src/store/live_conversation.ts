@@ -10,11 +10,17 @@ const HIDDEN_MS = 250;
 /** Problems of a session that has no stream of events: it has ended, or its journal is only looked at. */
 const ONLY_STORED = /:(session-not-alive|journal-read-only)$/;
 
-/** Gives the durable events of a session that has no stream of them, from its records. */
-async function readStored(host: HostSocket, session: string, take: (envelope: Envelope) => void): Promise<void> {
+/** Gives the durable events of a session from its records, up to record *last*. */
+export async function readStored(
+  host: HostSocket,
+  session: string,
+  take: (envelope: Envelope) => void,
+  last = Infinity,
+): Promise<void> {
   for (let since = 0, isMore = true; isMore; ) {
     const page = await host.call("records", { session, query: { since } });
     for (const record of page.records) {
+      if (record.number > last) return;
       for (const envelope of record.events) take(envelope as unknown as Envelope);
       since = record.number;
     }

@@ -1,0 +1,42 @@
+/** The last calls of a session, and the one that waits for a person: what one can ask about. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { useHost } from "../host/host_context";
+import type { Problem } from "../host/interface";
+import { Refused } from "../host/socket";
+import { WINDOW, type Span } from "./timeline";
+
+export interface Calls {
+  /** Newest first. */
+  readonly spans: readonly Span[];
+  /** Id of a call that waits for a person; null: none does. */
+  readonly waiting: string | null;
+  readonly problem: Problem | null;
+}
+
+/** Asks once for what *session* has called of late; null: the answer has not come. */
+export function useCalls(session: string): Calls | null {
+  const host = useHost();
+  const calls = useSignal<Calls | null>(null);
+  useEffect(() => {
+    let isOver = false;
+    const ask = async (): Promise<Calls> => {
+      const { records, status } = await host.call("show_session", { session });
+      const query = { since: Math.max(0, records - WINDOW), limit: WINDOW };
+      const { spans } = await host.call("timeline", { session, query });
+      const found = spans.filter(({ kind }) => kind === "call").reverse();
+      return { spans: found, waiting: status?.held[0]?.call_id ?? null, problem: null };
+    };
+    ask().then(
+      (found) => isOver || (calls.value = found),
+      (error: unknown) => {
+        if (!(error instanceof Refused)) throw error;
+        if (!isOver) calls.value = { spans: [], waiting: null, problem: error.problem };
+      },
+    );
+    return () => {
+      isOver = true;
+    };
+  }, [host, session]);
+  return calls.value;
+}
