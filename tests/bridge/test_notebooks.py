@@ -1,4 +1,7 @@
-"""Notebooks: one supervisor lives across cells, sessions are shown, and an interrupt ends a cell."""
+"""Notebooks: one supervisor lives across cells, sessions are shown, and an interrupt ends a cell.
+
+What a session shows there without a kernel is in `test_shown_sessions`.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from agentrail import SessionSpec, sync
-from agentrail.testing import ScriptedModel, call, say
 from tests.patience import PATIENCE
+
+pytestmark = pytest.mark.long
 
 OPENING = """
 from agentrail import SessionSpec, aio, sync
@@ -59,7 +62,6 @@ def text_of(cell: nbformat.NotebookNode) -> str:
     return "".join(output.get("text", "") for output in cell.outputs)
 
 
-@pytest.mark.long
 def test_sessions_live_across_cells_and_are_shown() -> None:
     cells = list(run(OPENING, 'print(session.ask("hi").text)', "session", "supervisor.close()\nprint('closed')"))
     assert text_of(cells[1]) == "hello <b>\n"
@@ -84,39 +86,10 @@ await talk.ask("hi")
 """
 
 
-@pytest.mark.long
 def test_an_interrupt_ends_a_cell_that_blocks() -> None:
     assert text_of(list(run(OPENING, BLOCKING, interrupt=True))[1]) == "interrupted\n"
 
 
-@pytest.mark.long
 def test_an_interrupt_ends_a_cell_that_awaits() -> None:
     with pytest.raises(CellExecutionError, match=r"KeyboardInterrupt|CancelledError"):
         list(run(OPENING, AWAITING, interrupt=True))
-
-
-def test_a_session_is_shown_with_its_texts_escaped_and_cut() -> None:
-    def lookup() -> str:
-        """Look it up."""
-        return "x" * 5000
-
-    model = ScriptedModel([say(calls=[call("lookup")]), "<script>", *["again"] * 20])
-    with sync.open_supervisor() as supervisor:
-        session = supervisor.spawn(SessionSpec(model=model, tools=[lookup]), "talk")
-        session.ask("<i>hi</i>")
-        html, markdown = shown(session, "_repr_html_"), shown(session, "_repr_markdown_")
-        assert "<script>" not in html
-        assert "<i>" not in html
-        assert "→ lookup" in html
-        assert "x" * 2000 + "…" in html
-        assert "x" * 2001 not in html
-        assert "\n> <script>" in markdown
-        assert "session `talk`" in markdown
-        for _ in range(10):
-            session.ask("more")
-        assert "… 4 messages before" in shown(session, "_repr_html_")
-
-
-def shown(session: sync.SessionHandle, name: str) -> str:
-    """Return what a notebook shows, which looks the method up by its name."""
-    return cast("str", getattr(session, name)())

@@ -6,6 +6,7 @@ hands them pieces of the list. Nothing of a test travels but its place in the li
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 from typing import Final, cast
@@ -25,6 +26,11 @@ UNKNOWN_LONG: Final = 2.0
 MAX_SHOWN: Final = 20
 """The most tests over the budget that are listed."""
 
+NOT_LONG: Final = "not long"
+"""The expression of marks by which `make test` leaves out the tests that take long."""
+
+_WHOLLY_LONG: Final = re.compile(r"^pytestmark = (?:\[[^\]]*)?\bpytest\.mark\.long\b", re.MULTILINE)
+
 OVER_BUDGET: Final = pytest.StashKey[dict[str, float]]()
 
 
@@ -41,6 +47,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--store-seconds", action="store_true", help="write down how long the slow tests took")
     group.addoption("--store-skipped", type=Path, help="write the ids of the tests that were skipped to this file")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out a file whose `pytestmark` marks all of its tests `long`, if these are not wanted.
+
+    To import such a file, and what its tests need, takes longer than to read it.
+    """
+    if config.option.markexpr != NOT_LONG or collection_path.suffix != ".py":
+        return None
+    return True if _WHOLLY_LONG.search(collection_path.read_text("utf-8")) else None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -93,6 +93,18 @@ def test_ends_badly(ends_badly): print("said")
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("marks", ["pytest.mark.long", "[\n    pytest.mark.usefixtures(),\n    pytest.mark.long,\n]"])
+def test_a_file_of_long_tests_alone_is_not_imported_where_none_is_wanted(tmp_path: Path, marks: str) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "def pytest_configure(config): config.addinivalue_line('markers', 'long: it takes long')\n", "utf-8"
+    )
+    broken = f"import pytest\n\npytestmark = {marks}\n\nimport there_is_no_such_module\n"
+    mixed = "import pytest\n@pytest.mark.long\ndef test_long(): pass\ndef test_short(): pass\n"
+    assert summary(ran(tmp_path, "-m", "not long", test_a=broken, test_b=mixed)) == "1 passed, 1 deselected"
+    assert "there_is_no_such_module" in ran(tmp_path).stdout
+
+
+@pytest.mark.long
 def test_what_was_skipped_can_be_run_by_its_ids(tmp_path: Path) -> None:
     text = """
 import os, pytest

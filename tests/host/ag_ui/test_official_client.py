@@ -25,6 +25,8 @@ from tests.host.commanded import SERVE, commanded
 from tests.host.hosted import KEYS, LINES
 from tests.patience import within
 
+pytestmark = pytest.mark.long
+
 MODULES: Final = ROOT / "build" / "ag_ui" / "node_modules"
 HERE: Final = Path(__file__).parent
 ON_EACH: Final = pytest.mark.parametrize("server", [OWN, *COMMANDS])
@@ -100,7 +102,6 @@ async def played(server: str, folder: Path, *names: str) -> dict[str, dict[str, 
     return facts
 
 
-@pytest.mark.long
 @ON_EACH
 async def test_the_official_client_runs_turns(folder: Path, server: str) -> None:
     facts = await played(server, folder, "tool", "interrupt", "abort", "subagent", "reload")
@@ -137,7 +138,6 @@ async def test_the_official_client_runs_turns(folder: Path, server: str) -> None
     assert [word for _, word in reload["said"]] == ["count 200", " ".join(f"n{each}" for each in range(200))]
 
 
-@pytest.mark.long
 @ON_EACH
 async def test_the_official_client_outlives_a_host_that_is_killed(folder: Path, server: str) -> None:
     killed = (await played(server, folder, "killed"))["killed"]
@@ -145,7 +145,6 @@ async def test_the_official_client_outlives_a_host_that_is_killed(folder: Path, 
     assert [word for _, word in killed["said"]] == ["count 200", " ".join(f"n{each}" for each in range(200))]
 
 
-@pytest.mark.long
 async def test_what_the_guide_shows_runs(folder: Path) -> None:
     page = (ROOT / "docs" / "guide" / "ag-ui.md").read_text(encoding="utf-8")
     for name, block in zip(("first", "second"), re.findall(r"```js\n(.*?)```", page, re.DOTALL), strict=True):
