@@ -88,7 +88,7 @@ bench: .venv/test ## run the benchmarks
 instructions: .venv/test ## count the instructions of a turn, a tool call, a chunk, a spawn, with valgrind
 	$(PY) -m bench.instructions
 
-mutants: .venv/test ## edit core, hooks and runtime on purpose and see that a test fails: EDITS=n of each
+mutants: .venv/test ## edit the code on purpose and see that a test fails: EDITS=n of each area
 	$(PY) -m property_tests.mutants --edits $(EDITS)
 	$(PY) -m property_tests.mutants.tables
 

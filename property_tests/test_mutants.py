@@ -12,6 +12,7 @@ import pytest
 
 from property_tests.mutants import operators, server
 from property_tests.mutants.__main__ import all_edits, costs
+from property_tests.mutants.areas import SUITES
 from property_tests.mutants.explained import EXPLAINED
 from property_tests.mutants.operators import Edit
 from property_tests.mutants.server import Fate, Job, fate
@@ -87,6 +88,13 @@ def test_every_edit_has_a_name_of_its_own_and_every_explanation_an_edit() -> Non
     explained = [name for names in EXPLAINED.values() for name in names]
     assert len(explained) == len(set(explained))
     assert set(explained) <= set(edits)
+
+
+def test_every_area_has_edits_and_tests() -> None:
+    edited = {edit.area for edit in all_edits()}
+    assert {area for suite in SUITES for area in suite.areas} == edited
+    assert {"host", "adapters", "plugins"} <= edited
+    assert all((operators.ROOT / path).exists() for suite in SUITES for path in suite.paths)
 
 
 FATES = {

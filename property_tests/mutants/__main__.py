@@ -20,25 +20,11 @@ from typing import Final
 
 from attrs import evolve
 
+from property_tests.mutants.areas import AREAS, SUITES, Suite, whole
 from property_tests.mutants.explained import EXPLAINED
-from property_tests.mutants.operators import AREAS, ROOT, Edit, edits_of
+from property_tests.mutants.operators import ROOT, Edit, edits_of
 from property_tests.mutants.reach import BUILD, Reach, reach
 from property_tests.mutants.server import Fate, Job, needs_import, work
-
-TESTS: Final = (
-    "tests/adapters/models/test_prefix_changed.py",
-    "tests/adapters/models/test_typed_answers.py",
-    "tests/cells",
-    "tests/codec/test_samples.py",
-    "tests/core",
-    "tests/hooks",
-    "tests/limits",
-    "tests/plugins",
-    "tests/recovery",
-    "tests/runtime",
-    "tests/tools/test_threads.py",
-)
-"""The tests that may notice."""
 
 CORES: Final = 2
 """On how many cores all edits are to be tested within two hours."""
@@ -105,13 +91,26 @@ def drawn(edits: Sequence[Edit], most: int) -> list[Edit]:
 
 def tested(edits: Sequence[Edit], asked: Namespace) -> dict[str, Fate]:
     """Test *edits* in several processes, and return what has become of each."""
-    paths = tuple(asked.tests or TESTS)
-    known = reach(paths)
     before = {name: fate for name, fate in read(asked.results).items() if fate.by is not None} if asked.resume else {}
     if not asked.resume:
         asked.results.unlink(missing_ok=True)
-    jobs = [job_of(edit, known, asked.seconds) for edit in edits if edit.name not in before]
-    print(f"{len(jobs)} edits, {sum(job.cold for job in jobs)} of them in what runs at the import", flush=True)
+    left = [edit for edit in edits if edit.name not in before]
+    for suite in [Suite(AREAS, whole(asked.tests))] if asked.tests else SUITES:
+        those = [edit for edit in left if edit.area in suite.areas]
+        if those:
+            _test_by(suite, those, asked)
+    fates = before | read(asked.results)
+    if len(fates.keys() & {edit.name for edit in left}) < len(left):
+        sys.exit(f"not all edits were tested: {BUILD}/log-*")
+    return fates
+
+
+def _test_by(suite: Suite, edits: Sequence[Edit], asked: Namespace) -> None:
+    """Test *edits* by the tests of *suite*, and write their fates down."""
+    known = reach(suite.parts)
+    jobs = [job_of(edit, known, asked.seconds) for edit in edits]
+    areas = ", ".join(suite.areas)
+    print(f"{areas}: {len(jobs)} edits, {sum(job.cold for job in jobs)} of them in what runs at the import", flush=True)
     began = time.monotonic()
     screen, done = os.dup(1), 0
 
@@ -133,17 +132,14 @@ def tested(edits: Sequence[Edit], asked: Namespace) -> dict[str, Fate]:
         for nth in range(asked.jobs):
             pid = os.fork()
             if pid == 0:
+                log = BUILD / f"log-{int(at_import)}{nth}"
                 try:
-                    work(those[nth :: asked.jobs], known.seconds, paths, tell, BUILD / f"log-{int(at_import)}{nth}")
+                    work(those[nth :: asked.jobs], known.seconds, suite.paths, tell, log)
                 finally:
                     os._exit(0)
             children.append(pid)
         for pid in children:
             os.waitpid(pid, 0)
-    fates = before | read(asked.results)
-    if len(fates.keys() & {job.edit.name for job in jobs}) < len(jobs):
-        sys.exit(f"not all edits were tested: {BUILD}/log-*")
-    return fates
 
 
 def job_of(edit: Edit, known: Reach, seconds: float) -> Job:

@@ -14,9 +14,6 @@ from attrs import frozen
 
 ROOT: Final = Path(__file__).parents[2]
 
-AREAS: Final = ("core", "hooks", "runtime")
-"""Folders of the package that are edited."""
-
 BOUNDS: Final[dict[type[ast.cmpop], str]] = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">"}
 """Comparisons with a bound, each with its neighbour."""
 
