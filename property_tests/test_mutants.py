@@ -21,7 +21,7 @@ SAMPLE = '''"""A module."""
 
 MOST = 3
 PAIRS: dict[str, tuple[int, ...]] = defaultdict[str, tuple[int, ...]](tuple)
-KINDS = {"a": one, "b": two, **OTHERS}
+KINDS = {"a": one, "b": two, "c": (two), **OTHERS}
 WORDS = ("x", "y")
 
 
@@ -51,6 +51,7 @@ EDITS = """
 : one → two
 : "b": two → **{}
 : two → one
+: two → one #2
 : "x" → *()
 : "y" → *()
 Lane: 0 → 1

@@ -101,9 +101,20 @@ def edits_of(path: Path) -> Iterator[Edit]:
     for function, line, (node, new) in _walk(ast.parse(text), "", 0):
         start, end = _span(node, offset)
         old = " ".join(text[start:end].split())
+        if new == "**{}" and not _is_pair(text[start:end]):
+            continue
         key = (function, old, new)
         yield Edit(module, function, old, new, seen[key], frozenset({line, node.lineno}), start, end)
         seen[key] += 1
+
+
+def _is_pair(text: str) -> bool:
+    """Whether *text* is a whole pair of a dictionary: it has no end if its value is in parentheses."""
+    try:
+        ast.parse(f"{{{text}}}")
+    except SyntaxError:
+        return False
+    return True
 
 
 def _span(node: Node, offset: Callable[[int, int], int]) -> tuple[int, int]:
