@@ -102,6 +102,20 @@ async def test_a_request_is_answered_as_by_the_hosts_own_server(caplog: pytest.L
         assert 'agentrail_requests_total{method="POST",route="/v1/chat",status="200"} 1' in metrics
 
 
+async def test_a_slash_that_was_sent_hidden_in_a_name_is_refused_although_the_server_has_decoded_it() -> None:
+    async with host_of().asgi() as app:
+        status, _, content = await ask(app, "GET", "/v1/sessions/a/b", raw_path=b"/v1/sessions/a%2Fb")
+    assert (status, kind(content)) == (400, "malformed-request")
+
+
+async def test_the_connections_of_an_app_are_the_requests_that_it_answers() -> None:
+    async with host_of().asgi() as app, called(app, scope_of("POST", "/v1/chat")):
+        metrics = (await ask(app, "GET", "/metrics", user="root"))[2].decode()
+    assert [line for line in metrics.splitlines() if line.startswith("agentrail_connections")] == [
+        "agentrail_connections 2"
+    ]
+
+
 async def test_a_stream_is_sent_as_it_comes_and_waits_for_its_reader() -> None:
     async with host_of().asgi() as app, called(app, scope_of("POST", "/v1/stream"), room=0) as call:
         call.put_body(json.dumps({"message": "hi", "session": "trip"}).encode())

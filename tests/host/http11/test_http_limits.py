@@ -72,6 +72,11 @@ async def test_a_request_line_that_does_not_end_is_too_long() -> None:
         assert statuses(await one.talk(b"GET /" + b"a" * 400, ends=False)) == [414]
 
 
+async def test_a_head_that_has_reached_the_limit_without_its_end_is_refused_at_once() -> None:
+    async with served(limits=SMALL) as one:
+        assert statuses(await one.talk(b"GET /" + b"a" * 395, ends=False)) == [414]
+
+
 async def test_a_limit_of_a_handler_takes_the_place_of_the_limit_of_the_server() -> None:
     async def upload(asked: HttpRequest) -> HttpResponse:
         return HttpResponse(200, (), str(len(await asked.body.read(5000))).encode())

@@ -118,6 +118,11 @@ async def test_a_request_is_let_in_by_the_lists_alone(host: str | None) -> None:
     assert wrong == []
 
 
+async def test_the_error_names_the_host_that_is_none_of_the_list() -> None:
+    with pytest.raises(OriginRefused, match=r"evil\.example"):
+        await handler(_request("evil.example", None))
+
+
 @pytest.mark.parametrize(("host", "origin"), [*product(["localhost:8000", "evil.example"], ORIGINS)])
 async def test_a_preflight_is_answered_for_origins_that_are_let_in(host: str, origin: str | None) -> None:
     asked = _request(host, origin, "OPTIONS", ("access-control-request-method", "DELETE"))

@@ -70,6 +70,12 @@ async def test_an_answer_is_sent_as_it_is(
         assert (await desk.ann.get("/v1/sessions")).json()["items"] == []
 
 
+async def test_a_value_that_would_begin_another_header_is_not_sent() -> None:
+    async with open_desk(scripted("one"), [Answers(BAD["a value with an end of line"][0])]) as desk:
+        answered = await desk.ann.post("/v1/chat", json=BODY)
+    assert (answered.status_code, answered.json()["text"]) == (200, "one")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("critical", [False, True])
 async def test_an_answer_that_cannot_be_sent_is_a_fault_of_its_plugin(critical: bool) -> None:
