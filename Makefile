@@ -6,6 +6,7 @@ PYTHON ?= python3
 SEEDS ?= 300
 EDITS ?= 500
 TESTS ?= tests
+SINCE ?= HEAD
 PYTHONS ?= python3.11 python3.12 python3.13
 BIN := .venv/bin
 PY := $(BIN)/python
@@ -54,6 +55,12 @@ test: .venv/test ## run the tests, without those that take long, or only those i
 # To collect the others takes each process longer than to run some of these.
 long: .venv/test ## run the tests that take long
 	$(PY) -m pytest $$(grep -rl --include='*.py' 'mark\.long' tests) -m long $(AT_ONCE)
+
+quick: .venv/test ## run the tests that reach what differs from SINCE=, else some that reach nearly every line
+	$(PY) -m tests.runner.quick $(SINCE)
+
+reach: .venv/test ## record which tests reach what, for `make quick`
+	$(PY) -m property_tests.mutants.quick_list
 
 host: .venv/test ## run the tests of the host alone, those in a browser included
 	$(PY) -m pytest $(HOST) $(AT_ONCE)
@@ -322,5 +329,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run cluster-tools console console-tools asgi copilotkit matrix wheel sandbox-tools database-servers balancer counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
+.PHONY: run cluster-tools console console-tools asgi copilotkit matrix quick reach wheel sandbox-tools database-servers balancer counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
 .PHONY: format-check rules async-rules contracts docs-check console-types console-check console-compare mypy pyright python-client-maker typescript-client-maker

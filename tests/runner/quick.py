@@ -1,0 +1,131 @@
+"""`python -m tests.runner.quick`: run the tests that reach what has changed, or those that reach nearly every line.
+
+`make reach` records which tests reach which function, in `build/reach.json`. Without it, or when what has changed is
+in no function that a test reaches, the tests in `quick.txt` beside this file are run.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+ROOT: Final = Path(__file__).parents[2]
+LIST: Final = Path(__file__).with_name("quick.txt")
+REACH: Final = ROOT / "build" / "reach.json"
+CHOSEN: Final = ROOT / "build" / "quick.txt"
+
+SECONDS: Final = 20.0
+"""CPU seconds of the tests that are chosen, as recorded, at most: the quick ones come first."""
+
+HUNK: Final = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
+"""Where lines were changed: the first line of the new text, and how many; one if it is not said."""
+
+
+@frozen
+class FunctionReach:
+    """Which test functions reach which functions of the package."""
+
+    seconds: Mapping[str, float]
+    """CPU time of each test function, with all its parameters."""
+    tests: Mapping[str, Sequence[str]]
+    """The test functions, by the path of a module and the qualified name of a function in it."""
+
+
+def main(words: Sequence[str]) -> int:
+    """Choose the tests for what differs from the commit that is given, else from the last one, and run them."""
+    changed = changed_functions(words[0] if words else "HEAD")
+    chosen = choose(changed, load_reach(REACH)) if REACH.exists() else []
+    if chosen:
+        CHOSEN.write_text("".join(f"{test}\n" for test in chosen), "utf-8")
+    file = CHOSEN if chosen else LIST
+    why = f"they reach what has changed in {len(changed)} functions" if chosen else "nothing recorded reaches a change"
+    sys.stdout.write(f"{file.relative_to(ROOT)}: {why}\n")
+    sys.stdout.flush()
+    options = ("-m", "not long", "-p", "tests.runner.plugin", "--workers", "4", "-q")
+    os.execv(sys.executable, (sys.executable, "-m", "pytest", f"@{file}", *options))  # noqa: S606 - pytest
+
+
+def load_reach(file: Path) -> FunctionReach:
+    """Read what `make reach` has written."""
+    stored = json.loads(file.read_text("utf-8"))
+    names: list[str] = stored["names"]
+    tests = {function: [names[at] for at in places] for function, places in stored["tests"].items()}
+    return FunctionReach(dict(zip(names, stored["seconds"], strict=True)), tests)
+
+
+def store_reach(reach: FunctionReach, file: Path) -> None:
+    """Write *reach*: each name of a test once, and its place in the list for each function."""
+    places = {name: at for at, name in enumerate(reach.seconds)}
+    tests = {function: [places[test] for test in tests] for function, tests in reach.tests.items()}
+    stored = {"names": list(places), "seconds": list(reach.seconds.values()), "tests": tests}
+    file.write_text(json.dumps(stored), "utf-8")
+
+
+def choose(changed: Collection[str], reach: FunctionReach) -> list[str]:
+    """Return the tests that reach a function in *changed*, the quick ones first, as many as take `SECONDS`."""
+    reaching = {test for function in changed for test in reach.tests.get(function, ())}
+    chosen: list[str] = []
+    left = SECONDS
+    for test in sorted(reaching, key=lambda test: (reach.seconds[test], test)):
+        left -= reach.seconds[test]
+        if left < 0:
+            break
+        chosen.append(test)
+    return sorted(chosen)
+
+
+def changed_functions(commit: str) -> set[str]:
+    """Return the functions of the package with lines that differ from *commit*, as `functions_of` names them."""
+    command = ("git", "diff", "--unified=0", "--no-color", "--no-ext-diff", commit, "--", "agentrail")
+    ran = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S603 - git
+    changed: set[str] = set()
+    for path, lines in changed_lines(ran.stdout).items():
+        if path.endswith(".py") and (ROOT / path).exists():
+            functions = functions_of((ROOT / path).read_text("utf-8"))
+            changed |= {f"{path} {functions[line]}" for line in lines if line in functions}
+    return changed
+
+
+def changed_lines(differing: str) -> dict[str, set[int]]:
+    """Return the lines of each path that *differing*, the output of `git diff --unified=0`, says are new or changed.
+
+    Where lines were only taken away, these are the two around the place.
+    """
+    files = (part.partition("\n") for part in re.split(r"^\+\+\+ b/", differing, flags=re.MULTILINE)[1:])
+    return {path: set(_lines(text)) for path, _, text in files}
+
+
+def _lines(text: str) -> Iterator[int]:
+    for hunk in HUNK.finditer(text):
+        first, count = int(hunk[1]), int(hunk[2] or 1)
+        yield from range(first, first + count) if count else (first, first + 1)
+
+
+def functions_of(text: str) -> dict[int, str]:
+    """Return the qualified name of the innermost function around each line of *text* that is in one."""
+    functions: dict[int, str] = {}
+
+    def walk(node: ast.AST, name: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            inner = name
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                inner = f"{name}.{child.name}" if name else child.name
+                if not isinstance(child, ast.ClassDef):
+                    functions.update(dict.fromkeys(range(child.lineno, (child.end_lineno or 0) + 1), inner))
+            walk(child, inner)
+
+    walk(ast.parse(text), "")
+    return functions
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

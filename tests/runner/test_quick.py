@@ -1,0 +1,55 @@
+"""What `make quick` runs: the tests that reach what has changed, and a list of those that reach nearly all lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.runner import quick
+from tests.runner.quick import LIST, ROOT, SECONDS, FunctionReach, changed_lines, choose, functions_of
+
+DIFF = """diff --git a/agentrail/one.py b/agentrail/one.py
+index 1..2 100644
+--- a/agentrail/one.py
++++ b/agentrail/one.py
+@@ -3 +3,2 @@ def one() -> None:
+-    a
++    b
++    c
+@@ -9,2 +9,0 @@ def two() -> None:
+-    d
+-    e
+diff --git a/agentrail/two.py b/agentrail/two.py
+--- a/agentrail/two.py
++++ b/agentrail/two.py
+@@ -1 +1 @@
+-x
++y
+"""
+
+
+def test_changed_lines_are_those_of_the_new_text_and_those_around_what_was_taken_away() -> None:
+    assert changed_lines(DIFF) == {"agentrail/one.py": {3, 4, 9, 10}, "agentrail/two.py": {1}}
+
+
+def test_a_line_belongs_to_the_innermost_function() -> None:
+    text = "class A:\n    x = 1\n\n    def f(self):\n        def g():\n            pass\n        return g\n"
+    assert functions_of(text) == {4: "A.f", 5: "A.f.g", 6: "A.f.g", 7: "A.f"}
+
+
+def test_the_quickest_tests_that_reach_a_change_are_chosen_as_far_as_there_is_time() -> None:
+    seconds = {"slow": SECONDS - 1, "other": 0.1, "quick": 0.1, "slower": SECONDS}
+    reach = FunctionReach(seconds, {"one.py f": ["slow", "slower", "quick"], "one.py g": ["other"]})
+    assert choose({"one.py f", "one.py new"}, reach) == ["quick", "slow"]
+    assert choose({"one.py new"}, reach) == []
+
+
+def test_what_is_recorded_is_read_as_it_was_written(tmp_path: Path) -> None:
+    reach = FunctionReach({"a": 0.5, "b": 0.25}, {"one.py f": ["b"], "one.py g": ["a", "b"]})
+    quick.store_reach(reach, tmp_path / "reach.json")
+    assert quick.load_reach(tmp_path / "reach.json") == reach
+
+
+def test_the_list_names_test_functions_that_there_are() -> None:
+    for line in LIST.read_text("utf-8").splitlines():
+        path, _, name = line.partition("::")
+        assert f"def {name.rpartition('::')[2]}(" in (ROOT / path).read_text("utf-8")
