@@ -57,6 +57,7 @@ SENT: Final[dict[str, tuple[str, str, bytes, tuple[int, str]]]] = {
     "approval": ("POST", "/v1/sessions/trip/approve", b'{"approval": "a9"}', (404, "unknown-approval")),
     "question": ("POST", "/v1/sessions/trip/respond", b'{"ref": "q9", "answer": "x"}', (404, "unknown-approval")),
     "record": ("POST", "/v1/sessions/trip/fork", b'{"at": 9999}', (404, "unknown-record")),
+    "task of another": ("GET", "/v1/sessions/trip/tasks/results?children=ann.other.1", b"", (404, "unknown-task")),
     "cursor": ("GET", "/v1/sessions/trip/events?since=9999.1", b"", (409, "unknown-cursor")),
     "query": ("GET", "/v1/sessions?lmit=1", b"", (400, "bad-query")),
     "page": ("GET", "/v1/sessions?limit=0", b"", (400, "bad-query")),

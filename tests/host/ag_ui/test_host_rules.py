@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec
-from agentrail.host import ApiKeys, HostLimits
+from agentrail.host import ApiKeys, HostLimits, SlashCommand, SlashCommands
 from agentrail.host.authentication.api_keys import KeyFile
 from agentrail.testing import ScriptedModel, say
 from tests.host.ag_ui.front_end import Frame, FrontEnd, apply, check_run, parsed
@@ -75,6 +75,16 @@ async def test_four_eyes_hold_for_interrupts() -> None:
         entry = {"interruptId": front.interrupts[0]["id"], "status": "resolved", "payload": {"approved": True}}
         response = await desk.ann.post("/v1/ag-ui", json=front.input(resume=[entry]))
         assert told(response) == (403, "own-decision")
+
+
+async def test_a_command_is_answered_in_the_words_of_its_plugin() -> None:
+    ping = SlashCommand("/ping", "say pong", lambda said: f"pong {said.arguments}")
+    async with open_desk(scripted(), [SlashCommands([ping])]) as desk:
+        body = BODY.replace(b'"go"', b'"/ping twice"')
+        answered = await desk.ann.post("/v1/ag-ui", content=body, headers={"content-type": "application/json"})
+    frames = [frame for _, frame in parsed(answered.text)]
+    check_run(frames)
+    assert [frame["delta"] for frame in frames if frame["type"] == "TEXT_MESSAGE_CONTENT"] == ["pong twice"]
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ import trio.testing
 from agentrail.host import HostLimits
 from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.http_server import HttpServer
-from agentrail.host.requests.http_messages import Headers, HttpRequest, HttpResponse, Send
+from agentrail.host.requests.http_messages import Headers, HttpRequest, HttpResponse, Send, Upgrade
 from agentrail.host.requests.refusals import BAD_HOST, HttpRefusal
 from agentrail.host.requests.static_content import StaticContent
 from tests.host.http11.served import NOW_MS, everything, request, served, statuses
@@ -34,6 +34,13 @@ def gives(response: object) -> Callable[[HttpRequest], Awaitable[HttpResponse]]:
         return cast("HttpResponse", response)
 
     return answer
+
+
+async def test_a_websocket_is_no_answer_to_a_request_that_asks_for_none() -> None:
+    async def converse(*_: object) -> None: ...
+
+    async with served(gives(HttpResponse(101, (), Upgrade(converse, None)))) as one:
+        assert statuses(await one.talk(CLOSE)) == [500]
 
 
 # Streamed answers

@@ -3,6 +3,7 @@
 from typing import Final
 
 import pytest
+import trio
 
 from agentrail.errors import BrokenPlugin
 from agentrail.host import HandledResponse, HostPlugin, Request
@@ -74,6 +75,19 @@ async def test_a_value_that_would_begin_another_header_is_not_sent() -> None:
     async with open_desk(scripted("one"), [Answers(BAD["a value with an end of line"][0])]) as desk:
         answered = await desk.ann.post("/v1/chat", json=BODY)
     assert (answered.status_code, answered.json()["text"]) == (200, "one")
+
+
+async def test_who_is_told_of_a_fault_may_be_an_async_function() -> None:
+    told: list[str] = []
+
+    async def report(plugin: str, hook: str, _: BaseException) -> None:
+        await trio.lowlevel.checkpoint()
+        told.append(f"{plugin}.{hook}")
+
+    plugin = Answers(BAD["an early answer"][0])
+    async with open_desk(scripted("one"), [plugin], on_plugin_error=report) as desk:
+        await desk.ann.post("/v1/chat", json=BODY)
+    assert told == ["Answers.intercept"]
 
 
 @pytest.mark.long

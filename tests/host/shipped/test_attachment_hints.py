@@ -47,6 +47,12 @@ async def test_the_model_finds_a_file_that_came_with_the_message(tmp_path: Path)
     assert "Tea at four." in model.requests[1].messages[-1].text
 
 
+def test_a_name_is_written_as_people_write_it() -> None:
+    told = AttachmentHints().attachment_handler([Attachment("Übersicht.csv", "text/csv", "uploads/0/1", 2)])
+    assert told is not None
+    assert '- "Übersicht.csv" (text/csv, 2 KiB): uploads/0/1' in told
+
+
 def test_files_of_some_kinds_can_be_left_out() -> None:
     hints = AttachmentHints(introduction="Files:", leave_out=["image/", "application/pdf"])
     assert (
