@@ -53,6 +53,7 @@ from agentrail.hooks.actions import SwitchModel as SwitchModel
 from agentrail.hooks.context import Context as Context
 from agentrail.hooks.plugin import Plugin as Plugin
 from agentrail.hooks.plugin import Priority as Priority
+from agentrail.ports.tool import DepsWanted as DepsWanted
 from agentrail.ports.tool import Service as Service
 from agentrail.ports.tool import Task as Task
 from agentrail.remote.remote_events import RemoteSubscription as RemoteSubscription

@@ -27,6 +27,7 @@ from agentrail.app.session_code import (
     check_builder,
     chosen,
     compactor_here,
+    deps_here,
     environment_told,
     files_of,
     judge_for,
@@ -350,6 +351,7 @@ def new_session(
     services = place_functions(spec.services)
     code = SessionCode(judge, tool_code, own, services, around, LateValidator, prices, sources_of(spec), agents)
     code.compactor = compactor_here(spec)
+    code.deps = deps_here(spec, known_tools.values())
     code.section_files = files_of(spec, around)
     code.environment = environment_told(spec, tools)
     for name, tool in known_tools.items():

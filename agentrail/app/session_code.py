@@ -35,11 +35,12 @@ from agentrail.hooks.plugin_checks import ASYNC, indirect
 from agentrail.lazy import LazyModule
 from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.sandbox import OnDisk, Sandbox
-from agentrail.ports.tool import Tool, ToolSource, Web
+from agentrail.ports.tool import NO_DEPS, Tool, ToolSource, Web
 from agentrail.runtime.actor.journal_log import revived
 from agentrail.runtime.commands import updated
 from agentrail.runtime.resources import FoundCode, SectionFiles, SessionCode, SharedSurroundings
 from agentrail.runtime.shared.code_loops import place_function, place_functions, place_model, place_tool
+from agentrail.runtime.work.session_deps import SessionDeps, is_maker, refuse_without_deps
 from agentrail.tools import as_tool, validator_for
 from agentrail.tools.builtin.subagent_tools import task_tools
 from agentrail.values.json import EMPTY, Json, JsonObject, freeze_object
@@ -190,6 +191,19 @@ def tool_here(value: object) -> Tool:
 def compactor_here(spec: SessionSpec) -> Compactor | None:
     """Return the compactor of *spec*, `None` if it has none; raise `NoHostLoop` as `tool_here` does."""
     return None if spec.compactor is None else place_function(spec.compactor)
+
+
+def deps_here(spec: SessionSpec, tools: Iterable[Tool]) -> SessionDeps | None:
+    """Return the dependencies of *spec*, `None` if it has none; raise `BadDeps` if one of *tools* wants others.
+
+    Raise `NoHostLoop` as `tool_here` does.
+    """
+    deps = None
+    if spec.deps is not None:
+        maker = place_function(cast("Callable[..., object]", spec.deps)) if is_maker(spec.deps) else None
+        deps = SessionDeps(spec.deps if maker is None else NO_DEPS, maker)
+    refuse_without_deps(deps, tools)
+    return deps
 
 
 def brought_by(plugins: Iterable[AnyPlugin], tools: Mapping[str, Tool]) -> dict[str, Tool]:
@@ -429,6 +443,7 @@ def match_code(
     services, makes = place_functions(spec.services), recipes(spec, build)
     parts = (judge, tool_code, own, services, here, LateValidator, prices, sources, makes, compactor_here(spec))
     code = SessionCode(*parts)
+    code.deps = deps_here(spec, tool_code.values())
     code.section_files = files_of(spec, here)
     code.revision = revision
     for (name, number), tool in tool_code.items():

@@ -16,10 +16,12 @@ from agentrail.core.vocabulary.options import CHOICES, TIMES, Options
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadChoice, BadReturns, BadSpec, WrongType
 from agentrail.hooks.plugin import Attachable
+from agentrail.hooks.plugin_checks import ASYNC, indirect
 from agentrail.ports.model import ModelChain
 from agentrail.ports.protocol_checks import why_unfit, why_unfit_call
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Service, Web
+from agentrail.runtime.work.session_deps import is_maker, takes_session
 from agentrail.tools.skills.folder_scan import why_no_path
 from agentrail.values.argument_checks import refuse_unknown
 from agentrail.values.json import EMPTY, MAX_ITEMS, Json, JsonObject
@@ -66,6 +68,11 @@ class SessionSpec(Options, kw_only=True, gc=True):
     """The fetcher of web pages for tools; `None` if it is the built-in one, which refuses private addresses."""
     user_data: Mapping[str, Json] = EMPTY
     """Your own data: plugins and tools can read it, and events of plugins contain it."""
+    deps: object = None
+    """What tools get as `ToolContext[Deps].deps`, such as clients and pools: an object, or a function that makes it.
+
+    A function, method, class or `partial` makes it; it may be async, and take a `DepsWanted`. It is never stored.
+    """
     prompt_mode: Literal["full", "task", "minimal", "none"] | None = None
     """Which layers of the system prompt are sent; if `None`, `full`, and `task` for a sub-agent.
 
@@ -98,6 +105,10 @@ class SessionSpec(Options, kw_only=True, gc=True):
     """The description of a sub-agent, by which the parent's model chooses it."""
     returns: Mapping[str, Json] | type[object] = EMPTY
     """The form of all answers: a JSON Schema, or a class such as a dataclass or a pydantic model; if empty, text."""
+
+    def __repr__(self) -> str:
+        # Dependencies hold secrets, and may raise when they are compared or shown.
+        return super().__repr__() if self.deps is None else repr(self.but(deps=None))
 
     def but(self, **changes: object) -> Self:
         """Return a copy with *changes*."""
@@ -189,11 +200,23 @@ def _check_forms(spec: SessionSpec) -> None:
     problem = None if spec.compactor is None else why_unfit_call(spec.compactor, compacting)
     if problem is not None:
         raise BadSpec("compactor", f"is {problem}; use {COMPACTOR_WANTED}")
+    _check_deps(spec.deps)
     for name, port, expected in PORTS:
         value = getattr(spec, name)
         problem = None if value is None else why_unfit(value, port)
         if problem is not None:
             raise BadSpec(name, f"is {problem.rstrip(',')}; use {expected}")
+
+
+def _check_deps(deps: object) -> None:
+    """Raise `BadSpec` if *deps* are a function that cannot make dependencies."""
+    if not is_maker(deps):
+        return
+    what, kind = "a class" if isinstance(deps, type) else "a function", indirect(deps)
+    if kind not in {"", ASYNC}:
+        raise BadSpec("deps", f"is {what} that is {kind}; {DEPS_WANTED}")
+    if takes_session(cast("Callable[..., object]", deps)) is None:
+        raise BadSpec("deps", f"is {what} that needs other arguments; {DEPS_WANTED}")
 
 
 def _check_paths(name: str, paths: Sequence[object]) -> None:
@@ -322,6 +345,8 @@ SEQUENCES: Final = ("tools", "plugins", "skills", "memory")
 MAPPINGS: Final = ("agents", "services", "user_data", "model_options")
 
 SERVICE_WANTED: Final = "an `async def` of one argument, the payload"
+
+DEPS_WANTED: Final = "use an object, a class without arguments, or a function that takes nothing or a `DepsWanted`"
 
 COMPACTOR_WANTED: Final = "an `async def` of two arguments: a `Leaving`, and a function that asks the model"
 

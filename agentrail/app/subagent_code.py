@@ -12,7 +12,7 @@ from agentrail.core.vocabulary.state import State, drafted
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable, Keyed, Plugin, Remainder
 from agentrail.ports.tool import Task
-from agentrail.runtime.resources import NO_AGENTS, FindCode, Recipe, SessionCode, SharedSurroundings
+from agentrail.runtime.resources import NO_AGENTS, FindCode, FoundCode, Recipe, SessionCode, SharedSurroundings
 from agentrail.tools.builtin.subagent_tools import message_send
 
 
@@ -66,12 +66,26 @@ class AgentRecipe:
         agent = self._agent
         stays = agent.sandbox is None and agent.web is None and agent.working_dir == HERE
         state, code_ = self._build.new(task.child, spec, path, code.surroundings if stays else None)
+        self._inherit_deps(parent, code, code_)
         owned = {"tenant": parent.setup.tenant, "owner": parent.setup.owner}
         return state.but(setup=state.setup.but(shares=shared, **owned)), code_
 
     def finder(self, task: Task, parent: State, code: SessionCode, now: int) -> FindCode:
         """Return a function that finds the code of a stored sub-agent."""
-        return self._build.finder(self._spec(task, parent, code, now)[0])
+        find_code = self._build.finder(self._spec(task, parent, code, now)[0])
+
+        async def find(stored: State, records: int) -> FoundCode:
+            """Return the code of the sub-agent *stored*."""
+            found = await find_code(stored, records)
+            self._inherit_deps(parent, code, found[1])
+            return found
+
+        return find
+
+    def _inherit_deps(self, parent: State, code: SessionCode, own: SessionCode) -> None:
+        """Have a sub-agent without dependencies of its own share those of its parent."""
+        if self._agent.deps is None and code.deps is not None:
+            own.deps = code.deps.shared(parent)
 
     def _spec(self, task: Task, parent: State, code: SessionCode, now: int) -> tuple[SessionSpec, bool]:
         """Return the sub-agent's whole specification, and whether it shares a limit (a plugin) with the parent."""
@@ -97,6 +111,7 @@ class AgentRecipe:
             prices=base.prices if agent.prices is NO_PRICES else agent.prices,
             compactor=base.compactor if agent.compactor is None else agent.compactor,
             services={**base.services, **agent.services},
+            deps=base.deps if agent.deps is None else agent.deps,
             user_data=agent.user_data or parent.setup.user_data,
             base=agent.base or parent.setup.base,
             environment=agent.environment and base.environment,

@@ -22,6 +22,7 @@ from agentrail.ports.tool import Checkable, Tool, ToolContext
 from agentrail.tools import tool as trio_tool
 from agentrail.tools.declaring import ToolOptions
 from agentrail.tools.function import FunctionTool, Made, SyncTool, read_function
+from agentrail.tools.wanted_deps import WantsDeps, wanted_deps
 from agentrail.values.json import JsonObject
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import Probed, ToolResult, ToolSpec
@@ -55,13 +56,14 @@ class LoopTool(Made[P, Coroutine[object, object, R]]):
         return await report.over(host.run(work, self._what))
 
 
-class LoopToolObject:
+class LoopToolObject(WantsDeps):
     """A tool with a class of its own, whose methods are asyncio functions."""
 
     def __init__(self, tool_object: Tool) -> None:
         self.spec: ToolSpec = tool_object.spec
         """The specification of the tool."""
         self._tool = tool_object
+        self.wanted_deps = wanted_deps(tool_object)
 
     @property
     def _what(self) -> str:

@@ -154,6 +154,7 @@ from agentrail.errors.usage import AsksItself as AsksItself
 from agentrail.errors.usage import BadArguments as BadArguments
 from agentrail.errors.usage import BadChoice as BadChoice
 from agentrail.errors.usage import BadData as BadData
+from agentrail.errors.usage import BadDeps as BadDeps
 from agentrail.errors.usage import BadEdit as BadEdit
 from agentrail.errors.usage import BadId as BadId
 from agentrail.errors.usage import BadMcpServer as BadMcpServer

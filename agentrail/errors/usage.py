@@ -138,6 +138,16 @@ class BadSpec(UsageError):
 
 
 @error
+class BadDeps(UsageError):
+    """A tool cannot get the dependencies that it wants: `SessionSpec.deps` is missing, does not fit, or raised."""
+
+    wording = "cannot give a tool its `deps`: {problem}"
+
+    problem: str
+    """What was wrong."""
+
+
+@error
 class BadChoice(UsageError):
     """An argument has a value that is not among its choices."""
 

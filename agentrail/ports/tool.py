@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Final, Generic, NamedTuple, Protocol, cast, runtime_checkable
 
 import attrs
+from typing_extensions import TypeVar
 
+from agentrail.errors import BadDeps
 from agentrail.ports.sandbox import Process, Sandbox
 from agentrail.reprs import in_brackets
 from agentrail.values.argument_checks import spelt
@@ -183,6 +185,7 @@ class Web(Protocol):
 
 
 T = TypeVar("T")
+Deps_co = TypeVar("Deps_co", default=object, covariant=True)
 
 
 class Threads(Protocol):
@@ -240,10 +243,36 @@ class Past(Protocol):
         ...
 
 
+class DepsWanted(Authored):
+    """The session that `SessionSpec.deps` makes dependencies for; passed to such a function if it takes an argument."""
+
+    session_id: str
+    """Id of the session; for inherited dependencies, of the one that they are inherited from."""
+    name: str
+    """Name of its specification."""
+    tenant: str
+    """Tenant of the session."""
+    owner: str
+    """Owner of the session."""
+    labels: tuple[str, ...]
+    """Labels of the session."""
+    user_data: JsonObject
+    """User data of the session."""
+
+
+NOT_GIVEN: Final = (
+    "this call has none; annotate the tool's parameter `ToolContext[…]` with their class, and give the session "
+    "`SessionSpec(deps=…)`, or a call by a program `ToolContext(deps=…)`"
+)
+
+NO_DEPS: Final = object()
+"""Stands for the dependencies of a call that has none: `None` may be some."""
+
+
 @spelt
 # Not frozen: one is made for each call, and filling the slots of a frozen class takes six times as long.
 @attrs.frozen(repr=False, slots=False)
-class ToolContext:
+class ToolContext(Generic[Deps_co]):
     """Passed to each tool call beside its arguments: facts about the session, and what the tool may use."""
 
     session_id: str = "session"
@@ -283,10 +312,19 @@ class ToolContext:
     peers: Peers | None = None
     """The sub-agents to which the session may write; set in each call of a session, `None` only in calls by a program.
     """
+    # Not compared: an object of the program may do anything when it is.
+    _deps: Deps_co = attrs.field(default=cast("Deps_co", NO_DEPS), alias="deps", eq=False)
 
     @in_brackets
     def __repr__(self) -> str:
         return f"{self.session_id!r} call {self.call_id!r}"
+
+    @property
+    def deps(self) -> Deps_co:
+        """`SessionSpec.deps`, for a tool with a parameter `ToolContext[Deps]`; raise `BadDeps` if there are none."""
+        if self._deps is NO_DEPS:
+            raise BadDeps(NOT_GIVEN)
+        return self._deps
 
     @property
     def sandbox(self) -> Sandbox | None:

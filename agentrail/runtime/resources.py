@@ -44,6 +44,7 @@ from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.tidying import PackingJournal, TidyingUp
 from agentrail.runtime.shared.turn_waits import TurnWaits
 from agentrail.runtime.work.limit_queue import FamilyUsage
+from agentrail.runtime.work.session_deps import SessionDeps, refuse_without_deps
 from agentrail.runtime.work.tool_call import Calls
 from agentrail.values.messages import Compactor
 from agentrail.values.usage import Limit
@@ -237,6 +238,7 @@ class SessionCode:
     __slots__ = (
         "agents",
         "compactor",
+        "deps",
         "environment",
         "judge",
         "models",
@@ -267,6 +269,7 @@ class SessionCode:
         self.section_files: SectionFiles | None = None
         self.environment = ""  # text on folder and machine for the model, used when the session begins
         self.compactor = compactor
+        self.deps: SessionDeps | None = None  # what tools want by `ToolContext[Deps]`; `None` if the spec has none
         self.judge = judge
         self.tools: Mapping[tuple[str, int], Tool] = tools
         self.models = models
@@ -303,7 +306,9 @@ class SessionCode:
         return NewCode(seat.revision, self._validated(tools), (seat.key, plugin))
 
     def _validated(self, tools: Iterable[Tool]) -> tuple[tuple[Tool, Validator], ...]:
-        """Return each tool with the validator of its arguments."""
+        """Return each tool with the validator of its arguments; raise `BadDeps` if one wants other dependencies."""
+        tools = tuple(tools)
+        refuse_without_deps(self.deps, tools)
         return tuple((tool, self.validator(tool)) for tool in tools)
 
     def add(self, new: NewCode) -> None:

@@ -15,6 +15,7 @@ from typing_extensions import Unpack
 from agentrail.errors import BadArguments, BadTool, NotJson, ToolError
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.declaring import ToolOptions, declare
+from agentrail.tools.wanted_deps import WantsDeps
 from agentrail.values.content import Data, File, Image, Part, Text
 from agentrail.values.json import JsonObject, freeze
 from agentrail.values.tools import Effect, EffectClass, Err, Ok, ToolResult, ToolSpec, err, ok
@@ -68,7 +69,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Made(Generic[P, R]):
+class Made(WantsDeps, Generic[P, R]):
     """Base class of the tools that the decorator makes from async and sync functions."""
 
     spec: ToolSpec
@@ -83,6 +84,7 @@ class Made(Generic[P, R]):
         self._context = signature.context
         self._misfits = signature.misfits
         self._returns = signature.returns
+        self.wanted_deps = signature.wanted_deps
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function as if it were not decorated."""

@@ -14,6 +14,7 @@ from agentrail.tools.docstrings import read_docstring
 from agentrail.tools.fields import MISSING, ArgumentField, as_default, hints_of, refuse_note
 from agentrail.tools.schemas import schema_of
 from agentrail.tools.type_shapes import ShapePlace, name_of, shape_of
+from agentrail.tools.wanted_deps import deps_in
 from agentrail.values.json import JsonObject
 from agentrail.values.value import Value
 
@@ -35,6 +36,8 @@ class Signature(Value, gc=True):
     """Function that turns the JSON arguments of a call into keyword arguments of the function."""
     context: str | None
     """Name of the parameter that gets the `ToolContext`; `None` if there is none."""
+    wanted_deps: object
+    """The type of dependencies that it wants, `Deps` of `ToolContext[Deps]`; `None` if none."""
     returns: str | None
     """The annotation of the result, as text, if it excludes `None`; `None` if it does not, or if that is not known."""
     misfits: tuple[type[Exception], ...] = (ArgumentMisfitError, NotTakenError)
@@ -51,15 +54,17 @@ def read_signature(fn: Callable[..., object], tool: str) -> Signature:
     hints = hints_of(fn, itself)
     fields: list[ArgumentField] = []
     context: str | None = None
+    deps: object = None
     parameters = inspect.signature(fn).parameters
     for name, parameter in parameters.items():
         at = ShapePlace(tool, f"its parameter `{name}`")
         hint = hints.get(name, MISSING)
         if parameter.kind in _UNNAMED:
             at.refuse(_UNNAMED[parameter.kind])
-        if hint is ToolContext:
+        if _is_context(hint):
             context = name if context is None else at.refuse("is a second `ToolContext`; one is enough")
-        elif ToolContext in get_args(hint):
+            deps = deps_in(hint)
+        elif any(map(_is_context, get_args(hint))):
             at.refuse(f"is annotated `{name_of(hint)}`; write `ToolContext` alone, it is always given")
         else:
             fields.append(_field(parameter, hint, docstring.names.get(name), at))
@@ -68,7 +73,11 @@ def read_signature(fn: Callable[..., object], tool: str) -> Signature:
             itself.refuse(f"documents an argument `{name}` that it does not have; correct the docstring")
     hint = hints.get("return")
     returns = name_of(hint) if _excludes_none(hint) else None
-    return Signature(docstring.summary, schema_of(fields), object_reader(fields), context, returns)
+    return Signature(docstring.summary, schema_of(fields), object_reader(fields), context, deps, returns)
+
+
+def _is_context(hint: object) -> bool:
+    return hint is ToolContext or get_origin(hint) is ToolContext
 
 
 def _refuse_unless_function(fn: Callable[..., object], tool: str) -> None:

@@ -280,7 +280,9 @@ class Performer:
         self._calls[effect.call_id] = call
         self._shared.calls.add(call)
         ctx = self._context(effect.call_id, effect.key, call.report, call.threads)
-        self._shared.tasks.start(call, partial(call.run, ctx), f"tool {effect.name} ({effect.key})")
+        deps = None if isinstance(effect, effects.ProbeCall) else self._code.deps
+        give = None if deps is None else partial(deps.given, tool, ctx, self.state)
+        self._shared.tasks.start(call, partial(call.run, ctx, give), f"tool {effect.name} ({effect.key})")
 
     def _too_late(self, start: StartCall | ProbeCall) -> ToolReturned | None:
         """Return an error result if a limit of seconds was used up while the call waited to start; else `None`.
@@ -415,10 +417,12 @@ class Performer:
             body = partial(ask.run, request, self._tool, code.surroundings, self._context_of_ask)
         self._shared.tasks.start(ask, body, f"question {ask_id} ({self._session_id})")
 
-    def _context_of_ask(self, ask_id: str) -> ToolContext:
-        """Return the context of a tool that a plugin's ask runs."""
+    async def _context_of_ask(self, ask_id: str, tool: Tool) -> ToolContext:
+        """Return the context of *tool*, which a plugin's ask runs."""
         threads = CallThreads(self._shared.threads, RunTool.__name__)
-        return self._context(ask_id, f"{self._session_id}/{ask_id}", unheard, threads)
+        ctx = self._context(ask_id, f"{self._session_id}/{ask_id}", unheard, threads)
+        deps = self._code.deps
+        return ctx if deps is None else await deps.given(tool, ctx, self.state)
 
     def _ask_ended(self, ask: RunningAsk, input_: AnyInput) -> None:
         """Forget an ask whose task has ended, and post *input_* with its answer."""

@@ -114,14 +114,15 @@ class RunningAsk(Work):
         request: InSandbox,
         tools: Callable[[str], Tool],
         world: ToolResources,
-        context: Callable[[str], ToolContext],
+        context: Callable[[str, Tool], Awaitable[ToolContext]],
     ) -> None:
         """Run one of the *tools*, in a context that *context* makes, or work on files in the sandbox of *world*."""
         reach("ASK_SPAWNED")
         if self.cancelled:  # a cancelled tool would still run until its first checkpoint
             return
         if isinstance(request, RunTool):
-            self._answer = await _of_tool(tools(request.name), request, context(self.ask_id))
+            tool = tools(request.name)
+            self._answer = await _of_tool(tool, request, await context(self.ask_id, tool))
         else:
             self._answer = await _of_files(world.sandbox, request)
 

@@ -7,7 +7,7 @@ then.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Awaitable, Callable, Container, Iterable
 from typing import cast
 
 import trio
@@ -155,10 +155,12 @@ class RunningCall(Work):
         for update in updates:
             self._whisper(ToolExecutionUpdate(self.call_id, update))
 
-    async def run(self, ctx: ToolContext) -> None:
-        """Run the tool."""
+    async def run(self, ctx: ToolContext, give_deps: Callable[[], Awaitable[ToolContext]] | None = None) -> None:
+        """Run the tool with *ctx*, or with what *give_deps* makes of it."""
         reach("CALL_SPAWNED")
         if not self.cancelled:  # a cancelled tool would still run until its first checkpoint
+            if give_deps is not None:
+                ctx = await give_deps()
             self._closing = await self._ended_well(self._started, ctx)
 
     async def stopped(self) -> None:
