@@ -21,6 +21,7 @@ from agentrail.app.preimport import bring
 from agentrail.app.session_code import (
     SPECS_WANTED,
     LateValidator,
+    agent_tools,
     attachments,
     brought_by,
     build_spec,
@@ -36,8 +37,10 @@ from agentrail.app.session_code import (
     refuse_missing_folder,
     sources_of,
     surroundings,
+    take_agents,
+    take_tools,
     tool_here,
-    tools_of,
+    tools_of_all,
 )
 from agentrail.app.spec import SessionSpec, Specs, schema_of
 from agentrail.app.subagent_code import recipes
@@ -342,21 +345,21 @@ def new_session(
     order = in_order(seats)
     for seat, (key, plugin) in zip(seats, keyed, strict=True):
         judge.seat(key, seat.revision, plugin)
-    tools = tools_of(spec)
-    bring(spec, tools.values())
-    known_tools = tools | brought_by((plugin for _, plugin in keyed), tools)
-    tool_code = {(name, 0): tool for name, tool in known_tools.items()} or NO_TOOL_CODE
     around = surroundings(spec, spec.working_dir) if shared is None else shared
     agents = recipes(spec, Builder(model_of))
     services = place_functions(spec.services)
-    code = SessionCode(judge, tool_code, own, services, around, LateValidator, prices, sources_of(spec), agents)
+    code = SessionCode(judge, NO_TOOL_CODE, own, services, around, LateValidator, prices, sources_of(spec), agents)
     code.compactor = compactor_here(spec)
-    code.deps = deps_here(spec, known_tools.values())
     code.section_files = files_of(spec, around)
-    code.environment = environment_told(spec, tools)
-    for name, tool in known_tools.items():
-        judge.tool(name, 0, LateValidator(tool))
     first = chosen(code, model_of, spec.model, freeze_object(spec.model_options))
+    desks = agent_tools(code, spec, model_of, 0)
+    tools, all_tools = desks[spec.name].tools, tools_of_all(desks)
+    bring(spec, all_tools.values())
+    code.environment = environment_told(spec, all_tools)
+    brought = brought_by((p for _, p in keyed), all_tools)
+    code.deps = deps_here(spec, (*all_tools.values(), *brought.values()))
+    take_tools(code, {(name, 0): tool for name, tool in brought.items()})
+    take_agents(code, desks)
     for key, plugin in keyed:
         refuse_unknown_models(key, plugin, judge.why_no_model)
     state = State(

@@ -9,6 +9,7 @@ from functools import cache
 from types import NoneType
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
+from agentrail.app.handoff_agents import AgentTools, acting_spec, agents_of, current_spec, tools_by_agent
 from agentrail.app.model_chain import MODEL_WANTED, chain_of, links_of, why_no_model
 from agentrail.app.model_registry import check_options
 from agentrail.app.pricing import PriceList
@@ -38,10 +39,11 @@ from agentrail.ports.sandbox import OnDisk, Sandbox
 from agentrail.ports.tool import NO_DEPS, Tool, ToolSource, Web
 from agentrail.runtime.actor.journal_log import revived
 from agentrail.runtime.commands import updated
-from agentrail.runtime.resources import FoundCode, SectionFiles, SessionCode, SharedSurroundings
+from agentrail.runtime.resources import NO_TOOL_CODE, FoundCode, SectionFiles, SessionCode, SharedSurroundings
 from agentrail.runtime.shared.code_loops import place_function, place_functions, place_model, place_tool
 from agentrail.runtime.work.session_deps import SessionDeps, is_maker, refuse_without_deps
 from agentrail.tools import as_tool, validator_for
+from agentrail.tools.builtin.handoff_tool import transfer_name
 from agentrail.tools.builtin.subagent_tools import task_tools
 from agentrail.values.json import EMPTY, Json, JsonObject, freeze_object
 from agentrail.values.messages import Compactor
@@ -67,7 +69,8 @@ _HAS_PRICE: Final = _PUBLISHED.knows
 def judge_for(spec: SessionSpec, own: Mapping[str, Model], model_of: Callable[[str], Model], prices: PriceList) -> Live:
     """Return the hook runner of a session of *spec*; *own* are its own models by name, *model_of* returns others."""
     has_price = _HAS_PRICE if prices is _PUBLISHED else prices.knows
-    return Live(_storable, _WhyNot(own, model_of), has_price, _data, _misfit, answer_form(spec), _why_lost)
+    forms = tuple([form for agent in agents_of(spec).values() if (form := answer_form(agent)) is not None])
+    return Live(_storable, _WhyNot(own, model_of), has_price, _data, _misfit, forms, _why_lost)
 
 
 def prices_of(spec: SessionSpec) -> PriceList:
@@ -234,7 +237,8 @@ def _refuse_misnamed(spec: SessionSpec, also: Iterable[str], depth: int) -> None
         brought = [
             tool.spec.name for spec_ in specs for _, plugin in attachments(spec_) for tool in brought_tools(plugin)
         ]
-        tools = dict.fromkeys((*(name for spec_ in specs for name in tools_of(spec_)), *brought, *also))
+        transfers = [transfer_name(spec_.name) for spec_ in specs]
+        tools = dict.fromkeys((*(name for spec_ in specs for name in tools_of(spec_)), *brought, *transfers, *also))
         more = any(sources_of(spec_) for spec_ in specs)
         for key, plugin in naming:
             refuse_unknown_tools(key, plugin, tools, more=more)
@@ -243,8 +247,8 @@ def _refuse_misnamed(spec: SessionSpec, also: Iterable[str], depth: int) -> None
 
 
 def _family(spec: SessionSpec, depth: int) -> Iterator[SessionSpec]:
-    """Yield *spec* and the specifications of its sub-agents, down to the nesting limit."""
-    yield spec
+    """Yield *spec*, what it may be handed over to, and the same of its sub-agents, down to the nesting limit."""
+    yield from agents_of(spec).values()
     for agent in spec.agents.values() if depth else ():
         yield from _family(agent, depth - 1)
 
@@ -308,6 +312,39 @@ def chosen(
     known_prices = frozenset(link.model for link in links if code.prices.knows(link.model, link.options))
     priced = known_prices or NONE_PRICED  # the shared empty set: a new one would take 216 bytes in each session
     return SwitchModelSent(first.model, first.options, tuple(spares), priced)
+
+
+def agent_tools(
+    code: SessionCode, spec: SessionSpec, model_of: Callable[[str], Model], revision: int
+) -> dict[str, AgentTools]:
+    """Return the tools of all agents of a session of *spec*, whose revisions begin with *revision*."""
+
+    def choose(agent: SessionSpec) -> SwitchModelSent:
+        """Return the models of *agent*; raise an error unless all exist and take their options."""
+        return chosen(code, model_of, agent.model or spec.model, freeze_object(agent.model_options))
+
+    return tools_by_agent(spec, revision, tools_of, choose)
+
+
+def tools_of_all(desks: Mapping[str, AgentTools]) -> dict[str, Tool]:
+    """Return the tools of all agents in *desks* by name; of two with one name, either."""
+    return {name: tool for desk in desks.values() for name, tool in desk.tools.items()}
+
+
+def take_tools(code: SessionCode, tools: Mapping[tuple[str, int], Tool]) -> None:
+    """Add *tools*, by name and revision, to *code*."""
+    code.tools = {**code.tools, **tools} or NO_TOOL_CODE
+    for (name, revision), tool in tools.items():
+        code.judge.tool(name, revision, LateValidator(tool))
+
+
+def take_agents(code: SessionCode, desks: Mapping[str, AgentTools]) -> None:
+    """Add the tools of all agents in *desks* to *code*, which keeps them while another agent works."""
+    tools = {(name, desk.revision): tool for desk in desks.values() for name, tool in desk.tools.items()}
+    take_tools(code, tools)
+    code.revision = max(code.revision, *[desk.revision for desk in desks.values()])
+    if len(desks) > 1:
+        code.reserved = frozenset(tools)
 
 
 class LateValidator:
@@ -430,24 +467,25 @@ def match_code(
     row = [_attached_now(stored, seat, plugins, held_keys, others, judge) for seat in stored.plugins]
     row += _joining(stored, plugins, judge, revision)
     seats = tuple(sorted((seat for seat, _ in row), key=lambda seat: seat.priority))
-    tools = tools_of(spec)
-    brought_by(plugins.values(), tools)
+    parts = (judge, NO_TOOL_CODE, own, place_functions(spec.services), surroundings(spec, stored.setup.working_dir))
+    code = SessionCode(*parts, LateValidator, prices, (), recipes(spec, build), compactor_here(spec))
+    desks = agent_tools(code, spec, model_of, revision + 1)
+    tools = dict(desks[current_spec(stored, spec).name].tools)
+    brought_by(plugins.values(), tools_of_all(desks))
     waiting, without = _waiting(stored, plugins, held_keys, others, judge)
     brought = _brought_tools((*waiting, *seats), judge)
     tools |= {name: tool for seat, name, tool in brought if _brings(seat, stored.tools.get(name))}
-    sources = tuple(source for source in sources_of(spec) if source.name not in stored.removed_tools)
-    changed, gone = _compare_tools(stored, tools, [source.name for source in sources])
+    code.sources = tuple(source for source in sources_of(spec) if source.name not in stored.removed_tools)
+    changed, gone = _compare_tools(stored, tools, [source.name for source in code.sources])
     tool_code = _tool_code(stored, tools, changed, revision)
     tool_code |= {(name, seat.revision): tool for seat, name, tool in brought}
-    here = surroundings(spec, stored.setup.working_dir)
-    services, makes = place_functions(spec.services), recipes(spec, build)
-    parts = (judge, tool_code, own, services, here, LateValidator, prices, sources, makes, compactor_here(spec))
-    code = SessionCode(*parts)
-    code.deps = deps_here(spec, tool_code.values())
-    code.section_files = files_of(spec, here)
+    tool_code |= _handed_over(stored, spec, desks)
+    code.deps = deps_here(spec, (*tool_code.values(), *tools_of_all(desks).values()))
+    code.section_files = files_of(spec, code.surroundings)
     code.revision = revision
-    for (name, number), tool in tool_code.items():
-        judge.tool(name, number, LateValidator(tool))
+    take_tools(code, tool_code)
+    if len(desks) > 1:
+        take_agents(code, desks)
     _take_models(code, stored, spec, model_of)
     lost = tuple(f"the source of tools `{source.name}`, which is started again" for source in code.sources)
     announced = lost if stored.turn_count else ()
@@ -468,11 +506,13 @@ def _take_models(code: SessionCode, stored: State, spec: SessionSpec, model_of: 
 def _last_revision(stored: State) -> int:
     """Return the highest revision in *stored*: each change of plugins or tools of a session has a number."""
     calls = () if stored.batch is None else stored.batch.calls
+    handoffs = (call.handoff.revision for call in calls if call.handoff is not None)
     joining = (change.seat.revision for change in stored.plugin_changes if change.seat is not None)
     numbers = (
         *(seat.revision for seat in stored.plugins),
         *(attached.revision for attached in stored.tools.values()),
         *(call.revision for call in calls),
+        *handoffs,
         *joining,
     )
     return max(numbers, default=0)
@@ -619,6 +659,17 @@ def _compare_tools(
         or (name not in stored.tools and name not in stored.removed_tools)
     ]
     return tuple(changed), gone
+
+
+def _handed_over(stored: State, spec: SessionSpec, desks: Mapping[str, AgentTools]) -> dict[tuple[str, int], Tool]:
+    """Return the tools of agents to which calls of the open batch hand over, under the revisions that they name."""
+    calls = () if stored.batch is None else stored.batch.calls
+    handoffs = [call.handoff for call in calls if call.handoff is not None]
+    return {
+        (name, handoff.revision): tool
+        for handoff in handoffs
+        for name, tool in desks[acting_spec(spec, handoff.agent.name, stored.session_id).name].tools.items()
+    }
 
 
 def _tool_code(

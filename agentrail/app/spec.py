@@ -32,6 +32,7 @@ from agentrail.values.usage import Price
 from agentrail.values.value import Authored
 
 if TYPE_CHECKING:
+    from agentrail.app.handoff import Handoff
     from agentrail.app.pricing import Prices
     from agentrail.hooks.hook_runner import AnswerForm
 
@@ -105,6 +106,11 @@ class SessionSpec(Options, kw_only=True, gc=True):
     """The description of a sub-agent, by which the parent's model chooses it."""
     returns: Mapping[str, Json] | type[object] = EMPTY
     """The form of all answers: a JSON Schema, or a class such as a dataclass or a pydantic model; if empty, text."""
+    handoffs: Sequence[SessionSpec | Handoff | str] = ()
+    """The agents that the model may hand the conversation over to: specifications, or names of others of the session.
+
+    Such an agent brings its prompt, tools, model and answer form. All else, such as plugins and limits, stays.
+    """
 
     def __repr__(self) -> str:
         # Dependencies hold secrets, and may raise when they are compared or shown.
@@ -128,6 +134,7 @@ class SessionSpec(Options, kw_only=True, gc=True):
     def check(self) -> None:
         """Raise `BadSpec` if a session of this specification, or of its sub-agents, could not run."""
         _check_alone(self)
+        _check_handoffs(self)
         _check_agents(self.agents, self.model, int(number(self.max_agent_depth) or 0))
 
 
@@ -248,7 +255,16 @@ def _check_agents(agents: Mapping[str, SessionSpec], model: ModelChain, depth: i
             raise BadSpec("agents", f"have `{name}` without a `description`, by which the model chooses; give it one")
         inherits = agent.but(model=agent.model or model)
         _check_alone(inherits)
+        _check_handoffs(inherits)
         _check_agents(agent.agents, inherits.model, depth - 1)
+
+
+def _check_handoffs(spec: SessionSpec) -> None:
+    """Raise `BadSpec` if a session of *spec* cannot be handed over as its `handoffs` say."""
+    if spec.handoffs:
+        from agentrail.app.handoff_agents import check_handoffs  # noqa: PLC0415 - most sessions have none
+
+        check_handoffs(spec, _check_alone)
 
 
 def _changed_options(spec: SessionSpec) -> dict[str, object]:
@@ -341,7 +357,7 @@ PORTS: Final = (
 )
 """The ports that a specification may hold, each with the protocol and what to give."""
 
-SEQUENCES: Final = ("tools", "plugins", "skills", "memory")
+SEQUENCES: Final = ("tools", "plugins", "skills", "memory", "handoffs")
 MAPPINGS: Final = ("agents", "services", "user_data", "model_options")
 
 SERVICE_WANTED: Final = "an `async def` of one argument, the payload"

@@ -180,6 +180,11 @@ def _switched(event: e.ModelSwitched) -> ScreenText:
     return _note(f"model: {event.from_} → {event.to}{by}")
 
 
+def _handed_off(event: e.HandedOff) -> ScreenText:
+    by = f" by {event.from_}" if event.from_ else ""
+    return _note(f"handed over to {event.to}{by}")
+
+
 def _options_changed(event: e.ModelOptionsChanged) -> ScreenText:
     by = f" by {event.by}" if event.by else ""
     return _note(f"model: {event.model}, other options{by}")
@@ -355,6 +360,7 @@ SHOWN: Final[Mapping[type[e.Event], Show]] = {
     e.LoopDetected: _loop,
     e.MessageDelta: _text,
     e.ModelOptionsChanged: _options_changed,
+    e.HandedOff: _handed_off,
     e.ModelSwitched: _switched,
     e.PluginError: _broken,
     e.PromptDropped: _dropped,

@@ -173,7 +173,7 @@ def _chars_read_again(state: State, part: Altered, answered: int) -> int:
     tools = tools_size(state.tools)
     if part.kind not in HEAD:
         tools = max(0, tools - part.kept)
-    return tools + len(fixed_text(state.setup, state.tools)) + background + messages
+    return tools + len(fixed_text(state.acting, state.tools)) + background + messages
 
 
 def merge_notes(altered: tuple[Altered, ...], *more: Altered) -> tuple[Altered, ...]:

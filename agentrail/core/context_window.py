@@ -179,7 +179,7 @@ def _tokens(amount: float, window: int) -> int:
 
 def overhead(state: State) -> int:
     """Return the characters that each request has beside the history: system prompt, tools and answer schema."""
-    size = len(fixed_text(state.setup, state.tools)) + tools_size(state.tools)
+    size = len(fixed_text(state.acting, state.tools)) + tools_size(state.tools)
     if state.sections:
         for _, text in chain(*split(state.sections, state.setup.prompt_mode)):
             size += len(text)
@@ -257,7 +257,7 @@ def layers_of(state: State) -> dict[str, int]:
     """
     sizes: dict[str, int] = dict.fromkeys(("tools", "system", SKILLS, MEMORY, "history", DYNAMIC), 0)
     sizes["tools"] = tools_size(state.tools) + (weight(state.returns) if state.returns else 0)
-    sizes["system"] = len(fixed_text(state.setup, state.tools))
+    sizes["system"] = len(fixed_text(state.acting, state.tools))
     mode = state.setup.prompt_mode
     for section in lasting(state.sections, mode):
         sizes["system" if section.layer == ENVIRONMENT else section.layer] += len(section.text or "")

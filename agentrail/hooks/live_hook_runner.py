@@ -119,7 +119,7 @@ class Live:
         "_checks",
         "_data",
         "_for",
-        "_form",
+        "_forms",
         "_limits",
         "_lines",
         "_misfit",
@@ -138,11 +138,11 @@ class Live:
         has_price: PriceCheck = no_price,
         data: Data = as_it_is,
         misfit: Misfit = no_schemas,
-        form: AnswerForm | None = None,
+        forms: Sequence[AnswerForm] = (),
         why_lost: StateCheck = comes_back,
     ) -> None:
         self._data = data
-        self._form = form
+        self._forms = forms
         self._misfit = misfit
         self._plugins: Mapping[tuple[str, int], AnyPlugin] = _NO_PLUGINS
         self._validators: Mapping[tuple[str, int], Validator] = _NO_VALIDATORS
@@ -381,8 +381,8 @@ class Live:
         """Return the functions that make an object of the answer to *prompt*; those of the spec if it is `None`."""
         if prompt is not None:
             return () if self.askers is None else self.askers.readers(prompt)
-        form = self._form  # from the current specification, which may want another form than the session was made with
-        return () if form is None or form.schema != schema else (form.read,)
+        # From the current specifications, which may want other forms than the session was made with.
+        return [form.read for form in self._forms if form.schema == schema][:1]
 
 
 def why_refused(error: BaseException) -> str:

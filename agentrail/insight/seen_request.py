@@ -276,7 +276,7 @@ class _Past:
             attached = state.tools.get(tool.name)
             by = "" if attached is None else attached.plugin or attached.source
             yield SeenPart(TOOLS, tool.name, (by,) if by else (), tokens(tool.size), tool=tool)
-        for layer, text in fixed_layers(state.setup, state.tools):
+        for layer, text in fixed_layers(state.acting, state.tools):
             yield SeenPart(layer, layer, (), tokens(len(text)), text=text)
         sections = {section.key: section for section in state.sections}
         for key, text in request.background:

@@ -6,7 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import trio
 
@@ -221,6 +221,7 @@ class Recipe(Protocol):
 
 NO_AGENTS: Mapping[str, Recipe] = MappingProxyType({})
 
+NOTHING_RESERVED: Final = frozenset[tuple[str, int]]()
 NO_TOOL_CODE: Mapping[tuple[str, int], Tool] = MappingProxyType({})
 
 
@@ -243,6 +244,7 @@ class SessionCode:
         "judge",
         "models",
         "prices",
+        "reserved",
         "revision",
         "section_files",
         "services",
@@ -266,6 +268,7 @@ class SessionCode:
         compactor: Compactor | None = None,
     ) -> None:
         self.revision = 0
+        self.reserved = NOTHING_RESERVED  # tools of the agents to which the session may be handed over
         self.section_files: SectionFiles | None = None
         self.environment = ""  # text on folder and machine for the model, used when the session begins
         self.compactor = compactor
@@ -292,6 +295,7 @@ class SessionCode:
         plugins = {(seat.key, seat.revision) for seat in seats}
         tools = {(name, attached.revision) for name, attached in state.tools.items()}
         tools |= {(spec.name, seat.revision) for seat in seats for spec in seat.tools}
+        tools |= self.reserved
         if state.batch is not None:
             tools |= {(call.name, call.revision) for call in state.batch.calls}
         self.judge.keep(plugins, tools)

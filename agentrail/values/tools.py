@@ -133,7 +133,44 @@ class CompactNow(Authored, tag_field=TAG):
     """Why the context is to be compacted, for events."""
 
 
-ToolEffect: TypeAlias = SetTodos | AskPerson | CompactNow
+class ActingAgent(Authored):
+    """The agent that a session was handed to: the texts and the form that hold in place of those of `spawn`."""
+
+    name: Kept[str]
+    """Name of the agent's specification."""
+    system: Kept[str] = ""
+    """The user layer of the system prompt."""
+    base: Kept[str] = ""
+    """The base layer of the system prompt."""
+    identity: Kept[str] = ""
+    """The identity layer of the system prompt."""
+    returns: Kept[JsonObject] = EMPTY
+    """The JSON Schema of an object that each answer must fit, if its prompt has no other; empty: answers are text."""
+
+
+class HandOver(Authored, tag_field=TAG):
+    """Effect of a tool of `SessionSpec.handoffs`: once all calls have results, another agent goes on.
+
+    It has all that the session takes from the other agent, so that records can be read without that agent's code.
+    """
+
+    agent: ActingAgent
+    """The agent that goes on."""
+    tools: tuple[ToolSpec, ...] = ()
+    """Its tools."""
+    leaves: Kept[tuple[str, ...]] = ()
+    """Names of the tools of the agent that hands over; tools that its specification does not name stay."""
+    revision: int = 0
+    """Revision of the tools."""
+    models: tuple[tuple[Kept[str], Kept[JsonObject]], ...] = ()
+    """Its models with their options, in order; empty if it goes on with the model in use."""
+    priced: Kept[frozenset[str]] = frozenset()
+    """Those of the models whose price is known."""
+    history: Kept[str] = "all"
+    """The messages that it sees: `all`, those of the open `turn`, or a `summary` of them."""
+
+
+ToolEffect: TypeAlias = SetTodos | AskPerson | CompactNow | HandOver
 
 
 class Effect(Authored, tag_field=TAG):

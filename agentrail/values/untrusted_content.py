@@ -21,7 +21,19 @@ from agentrail.values.stream import (
     ThinkingChunk,
     UsageChunk,
 )
-from agentrail.values.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, Todo, ToolResult
+from agentrail.values.tools import (
+    ActingAgent,
+    AskPerson,
+    CompactNow,
+    Effect,
+    Err,
+    HandOver,
+    Ok,
+    SetTodos,
+    Todo,
+    ToolResult,
+    ToolSpec,
+)
 from agentrail.values.untrusted_values import PLAIN, as_usd, brief, items_of, mended, plain_text, tokens, type_name
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick
@@ -102,8 +114,28 @@ def _fit_effect(effect: object) -> Effect:
             return Effect(AskPerson(fit_text(question), offered))
         case CompactNow(reason=reason):
             return Effect(CompactNow(fit_text(reason)))
+        case HandOver():
+            return Effect(_fit_handoff(effect))
         case _:
-            raise UnfitError(effect, "SetTodos, AskPerson or CompactNow", "its `effect`")
+            raise UnfitError(effect, "SetTodos, AskPerson, CompactNow or HandOver", "its `effect`")
+
+
+def _fit_handoff(handoff: HandOver) -> HandOver:
+    """Return *handoff* rebuilt; its tools and its agent are values of this package, as nothing else makes handoffs."""
+    agent, tools = handoff.agent, fit_items(handoff.tools, "tools")
+    if type(agent) is not ActingAgent or any(type(spec) is not ToolSpec for spec in tools):
+        raise UnfitError(handoff, "an ActingAgent and ToolSpecs", "its `agent` and `tools`")
+    if type(handoff.revision) is not int or type(handoff.priced) is not frozenset:
+        raise UnfitError(handoff, "a whole number and a frozenset", "its `revision` and `priced`")
+    return HandOver(
+        agent,
+        cast("tuple[ToolSpec, ...]", tools),
+        tuple([fit_text(name) for name in fit_items(handoff.leaves, "leaves")]),
+        handoff.revision,
+        tuple([(fit_text(model), freeze_object(options)) for model, options in handoff.models]),
+        frozenset(map(fit_text, handoff.priced)),
+        fit_text(handoff.history),
+    )
 
 
 def _fit_todo(todo: object) -> Todo:

@@ -135,6 +135,7 @@ LINES: list[tuple[e.Event, str]] = [
     (e.MessageDelta("text"), "text"),
     (e.ModelOptionsChanged("big"), "  model: big, other options"),
     (e.ModelOptionsChanged("big", by="Budget"), "  model: big, other options by Budget"),
+    (e.HandedOff("front", "billing", "c3"), "  handed over to billing by front"),
     (e.ModelSwitched("demo", "big", provider_opts_changed=False), "  model: demo → big"),
     (e.ModelSwitched("demo", "big", provider_opts_changed=False, by="Budget"), "  model: demo → big by Budget"),
     (e.PluginError("Guard", "before_tool", "KeyError: 1"), "  plugin Guard broke at before_tool: KeyError: 1"),

@@ -35,7 +35,7 @@ from agentrail.models import (
 )
 from agentrail.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, Todo, ToolResult
 from agentrail.values.content import Said
-from agentrail.values.tools import ToolEffect
+from agentrail.values.tools import ActingAgent, HandOver, ToolEffect
 from agentrail.values.untrusted_content import (
     MAX_PARTS,
     MAX_TEXT,
@@ -210,6 +210,7 @@ FIT: dict[type[Value], tuple[Value, Callable[[object], object]]] = {
     Effect: (Effect(AskPerson(WORD, (WORD,))), fit_result),
     AskPerson: (AskPerson(WORD, (WORD,)), _fit_effect),
     CompactNow: (CompactNow(WORD), _fit_effect),
+    HandOver: (HandOver(ActingAgent(WORD), models=((WORD, ARGS),), priced=frozenset({WORD})), _fit_effect),
     SetTodos: (SetTodos((Todo(WORD, WORD),)), _fit_effect),
     Todo: (Todo(WORD, WORD), _fit_todo),
 }

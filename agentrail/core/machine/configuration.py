@@ -71,7 +71,7 @@ def on_change_tools(draft: StepDraft, command: commands.ChangeToolsSent) -> None
     elif command.source in state.removed_tools:  # the source has been attached again since
         state.removed_tools = tuple(name for name in state.removed_tools if name != command.source)
     put_tools(draft, tools, command.source)
-    _report(draft, tuple([spec.name for spec in command.attach]), detach, command.source, command.problems)
+    report_tools(draft, tuple([spec.name for spec in command.attach]), detach, command.source, command.problems)
 
 
 def change_for(draft: StepDraft, key: str, tool_change: ChangeTools) -> Answered | Failed:
@@ -94,11 +94,11 @@ def change_for(draft: StepDraft, key: str, tool_change: ChangeTools) -> Answered
     if attach or detach:
         state.removed_tools = removed_names(state.removed_tools, detach, tools)
         put_tools(draft, tools, key)
-        _report(draft, attach, detach, key)
+        report_tools(draft, attach, detach, key)
     return Answered(None)
 
 
-def _report(
+def report_tools(
     draft: StepDraft, attach: tuple[str, ...], detach: tuple[str, ...], source: str, problems: tuple[str, ...] = ()
 ) -> None:
     """Emit events for tools that were attached and detached."""
@@ -232,7 +232,7 @@ def _detach(draft: StepDraft, key: str) -> None:
     theirs = tuple(name for name, attached in state.tools.items() if attached.plugin == key)
     if theirs:
         put_tools(draft, {name: attached for name, attached in state.tools.items() if name not in theirs}, key)
-        _report(draft, (), theirs, key)
+        report_tools(draft, (), theirs, key)
 
 
 def _seat(draft: StepDraft, seat: AttachedPlugin, ruling: Ruling) -> None:

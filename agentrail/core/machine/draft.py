@@ -344,7 +344,7 @@ class StepDraft:
             self.at,  # now_ms
             path[::2] if path else path,
             path[-2] if path else None,  # parent
-            state.returns if state.next_prompt is None else state.next_prompt.returns or setup.returns,
+            state.returns if state.next_prompt is None else state.next_prompt.returns or state.acting.returns,
         )
 
     def _budget_left(self) -> float | None:

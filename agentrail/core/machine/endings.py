@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentrail.core.machine.configuration import drop_changes
 from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.handoffs import carry_out_handoff
 from agentrail.core.machine.tool_results import (
     call_timer,
     drop_suspension,
@@ -72,12 +73,13 @@ def cancel_compaction(draft: StepDraft) -> None:
 
 
 def close_batch(draft: StepDraft) -> None:
-    """End the batch: append its results to the history, in the order of the calls."""
+    """End the batch: append its results to the history, in the order of the calls; then hand over if one asked."""
     batch, draft.state.batch = draft.state.batch, None
     if batch is not None:
         if draft.state.timers:
             _clear_timers(draft, batch)
         draft.append_messages(*results_of(batch))
+        carry_out_handoff(draft, batch)
 
 
 def _clear_timers(draft: StepDraft, batch: Batch) -> None:
@@ -95,10 +97,10 @@ def _clear_timers(draft: StepDraft, batch: Batch) -> None:
 def end_turn(draft: StepDraft, stop: str) -> None:
     """Finish the open turn normally: report `AgentEnd` with *stop* as the reason, then run `after_turn`."""
     state = draft.state
+    close_batch(draft)
     turn = state.turn
     if turn is None:
         return
-    close_batch(draft)
     _close_timers(draft)
     draft.emit(_end_event(turn.ref, stop, state.history[turn.mark :], state.usage.minus(turn.used), turn.fits))
     _closing(draft, turn.but(ended="finished", stop=stop))
@@ -138,7 +140,8 @@ def abort_turn(
     _close_timers(draft)
     _drop_steering(draft)
     draft.emit(AgentAbort(turn.ref, kind, reason))
-    _closing(draft, turn.but(ended="aborted", abort_kind=kind, abort_reason=reason))
+    mark = turn.mark if state.turn is None else state.turn.mark  # a handoff may have shortened the history
+    _closing(draft, turn.but(ended="aborted", abort_kind=kind, abort_reason=reason, mark=mark))
 
 
 def _closing(draft: StepDraft, turn: Turn) -> None:

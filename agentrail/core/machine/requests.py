@@ -8,19 +8,16 @@ from typing import Final
 
 from agentrail.core.cache_prefix import (
     UPFRONT,
-    compaction_note,
     forbidden_calls_notes,
     front_of,
     mark_too_far_back,
     prefix_changed,
-    replaced_after_compaction,
 )
 from agentrail.core.context_window import budget_of, characters, crowded_by, is_due, kept_chars, room, tokens_of
-from agentrail.core.machine.deferred_tools import tell_again
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn, end_turn
+from agentrail.core.machine.replaced_history import replace_history
 from agentrail.core.machine.steering import merge_steering
-from agentrail.core.machine.todo_list import tell_todos
 from agentrail.core.system_prompt import count_memory, fixed_text, split
 from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary import commands
@@ -202,7 +199,7 @@ def rendered(state: State, turn: Turn, request: RunningRequest) -> ModelRequest:
 
     The state may have been rebuilt from records. They refer to history, sections and tools instead of repeating them.
     """
-    messages, sections, setup = state.history, state.sections, state.setup
+    messages, sections, setup = state.history, state.sections, state.acting
     if request.layers is not None:
         named = {section.key: section for section in sections}
         sections = tuple([named[name] for name in request.layers])
@@ -373,34 +370,13 @@ def on_compaction_ended(draft: StepDraft, ended: CompactionEnded) -> None:
         draft.emit(CompactEnd(0, problem))
         after_compaction(draft, problem, shorter=False)
         return
-    history = History(ended.messages)
-    shorter = ended.removed > 0 or history.size < state.history.size
-    if state.turn is not None:
-        state.turn = state.turn.but(mark=_mark(state.history, state.turn.mark, ended.messages))
-    changed = compaction_note(state.history, ended.messages, state.compaction.by)
-    if changed is not None:
-        draft.note_prefix_change((changed,))
-        state.replaced_messages = replaced_after_compaction(state.replaced_messages, state.history, ended.messages)
-    state.history = history
-    tell_again(draft, ended.messages)
-    tell_todos(draft, ended.messages)
+    size = state.history.size
+    replace_history(draft, ended.messages, state.compaction.by)
+    shorter = ended.removed > 0 or state.history.size < size
     crowded = crowded_by(state)
     state.tokens_after_compaction = 0 if crowded is None else crowded.tokens
     draft.emit(CompactEnd(ended.removed, ended.note, crowded))
     after_compaction(draft, ended.note, shorter=shorter)
-
-
-def _mark(before: History, mark: int, after: tuple[Message, ...]) -> int:
-    """Return the index in *after* of the turn's first message, its prompt, which had index *mark* in *before*.
-
-    A compaction keeps the prompt. If a plugin has removed it, the turn's messages are counted from the end.
-    """
-    if mark < len(before):
-        prompt = before[mark]
-        for place in range(len(after) - 1, -1, -1):
-            if after[place] is prompt or after[place] == prompt:
-                return place
-    return max(0, len(after) - (len(before) - mark))
 
 
 def after_compaction(draft: StepDraft, note: str, *, shorter: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import close_batch, end_turn
+from agentrail.core.machine.handoffs import note_handoff
 from agentrail.core.machine.in_doubt_calls import clear_up, doubt_about, remember
 from agentrail.core.machine.requests import abort_by, next_round
 from agentrail.core.machine.resting import key_of, rest, start_clock, stop_clock
@@ -60,6 +61,7 @@ from agentrail.values.tools import (
     Effect,
     EffectClass,
     Err,
+    HandOver,
     NotStarted,
     Ok,
     SetTodos,
@@ -187,7 +189,7 @@ def on_returned(draft: StepDraft, returned: ToolReturned) -> None:
         if answer is None:
             draft.schedule_first("advance_batch")
             return
-        result = answer
+        call, result = find(draft, call.call_id) or call, answer  # a handoff is noted in the call
     take_answer(draft, call, result)
 
 
@@ -202,7 +204,7 @@ def take_answer(draft: StepDraft, call: Call, answer: Ok | Err) -> None:
     draft.schedule_last("after_tool", call.call_id)
 
 
-def _carry_out(draft: StepDraft, call: Call, effect: ToolEffect) -> Ok | None:
+def _carry_out(draft: StepDraft, call: Call, effect: ToolEffect) -> Ok | Err | None:
     """Carry out an effect that a tool returned; return its answer, `None` if the call now waits for a person."""
     match effect:
         case SetTodos(todos=todos):
@@ -212,6 +214,8 @@ def _carry_out(draft: StepDraft, call: Call, effect: ToolEffect) -> Ok | None:
         case CompactNow(reason=reason):
             draft.state.compaction_reason, draft.state.compaction_cause = reason, call.name
             return ok("the context will be compacted before the next request")
+        case HandOver():
+            return note_handoff(draft, call, effect)
         case AskPerson(question=question, options=options):
             ref = draft.make_id(f"{draft.state.session_id}:q")
             put(draft, call.but(status=CallStatus.ASKING, question=Question(ref, question, options, draft.at)))

@@ -23,7 +23,7 @@ from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import EMPTY_HISTORY, History, Rearranged
 from agentrail.values.old_names import renew
 from agentrail.values.personal import Kept, Personal
-from agentrail.values.tools import StandingApproval, Todo, ToolSpec
+from agentrail.values.tools import ActingAgent, StandingApproval, Todo, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Draftable, Value
 
@@ -460,6 +460,24 @@ class State(Draftable):
     shared_worked_ms: int = field(default=0, name="worked_elsewhere")
     """Milliseconds that those others have worked."""
 
+    # Handoffs
+
+    agent: ActingAgent | None = None
+    """The agent that the session was handed to; `None` if it never was."""
+
+    @property
+    def acting(self) -> Setup:
+        """The setup with the texts and the answer form of the agent that the session was handed to."""
+        agent = self.agent
+        if agent is None:
+            return self.setup
+        return self.setup.but(system=agent.system, base=agent.base, identity=agent.identity, returns=agent.returns)
+
+    @property
+    def agent_name(self) -> str:
+        """Name of the agent that works: of the session's specification, or the one that it was handed to."""
+        return self.setup.spec if self.agent is None else self.agent.name
+
     def plugin_state(self, plugin: str | type[object]) -> object:
         """Return the state of one plugin, given by its class or its key; raise `UnknownPlugin` if there is none."""
         key = plugin if isinstance(plugin, str) else plugin.__name__
@@ -471,7 +489,7 @@ class State(Draftable):
     @property
     def returns(self) -> JsonObject:
         """The JSON Schema that the answer of the open turn must fit; empty if it is text, or no turn is open."""
-        return EMPTY if self.turn is None else self.turn.returns or self.setup.returns
+        return EMPTY if self.turn is None else self.turn.returns or self.acting.returns
 
     @property
     def asked_by(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import JsonObject, is_same
 from agentrail.values.messages import ToolMessage
 from agentrail.values.personal import Kept, Personal, ToolName
-from agentrail.values.tools import EffectClass, Err, Ok, ToolSpec
+from agentrail.values.tools import EffectClass, Err, HandOver, Ok, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import TAG, Value
 
@@ -116,6 +116,8 @@ class Call(Value):
     """What the tool returned, before plugins see it."""
     result: ToolMessage | None = None
     """The result of the call for the model; `None` until there is one."""
+    handoff: HandOver | None = None
+    """What the call hands the session over to when all calls have results; `None` if it is no handoff."""
 
     @property
     def done(self) -> bool:

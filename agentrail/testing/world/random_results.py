@@ -12,7 +12,18 @@ from agentrail.values.content import File, Image, Part, Said, Text, Thinking, To
 from agentrail.values.json import EMPTY, FrozenObject, JsonObject
 from agentrail.values.messages import Message, StopReason, UserMessage
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, ModelRequest, Partial, Response
-from agentrail.values.tools import AskPerson, CompactNow, Effect, SetTodos, Todo, ToolResult, err, ok
+from agentrail.values.tools import (
+    ActingAgent,
+    AskPerson,
+    CompactNow,
+    Effect,
+    HandOver,
+    SetTodos,
+    Todo,
+    ToolResult,
+    err,
+    ok,
+)
 from agentrail.values.usage import NOTHING_USED, Usage
 
 ARGS: Final[tuple[JsonObject, ...]] = tuple(
@@ -38,6 +49,10 @@ RESULTS: Final[tuple[tuple[int, ToolResult], ...]] = (
     (1, ok((Text("see"), FILES[1]))),
     (1, Effect(SetTodos((Todo("think"),)))),
     (1, Effect(CompactNow())),
+    *[
+        (1, Effect(HandOver(ActingAgent("other", system="now you"), history=choice)))
+        for choice in ("all", "turn", "summary")
+    ],
 )
 TAGGED: Final = ("<title>well</title>well", "<status>well</status>", "well <status>")
 """Texts with inline tags; the last one has a tag that is not closed."""

@@ -341,7 +341,7 @@ def _forms(transition: Transition) -> None:
                     form = transition.input.returns
                 demand(form in (None, after.turn.returns), "{} wants {}, its turn {}", ref, form, after.turn.returns)
             case AgentEnd(ref=ref, fits=fits, stop_reason=stop) if before.turn is not None and before.turn.ref == ref:
-                formed = bool(before.turn.returns or before.setup.returns)
+                formed = bool(before.turn.returns or before.acting.returns)
                 demand(formed or not fits, "{} ends with an answer in a form, and wanted none", ref)
                 demand(fits or not formed or stop != "end", "{} ends without an answer in its form", ref)
                 demand(not fits or _is_object(after.last_text or ""), "{} ends with {!r}", ref, after.last_text)
@@ -438,7 +438,10 @@ def _batches(transition: Transition) -> None:
         and not isinstance(transition.input, CompactionEnded)
     ):
         expected = [call.call_id for call in before.batch.calls]
-        placed = [m.call_id for m in after.history[len(before.history) :] if isinstance(m, ToolMessage)]
+        shortened = after.agent is not before.agent  # a handoff may pass on the messages of the turn alone
+        there = {m.call_id for m in before.history if isinstance(m, ToolMessage)} if shortened else set[str]()
+        messages = after.history if shortened else after.history[len(before.history) :]
+        placed = [m.call_id for m in messages if isinstance(m, ToolMessage) and m.call_id not in there]
         demand(placed in ([], expected), "the results of {} stand as {}", expected, placed)
 
 

@@ -74,6 +74,17 @@ class SessionEnded(Event):
     """Why the session ended."""
 
 
+class HandedOff(Event):
+    """Another agent of `SessionSpec.handoffs` goes on with the conversation."""
+
+    from_: Kept[str]
+    """Name of the agent that handed over."""
+    to: Kept[str]
+    """Name of the agent that goes on."""
+    call_id: Kept[str]
+    """Id of the call by which the model asked for it."""
+
+
 class LabelsChanged(Event):
     """The session has another title, or other labels."""
 
@@ -212,6 +223,7 @@ AnyLifeEvent: TypeAlias = (
     | AgentEnd
     | AgentResumed
     | AgentStart
+    | HandedOff
     | InputQuarantined
     | PromptDropped
     | PromptQueued

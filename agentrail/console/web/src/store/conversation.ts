@@ -284,6 +284,9 @@ export class Conversation {
         status.model = event.to;
         this.#note(`Model: ${event.from_} → ${event.to}${event.reason ? `: ${event.reason}` : ""}`);
         break;
+      case "HandedOff":
+        this.#note(`Handed over to ${event.to}.`);
+        break;
       case "ModelOptionsChanged":
         this.#note(`Other options for ${event.model}.`);
         break;
