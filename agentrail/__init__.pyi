@@ -23,8 +23,8 @@ from agentrail.api.session_values import Reply as Reply
 from agentrail.api.session_values import SessionDown as SessionDown
 from agentrail.api.session_values import Status as Status
 from agentrail.app.blueprint import blueprint as blueprint
-from agentrail.app.handoff import Handoff as Handoff
 from agentrail.app.process import run as run
+from agentrail.app.spec import Handoff as Handoff
 from agentrail.app.spec import SessionSpec as SessionSpec
 from agentrail.app.spec import Specs as Specs
 from agentrail.app.spec import SpecWanted as SpecWanted

@@ -1,116 +1,18 @@
-"""The agents that a session may be handed over to: which they are, whether they fit the session, and their tools."""
+"""The tools of the agents that a session may be handed over to, and which agent works in a stored session."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final, NamedTuple, TypeAlias, cast
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias
 
-from agentrail.app.handoff import Handoff
-from agentrail.app.spec import SessionSpec, schema_of
+from agentrail.app.spec import SessionSpec, agents_of, handoffs_of, name_of, schema_of
 from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadSpec, ToolExists
-from agentrail.ports.tool import Tool, ToolSource
+from agentrail.ports.tool import Tool
 from agentrail.tools.builtin.handoff_tool import HandoffTool, handoff_spec
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import ActingAgent, HandOver, ToolSpec
-from agentrail.values.untrusted_values import brief, type_name
-from agentrail.values.value import defaults_of
-
-NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,52}")
-"""Pattern of the names of agents: with `transfer_to_` before it, each is the name of a tool."""
-
-HISTORIES: Final = ("all", "turn", "summary")
-
-OWN: Final = frozenset(
-    {"base", "description", "handoffs", "identity", "model", "model_options", "name", "returns", "system", "tools"}
-)
-"""Fields of a specification that a handoff brings with it. All others are the session's own, and stay."""
-
-
-def handoffs_of(spec: SessionSpec) -> Iterator[Handoff]:
-    """Yield the handoffs of *spec*; raise `BadSpec` if one of them is none."""
-    for item in cast("tuple[object, ...]", spec.handoffs):
-        handoff = item if isinstance(item, Handoff) else Handoff(cast("SessionSpec | str", item))
-        if not isinstance(cast("object", handoff.agent), SessionSpec | str):
-            raise BadSpec("handoffs", f"have a `{type_name(handoff.agent)}`; use a `SessionSpec`, or the name of one")
-        if handoff.history not in HISTORIES:
-            choices = ", ".join(f"`{choice}`" for choice in HISTORIES)
-            raise BadSpec("handoffs", f"have `history={brief(handoff.history)}`; use one of {choices}")
-        yield handoff
-
-
-def name_of(handoff: Handoff) -> str:
-    """Return the name of the agent of *handoff*."""
-    return handoff.agent if isinstance(handoff.agent, str) else handoff.agent.name
-
-
-def agents_of(spec: SessionSpec) -> dict[str, SessionSpec]:
-    """Return *spec* and all agents that its session may be handed over to, by name, *spec* first.
-
-    Raise `BadSpec` if two of them have the same name, or a name is that of none.
-    """
-    agents = {spec.name: spec}
-    waiting, named = [spec], list[str]()
-    while waiting:
-        for handoff in handoffs_of(waiting.pop(0)):
-            agent = handoff.agent
-            if isinstance(agent, str):
-                named.append(agent)
-            elif agent.name not in agents:
-                agents[agent.name] = agent
-                waiting.append(agent)
-            elif agents[agent.name] is not agent:
-                raise BadSpec("handoffs", f"have two agents called {agent.name!r}; give each a `name` of its own")
-    for name in named:
-        if name not in agents:
-            there = ", ".join(f"`{other}`" for other in agents if other)
-            raise BadSpec("handoffs", f"name {name!r}, and no agent is called so; those there are: {there or 'none'}")
-    return agents
-
-
-def check_handoffs(spec: SessionSpec, check_alone: Callable[[SessionSpec], None]) -> None:
-    """Raise `BadSpec` if a session of *spec* cannot be handed over as its `handoffs` say."""
-    agents = agents_of(spec)
-    for agent in agents.values():
-        names = [name_of(handoff) for handoff in handoffs_of(agent)]
-        for name in names:
-            if name == agent.name or names.count(name) > 1:
-                raise BadSpec(
-                    "handoffs", f"of {agent.name!r} have {name!r} twice, or itself; name each other agent once"
-                )
-            _check_target(agents[name])
-        if agent is not spec:
-            check_alone(agent.but(model=agent.model or spec.model, **_inherited(agent, spec)))
-
-
-def _check_target(agent: SessionSpec) -> None:
-    """Raise `BadSpec` if the model cannot be told of *agent*."""
-    if NAME.fullmatch(agent.name) is None:
-        raise BadSpec("handoffs", f"have an agent called {agent.name!r}; use 1 to 52 letters, digits, `_` and `-`")
-    if not agent.description.strip():
-        raise BadSpec(
-            "handoffs", f"have `{agent.name}` without a `description`, by which the model chooses; give it one"
-        )
-
-
-def _inherited(agent: SessionSpec, spec: SessionSpec) -> dict[str, object]:
-    """Return the fields that *agent* has from *spec*; raise `BadSpec` if it brings what only a session can have."""
-    if any(isinstance(tool, ToolSource) for tool in agent.tools):
-        problem = f"have `{agent.name}` with a source of tools; give that to the session, whose sources stay attached"
-        raise BadSpec("handoffs", problem)
-    defaults = defaults_of(SessionSpec)
-    inherited: dict[str, object] = {}
-    for field in SessionSpec.__struct_fields__:
-        if field in OWN:
-            continue
-        own, session_has = cast("object", getattr(agent, field)), cast("object", getattr(spec, field))
-        if own is not session_has and own not in (defaults[field], session_has):
-            problem = f"have `{agent.name}` with `{field}` of its own; give that to the session, which keeps it for all"
-            raise BadSpec("handoffs", problem)
-        inherited[field] = session_has
-    return inherited
 
 
 def acting_spec(spec: SessionSpec, name: str, session_id: str) -> SessionSpec:

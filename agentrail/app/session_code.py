@@ -9,11 +9,11 @@ from functools import cache
 from types import NoneType
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from agentrail.app.handoff_agents import AgentTools, acting_spec, agents_of, current_spec, tools_by_agent
+from agentrail.app.handoff_agents import AgentTools, acting_spec, current_spec, tools_by_agent
 from agentrail.app.model_chain import MODEL_WANTED, chain_of, links_of, why_no_model
 from agentrail.app.model_registry import check_options
 from agentrail.app.pricing import PriceList
-from agentrail.app.spec import NO_PRICES, SessionSpec, Specs, SpecWanted, answer_form, check_spec
+from agentrail.app.spec import NO_PRICES, SessionSpec, Specs, SpecWanted, agents_of, answer_form, check_spec
 from agentrail.app.subagent_code import HERE, Build, recipes, talks
 from agentrail.codec.plugin_types import decode_state, hints_of, readable
 from agentrail.core.vocabulary.commands import SwitchModelSent

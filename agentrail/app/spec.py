@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress
 from operator import attrgetter, is_not
@@ -20,7 +20,7 @@ from agentrail.hooks.plugin_checks import ASYNC, indirect
 from agentrail.ports.model import ModelChain
 from agentrail.ports.protocol_checks import why_unfit, why_unfit_call
 from agentrail.ports.sandbox import Sandbox
-from agentrail.ports.tool import Service, Web
+from agentrail.ports.tool import Service, ToolSource, Web
 from agentrail.runtime.work.session_deps import is_maker, takes_session
 from agentrail.tools.skills.folder_scan import why_no_path
 from agentrail.values.argument_checks import refuse_unknown
@@ -29,10 +29,9 @@ from agentrail.values.messages import AskModel, Compactor, Leaving
 from agentrail.values.old_names import with_new_names
 from agentrail.values.untrusted_values import TEN_YEARS, brief, mended, number, type_name
 from agentrail.values.usage import Price
-from agentrail.values.value import Authored
+from agentrail.values.value import Authored, defaults_of
 
 if TYPE_CHECKING:
-    from agentrail.app.handoff import Handoff
     from agentrail.app.pricing import Prices
     from agentrail.hooks.hook_runner import AnswerForm
 
@@ -136,6 +135,15 @@ class SessionSpec(Options, kw_only=True, gc=True):
         _check_alone(self)
         _check_handoffs(self)
         _check_agents(self.agents, self.model, int(number(self.max_agent_depth) or 0))
+
+
+class Handoff(Authored, gc=True):
+    """An agent that goes on with the conversation when the model calls its tool; for `SessionSpec.handoffs`."""
+
+    agent: SessionSpec | str
+    """Its specification; or its name, if another agent of the session, or the session itself, has that."""
+    history: Literal["all", "turn", "summary"] = "all"
+    """What it sees: all messages, those of the open turn, or a summary of the earlier ones."""
 
 
 def _check_alone(spec: SessionSpec) -> None:
@@ -259,12 +267,90 @@ def _check_agents(agents: Mapping[str, SessionSpec], model: ModelChain, depth: i
         _check_agents(agent.agents, inherits.model, depth - 1)
 
 
+def handoffs_of(spec: SessionSpec) -> Iterator[Handoff]:
+    """Yield the handoffs of *spec*; raise `BadSpec` if one of them is none."""
+    for item in cast("tuple[object, ...]", spec.handoffs):
+        handoff = item if isinstance(item, Handoff) else Handoff(cast("SessionSpec | str", item))
+        if not isinstance(cast("object", handoff.agent), SessionSpec | str):
+            raise BadSpec("handoffs", f"have a `{type_name(handoff.agent)}`; use a `SessionSpec`, or the name of one")
+        if handoff.history not in HISTORIES:
+            choices = ", ".join(f"`{choice}`" for choice in HISTORIES)
+            raise BadSpec("handoffs", f"have `history={brief(handoff.history)}`; use one of {choices}")
+        yield handoff
+
+
+def name_of(handoff: Handoff) -> str:
+    """Return the name of the agent of *handoff*."""
+    return handoff.agent if isinstance(handoff.agent, str) else handoff.agent.name
+
+
+def agents_of(spec: SessionSpec) -> dict[str, SessionSpec]:
+    """Return *spec* and all agents that its session may be handed over to, by name, *spec* first.
+
+    Raise `BadSpec` if two of them have the same name, or a name is that of none.
+    """
+    agents = {spec.name: spec}
+    waiting, named = [spec], list[str]()
+    while waiting:
+        for handoff in handoffs_of(waiting.pop(0)):
+            agent = handoff.agent
+            if isinstance(agent, str):
+                named.append(agent)
+            elif agent.name not in agents:
+                agents[agent.name] = agent
+                waiting.append(agent)
+            elif agents[agent.name] is not agent:
+                raise BadSpec("handoffs", f"have two agents called {agent.name!r}; give each a `name` of its own")
+    for name in named:
+        if name not in agents:
+            there = ", ".join(f"`{other}`" for other in agents if other)
+            raise BadSpec("handoffs", f"name {name!r}, and no agent is called so; those there are: {there or 'none'}")
+    return agents
+
+
 def _check_handoffs(spec: SessionSpec) -> None:
     """Raise `BadSpec` if a session of *spec* cannot be handed over as its `handoffs` say."""
-    if spec.handoffs:
-        from agentrail.app.handoff_agents import check_handoffs  # noqa: PLC0415 - most sessions have none
+    if not spec.handoffs:
+        return
+    agents = agents_of(spec)
+    for agent in agents.values():
+        names = [name_of(handoff) for handoff in handoffs_of(agent)]
+        for name in names:
+            if name == agent.name or names.count(name) > 1:
+                raise BadSpec(
+                    "handoffs", f"of {agent.name!r} have {name!r} twice, or itself; name each other agent once"
+                )
+            _check_target(agents[name])
+        if agent is not spec:
+            _check_alone(agent.but(model=agent.model or spec.model, **_inherited(agent, spec)))
 
-        check_handoffs(spec, _check_alone)
+
+def _check_target(agent: SessionSpec) -> None:
+    """Raise `BadSpec` if the model cannot be told of *agent*."""
+    if HANDOFF_NAME.fullmatch(agent.name) is None:
+        raise BadSpec("handoffs", f"have an agent called {agent.name!r}; use 1 to 52 letters, digits, `_` and `-`")
+    if not agent.description.strip():
+        raise BadSpec(
+            "handoffs", f"have `{agent.name}` without a `description`, by which the model chooses; give it one"
+        )
+
+
+def _inherited(agent: SessionSpec, spec: SessionSpec) -> dict[str, object]:
+    """Return the fields that *agent* has from *spec*; raise `BadSpec` if it brings what only a session can have."""
+    if any(isinstance(tool, ToolSource) for tool in agent.tools):
+        problem = f"have `{agent.name}` with a source of tools; give that to the session, whose sources stay attached"
+        raise BadSpec("handoffs", problem)
+    defaults = defaults_of(SessionSpec)
+    inherited: dict[str, object] = {}
+    for field in SessionSpec.__struct_fields__:
+        if field in OWN:
+            continue
+        own, session_has = cast("object", getattr(agent, field)), cast("object", getattr(spec, field))
+        if own is not session_has and own not in (defaults[field], session_has):
+            problem = f"have `{agent.name}` with `{field}` of its own; give that to the session, which keeps it for all"
+            raise BadSpec("handoffs", problem)
+        inherited[field] = session_has
+    return inherited
 
 
 def _changed_options(spec: SessionSpec) -> dict[str, object]:
@@ -343,6 +429,17 @@ def _normalize(name: str, value: object) -> object:
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Pattern of the names that a sub-agent may have."""
+
+HANDOFF_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,52}")
+"""Pattern of the names of agents: with `transfer_to_` before it, each is the name of a tool."""
+
+HISTORIES: Final = ("all", "turn", "summary")
+
+OWN: Final = frozenset(
+    {"base", "description", "handoffs", "identity", "model", "model_options", "name", "returns", "system", "tools"}
+)
+"""Fields of a specification that a handoff brings with it. All others are the session's own, and stay."""
+
 
 DEFAULTS = Options()
 
