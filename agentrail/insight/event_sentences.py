@@ -24,6 +24,8 @@ def decision_in(event: e.Event) -> str | None:
             return f"{event.name} ran without a question: a person has allowed always: {families}"
         case e.PromptRejected():
             return f"a prompt was refused{f' by {event.plugin}' if event.plugin else ''}: {event.reason}"
+        case e.HandedOff():
+            return f"the conversation was handed over to {event.to}, as the model asked"
         case e.AgentAbort(ref=str()):
             return f"the turn was stopped ({event.kind}){f': {event.reason}' if event.reason else ''}"
         case e.AgentEnd():

@@ -9,6 +9,7 @@ import trio
 from agentrail import Handoff, SessionSpec, open_supervisor, tool
 from agentrail.errors import BadSpec, ToolExists
 from agentrail.events import AgentEnd, HandedOff
+from agentrail.insight import why
 from agentrail.journals import Record
 from agentrail.mcp import McpServer
 from agentrail.models import AssistantMessage, EmitChunk, ModelRequest, Response
@@ -235,3 +236,12 @@ async def test_a_tool_may_not_have_the_name_of_that_of_a_handoff() -> None:
     async with open_supervisor() as supervisor:
         with pytest.raises(ToolExists):
             await supervisor.spawn(SessionSpec(model="demo", tools=[transfer_to_billing], handoffs=[one()]))
+
+
+async def test_why_tells_of_a_handoff() -> None:
+    front, billing = ScriptedModel([TO_BILLING], name="front"), ScriptedModel(["fine"], name="billing")
+    noting = Noting()
+    async with open_supervisor(journal=noting) as supervisor:
+        await (await supervisor.spawn(desk(front, billing), "s")).ask("go")
+    sentences = [entry.sentence for entry in why(noting.written, 1).entries]
+    assert "the conversation was handed over to billing, as the model asked" in sentences
