@@ -197,16 +197,30 @@ def compactor_here(spec: SessionSpec) -> Compactor | None:
 
 
 def deps_here(spec: SessionSpec, tools: Iterable[Tool]) -> SessionDeps | None:
-    """Return the dependencies of *spec*, `None` if it has none; raise `BadDeps` if one of *tools* wants others.
+    """Return the dependencies of *spec*, `None` if it has none.
 
-    Raise `NoHostLoop` as `tool_here` does.
+    Raise `BadDeps` if one of *tools*, or of the tools of its sub-agents, wants others, and `NoHostLoop` as `tool_here`.
     """
-    deps = None
-    if spec.deps is not None:
-        maker = place_function(cast("Callable[..., object]", spec.deps)) if is_maker(spec.deps) else None
-        deps = SessionDeps(spec.deps if maker is None else NO_DEPS, maker)
+    deps = _deps_of(spec)
     refuse_without_deps(deps, tools)
+    _refuse_agents_without_deps(spec, deps, spec.max_agent_depth)
     return deps
+
+
+def _deps_of(spec: SessionSpec) -> SessionDeps | None:
+    """Return the dependencies of *spec* alone; `None` if it has none."""
+    if spec.deps is None:
+        return None
+    maker = place_function(cast("Callable[..., object]", spec.deps)) if is_maker(spec.deps) else None
+    return SessionDeps(spec.deps if maker is None else NO_DEPS, maker)
+
+
+def _refuse_agents_without_deps(spec: SessionSpec, deps: SessionDeps | None, depth: int) -> None:
+    """Raise `BadDeps` if a tool of a sub-agent, down to *depth*, wants other dependencies than its own or *deps*."""
+    for agent in spec.agents.values() if depth else ():
+        own = _deps_of(agent) or deps
+        refuse_without_deps(own, tools_of(agent).values())
+        _refuse_agents_without_deps(agent, own, depth - 1)
 
 
 def brought_by(plugins: Iterable[AnyPlugin], tools: Mapping[str, Tool]) -> dict[str, Tool]:

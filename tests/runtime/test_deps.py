@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import assert_type
@@ -228,6 +229,33 @@ async def test_a_subagent_shares_those_of_its_parent_unless_it_has_its_own(own: 
         await session.ask("Go.")
     assert answered == ["ann" if own is None else "other", "ann"]
     assert made == ["s"]
+
+
+async def test_a_subagent_without_them_is_refused_with_its_parent() -> None:
+    child = SessionSpec(description="Notes.", tools=[balance])
+    parent = SessionSpec(model="demo", agents={"lead": SessionSpec(description="Leads.", agents={"clerk": child})})
+    async with open_supervisor() as supervisor:
+        with pytest.raises(BadDeps, match="`balance` wants"):
+            await supervisor.spawn(parent)
+        await supervisor.spawn(parent.but(deps=Shop("ann")))
+
+
+async def test_calls_that_wait_are_cancelled_and_the_next_one_makes_them() -> None:
+    waits = iter([math.inf, 0.0])
+
+    async def make() -> Shop:
+        await trio.sleep(next(waits))
+        return Shop("ann")
+
+    async with open_supervisor() as supervisor:
+        model = ScriptedModel([say(calls=[call("balance"), call("balance")]), say(calls=[call("balance")]), "Done."])
+        spec = SessionSpec(model=model, tools=[balance], deps=make, on_repeat_unknown="allow")
+        session = await supervisor.spawn(spec)
+        with trio.move_on_after(1):
+            await session.ask("Go.")
+        await session.abort()
+        await session.ask("Go.")
+        assert session.messages()[-2].text == "balance of ann"
 
 
 async def test_nothing_shows_or_stores_them(caplog: pytest.LogCaptureFixture) -> None:

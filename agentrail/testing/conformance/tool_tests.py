@@ -138,7 +138,7 @@ class ToolConformance:
         return ()
 
     def surroundings(self) -> ToolContext:
-        """Return a new context (sandbox, web) for one call; by default with a few files in memory."""
+        """Return a new context (sandbox, web, `deps`) for one call; by default with a few files in memory."""
         return ToolContext(sandbox=MemorySandbox({"a.txt": b"tea\nx\r\ny", "docs/b": b"\xff\xfe"}))
 
     def rows(self, tool: Tool) -> tuple[JsonObject, ...]:
