@@ -6,6 +6,21 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
+from typing import Final
+
+_AGENT: Final = (
+    'an agent is a `SessionSpec`, such as `SessionSpec(model="demo", tools=[…])`; '
+    "`open_supervisor()` runs it: `session = await supervisor.spawn(spec)`, then `await session.ask(text)`"
+)
+
+ELSEWHERE: Final = {
+    "Agent": _AGENT,
+    "Runner": "`async with open_supervisor() as supervisor:` runs sessions; `agentrail.sync.run_sync`, one question",
+    "StateGraph": "there is no graph: the model chooses each step, and plugins bound it (`coming-from/langgraph`)",
+    "create_agent": _AGENT,
+    "create_react_agent": _AGENT,
+}
+"""What to write here for a name of another library, which people try first."""
 
 
 def lazily(package: str, extra: str = "") -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
@@ -22,6 +37,10 @@ def lazily(package: str, extra: str = "") -> tuple[Callable[[str], object], Call
         """Import the name and return its value."""
         home = homes.get(name)
         if home is None:
+            if package == "agentrail" and name in ELSEWHERE:
+                # `from agentrail import …` would replace the text of an `AttributeError` by its own
+                message = f"agentrail has no `{name}`: {ELSEWHERE[name]}"
+                raise ImportError(message, name=package)
             message = f"module `{package}` has no `{name}`; it has {', '.join(homes)}"
             raise AttributeError(message)
         if home == package:

@@ -14,7 +14,7 @@ from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
 from agentrail.core.system_prompt import MODES
 from agentrail.core.vocabulary.options import CHOICES, TIMES, Options
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import BadChoice, BadReturns, BadSpec, WrongType
+from agentrail.errors import BadChoice, BadReturns, BadSpec, NotJson, WrongType
 from agentrail.hooks.plugin import Attachable
 from agentrail.hooks.plugin_checks import ASYNC, indirect
 from agentrail.ports.model import ModelChain
@@ -24,7 +24,7 @@ from agentrail.ports.tool import Service, ToolSource, Web
 from agentrail.runtime.work.session_deps import is_maker, takes_session
 from agentrail.tools.skills.folder_scan import why_no_path
 from agentrail.values.argument_checks import refuse_unknown
-from agentrail.values.json import EMPTY, MAX_ITEMS, Json, JsonObject
+from agentrail.values.json import EMPTY, MAX_ITEMS, Json, JsonObject, freeze_object
 from agentrail.values.messages import AskModel, Compactor, Leaving
 from agentrail.values.old_names import with_new_names
 from agentrail.values.untrusted_values import TEN_YEARS, brief, mended, number, type_name
@@ -204,6 +204,7 @@ def _check_forms(spec: SessionSpec) -> None:
         value = getattr(spec, name)
         if not isinstance(value, dict | Mapping):
             raise BadSpec(name, f"is a `{type_name(value)}`; use a mapping from names")
+    _check_user_data(spec.user_data)
     for name in ("skills", "memory"):
         _check_paths(name, getattr(spec, name))
     if spec.skills and "skills" in spec.memory:
@@ -232,6 +233,19 @@ def _check_deps(deps: object) -> None:
         raise BadSpec("deps", f"is {what} that is {kind}; {DEPS_WANTED}")
     if takes_session(cast("Callable[..., object]", deps)) is None:
         raise BadSpec("deps", f"is {what} that needs other arguments; {DEPS_WANTED}")
+
+
+def _check_user_data(value: object) -> None:
+    """Raise `BadSpec` if *value* is no JSON."""
+    try:
+        freeze_object(value)
+    except NotJson as why:
+        at, found = why.args
+        problem = (
+            f"holds {found} at {at}, and it is stored with the session as JSON; give live objects as "
+            "`SessionSpec(deps=…)`, which is not stored"
+        )
+        raise BadSpec("user_data", problem) from None
 
 
 def _check_paths(name: str, paths: Sequence[object]) -> None:

@@ -106,8 +106,29 @@ class UnknownField(UsageError, TypeError):
 
     @classmethod
     def among(cls, owner: str, field: str, fields: Iterable[str]) -> Self:
-        """Return an error that names the most similar of *fields*, or all if none is similar."""
-        return cls(owner, field, advice(field, fields, cls.others))
+        """Return an error that says where *field* belongs, or names the most similar of *fields*, or else all."""
+        return cls(owner, field, _place_of(owner, field) or advice(field, fields, cls.others))
+
+
+MODEL_OPTIONS: Final = frozenset(
+    {
+        *("api_key", "base_url", "cache", "connect_timeout", "extra", "first_byte_timeout", "headers", "max_tokens"),
+        *("next_byte_timeout", "reasoning_effort", "response_format", "stop", "temperature", "tool_choice"),
+        "tool_search",
+    }
+)
+"""Names of the options of models: people give them to a `SessionSpec` too."""
+
+_COSTS: Final = frozenset({"budget", "max_budget", "max_cost", "max_cost_usd", "max_usd"})
+
+
+def _place_of(owner: str, field: str) -> str:
+    """Return where *field*, which *owner* does not have, belongs; empty if that is not known."""
+    if owner == "SessionSpec" and field in MODEL_OPTIONS:
+        return f'it is an option of the model; write `model_options={{"{field}": …}}`'
+    if owner == "SessionSpec" and field in _COSTS:
+        return "costs are limited by a plugin; write `plugins=[BudgetGuard(max_usd=…)]`"
+    return "did you mean `max_usd`?" if owner == "BudgetGuard" and field in _COSTS else ""
 
 
 @error
@@ -495,7 +516,10 @@ class UnknownPlugin(UsageError):
 class PluginExists(UsageError):
     """Two plugins of a session cannot have one key, which by default is the name of the class."""
 
-    wording = "a plugin `{plugin}` is attached already; give the second one a `key`"
+    wording = (
+        "a plugin `{plugin}` is attached already; give the second one a key: "
+        '`Keyed("another", {plugin}(…))`, from `agentrail.plugins`'
+    )
 
     plugin: str
     """Key of the plugin."""

@@ -208,7 +208,7 @@ async def test_two_tools_of_one_name(world: World, bystander: SessionHandle) -> 
 
 
 async def test_two_plugins_of_one_class(world: World, bystander: SessionHandle) -> None:
-    await refused(world.spawn([], plugins=[Limits(), Limits()]), PluginExists, UsageError, "`Limits`", "`key`")
+    await refused(world.spawn([], plugins=[Limits(), Limits()]), PluginExists, UsageError, "`Limits`", "`Keyed(")
     await bystander.attach_plugin(Limits())
     await refused(bystander.attach_plugin(Limits()), PluginExists, UsageError)
     await refused(bystander.detach_plugin("Nobody"), UnknownPlugin, UsageError, "`Nobody`", "`Limits`")

@@ -8,9 +8,10 @@ import pytest
 import trio
 
 from agentrail import Options, SessionSpec
+from agentrail.adapters.models.settings import READERS
 from agentrail.core.supervision_rules import STRATEGIES, Strategy
 from agentrail.core.vocabulary.commands import KILLS, WHENS, Kill, When
-from agentrail.errors import AlreadyLeft, AlreadyRead, BadChoice, UnknownField, UnknownModel, UnknownPlugin
+from agentrail.errors import AlreadyLeft, AlreadyRead, BadChoice, BadSpec, UnknownField, UnknownModel, UnknownPlugin
 from agentrail.plugins import BudgetGuard, Keyed, SecurityGuard
 from agentrail.plugins.budget import Spent
 from agentrail.testing import call, say
@@ -47,6 +48,38 @@ def test_the_old_name_of_the_limit_of_rounds_is_understood_with_a_warning() -> N
         assert warned[0].filename == __file__
     with pytest.raises(UnknownField, match="`max_turns`"):
         SessionSpec(model="demo", max_rounds=4, **{old: 3})  # type: ignore[arg-type]  # on purpose
+
+
+@pytest.mark.parametrize("option", READERS)
+def test_an_option_of_the_model_is_not_mistaken_for_a_field(option: str) -> None:
+    said = (
+        f'`SessionSpec` has no field `{option}`; it is an option of the model; write `model_options={{"{option}": …}}`'
+    )
+    with pytest.raises(UnknownField) as caught:
+        SessionSpec(model="demo", **{option: 1})  # type: ignore[arg-type]  # on purpose
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize("name", ["max_cost", "max_usd", "budget"])
+def test_a_limit_of_cost_is_looked_for_in_the_plugin(name: str) -> None:
+    with pytest.raises(
+        UnknownField, match=r"costs are limited by a plugin; write `plugins=\[BudgetGuard\(max_usd=…\)\]`"
+    ):
+        SessionSpec(model="demo", **{name: 1})  # type: ignore[arg-type]  # on purpose
+    if name != "max_usd":
+        with pytest.raises(UnknownField, match=r"did you mean `max_usd`\?"):
+            BudgetGuard(**{name: 1})  # type: ignore[arg-type]  # on purpose
+
+
+@pytest.mark.parametrize("name", ["Agent", "Runner", "StateGraph", "create_agent", "create_react_agent"])
+def test_a_name_of_another_library_is_answered_with_what_it_is_here(name: str) -> None:
+    with pytest.raises(ImportError, match=rf"agentrail has no `{name}`: .*(SessionSpec|open_supervisor|plugins)"):
+        exec(f"from agentrail import {name}", {})  # noqa: S102 - as a program says it
+
+
+def test_user_data_that_is_no_json_is_an_error_of_that_field() -> None:
+    with pytest.raises(BadSpec, match=r"`user_data` holds .*object.* at \$\.db, and it is stored with the session"):
+        SessionSpec(model="demo", user_data={"db": object()}).check()  # type: ignore[dict-item]  # on purpose
 
 
 NAMES = {
