@@ -48,7 +48,9 @@ class Target:
             wording = f"{WANTED}, with `%40` for each `@` in the password, `%2F` for `/` and `%3A` for `:`"
             raise WrongType("url", "a URL with an odd host, port or database", wording)
         options = {name: value for name, value in parts.items() if value is not None}
-        self._conninfo = make_conninfo("", **{**PATIENCE, "application_name": "agentrail", **options})
+        # UTF-8 whatever the database has: of one in SQL_ASCII, psycopg would return texts as bytes
+        encoding = {"client_encoding": "UTF8"}
+        self._conninfo = make_conninfo("", **{**PATIENCE, "application_name": "agentrail", **options, **encoding})
         user = str(parts.get("user") or "")
         self._shown = f"postgresql://{user and f'{user}@'}{host}{port and f':{port}'}/{name}"
 

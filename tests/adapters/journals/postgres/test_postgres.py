@@ -69,6 +69,18 @@ async def test_of_processes_that_take_over_from_the_same_holder_at_once_one_has_
         await journal.close()
 
 
+async def test_a_database_without_an_encoding_gives_back_the_texts_that_were_written(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("create database plain encoding 'SQL_ASCII' template template0 lc_collate 'C' lc_ctype 'C'")
+    plain = url.replace("/postgres", "/plain")
+    async with open_supervisor(journal=PostgresJournal(plain)) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["schön"])), "s")
+        await session.ask("grüße")
+    async with open_supervisor(journal=PostgresJournal(plain)) as supervisor:
+        session = await supervisor.resume("s", SessionSpec(model=ScriptedModel([])))
+        assert [message.text for message in session.messages()] == ["grüße", "schön"]
+
+
 # Places and passwords
 
 
