@@ -11,29 +11,17 @@ from typing import Final
 
 import pytest
 
-import agentrail
+from tests.parsed import package_trees
 
-PACKAGE: Final = Path(agentrail.__file__).parent
 MOST_ROOMS: Final = 12
 MOST_ARROWS: Final = 35
 MOST_MODULES_TWICE: Final = 31
 MOST_CLASSES_TWICE: Final = 25
 
 
-def _name(path: Path) -> str:
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-@cache
-def _trees() -> Mapping[str, ast.Module]:
-    """Return the modules of the package by name; whoever only collects the tests does not wait for them."""
-    return {_name(path): ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
-
-
 def _imported(tree: ast.Module) -> Iterator[str]:
     """Yield the modules of ours that a module imports, wherever it does so."""
-    ours = _trees()
+    ours = package_trees()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("agentrail"):
             for alias in node.names:
@@ -45,7 +33,7 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 
 @cache
 def _imports() -> Mapping[str, frozenset[str]]:
-    return {name: frozenset(_imported(tree)) for name, tree in _trees().items()}
+    return {name: frozenset(_imported(tree)) for name, tree in package_trees().items()}
 
 
 def _room(name: str, package: str) -> str | None:
@@ -78,21 +66,21 @@ def _circles(arrows: set[tuple[str, str]]) -> set[str]:
 
 @pytest.mark.long
 def test_no_circle_is_in_the_picture_of_any_package() -> None:
-    packages = {name.rpartition(".")[0] for name in _trees() if "." in name}
+    packages = {name.rpartition(".")[0] for name in package_trees() if "." in name}
     assert {package: found for package in packages if (found := _circles(_arrows(package)))} == {}
 
 
 @pytest.mark.long
 def test_the_picture_of_the_runtime_can_be_drawn() -> None:
     arrows = _arrows("agentrail.runtime")
-    rooms = {room for name in _trees() if (room := _room(name, "agentrail.runtime")) is not None}
+    rooms = {room for name in package_trees() if (room := _room(name, "agentrail.runtime")) is not None}
     assert len(rooms) <= MOST_ROOMS, sorted(rooms)
     assert len(arrows) <= MOST_ARROWS, sorted(arrows)
 
 
 def test_few_modules_have_the_name_of_another() -> None:
     homes: dict[str, list[str]] = defaultdict(list)
-    for name in _trees():
+    for name in package_trees():
         homes[name.rpartition(".")[2]].append(name)
     twice = {word: found for word, found in homes.items() if len(found) > 1 and word != "__main__"}
     assert len(twice) <= MOST_MODULES_TWICE, twice
@@ -100,7 +88,7 @@ def test_few_modules_have_the_name_of_another() -> None:
 
 def test_few_classes_have_the_name_of_another() -> None:
     homes: dict[str, list[str]] = defaultdict(list)
-    for name, tree in _trees().items():
+    for name, tree in package_trees().items():
         for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 homes[node.name].append(name)

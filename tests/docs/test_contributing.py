@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from tests.docs.sources import PACKAGE, ROOT
+from tests.parsed import module_of, package_trees
 
 PAGE: Final = ROOT / "docs" / "contributing.md"
 TEXT: Final = PAGE.read_text(encoding="utf-8")
@@ -33,14 +34,13 @@ OURS: Final = TOP | {"agentrail", "bench", "docs", "tests", "property_tests"}
 
 
 def _module(path: Path) -> str:
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts) or "agentrail"
+    return module_of(path).removeprefix("agentrail.")
 
 
 @cache
 def _trees() -> Mapping[str, ast.Module]:
-    """Return the modules of the package by name; whoever only collects the tests does not wait for them."""
-    return {_module(path): ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+    """Return the modules of the package by the names that the page has for them."""
+    return {name.removeprefix("agentrail."): tree for name, tree in package_trees().items()}
 
 
 def _folders(tree: str) -> Iterator[str]:
