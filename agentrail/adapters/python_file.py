@@ -98,7 +98,7 @@ def _called(name: str, function: object, kind: type) -> object:
         problem = f"its function `{name}` raised {described(error)}"
         raise NothingUsableError(problem) from error
     if not isinstance(value, kind):
-        problem = f"its function `{name}` returned {described(value)}, and no {kind.__name__}"
+        problem = f"its function `{name}` returned a value of type `{type(value).__name__}`, and no {kind.__name__}"
         raise NothingUsableError(problem)
     return value
 

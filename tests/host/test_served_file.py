@@ -85,3 +85,12 @@ def test_the_token_for_this_machine_is_none_for_others(tmp_path: Path) -> None:
 def test_hosts_with_the_same_key_have_the_same_token() -> None:
     assert Cluster("http://127.0.0.1:8767", "k" * 32).local_token == CLUSTER.local_token
     assert Cluster("http://127.0.0.1:8766", "j" * 32).local_token != CLUSTER.local_token
+
+
+def test_a_function_that_makes_something_else_or_needs_arguments_is_no_host(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("def host() -> 'Host':\n    return 1\n", encoding="utf-8")
+    with pytest.raises(NothingToServeError, match="its function `host` returned a value of type `int`, and no Host"):
+        find_host(ServedFile(tmp_path / "app.py"))
+    (tmp_path / "app.py").write_text("def host(port: int) -> 'Host': ...\n", encoding="utf-8")
+    with pytest.raises(NothingToServeError, match="nor a function without arguments that is annotated to return one"):
+        find_host(ServedFile(tmp_path / "app.py"))
