@@ -69,7 +69,8 @@ def find_member(
             others = {
                 key: other
                 for key, other in members.items()
-                if key != chosen and (isinstance(other, tuple(kinds)) or any(_makes(other, each) for each in kinds))
+                if key != chosen
+                and (isinstance(other, tuple(kinds)) or any(_makes(other, wanted_kind) for wanted_kind in kinds))
             }
             return FileMember(chosen, value, others)
     *most, last = (kind.__name__ for kind in kinds)
