@@ -74,8 +74,8 @@ def _find_host(served: ServedFile, cluster: Cluster | None) -> tuple[Host, str]:
     except NothingUsableError as error:
         problem = f"cannot serve {served.file}: {error}"
         raise NothingToServeError(problem) from error
-    others = _left_out(value, others)
-    more = f", and not {', '.join(f'`{served.file}:{other}`' for other in others)}," if others else ""
+    names = _left_out(value, others)
+    more = f", and not {', '.join(f'`{served.file}:{other}`' for other in names)}," if names else ""
     kind = next(kind for kind in KINDS if isinstance(value, kind))
     return _as_host(name, value, served, cluster), f"the {kind.__name__} `{name}` of {served.file}{more}"
 
