@@ -30,10 +30,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Have pytest-trio run the async tests that take a fixture of Trio, also without its option `trio_mode`."""
     if not config.pluginmanager.hasplugin("trio"):
         return
-    for item in items:
-        is_async = isinstance(item, pytest.Function) and iscoroutinefunction(item.function)
-        if is_async and not OF_TRIO.isdisjoint(item.fixturenames):
-            item.add_marker("trio")
+    functions = [item for item in items if isinstance(item, pytest.Function)]
+    for function in functions:
+        if iscoroutinefunction(function.function) and not OF_TRIO.isdisjoint(function.fixturenames):
+            function.add_marker("trio")
 
 
 def _trio_fixture() -> Callable[[Opens], Opens]:
