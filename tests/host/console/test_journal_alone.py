@@ -24,7 +24,7 @@ ROOMS = {
     "/s/plain/record/2?words=machine": ".changes dt >> text=phase",
     "/s/plain/why/1": ".outcome >> text=the turn ended",
     "/s/plain/seen": "text=Round 1 of 1",
-    "/s/cut/timeline": "[role=row] >> text=PromptSent",
+    "/s/cut/timeline?words=machine": "[role=row] >> text=PromptSent",
 }
 """What each address shows."""
 
