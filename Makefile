@@ -98,6 +98,7 @@ instructions: .venv/test ## count the instructions of a turn, a tool call, a chu
 mutants: .venv/test ## edit the code on purpose and see that a test fails: EDITS=n of each area
 	$(PY) -m property_tests.mutants --edits $(EDITS)
 	$(PY) -m property_tests.mutants.tables
+	$(PY) -m property_tests.mutants.matrix --check
 
 console: console-types ## check and build the page of the host, for which node and npm are needed; what it builds is in git
 	npm --prefix $(WEB) run --silent build

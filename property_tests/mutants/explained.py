@@ -155,4 +155,23 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "It is read once, when the source has been tried for the first time, and no failure came before that.": (
         "runtime/actor/tool_sources.py RunningSource._change: self.failure = None → pass",
     ),
+    "It is for type checkers alone: an authenticator that has failed has returned nothing, which is no identity.": (
+        (
+            "host/authentication/authenticators.py GuardedAuthenticator.identify: "
+            "not failed and not scope.cancelled_caught and _is_identity(answer) → "
+            "(not scope.cancelled_caught) and (_is_identity(answer))"
+        ),
+    ),
+    "It is for type checkers alone: the filter of a host has a tenant.": (
+        'host/hosted_sessions.py HostedSessions.listed: session_filter.tenant or "" → (session_filter.tenant)',
+    ),
+    "A sample without labels has a blank before its figure, so it is told by that too.": (
+        "host/cluster/merged_metrics.py _with_host: brace and \" \" not in name → (' ' not in name)",
+    ),
+    "It costs time alone: a lock that is free is taken with a checkpoint.": (
+        "host/websocket/send_queue.py Outbox.put_all: self._turn.locked() → True",
+    ),
+    "It costs a call alone: the limit is set to what it is.": (
+        "host/http11/open_files.py allow_open_files: soft >= needed → soft > needed",
+    ),
 }

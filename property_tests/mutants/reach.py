@@ -91,7 +91,7 @@ class Reach:
         """Return *tests*, quick ones first; the time of the second of a file counts twice, so that many files come."""
         nth: Counter[str] = Counter()
         cost: dict[str, float] = {}
-        for test in sorted(tests, key=self.seconds.__getitem__):
+        for test in sorted(tests, key=lambda test: (self.seconds[test], test)):
             file = test.partition("::")[0]
             nth[file] += 1
             cost[test] = nth[file] * self.seconds[test]

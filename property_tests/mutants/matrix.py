@@ -1,0 +1,169 @@
+"""The kill matrix: which folders of tests notice which edits, in `matrix.txt` beside this file.
+
+`python -m property_tests.mutants.matrix --write [word ...]` tests the edits that are not in it, and those whose names
+have one of the words; an edit whose function is gone makes room for the next one. `--check` exits 1 if nothing notices
+an edit any more that something did.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import ArgumentParser
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import accumulate, islice
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from property_tests.mutants.__main__ import all_edits
+from property_tests.mutants.areas import Suite, quick
+from property_tests.mutants.explained import EXPLAINED
+from property_tests.mutants.operators import Edit
+from property_tests.mutants.reach import BUILD, Reach, reach
+from property_tests.mutants.server import Fate, Job, needs_import, work
+
+FILE: Final = Path(__file__).with_name("matrix.txt")
+
+RESULTS: Final = BUILD / "matrix.jsonl"
+"""A line for each edit and folder, as soon as it is known."""
+
+EDITS: Final = 100
+"""How many edits of each group are drawn."""
+
+SECONDS: Final = 1.5
+"""CPU seconds of the tests of one folder for one edit, the quick ones first, as recorded."""
+
+_MACHINE: Final = quick("tests/cells", "tests/core", "tests/host", "tests/plugins", "tests/runtime")
+
+GROUPS: Final = (
+    Suite(("host",), quick("tests/api", "tests/host", "tests/remote")),
+    Suite(("core",), _MACHINE),
+    Suite(("runtime",), _MACHINE),
+    Suite(("adapters", "plugins"), quick("tests/adapters", "tests/plugins")),
+)
+"""Areas of which edits are drawn together, and the folders of tests that are asked."""
+
+Matrix: TypeAlias = Mapping[str, Sequence[str]]
+"""The folders that notice, by the name of the edit."""
+
+
+def main(words: Sequence[str]) -> int:
+    """Write the matrix or compare it; return the exit code."""
+    parser = ArgumentParser(prog="python -m property_tests.mutants.matrix")
+    parser.add_argument("words", nargs="*", help="parts of names of edits that are tested again")
+    do = parser.add_mutually_exclusive_group(required=True)
+    do.add_argument("--write", action="store_true", help="test what is not in the matrix yet, and write it down")
+    do.add_argument("--check", action="store_true", help="test what is in the matrix, and tell what is lost")
+    parser.add_argument("--jobs", type=int, default=2, help="how many processes (2)")
+    asked = parser.parse_args(words)
+    stored, edits = load(FILE), all_edits()
+    gone = sorted(stored.keys() - {edit.name for edit in edits})
+    for name in gone:
+        print(f"gone: {name}")
+    if asked.check:
+        lost = lost_edits(stored, tested(edits, stored.keys(), asked.jobs))
+        for name in lost:
+            print(f"lost: {name}: noticed by {', '.join(stored[name])} before, and by no folder now")
+        return int(bool(lost or gone))
+    chosen = [edit.name for group in GROUPS for edit in drawn(edits, group, stored.keys())]
+    again = {name for name in chosen if name not in stored or any(word in name for word in asked.words)}
+    new = tested(edits, again, asked.jobs)
+    store(FILE, {name: new[name] if name in again else stored[name] for name in chosen})
+    print(f"{len(again)} edits tested, {sum(not folders for folders in new.values())} of them noticed by no folder")
+    return 0
+
+
+def load(file: Path) -> dict[str, list[str]]:
+    """Read a matrix; what is not there is empty."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    pairs = (line.split("\t") for line in lines)
+    return {name: folders.split() for name, folders in pairs}
+
+
+def store(file: Path, matrix: Matrix) -> None:
+    """Write a matrix: one line an edit, its name, a tab, and the folders."""
+    lines = (f"{name}\t{' '.join(folders)}\n" for name, folders in sorted(matrix.items()))
+    file.write_text("".join(lines), encoding="utf-8")
+
+
+def drawn(edits: Iterable[Edit], group: Suite, stored: Collection[str]) -> list[Edit]:
+    """Return the edits of *group* that are in the matrix: those that are *stored*, then others by their rank.
+
+    They are in functions, which costs no import, and none is explained.
+    """
+    explained = {name for names in EXPLAINED.values() for name in names}
+    its = [edit for edit in edits if edit.area in group.areas and edit.name not in explained]
+    its.sort(key=lambda edit: (edit.name not in stored, edit.rank))
+    return list(islice((edit for edit in its if edit.name in stored or not needs_import(edit)), EDITS))
+
+
+def lost_edits(before: Matrix, now: Matrix) -> list[str]:
+    """Return the names of the edits that a folder noticed *before*, and none does *now*."""
+    return sorted(name for name, folders in now.items() if before[name] and not folders)
+
+
+def tested(edits: Iterable[Edit], names: Collection[str], jobs: int) -> dict[str, list[str]]:
+    """Test the edits with these *names*, and return the folders that notice each."""
+    RESULTS.unlink(missing_ok=True)
+    matrix: dict[str, list[str]] = {edit.name: [] for edit in edits if edit.name in names}
+    for group in GROUPS:
+        those = sorted(
+            (edit for edit in edits if edit.name in names and edit.area in group.areas), key=lambda edit: edit.rank
+        )
+        if those:
+            _test(group, those, jobs)
+    for line in RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else ():
+        name, folder = json.loads(line)
+        matrix[name].append(folder)
+    return {name: sorted(folders) for name, folders in matrix.items()}
+
+
+def _test(group: Suite, edits: Sequence[Edit], jobs: int) -> None:
+    """Test *edits* in several processes; what notices is written to `RESULTS`."""
+    known = reach(group.parts)
+    those = [job for edit in edits for job in jobs_of(edit, known)]
+    print(f"{', '.join(group.areas)}: {len(edits)} edits, {len(those)} pairs of an edit and a folder", flush=True)
+    children: list[int] = []
+    for nth in range(jobs):
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                work(those[nth::jobs], known.seconds, group.paths, _tell, BUILD / f"log-matrix{nth}")
+                code = 0
+            finally:
+                os._exit(code)
+        children.append(pid)
+    for pid in children:
+        _, status = os.waitpid(pid, 0)
+        if status:
+            sys.exit(f"not all edits were tested: {BUILD}/log-matrix*")
+
+
+def _tell(job: Job, fate: Fate) -> None:
+    if fate.by is not None:
+        with RESULTS.open("a", encoding="utf-8") as out:
+            out.write(json.dumps([job.edit.name, folder_of(job.tests[0])]) + "\n")
+
+
+def jobs_of(edit: Edit, known: Reach) -> list[Job]:
+    """Return a job for each folder with tests that reach *edit*: with as many of them as take `SECONDS`."""
+    folders: dict[str, list[str]] = {}
+    for test in known.tests(edit)[0]:
+        folders.setdefault(folder_of(test), []).append(test)
+    return [Job(edit, _within(tests, known.seconds), cold=False) for tests in folders.values()]
+
+
+def _within(tests: Sequence[str], seconds: Mapping[str, float]) -> tuple[str, ...]:
+    sums = accumulate((seconds[test] for test in tests), initial=0.0)
+    return tuple(test for test, before in zip(tests, sums, strict=False) if before < SECONDS)
+
+
+def folder_of(test: str) -> str:
+    """Return the folder below `tests` that *test* is in."""
+    return test.split("/")[1]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,70 @@
+"""Tests of the kill matrix: what is drawn, stored and compared, and which tests are asked."""
+
+from pathlib import Path
+
+import pytest
+from coverage import CoverageData
+
+from property_tests.mutants import matrix
+from property_tests.mutants.areas import Suite
+from property_tests.mutants.matrix import EDITS, FILE, GROUPS, SECONDS, drawn, jobs_of, load, lost_edits, store
+from property_tests.mutants.operators import Edit
+from property_tests.mutants.reach import Reach
+from property_tests.mutants.server import Job
+
+MATRIX = {"host/a.py A.f: 1 → 2": ["api", "host"], "host/a.py g: x or y → (x)": []}
+
+
+def test_a_matrix_is_read_as_it_was_written(tmp_path: Path) -> None:
+    store(tmp_path / "matrix.txt", MATRIX)
+    assert load(tmp_path / "matrix.txt") == MATRIX
+    assert load(tmp_path / "none.txt") == {}
+
+
+def test_an_edit_is_lost_when_no_folder_notices_it_any_more() -> None:
+    before = {"seen": ["api", "host"], "elsewhere": ["api"], "lost": ["host"], "never": []}
+    assert lost_edits(before, {"seen": ["host"], "elsewhere": ["remote"], "lost": [], "never": []}) == ["lost"]
+
+
+def test_an_edit_that_is_gone_is_replaced_and_the_others_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix, "needs_import", lambda _: False)
+    (group,) = (group for group in GROUPS if group.areas == ("core",))
+    edits = [Edit("core/cache_prefix.py", f"f{nth}", "1", "2", 0, frozenset({1}), 0, 1) for nth in range(EDITS + 9)]
+    edits.sort(key=lambda edit: edit.rank)
+    worst = edits[-EDITS:]
+    gone, *stay = worst
+    now = [edit for edit in edits if edit is not gone]
+    names = {edit.name for edit in worst}
+    assert set(drawn(now, group, names)) == {*stay, now[0]}
+    assert drawn(now, Suite(("host",), ()), names) == []
+
+
+def test_each_folder_gets_its_quick_tests_that_reach_the_edit() -> None:
+    edit = Edit("core/a.py", "f", "1", "2", 0, frozenset({1}), 0, 1)
+    seconds = {
+        "tests/core/test_a.py::test_slow": SECONDS,
+        "tests/core/test_a.py::test_slower": SECONDS,
+        "tests/core/test_a.py::test_quick": 0.1,
+        "tests/host/ag_ui/test_b.py::test_b": 0.1,
+    }
+
+    class Recorded(CoverageData):
+        """All tests reach line 1."""
+
+        def contexts_by_lineno(self, filename: str) -> dict[int, list[str]]:
+            """Return that."""
+            return {1: list(seconds)}
+
+    jobs = jobs_of(edit, Reach(seconds, (Recorded(no_disk=True),)))
+    assert sorted(jobs, key=lambda job: job.tests) == [
+        Job(edit, ("tests/core/test_a.py::test_quick", "tests/core/test_a.py::test_slow"), cold=False),
+        Job(edit, ("tests/host/ag_ui/test_b.py::test_b",), cold=False),
+    ]
+
+
+def test_each_edit_of_the_matrix_is_of_a_group_and_its_folders_are_asked() -> None:
+    stored = load(FILE)
+    asked = {area: {Path(path).name for path in group.paths} for group in GROUPS for area in group.areas}
+    assert all(asked[name.partition("/")[0]].issuperset(folders) for name, folders in stored.items())
+    for group in GROUPS:
+        assert sum(name.partition("/")[0] in group.areas for name in stored) in (0, EDITS)
