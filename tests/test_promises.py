@@ -13,7 +13,7 @@ ROOT: Final = Path(__file__).parents[1]
 
 PROMISES: Final[Mapping[str, tuple[str, ...]]] = {
     "no key is needed": ("tests/cli/test_choosing.py::test_the_first_provider_whose_key_is_there_is_talked_to",),
-    "`pip install '/path/to/the/clone'` installs the package": (
+    "`pip install '/path/to/the/clone'` installs the distribution": (
         "tests/test_packaging.py::test_what_is_installed_works_outside_of_the_repository",
     ),
     "None of these waits for the model or for the tool": (

@@ -170,6 +170,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.BadTool: _HOSTS_CODE,
     errors.BadMcpServer: _HOSTS_CODE,
     errors.BadSpec: _HOSTS_CODE,
+    errors.BadDeps: _HOSTS_CODE,
     errors.BadPlugin: _HOSTS_CODE,
     errors.BadSupervisor: _HOSTS_CODE,
     errors.NotReady: _HOSTS_CODE,

@@ -13,7 +13,17 @@ from agentrail.app.handoff_agents import AgentTools, acting_spec, current_spec, 
 from agentrail.app.model_chain import MODEL_WANTED, chain_of, links_of, why_no_model
 from agentrail.app.model_registry import check_options
 from agentrail.app.pricing import PriceList
-from agentrail.app.spec import NO_PRICES, SessionSpec, Specs, SpecWanted, agents_of, answer_form, check_spec
+from agentrail.app.spec import (
+    NO_PRICES,
+    SessionSpec,
+    Specs,
+    SpecWanted,
+    agents_of,
+    answer_form,
+    check_spec,
+    handoffs_of,
+    name_of,
+)
 from agentrail.app.subagent_code import HERE, Build, recipes, talks
 from agentrail.codec.plugin_types import decode_state, hints_of, readable
 from agentrail.core.vocabulary.commands import SwitchModelSent
@@ -251,7 +261,7 @@ def _refuse_misnamed(spec: SessionSpec, also: Iterable[str], depth: int) -> None
         brought = [
             tool.spec.name for spec_ in specs for _, plugin in attachments(spec_) for tool in brought_tools(plugin)
         ]
-        transfers = [transfer_name(spec_.name) for spec_ in specs]
+        transfers = [transfer_name(name_of(handoff)) for spec_ in specs for handoff in handoffs_of(spec_)]
         tools = dict.fromkeys((*(name for spec_ in specs for name in tools_of(spec_)), *brought, *transfers, *also))
         more = any(sources_of(spec_) for spec_ in specs)
         for key, plugin in naming:

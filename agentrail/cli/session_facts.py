@@ -18,13 +18,24 @@ from agentrail.cli.steps_without_code import rests
 from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.values.json import JsonObject, canonical, freeze
+from agentrail.values.tools import ActingAgent, HandOver
 
 SYSTEMS: Final = frozenset({"", SYSTEM, f"{SYSTEM}\n\n{PLANNING}"})
 """What the agent of the command line is told beside the files of its folder."""
 
 TOLD: Final = frozenset(
     {
-        *("approved_always", "batch", "fallbacks", "model", "model_options", "notices", "plugin_changes", "plugins"),
+        *(
+            "agent",
+            "approved_always",
+            "batch",
+            "fallbacks",
+            "model",
+            "model_options",
+            "notices",
+            "plugin_changes",
+            "plugins",
+        ),
         *("removed_plugins", "sections", "setup", "title", "turn"),
         *("base", "identity", "options", "prompt_mode", "system", "user_data", "working_dir"),
     }
@@ -89,6 +100,9 @@ def _models_of(state: State, source: AgentSource) -> Iterator[tuple[str, str]]:
         state.fallbacks,
     ):
         yield from _model_facts("model of the turn", turn.model, turn.options, turn.spares)
+    for handoff in _handoffs_to_come(state):
+        for model, options in handoff.models:
+            yield from _model_facts("model of the next agent", model, options, ())
 
 
 def _model_facts(name: str, model: str, options: JsonObject, spares: tuple[Spare, ...]) -> Iterator[tuple[str, str]]:
@@ -102,12 +116,15 @@ def _model_facts(name: str, model: str, options: JsonObject, spares: tuple[Spare
 def _words_for_the_model(state: State) -> Iterator[tuple[str, str]]:
     """Yield what the model is told beside the conversation, which no file of the folder says."""
     setup = state.setup
-    if setup.system not in SYSTEMS:
-        yield "system", setup.system
-    for name in ("base", "identity"):
-        text: str = getattr(setup, name)
-        if text:
-            yield name, text
+    for words in (setup, *_handed_to(state)):
+        if isinstance(words, ActingAgent):
+            yield "handed over to", words.name
+        if words.system not in SYSTEMS:
+            yield "system", words.system
+        for name in ("base", "identity"):
+            text: str = getattr(words, name)
+            if text:
+                yield name, text
     if setup.prompt_mode != Setup().prompt_mode:
         yield "prompt_mode", setup.prompt_mode
     for section in state.sections:
@@ -115,6 +132,20 @@ def _words_for_the_model(state: State) -> Iterator[tuple[str, str]]:
             yield f"section {section.key}", section.text or ""
     for notice in state.notices:
         yield "notice", notice
+
+
+def _handed_to(state: State) -> Iterator[ActingAgent]:
+    """Yield the agents whose words hold in place of the first ones, or will when the calls have results."""
+    if state.agent is not None:
+        yield state.agent
+    for handoff in _handoffs_to_come(state):
+        yield handoff.agent
+
+
+def _handoffs_to_come(state: State) -> Iterator[HandOver]:
+    for call in () if state.batch is None else state.batch.calls:
+        if call.handoff is not None:
+            yield call.handoff
 
 
 def _changed_facts(state: State) -> Iterator[tuple[str, str]]:
