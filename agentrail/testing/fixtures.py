@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     functions = [item for item in items if isinstance(item, pytest.Function)]
     for function in functions:
-        if iscoroutinefunction(function.function) and not OF_TRIO.isdisjoint(function.fixturenames):
+        if iscoroutinefunction(function.obj) and not OF_TRIO.isdisjoint(function.fixturenames):
             function.add_marker("trio")
 
 

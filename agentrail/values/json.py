@@ -53,7 +53,7 @@ class FrozenObject(dict[str, Json]):
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        is_equal = dict.__eq__(self, other)
+        is_equal = super().__eq__(other)
         return _have_same_types(self, cast("Mapping[str, Json]", other)) if is_equal is True else is_equal
 
     def __ne__(self, other: object) -> bool:
@@ -292,7 +292,7 @@ def _has_same_type(value: object, twin: object) -> bool:
     if kind is str or value is twin or kind is FrozenObject:  # equal frozen objects have compared their own parts
         return True
     if isinstance(value, tuple | list):
-        return all(map(_has_same_type, value, cast("Sequence[object]", twin)))
+        return all(map(_has_same_type, cast("Sequence[object]", value), cast("Sequence[object]", twin)))
     if isinstance(value, Mapping):
         return _have_same_types(cast("Mapping[str, Json]", value), cast("Mapping[str, Json]", twin))
     return kind is type(twin) and (kind is not float or math.copysign(1, value) == math.copysign(1, twin))  # type: ignore[arg-type]  # its type was just tested
