@@ -55,15 +55,15 @@ def tools_by_agent(spec: SessionSpec, revision: int, tools_of: ToolsOf, choose: 
     specs = {name: (*(tool.spec for tool in own[name].values()), *transfers[name].values()) for name in agents}
     tools: dict[str, AgentTools] = {}
     for name, agent in agents.items():
-        known = dict(own[name])
+        with_transfers = dict(own[name])
         for handoff in handoffs_of(agent):
             target = name_of(handoff)
-            taken = transfers[name][target]
-            if taken.name in known:
-                raise ToolExists(taken.name)
+            transfer = transfers[name][target]
+            if transfer.name in with_transfers:
+                raise ToolExists(transfer.name)
             chosen = None if not agents[target].model and not agents[target].model_options else choose(agents[target])
-            known[taken.name] = HandoffTool(
-                taken,
+            with_transfers[transfer.name] = HandoffTool(
+                transfer,
                 HandOver(
                     _acting(agents[target], spec),
                     specs[target],
@@ -74,7 +74,7 @@ def tools_by_agent(spec: SessionSpec, revision: int, tools_of: ToolsOf, choose: 
                     handoff.history,
                 ),
             )
-        tools[name] = AgentTools(known, revisions[name])
+        tools[name] = AgentTools(with_transfers, revisions[name])
     return tools
 
 

@@ -240,9 +240,9 @@ def _check_user_data(value: object) -> None:
     try:
         freeze_object(value)
     except NotJson as why:
-        at, found = why.args
+        at, thing = why.args
         problem = (
-            f"holds {found} at {at}, and it is stored with the session as JSON; give live objects as "
+            f"holds {thing} at {at}, and it is stored with the session as JSON; give live objects as "
             "`SessionSpec(deps=…)`, which is not stored"
         )
         raise BadSpec("user_data", problem) from None

@@ -76,9 +76,9 @@ class AgentRecipe:
 
         async def find(stored: State, records: int) -> FoundCode:
             """Return the code of the sub-agent *stored*."""
-            found = await find_code(stored, records)
-            self._inherit_deps(parent, code, found[1])
-            return found
+            found_code = await find_code(stored, records)
+            self._inherit_deps(parent, code, found_code[1])
+            return found_code
 
         return find
 

@@ -150,7 +150,7 @@ def test_of_random_sessions_each_request_is_seen_whole() -> None:
             assert one.request == by_id[sent.request_id], (seed, sent)
             demand_whole(one)
             state = at(records, sent.record).state
-            assert fixed_text(state.setup, state.tools) == one.request.system
+            assert fixed_text(state.acting, state.tools) == one.request.system
             count += 1
     assert count > 200
 

@@ -281,7 +281,7 @@ class Performer:
         self._shared.calls.add(call)
         ctx = self._context(effect.call_id, effect.key, call.report, call.threads)
         deps = None if isinstance(effect, effects.ProbeCall) else self._code.deps
-        give = None if deps is None else partial(deps.given, tool, ctx, self.state)
+        give = None if deps is None else partial(deps.context_for, tool, ctx, self.state)
         self._shared.tasks.start(call, partial(call.run, ctx, give), f"tool {effect.name} ({effect.key})")
 
     def _too_late(self, start: StartCall | ProbeCall) -> ToolReturned | None:
@@ -422,7 +422,7 @@ class Performer:
         threads = CallThreads(self._shared.threads, RunTool.__name__)
         ctx = self._context(ask_id, f"{self._session_id}/{ask_id}", unheard, threads)
         deps = self._code.deps
-        return ctx if deps is None else await deps.given(tool, ctx, self.state)
+        return ctx if deps is None else await deps.context_for(tool, ctx, self.state)
 
     def _ask_ended(self, ask: RunningAsk, input_: AnyInput) -> None:
         """Forget an ask whose task has ended, and post *input_* with its answer."""

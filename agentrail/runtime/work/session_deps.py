@@ -63,26 +63,26 @@ class SessionDeps:
         if self._deps is not NO_DEPS:
             _refuse_misfit(tool, wanted_deps(tool), self._deps)
 
-    async def given(self, tool: Tool, ctx: ToolContext, state: State) -> ToolContext:
+    async def context_for(self, tool: Tool, ctx: ToolContext, state: State) -> ToolContext:
         """Return *ctx*, with the dependencies if *tool* wants them; raise `BadDeps` if they cannot be made."""
-        wanted = wanted_deps(tool)
-        if wanted is None:
+        kind = wanted_deps(tool)
+        if kind is None:
             return ctx
         if self._deps is NO_DEPS:
             async with self._lock:
                 if self._deps is NO_DEPS:  # another call may have made them meanwhile
-                    self._deps = await self._made(self._origin or _facts(state))
-        _refuse_misfit(tool, wanted, self._deps)
+                    self._deps = await self._call_maker(self._origin or _facts(state))
+        _refuse_misfit(tool, kind, self._deps)
         evolve = cast("Callable[..., ToolContext]", attrs.evolve)
         return evolve(ctx, deps=self._deps)
 
-    async def _made(self, session: DepsWanted) -> object:
+    async def _call_maker(self, session: DepsWanted) -> object:
         """Return what the function makes for *session*; raise `BadDeps` if it raises."""
         make = cast("Callable[..., object]", self._make)
         try:
-            made = make(session) if takes_session(make) else make()
+            deps = make(session) if takes_session(make) else make()
             # Only coroutines: there are pools that can be awaited, and are not meant to be here.
-            return await cast("Awaitable[object]", made) if inspect.iscoroutine(made) else made
+            return await cast("Awaitable[object]", deps) if inspect.iscoroutine(deps) else deps
         except ToolError:  # meant for the model
             raise
         except Exception as error:
@@ -94,28 +94,28 @@ def refuse_without_deps(deps: SessionDeps | None, tools: Iterable[Tool]) -> None
     for tool in tools:
         if deps is not None:
             deps.check(tool)
-        elif (wanted := wanted_deps(tool)) is not None:
-            raise BadDeps(f"{_wish(tool, wanted)}, and the session has none; give its spec `SessionSpec(deps=…)`")
+        elif (kind := wanted_deps(tool)) is not None:
+            raise BadDeps(f"{_wish(tool, kind)}, and the session has none; give its spec `SessionSpec(deps=…)`")
 
 
-def _refuse_misfit(tool: Tool, wanted: object, deps: object) -> None:
-    """Raise `BadDeps` if *deps* are not of the type *wanted* by *tool*, as far as that can be told at run time."""
-    cls = get_origin(wanted) or wanted
+def _refuse_misfit(tool: Tool, kind: object, deps: object) -> None:
+    """Raise `BadDeps` if *deps* are not of the *kind* that *tool* wants, as far as that can be told at run time."""
+    cls = get_origin(kind) or kind
     try:
         fits = not isinstance(cls, type) or isinstance(deps, cls)
     except TypeError:  # a protocol that is not for run time
         return
     if not fits:
         raise BadDeps(
-            f"{_wish(tool, wanted)}, and found is a `{type_name(deps)}`; "
+            f"{_wish(tool, kind)}, and found is a `{type_name(deps)}`; "
             "give `SessionSpec(deps=…)` such an object, or a function that returns one"
         )
 
 
-def _wish(tool: Tool, wanted: object) -> str:
+def _wish(tool: Tool, kind: object) -> str:
     from agentrail.tools.type_shapes import name_of  # noqa: PLC0415 - only needed for errors
 
-    return f"`{tool.spec.name}` wants `ToolContext[{name_of(wanted)}]`"
+    return f"`{tool.spec.name}` wants `ToolContext[{name_of(kind)}]`"
 
 
 def _facts(state: State) -> DepsWanted:

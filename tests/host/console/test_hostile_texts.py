@@ -65,7 +65,7 @@ def test_what_people_write_and_names_of_tools_stay_text(visitor: Visitor) -> Non
         page.wait_for_selector(".call >> text=unknown tool")
         until(page, lambda: MARKED_NAME in page.inner_text("h1"))
         assert MARKED_NAME in page.inner_text(".call-name")
-        assert MARKED_NAME in page.inner_text(".side")
+        until(page, lambda: MARKED_NAME in page.inner_text(".side"))
         assert "U+202Eneddih" in page.inner_text(".session-items")
         check(page)
         page.goto(f"{visitor.url}/#/now")

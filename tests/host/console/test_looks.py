@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from agentrail.host.operations.console_calls import STATIC
-from tests.host.console.visiting import Visitor, needs_browser
+from tests.host.console.visiting import Visitor, needs_browser, until
 from tests.profiles import CAMPAIGN
 
 AXE: Final = STATIC.parent / "web" / "node_modules" / "axe-core" / "axe.min.js"
@@ -97,7 +97,7 @@ def test_at_twice_the_size_all_is_there(visitor: Visitor) -> None:
         with visitor.page(at if at != "/inbox/you.asking" else "/inbox", width=1280, height=900) as page:
             page.wait_for_selector(shown if at != "/inbox/you.asking" else "text=Approve once")
             page.evaluate("document.documentElement.style.fontSize = '200%'")
-            assert page.evaluate(WIDE) == []
+            until(page, lambda: page.evaluate(WIDE) == [])
 
 
 def test_the_key_is_asked_for_and_a_wrong_one_is_told(visitor: Visitor) -> None:
