@@ -48,6 +48,8 @@ def tools_by_agent(spec: SessionSpec, revision: int, tools_of: ToolsOf, choose: 
     Two agents may have different tools of one name, so each has a revision of its own. *tools_of* returns the tools of
     a specification but for those of its handoffs, and *choose* its models.
     """
+    if not spec.handoffs:  # most sessions: each spawn would pay for the others
+        return {spec.name: AgentTools(tools_of(spec), revision)}
     agents = agents_of(spec)
     own = {name: tools_of(agent) for name, agent in agents.items()}
     revisions = {name: revision + place for place, name in enumerate(agents)}

@@ -226,7 +226,7 @@ def _check_forms(spec: SessionSpec) -> None:
 
 def _check_deps(deps: object) -> None:
     """Raise `BadSpec` if *deps* are a function that cannot make dependencies."""
-    if not is_maker(deps):
+    if deps is None or not is_maker(deps):
         return
     what, kind = "a class" if isinstance(deps, type) else "a function", indirect(deps)
     if kind not in {"", ASYNC}:
@@ -304,6 +304,8 @@ def agents_of(spec: SessionSpec) -> dict[str, SessionSpec]:
     Raise `BadSpec` if two of them have the same name, or a name is that of none.
     """
     agents = {spec.name: spec}
+    if not spec.handoffs:
+        return agents
     waiting, named = [spec], list[str]()
     while waiting:
         for handoff in handoffs_of(waiting.pop(0)):
