@@ -116,7 +116,8 @@ def _model_facts(name: str, model: str, options: JsonObject, spares: tuple[Spare
 def _words_for_the_model(state: State) -> Iterator[tuple[str, str]]:
     """Yield what the model is told beside the conversation, which no file of the folder says."""
     setup = state.setup
-    for words in (setup, *_handed_to(state)):
+    agents: tuple[Setup | ActingAgent, ...] = (setup, *_handed_to(state))
+    for words in agents:
         if isinstance(words, ActingAgent):
             yield "handed over to", words.name
         if words.system not in SYSTEMS:

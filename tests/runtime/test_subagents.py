@@ -471,6 +471,7 @@ async def test_a_task_in_the_background_can_be_cancelled_by_model_and_handle(wor
     assert cancelled == "the task `p.c3` has ended"
     await session.cancel_task("p.c4")
     assert ids(world) == ["p"]
+    await settle()  # it has ended, and the record of its parent that says so follows
     assert [task.status for task in session.tasks()] == ["failed", "failed"]
     with pytest.raises(UnknownTask, match=r"no sub-agent `p.c9` is known here \(known are: "):
         await session.task_result("p.c9")
