@@ -163,7 +163,7 @@ async def test_an_approver_answers_hours_later(said: str, ran: list[int], heard:
                 assert (held.status_code, held.json()["stop_reason"]) == (202, "held")
             else:
                 channel.answered.set()
-            nursery.start_soon(approve, desk.ann, channel, 0.01)
+            nursery.start_soon(approve, desk.ann, channel, 0.1)
             with trio.fail_after(20):
                 await channel.seen.wait()
                 if hour == 2:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from random import SystemRandom
 
 import httpx
 import trio
@@ -20,8 +21,10 @@ LEASE = 1.0
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
+    """Return a port that no outgoing connection takes before it is used: Linux gives those from 32768 on."""
+    while True:
+        with suppress(OSError), socket.create_server(("127.0.0.1", SystemRandom().randrange(20_000, 32_000))) as taken:
+            return int(taken.getsockname()[1])
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -134,8 +134,21 @@ class PostgresServer(Program):
         """Kill the server and all its processes at once, as a power cut would."""
         process, self.process = self.process, None
         assert process is not None
-        os.killpg(process.pid, signal.SIGKILL)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        for pid in (process.pid, *map(int, children)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         process.wait()
+        end = time.monotonic() + PATIENCE
+        while any(map(_runs, children)) and time.monotonic() < end:  # the next start wants their shared memory
+            time.sleep(0.01)
+
+
+def _runs(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 class PgBouncer(Program):
