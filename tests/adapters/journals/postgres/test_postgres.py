@@ -324,7 +324,9 @@ async def test_what_was_acknowledged_outlives_a_server_that_is_killed_under_load
                             await trio.sleep(0.01)
                 is_over = True
             for name, head in acknowledged.items():
-                assert await journal.read(name, 0, 100_000) == run_of(name, 1, head)
+                records = await journal.read(name, 0, 100_000)
+                assert records == run_of(name, 1, len(records))
+                assert len(records) - head in {0, 1}, "one may be written whose answer the kill cut off"
             await journal.close()
         finally:
             if server.process is not None:
