@@ -19,7 +19,7 @@ import trio
 from agentrail import connect
 from agentrail.host import Cluster
 from tests.adapters.journals.postgres.server import PostgresServer, folder_of_servers
-from tests.host.cluster.several import free_port
+from tests.free_port import free_port
 from tests.host.cluster.test_killed import kill, serving
 from tests.host.hosted import KEYS, LINES
 

@@ -132,8 +132,8 @@ def files() -> dict[str, str]:
 
 def words_of(text: str) -> list[str]:
     """Return what other libraries call the subject of a page, as its *text* says."""
-    found = _ELSEWHERE.search(text)
-    return found["words"].split(", ") if found else []
+    line = _ELSEWHERE.search(text)
+    return line["words"].split(", ") if line else []
 
 
 def index_for_readers(index: bytes, texts: Mapping[str, str]) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import pytest
 
 from tests.docs.pages import blocks_of, programs_of
 from tests.docs.sources import ROOT
+from tests.free_port import free_port
 from tests.host.browser.browsing import CHROMIUM, FLAGS
 from tests.patience import PATIENCE
 
@@ -72,12 +72,6 @@ def page_of_guide() -> str:
     """Return the script of the page in the guide."""
     (script,) = [block.text for block in blocks_of(GUIDE) if block.language == "js"]
     return script.replace("/chats/a/", "/chats/trip/")
-
-
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
 
 
 def read(lines: Iterator[str], last: str) -> tuple[list[str], str]:

@@ -29,7 +29,8 @@ from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.values.usage import cost_text
 from tests.cli.talking import at_a_terminal, through_pipes
-from tests.host.cluster.several import free_port, open_place
+from tests.free_port import free_port
+from tests.host.cluster.several import open_place
 from tests.host.hosted import KEYS
 from tests.kit import NOTHING_USED
 from tests.patience import PATIENCE

@@ -119,9 +119,9 @@ def searched(queries: list[str]) -> list[list[str]]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page()
         page.goto(f"{origin}/")
-        found = cast("list[list[str]]", page.evaluate(SEARCH, queries))
+        addresses = cast("list[list[str]]", page.evaluate(SEARCH, queries))
         browser.close()
-        return found
+        return addresses
 
 
 @pytest.mark.long
@@ -130,14 +130,14 @@ def searched(queries: list[str]) -> list[list[str]]:
     reason="NOT PROVED: the search of the site is not tried: run `make browser-tools site` first",
 )
 def test_newcomers_find_pages_by_the_words_of_other_libraries() -> None:
-    found = searched([query for query, _ in QUERIES])
+    answers = searched([query for query, _ in QUERIES])
     missed = [
         f"{query}: {', '.join(addresses[:FIRST])}"
-        for (query, pages), addresses in zip(QUERIES, found, strict=True)
+        for (query, pages), addresses in zip(QUERIES, answers, strict=True)
         if not any(address.partition("#")[0].rstrip("/") in pages.split() for address in addresses[:FIRST])
     ]
     assert len(missed) <= MISSED, "\n".join(missed)
-    assert [address for addresses in found for address in addresses if address.startswith("design/")] == []
+    assert [address for addresses in answers for address in addresses if address.startswith("design/")] == []
 
 
 def test_each_guide_says_what_others_call_its_subject() -> None:

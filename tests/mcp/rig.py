@@ -20,6 +20,7 @@ from agentrail import SessionHandle
 from agentrail.mcp import McpServer
 from agentrail.models import Json, Model, ModelRequest, ToolMessage
 from agentrail.testing import ScriptedModel, call, say
+from tests.free_port import free_port
 from tests.kit import Element
 from tests.patience import PATIENCE, within
 
@@ -122,14 +123,6 @@ def frozen(pid: int) -> Iterator[None]:
         yield
     finally:
         os.kill(pid, signal.SIGCONT)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    assert isinstance(port, int)
-    return port
 
 
 class Forked:

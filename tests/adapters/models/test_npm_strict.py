@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,6 +23,7 @@ from agentrail import Secret, SessionSpec, open_supervisor, tool
 from agentrail.adapters.models.model_turns import RULE
 from agentrail.errors import TurnAborted
 from agentrail.models import Json
+from tests.free_port import free_port
 
 SERVER: Final = Path(__file__).parents[3] / "build" / "models" / "node_modules" / "openai-mock-api" / "dist" / "cli.js"
 NODE: Final = shutil.which("node")
@@ -61,8 +61,7 @@ async def lamp(room: str) -> str:
 async def strict_server(folder: Path) -> AsyncIterator[str]:
     config = folder / "config.yaml"
     config.write_text(json.dumps(CONFIG), encoding="utf-8")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = [str(NODE), str(SERVER), "--config", str(config), "--port", str(port)]
     async with trio.open_nursery() as nursery:
         start = partial(trio.run_process, command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)

@@ -24,10 +24,11 @@ from attrs import define, field
 from agentrail.adapters.journals.postgres.server_tables import as_stored, as_text
 from agentrail.journals import PostgresJournal
 from tests.adapters.journals.postgres.server import PostgresServer
+from tests.free_port import free_port
 from tests.host.cluster.balancer import Balancer
 from tests.host.cluster.busy_clients import BusyClient, BusyLineClient
 from tests.host.cluster.networks import Networks
-from tests.host.cluster.several import LEASE, free_port
+from tests.host.cluster.several import LEASE
 from tests.host.deployed.crowd import Deployment, checked, come_to_rest, deployment
 from tests.host.hosted import KEYS
 from tests.patience import PATIENCE

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from random import SystemRandom
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import httpx
 import trio
@@ -14,17 +12,11 @@ from agentrail import SessionSpec
 from agentrail.app.supervisor import others_of
 from agentrail.host import ApiKeys, Cluster, Host, HostLimits, HostPlugin, Profile
 from agentrail.journals import Journal
+from tests.free_port import free_port
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk
 
 KEY = "k" * 32
 LEASE = 1.0
-
-
-def free_port() -> int:
-    """Return a port that no outgoing connection takes before it is used: Linux gives those from 32768 on."""
-    while True:
-        with suppress(OSError), socket.create_server(("127.0.0.1", SystemRandom().randrange(20_000, 32_000))) as taken:
-            return int(taken.getsockname()[1])
 
 
 @asynccontextmanager

@@ -22,7 +22,8 @@ from agentrail.ports.journal import SLOTS, slot_claim
 from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel
 from agentrail.values.value import learned
-from tests.host.cluster.several import free_port, open_place, two_places, until_known
+from tests.free_port import free_port
+from tests.host.cluster.several import open_place, two_places, until_known
 from tests.host.hosted import KEYS, Desk
 
 MINUTE = 60_000

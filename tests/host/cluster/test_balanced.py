@@ -19,7 +19,8 @@ import trio
 from agentrail.journals import PostgresJournal
 from tests.adapters.journals.postgres.server import needs_postgres
 from tests.docs.sources import ROOT
-from tests.host.cluster.several import KEY, free_port
+from tests.free_port import free_port
+from tests.host.cluster.several import KEY
 from tests.host.commanded import SERVE, Served, commanded
 from tests.host.deployed.client import Client
 from tests.host.deployed.crowd import checked, come_to_rest, deployment

@@ -12,8 +12,9 @@ import trio
 from agentrail.errors import BadChoice
 from agentrail.host import Cluster
 from agentrail.host.cluster import holder_connection, whole_frames
+from tests.free_port import free_port
 from tests.host.cluster.played_holder import ENDS, journal_with, played_holder
-from tests.host.cluster.several import KEY, free_port, open_place
+from tests.host.cluster.several import KEY, open_place
 from tests.host.cluster.test_forwarding import talks
 
 CHAT = {"session": "trip", "message": "hi"}

@@ -27,7 +27,8 @@ from agentrail.remote.transport.host_address import HostAddress
 from agentrail.runtime.shared.clock import Clock
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, say
-from tests.host.cluster.several import KEY, LEASE, free_port, open_place, two_places, until_known
+from tests.free_port import free_port
+from tests.host.cluster.several import KEY, LEASE, open_place, two_places, until_known
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, frames, listening
 from tests.host.uploaded.test_uploads import sizes
 from tests.host.websocket.talking import talking

@@ -19,7 +19,8 @@ from agentrail.cluster.shard_states import NO_ACTOR, ClusterState, ShardState
 from agentrail.journals import MemoryJournal, PostgresJournal
 from agentrail.testing import ScriptedModel
 from tests.adapters.journals.postgres.server import needs_postgres
-from tests.host.cluster.several import KEY, free_port, open_place, two_places
+from tests.free_port import free_port
+from tests.host.cluster.several import KEY, open_place, two_places
 from tests.host.cluster.test_forwarding import talks
 
 

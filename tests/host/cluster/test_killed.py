@@ -13,7 +13,8 @@ import trio
 
 from agentrail.journals import Journal, MemoryJournal, PostgresJournal
 from tests.adapters.journals.postgres.server import needs_postgres
-from tests.host.cluster.several import LEASE, free_port
+from tests.free_port import free_port
+from tests.host.cluster.several import LEASE
 from tests.host.commanded import SERVE, Served, commanded
 from tests.host.deployed.client import Client
 from tests.host.deployed.crowd import Deployment, bytecode_in, checked, come_to_rest, deployment

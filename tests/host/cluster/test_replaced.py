@@ -16,7 +16,7 @@ import trio
 from agentrail import RemoteSupervisor, connect
 from agentrail.journals import PostgresJournal
 from tests.adapters.journals.postgres.server import needs_postgres
-from tests.host.cluster.several import free_port
+from tests.free_port import free_port
 from tests.host.cluster.test_killed import LONGEST, serving
 from tests.host.commanded import Served
 from tests.host.deployed.client import Client

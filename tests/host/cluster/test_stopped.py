@@ -12,7 +12,8 @@ import trio
 
 from agentrail.journals import PostgresJournal
 from tests.adapters.journals.postgres.server import needs_postgres
-from tests.host.cluster.several import LEASE, free_port
+from tests.free_port import free_port
+from tests.host.cluster.several import LEASE
 from tests.host.cluster.test_killed import serving
 from tests.host.deployed.client import Client
 from tests.host.deployed.crowd import checked, come_to_rest, deployment

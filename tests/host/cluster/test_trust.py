@@ -17,8 +17,9 @@ from agentrail.host.authentication.api_keys import KeyFile
 from agentrail.host.cluster.cluster_identity import SignedCall, signed_key
 from agentrail.journals import Journal, MemoryJournal
 from agentrail.runtime.shared.clock import Clock
+from tests.free_port import free_port
 from tests.host.cluster.played_holder import journal_with, played_holder
-from tests.host.cluster.several import KEY, LEASE, free_port, open_place, until_known
+from tests.host.cluster.several import KEY, LEASE, open_place, until_known
 from tests.host.cluster.test_forwarding import ANN, running, talks
 from tests.host.hosted import KEYS, LINES, Desk
 from tests.host.websocket.talking import talking

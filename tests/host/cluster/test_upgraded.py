@@ -20,7 +20,7 @@ from attrs import define
 import agentrail
 from agentrail.journals import PostgresJournal
 from tests.adapters.journals.postgres.server import needs_postgres
-from tests.host.cluster.several import free_port
+from tests.free_port import free_port
 from tests.host.commanded import SERVE, Served, commanded
 from tests.host.deployed.client import Answer, Client
 from tests.host.deployed.crowd import checked, come_to_rest, deployment, ended

@@ -13,7 +13,7 @@ from agentrail.ports.journal import slot_claim
 from agentrail.runtime.shared.clock import Clock
 from tests.adapters.journals.postgres.conftest import server, url
 from tests.adapters.journals.postgres.server import needs_postgres
-from tests.host.cluster.several import free_port
+from tests.free_port import free_port
 from tests.host.console.test_now import choose, row
 from tests.host.console.visiting import needs_browser, until, visiting
 

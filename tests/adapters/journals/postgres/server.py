@@ -15,6 +15,8 @@ from tempfile import TemporaryDirectory
 import psycopg
 import pytest
 
+from tests.free_port import free_port
+
 DEBIAN = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: int(folder.parent.name))
 """The folders with programs of PostgreSQL, which Debian puts on no path."""
 
@@ -30,12 +32,6 @@ USER = "nobody" if os.getuid() == 0 else None
 """Who runs the servers, if the tests run as root: PostgreSQL refuses root."""
 
 PATIENCE = 30.0
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def program(name: str) -> str:
