@@ -75,6 +75,10 @@ function Items(props: { session: string; live: LiveConversation; meant: number; 
     if (list.current) watch.observe(list.current);
     return () => watch.disconnect();
   }, []);
+  const more = () => {
+    isAtEnd.current = false; // else what is added would take the person back to the end
+    shown.value += MORE;
+  };
   const hasMeant = meantAt >= 0;
   useEffect(() => {
     if (hasMeant) box.current?.querySelector(`[data-seq="${items[meantAt]?.seq}"]`)?.scrollIntoView({ block: "center" });
@@ -98,10 +102,11 @@ function Items(props: { session: string; live: LiveConversation; meant: number; 
       onTouchMove={touch}
       onPointerDown={touch}
       onKeyDown={touch}
+      onFocusIn={touch}
       onScroll={({ currentTarget }) => scrolled(currentTarget)}
     >
       {first > 0 && (
-        <button type="button" onClick={() => (shown.value += MORE)}>
+        <button type="button" onClick={more}>
           Show what was before ({first} items)
         </button>
       )}
