@@ -25,13 +25,6 @@ export PYTHONDONTWRITEBYTECODE :=
 
 BENCHMARKS := bench bench.aborts bench.living bench.flat bench.kit bench.plugins \
   bench.host bench.hosted bench.journal bench.recovery bench.listing bench.console
-# Tests whose figures are smaller in CI than in the campaign.
-FULL_SIZE := tests/adapters/journals tests/adapters/models/test_answers_beside_sdks.py \
-  tests/adapters/models/test_prefix_changed.py tests/adapters/models/test_streams.py \
-  tests/adapters/models/test_typed_answers.py tests/adapters/models/test_unpacking.py tests/cells/test_answers.py \
-  tests/bridge/test_cancellations.py tests/cli/test_many_runs.py tests/insight tests/mcp \
-  tests/host/ag_ui tests/host/asgi tests/host/clients tests/host/cluster tests/host/console tests/host/deployed tests/host/http11 tests/host/plugins tests/host/rfc6455 tests/host/test_lives.py tests/host/test_races.py tests/host/test_tenants.py tests/host/test_whole_streams.py tests/plugins/test_family_limits.py tests/plugins/test_family_seconds.py tests/plugins/test_orders.py tests/plugins/test_shared_budgets.py tests/plugins/test_shell_lines.py tests/recovery tests/remote tests/runtime tests/sandboxes tests/testing/test_laws.py tests/testing/test_orders.py tests/testing/test_pairs.py \
-  tests/cluster tests/test_memory.py tests/testing/test_simulator.py tests/tools/builtin tests/tools/test_cost.py tests/api
 NPM_MODELS := @copilotkit/aimock@1.43.0 openai-mock-api@0.4.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
 NPM_EDITORS := @agentclientprotocol/sdk@2.4.0 acpx@0.19.1
@@ -53,8 +46,8 @@ test: .venv/test ## run the tests, without those that take long, or only those i
 	$(PY) -m pytest $(TESTS) -m 'not long' $(AT_ONCE) $(BUDGET)
 
 # To collect the others takes each process longer than to run some of these.
-long: .venv/test ## run the tests that take long
-	$(PY) -m pytest $$(grep -rl --include='*.py' 'mark\.long' tests) -m long $(AT_ONCE)
+edges: .venv/test ## run the tests with processes, browsers and databases, one for each promise
+	$(PY) -m pytest $$(grep -rl --include='*.py' 'mark\.long' tests) -m 'long and not campaign' $(AT_ONCE)
 
 quick: .venv/test ## run the tests that reach what differs from SINCE=, else some that reach nearly every line
 	$(PY) -m tests.runner.quick $(SINCE)
@@ -73,17 +66,17 @@ asgi: .venv/test ## run the tests of the host on each ASGI server
 properties: .venv/test ## run the property tests, the same examples each time
 	$(PY) -m pytest property_tests -p tests.runner.plugin --workers 2
 
-campaign: .venv/lint build/schemathesis/.installed ## run the property tests for long, with new examples each time, and every figure at full size
+campaign: .venv/lint counting-tools build/schemathesis/.installed ## run all tests and properties, for long: with new examples each time, and every figure at full size
 	@$(MAKE) copilotkit || echo "The page of CopilotKit cannot be made here: the test that needs it is skipped" >&2
 	$(MAKE) async-rules LATELY=100.years
-	AGENTRAIL_PROFILE=campaign $(PY) -m pytest property_tests $(FULL_SIZE)
+	AGENTRAIL_PROFILE=campaign $(PY) -m pytest property_tests tests
 
 # Each has a clone with an environment of its own, so that none takes what another has compiled or installed.
 matrix: ## run the tests on each Python in PYTHONS= that is on this machine
 	@failed=0; for python in $(PYTHONS); do \
 	  command -v $$python >/dev/null || { echo "$$python is not on this machine: the tests were not run on it" >&2; continue; }; \
 	  clone=build/matrix/$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
-	  rm -rf $$clone && git clone --quiet . $$clone && $(MAKE) --directory $$clone --keep-going test long PYTHON=$$python || failed=1; \
+	  rm -rf $$clone && git clone --quiet . $$clone && $(MAKE) --directory $$clone --keep-going test edges PYTHON=$$python || failed=1; \
 	done; exit $$failed
 
 simulate: .venv/test ## run whole supervisors in virtual time, with faults: SEEDS=n of them
@@ -143,7 +136,7 @@ client-makers: python-client-maker typescript-client-maker ## install what makes
 
 ##@ Work on it
 
-check: lint test long properties ## everything: the static checks, the tests, the properties
+check: lint test edges properties ## everything: the static checks, the tests, the properties
 
 lint: format-check rules async-rules contracts docs-check console-check mypy pyright ## the static checks alone, fastest first
 
@@ -330,5 +323,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run cluster-tools console console-tools asgi copilotkit matrix quick reach wheel sandbox-tools database-servers balancer counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
+.PHONY: run cluster-tools console console-tools asgi copilotkit matrix quick reach wheel sandbox-tools database-servers balancer counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test edges host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
 .PHONY: format-check rules async-rules contracts docs-check console-types console-check console-compare mypy pyright python-client-maker typescript-client-maker

@@ -93,7 +93,8 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse names with an address in them: nobody could run such a test again by its name.
 
-    Refuse a mark `long` that comes from another file, too: `make long` would not find it.
+    Refuse a mark `long` that comes from another file, too: `make edges` would not find it; and a mark `campaign`
+    without it: `make test` would run it.
     """
     for item in items:
         if item.name.partition("[")[0] in LONG_PARTS:
@@ -105,5 +106,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     marked = {item.path for item in items if item.get_closest_marker("long") and item.nodeid.startswith("tests/")}
     unseen = sorted(str(path) for path in marked if "mark.long" not in path.read_text("utf-8"))
     if unseen:
-        message = f"write `pytest.mark.long` in these files, as `make long` collects no others: {', '.join(unseen)}"
+        message = f"write `pytest.mark.long` in these files, as `make edges` collects no others: {', '.join(unseen)}"
+        raise pytest.UsageError(message)
+    short = [
+        item.nodeid for item in items if item.get_closest_marker("campaign") and not item.get_closest_marker("long")
+    ]
+    if short:
+        message = f"what is marked `campaign` is marked `long` too: {', '.join(short)}"
         raise pytest.UsageError(message)

@@ -7,6 +7,7 @@ import pytest
 from bench.instructions import FIGURES, INTERPRETER, interpreter, measured, over, why_not
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.skipif(bool(why_not()), reason=why_not())
 @pytest.mark.skipif(interpreter() != INTERPRETER, reason=f"the figures are those of {INTERPRETER}")

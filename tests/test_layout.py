@@ -6,7 +6,6 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -97,36 +96,3 @@ def test_few_classes_have_the_name_of_another() -> None:
     assert [
         word for word, found in twice.items() if len({home.rpartition(".")[0] for home in found}) < len(found)
     ] == []
-
-
-@pytest.mark.long
-def test_what_is_smaller_in_ci_is_in_the_campaign() -> None:
-    """Figures that CI makes smaller are tried at full size by `make campaign`, which names their files."""
-    root = Path(__file__).parent.parent
-    made = (root / "Makefile").read_text("utf-8").partition("FULL_SIZE :=")[2].partition("\nNPM_")[0]
-    full = made.replace("\\\n", " ").split()
-    sizes = {("tests.profiles", "CAMPAIGN")}
-    given: dict[Path, set[tuple[str, str]]] = {}
-    for path in (root / "tests").rglob("*.py"):
-        text, place = path.read_text("utf-8"), path.relative_to(root)
-        tree = ast.parse(text)  # to keep those of all files makes the collector look at millions of objects
-        given[place] = _given(tree)
-        if "CAMPAIGN" in text:
-            sizes |= {(".".join(place.with_suffix("").parts), name) for name in _sizes(tree)}
-    smaller = [place.as_posix() for place, names in given.items() if place.name[:5] == "test_" and sizes & names]
-    left_out = [name for name in smaller if not any(name == one or name.startswith(f"{one}/") for one in full)]
-    assert not left_out
-
-
-def _sizes(tree: ast.Module) -> Iterator[str]:
-    """Yield the figures of a module that hang on the profile."""
-    for node in tree.body:
-        if isinstance(node, ast.AnnAssign | ast.Assign) and "CAMPAIGN" in ast.dump(node):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            yield from (each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name))
-
-
-def _given(tree: ast.Module) -> set[tuple[str, str]]:
-    """Return what a module imports by name: from which module, and which name."""
-    nodes = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
-    return {(node.module or "", alias.name) for node in nodes for alias in node.names}

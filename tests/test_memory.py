@@ -90,6 +90,7 @@ def test_a_session_has_few_objects_that_the_collector_looks_at(turns: int, monke
 TURNS = 100_000 if CAMPAIGN else 2_000
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_memory_is_flat_while_sessions_come_and_go_and_requests_leave_cycles_behind(
     monkeypatch: pytest.MonkeyPatch,
@@ -176,6 +177,7 @@ async def _most_at_once(turns: int, *, search: bool) -> int:
     return tracemalloc.get_traced_memory()[1] - before
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.parametrize("search", [False, True])
 def test_to_read_the_past_takes_no_more_bytes_with_a_longer_one(search: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -297,6 +297,7 @@ def test_no_cancellation_of_trio_leaves_the_thread() -> None:
     plain(main)
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_what_is_looked_at_may_change_meanwhile() -> None:
     async def main() -> None:

@@ -60,6 +60,7 @@ async def use(supervisor: aio.Supervisor, name: str, chance: random.Random, ends
         ends.append(asyncio.create_task(session.stop()))
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @on_each_loop
 def test_of_users_that_are_cancelled_at_random_moments_nothing_is_left(run: Run) -> None:

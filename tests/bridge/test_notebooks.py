@@ -90,6 +90,7 @@ def test_an_interrupt_ends_a_cell_that_blocks() -> None:
     assert text_of(list(run(OPENING, BLOCKING, interrupt=True))[1]) == "interrupted\n"
 
 
+@pytest.mark.campaign
 def test_an_interrupt_ends_a_cell_that_awaits() -> None:
     with pytest.raises(CellExecutionError, match=r"KeyboardInterrupt|CancelledError"):
         list(run(OPENING, AWAITING, interrupt=True))

@@ -115,6 +115,7 @@ def test_the_service_of_the_guide_streams_survives_a_kill_and_ends_at_sigterm(tm
             assert process.wait(PATIENCE) in (0, -signal.SIGTERM)
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.skipif(
     not CHROMIUM.exists() or find_spec("playwright") is None,

@@ -278,6 +278,7 @@ def test_an_import_aborts_what_is_under_way_by_steps_that_an_audit_finds_again(
     assert AgentSource.read(state.setup.spec) == stranger.source(file=False)
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_a_conversation_goes_on_when_it_does_not_change_to_a_session_that_somebody_else_began(
     stranger: Stranger,
@@ -315,6 +316,7 @@ def test_each_field_of_a_state_is_told_to_a_person_or_decided_not_to_be() -> Non
     assert sorted(decided) == sorted({*State.__struct_fields__, *Setup.__struct_fields__})
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.parametrize("command", ["import", "copy"])
 def test_what_was_allowed_does_not_hold_for_another_session_that_comes_under_its_name(
@@ -350,6 +352,7 @@ async def _spawn(journal: Path, source: AgentSource) -> None:
         await session.prompt("Who are you?")
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.parametrize("words", [("export", "{file}"), ("copy", "{file}"), ("copy", "{folder}/other.db")])
 def test_the_seal_of_a_user_does_not_leave_the_journal_with_a_session(
@@ -363,6 +366,7 @@ def test_the_seal_of_a_user_does_not_leave_the_journal_with_a_session(
     assert AgentSeal(own).begun(source).seal not in Path(target).read_bytes().decode(errors="replace")
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_a_copy_has_no_seal_that_a_stranger_took_from_elsewhere(stranger: Stranger, tmp_path: Path) -> None:
     own = tmp_path / "own.db"

@@ -143,6 +143,7 @@ def no_token_in_arguments(token: str) -> bool:
     return True
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_both_terminals_name_the_page_of_the_one_that_serves(tmp_path: Path) -> None:
     with chat(tmp_path) as first:
@@ -188,6 +189,7 @@ def say(page: Page, text: str) -> None:
     page.click("button:text-is('Send')")
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @needs_browser
 def test_the_terminal_and_the_browser_are_in_one_session(tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ def test_a_clean_file_is_clean(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "\x1b" not in captured.err, "no progress bar where nobody sees it"
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_a_pipe_is_told_at_the_start_how_long_it_is_tried_and_each_phase(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -100,6 +101,7 @@ def test_a_pipe_is_told_at_the_start_how_long_it_is_tried_and_each_phase(
     assert "matters for no two plugins, in 0 of 1 pairs that were tried" in captured.out
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_the_program_says_nothing_but_what_it_does(tmp_path: Path) -> None:
     """As a process of its own: whoever calls `main` has Hypothesis imported already."""
@@ -138,6 +140,7 @@ def test_a_count_that_is_none_is_wrong_usage(tmp_path: Path, capsys: pytest.Capt
     assert end in error  # of a long one, the middle is left out
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_that_an_order_matters_is_no_finding_if_orders_may_differ(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -148,6 +151,7 @@ def test_that_an_order_matters_is_no_finding_if_orders_may_differ(
     assert "Redirect first:" in out, "it is still told"
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_an_order_that_priorities_settle_is_told_and_is_no_finding(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -189,6 +189,7 @@ def test_always_is_asked_once() -> None:
         assert "?" not in talk.wait_for("  ✓ shell: ")
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_steering_while_a_tool_runs() -> None:
     with through_pipes("chat", "--samples") as talk:
@@ -213,6 +214,7 @@ def test_a_question_can_be_left_for_something_else() -> None:
         assert "a.txt" not in talk.wait_for("\n\n")
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_the_fresh_folder_is_gone_at_the_end() -> None:
     with through_pipes("chat", "--samples") as talk:
@@ -240,6 +242,7 @@ def run(*args: str, given: str = "") -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_the_end_of_the_input_lets_the_turn_end_first() -> None:
     done = run(given="read notes.txt")
@@ -257,6 +260,7 @@ def test_the_end_of_the_input_rejects_what_nobody_can_answer_any_more() -> None:
     )
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_each_line_of_a_pipe_is_a_prompt_of_its_own() -> None:
     done = run(given="read notes.txt\n\nlist the files\nread README.md\n/status\n")
@@ -268,6 +272,7 @@ def test_each_line_of_a_pipe_is_a_prompt_of_its_own() -> None:
     assert done.stdout.count("”.\n\n") == 3
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_a_line_of_a_pipe_answers_a_question_that_comes_before_its_turn() -> None:
     done = run(given="write hello to a.txt\ny\nread a.txt\n/quit\nread notes.txt\n")
@@ -278,6 +283,7 @@ def test_a_line_of_a_pipe_answers_a_question_that_comes_before_its_turn() -> Non
     assert done.stdout.endswith("”.\n\nBye.\n")
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("given", "code"), [("hello\n", 0), ("/fly\nhello\n", 1), ("/model big\n", 1), ("hello\n/quit\n/fly\n", 0)]

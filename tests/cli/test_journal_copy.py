@@ -164,6 +164,7 @@ async def _contents(*paths: Path) -> list[object]:
     return contents
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit on files kills only there")
 @pytest.mark.parametrize("name", ["new.db", "new.jsonl"])

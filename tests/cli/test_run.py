@@ -134,6 +134,7 @@ def test_a_run_is_kept_and_gone_on_with(tmp_path: Path) -> None:
         assert (lines[-1]["outcome"], lines[-1]["turns"]) == ("done", 3)
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_who_watches_a_run_goes_on_when_it_has_ended(tmp_path: Path) -> None:
     journal = ("--journal", str(tmp_path / "j.db"))
@@ -365,6 +366,7 @@ def test_a_signal_aborts_the_turn_cleanly(number: signal.Signals) -> None:
     assert errors.endswith(b"agentrail: interrupted\n")
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_a_signal_before_there_is_a_prompt_ends_the_run() -> None:
     with begun("--model", "demo", "-", has_input=True) as process:
@@ -375,6 +377,7 @@ def test_a_signal_before_there_is_a_prompt_ends_the_run() -> None:
     assert process.returncode == 130
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_a_deaf_tool_does_not_keep_it(agent: str) -> None:
     with begun("--agent", f"{agent}:stubborn", "Go.") as process:
@@ -398,6 +401,7 @@ def test_who_reads_the_events_may_leave() -> None:
         assert process.wait(PATIENCE) == 1
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("redirections", "code", "errors"),
@@ -487,6 +491,7 @@ def test_a_person_at_a_terminal_is_asked(tmp_path: Path) -> None:
     assert (tmp_path / "a.txt").read_text() == "tea\u202e"
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_what_was_typed_before_the_question_is_no_answer(tmp_path: Path) -> None:
     with at_a_terminal("run", "--model", "demo", "--dir", str(tmp_path), "count to 1, then write hello to a.txt") as (

@@ -80,6 +80,7 @@ def test_a_fork_has_the_past_and_the_agent_of_its_origin_and_is_not_run(
     assert "999" in err
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_who_serves_the_journal_makes_the_fork(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with open_shared(journal, profile_of) as supervisor:

@@ -520,6 +520,7 @@ FOLDERS: dict[str, tuple[Callable[[Path], Path], str]] = {
 """Folders that cannot be used, with what is said about each."""
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_folder_that_cannot_be_used_is_told_in_one_line(folder: Path, name: str) -> None:
@@ -569,6 +570,7 @@ def test_what_an_error_quotes_commands_no_terminal(
     assert told.out.replace("\n", "").isprintable()
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_a_folder_whose_name_is_no_utf_8_can_be_looked_at_and_not_worked_in(folder: Path) -> None:
     other = no_utf_8(folder)
@@ -639,6 +641,7 @@ def test_a_clone_reads_no_file_of_the_user_unasked(folder: Path, name: str) -> N
     assert "TOP SECRET" not in seen.stdout
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_a_person_is_asked_once(folder: Path) -> None:
     say(folder, 'mode = "edits"\n')
@@ -667,6 +670,7 @@ HUGE = {
 """Settings of nearly 1 MiB, by what fills them."""
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.parametrize("name", HUGE)
 def test_a_question_is_bounded_and_says_what_it_leaves_out(folder: Path, name: str) -> None:
@@ -691,6 +695,7 @@ def test_a_question_that_can_be_shown_is_shown_whole(folder: Path) -> None:
     assert "left out" not in described(settings.surfaces)
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_what_is_too_much_to_be_shown_is_not_asked_about(folder: Path) -> None:
     say(folder, HUGE["a word"])

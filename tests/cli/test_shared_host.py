@@ -220,6 +220,7 @@ def test_a_terminal_goes_on_when_the_one_that_serves_is_killed_in_mid_stream(tmp
             second.wait_for("texts of steering\n")
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_an_approval_outlives_the_one_that_serves_and_is_answered_elsewhere(tmp_path: Path) -> None:
     with chat(tmp_path) as first:
@@ -265,6 +266,7 @@ def test_a_session_that_was_killed_alone_goes_on_later(tmp_path: Path) -> None:
         second.wait_for("created `a.txt`")
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_sessions_are_listed_and_changed_to(tmp_path: Path) -> None:
     with chat(tmp_path) as talk:
@@ -283,6 +285,7 @@ def test_sessions_are_listed_and_changed_to(tmp_path: Path) -> None:
         assert talk.code() == 1
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_an_agent_of_a_file_is_talked_to(tmp_path: Path) -> None:
     file = tmp_path / "app.py"
@@ -299,6 +302,7 @@ def test_an_agent_of_a_file_is_talked_to(tmp_path: Path) -> None:
         assert talk.code() == 2
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_a_session_is_gone_on_with_by_any_of_its_names(tmp_path: Path) -> None:
     with chat(tmp_path) as talk:
@@ -324,6 +328,7 @@ def test_a_session_that_is_not_there_is_told_in_one_line(tmp_path: Path, args: t
         assert talk.code() == 2
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_what_is_asked_about_is_said_at_the_start_and_changed_later(tmp_path: Path) -> None:
     with chat(tmp_path, "--edits") as talk:
@@ -344,6 +349,7 @@ def test_what_is_asked_about_is_said_at_the_start_and_changed_later(tmp_path: Pa
         talk.wait_for("I have no tool for that")
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_what_a_project_has_for_agents_is_read(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("Speak of tea.")

@@ -152,6 +152,7 @@ def test_an_approval_with_edited_arguments() -> None:
         talk.sees("created a.md: 1 line, 5 bytes”.\n\n>")
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_colours_are_seen_unless_they_are_not_wanted() -> None:
     shown: dict[str, str] = {}
@@ -177,6 +178,7 @@ def test_a_terminal_that_can_do_nothing_is_read_line_by_line() -> None:
         assert "\x1b" not in talk.output
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_what_is_pasted_is_one_prompt_whatever_lines_it_has() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
@@ -213,6 +215,7 @@ def test_what_is_pasted_is_what_the_model_gets(tmp_path: Path) -> None:
     assert json.dumps(makefile.rstrip()) in kept.read_text(encoding="utf-8")
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_a_paste_whose_end_is_lost_does_not_wait_for_ever() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
@@ -223,6 +226,7 @@ def test_a_paste_whose_end_is_lost_does_not_wait_for_ever() -> None:
         talk.sees("✓ list_dir")
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_a_text_may_have_several_lines_and_may_wait_for_the_turn() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
@@ -252,6 +256,7 @@ def test_what_is_queued_is_taken_back() -> None:
         talk.sees("✗ no prompt waits at place 2")
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_a_terminal_may_be_narrow_and_change_its_size() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
@@ -265,6 +270,7 @@ def test_a_terminal_may_be_narrow_and_change_its_size() -> None:
         talk.sees("> hello\n", "demo model: there is\nno real language model behind me, only\n", "idle")
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_words_are_completed_and_earlier_texts_are_fetched() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
@@ -281,6 +287,7 @@ def test_words_are_completed_and_earlier_texts_are_fetched() -> None:
         talk.sees("> /status\n", "1 turns so far")
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_a_file_goes_with_a_prompt(tmp_path: Path) -> None:
     (tmp_path / "my notes.txt").write_text("Water the plants.\n")
@@ -333,6 +340,7 @@ def test_what_was_folded_is_shown_in_whole() -> None:
         talk.sees("  cost ")
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_one_goes_back_before_a_prompt(tmp_path: Path) -> None:
     args = ("chat", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"), "--edits")
@@ -356,6 +364,7 @@ def test_one_goes_back_before_a_prompt(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.glob("*.txt")} == {"a.txt", "b.txt"}
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_what_a_call_writes_is_shown_and_who_decided_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n")
@@ -375,6 +384,7 @@ def test_what_a_call_writes_is_shown_and_who_decided_is_told(tmp_path: Path) -> 
         )
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_what_is_typed_is_kept_as_it_is_and_while_the_agent_is_stopped() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):

@@ -93,6 +93,7 @@ async def top(*argv: str, **environment: str) -> CompletedProcess[bytes]:
         )
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_sessions_are_shown_with_their_sub_agents_and_what_waits() -> None:
     async with host() as (entry, supervisor):
@@ -113,6 +114,7 @@ async def test_sessions_are_shown_with_their_sub_agents_and_what_waits() -> None
         assert (refused.returncode, refused.stdout, refused.stderr.count(b"\n")) == (1, b"", 1)
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_without_a_url_it_is_the_journal_that_chat_serves(tmp_path: Path) -> None:
     journal = tmp_path / "j.db"

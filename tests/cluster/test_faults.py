@@ -167,6 +167,7 @@ class Trouble:
         return None
 
 
+@pytest.mark.campaign
 async def test_faults_lose_and_double_nothing(
     tmp_path: Path, server: PostgresServer, url: str, machines: Raylets
 ) -> None:

@@ -65,6 +65,7 @@ async def test_sessions_go_on_when_a_machine_dies(machines: Raylets, url: str) -
             assert len(texts) == len(viewer.acknowledged)
 
 
+@pytest.mark.campaign
 async def test_sessions_go_on_elsewhere_while_their_shard_is_told_to_end(machines: Raylets, url: str) -> None:
     async with cluster(machines, url) as supervisor:
         viewers = [Viewer(await supervisor.spawn("desk", f"trip{number}")) for number in range(SESSIONS)]
@@ -82,6 +83,7 @@ async def test_sessions_go_on_elsewhere_while_their_shard_is_told_to_end(machine
             assert len(texts) == len(viewer.acknowledged)
 
 
+@pytest.mark.campaign
 async def test_nobody_stands_in_for_a_shard_that_has_ended_for_good(machines: Raylets, url: str) -> None:
     async with cluster(machines, url) as supervisor:
         sessions = [await supervisor.spawn("desk", f"trip{number}") for number in range(SESSIONS)]

@@ -179,6 +179,7 @@ async def test_a_handle_goes_on_when_its_shard_is_killed_in_the_middle_of_a_turn
         assert {child.name for child in tree.children} == set(seen)
 
 
+@pytest.mark.campaign
 async def test_another_number_of_shards_or_another_program_is_refused_or_replaced(
     machines: Raylets, url: str, tmp_path: Path
 ) -> None:
@@ -210,6 +211,7 @@ async def test_another_number_of_shards_or_another_program_is_refused_or_replace
         assert [each.text for each in await session.messages() if isinstance(each, UserMessage)] == ["hi", "hi"]
 
 
+@pytest.mark.campaign
 async def test_a_host_in_front_answers_for_the_shards_and_runs_nothing(
     machines: Raylets, url: str, tmp_path: Path
 ) -> None:

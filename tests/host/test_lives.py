@@ -15,6 +15,7 @@ A_HOST: Final = 20
 """Requests to each host."""
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_lives_of_requests_are_as_the_contract_says() -> None:
     ends, ran = Counter[tuple[str, str]](), 0

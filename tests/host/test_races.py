@@ -13,6 +13,7 @@ from tests.profiles import CAMPAIGN
 RACES: Final = 5_000 if CAMPAIGN else 250
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_a_session_is_deleted_beside_all_other_requests() -> None:
     told = Counter[tuple[str, int]]()

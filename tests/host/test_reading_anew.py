@@ -94,6 +94,7 @@ BROKEN: Final = {
 }
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("name", "text", "told"), BROKEN.values(), ids=BROKEN)
 async def test_files_that_cannot_be_used_keep_the_earlier_ones(
     name: str, text: str | None, told: str, tmp_path: Path
@@ -126,6 +127,7 @@ async def made_key(folder: Path) -> str:
     return next(word for word in done.stdout.decode().split() if word.startswith("ak_"))
 
 
+@pytest.mark.campaign
 async def test_keys_are_read_anew_even_if_the_file_does_not_look_changed(tmp_path: Path) -> None:
     key, file = await made_key(tmp_path), tmp_path / "keys.txt"
     with trio.fail_after(60):
@@ -161,6 +163,7 @@ async def test_keys_are_read_anew_even_if_the_file_does_not_look_changed(tmp_pat
             assert await one.process.wait() == 0
 
 
+@pytest.mark.campaign
 async def test_without_anything_to_read_the_host_goes_on(tmp_path: Path) -> None:
     with trio.fail_after(60):
         async with commanded([*SERVE, "--port", "0"], tmp_path) as one:
@@ -214,6 +217,7 @@ async def test_a_host_that_starts_notes_the_signal(when: str, tmp_path: Path) ->
             assert await one.process.wait() == 0
 
 
+@pytest.mark.campaign
 async def test_a_terminal_that_goes_away_ends_a_host_that_starts(tmp_path: Path) -> None:
     (tmp_path / "at_a_terminal.py").write_text(AT_A_TERMINAL, encoding="utf-8")
     (tmp_path / "app.py").write_text("import time\nprint('starting', flush=True)\ntime.sleep(300)\n", encoding="utf-8")

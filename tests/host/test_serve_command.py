@@ -81,6 +81,7 @@ async def test_what_a_file_has_is_served(text: str, told: str, tmp_path: Path) -
     assert status == 0
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_clients_that_say_nothing_leave_descriptors_to_others(tmp_path: Path) -> None:
     """Each client is one of a proxy, so no limit of an address stops them; the shell gives few descriptors."""

@@ -145,6 +145,7 @@ async def test_a_server_that_dies_is_an_error_and_comes_back(world: World, marke
     assert [event.name for event in heard.of(ToolDetached)] == list(TOOLS)
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_a_server_that_is_killed_in_the_middle_of_a_call(world: World, marked: Marked) -> None:
     session = await world.spawn(obedient(), tools=[marked.server(SMALL, name="small")])
@@ -197,6 +198,7 @@ async def test_a_server_by_http_is_told_that_the_session_is_over(end: str) -> No
     assert ends == ["of the client"]
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.parametrize("end", ["stop", "leave"])
 async def test_a_server_that_ignores_everything_leaves_nothing_behind(end: str, marked: Marked) -> None:
@@ -211,6 +213,7 @@ async def test_a_server_that_ignores_everything_leaves_nothing_behind(end: str, 
     assert marked.alive() == []
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_a_server_that_ignores_a_cancel_and_does_not_answer_is_started_again(
     world: World, marked: Marked, monkeypatch: pytest.MonkeyPatch
@@ -245,6 +248,7 @@ async def test_hints_count_only_when_they_are_trusted(world: World, marked: Mark
     assert effects["small__add"] is EffectClass.PURE
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_two_servers_side_by_side(world: World, marked: Marked) -> None:
     servers = [marked.server(SMALL, name=name) for name in ("one", "two")]
@@ -254,6 +258,7 @@ async def test_two_servers_side_by_side(world: World, marked: Marked) -> None:
     assert (await use(session, "two__add", a=1, b=2)).text == "3"
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_it_joins_a_living_session_and_leaves_it(world: World, small: McpServer, marked: Marked) -> None:
     session = await world.spawn(obedient())

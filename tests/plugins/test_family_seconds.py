@@ -195,6 +195,7 @@ def too_late(watch: Watch, limit: float) -> list[Span]:
     return [span for span in watch.spans if not span.is_held and watch.worked(span.begin) > limit + 0.01]
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @settings(max_examples=400 if CAMPAIGN else 40)
 @given(st.integers(0, 1_000_000))
@@ -245,6 +246,7 @@ def without_failures(member: Member) -> Member:
     return Member(rounds, tuple(map(without_failures, member.below)), member.background)
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @settings(max_examples=400 if CAMPAIGN else 40)
 @given(st.integers(0, 1_000_000), st.booleans())

@@ -97,6 +97,7 @@ def searched(first: Sequence[Attachable], second: Sequence[Attachable], examples
     return None
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_where_the_order_of_two_plugins_matters_the_page_says_why() -> None:
     found = [searched(one, other, EXAMPLES) for one, other in combinations(map(variants, shipped()), 2)]
@@ -104,6 +105,7 @@ def test_where_the_order_of_two_plugins_matters_the_page_says_why() -> None:
     assert not without, "\n\n".join(without)
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_each_order_of_two_plugins_that_the_kit_reports_has_a_reason_on_the_page() -> None:
     report = order_report([wider(cls) for cls in shipped()], examples=EXAMPLES)

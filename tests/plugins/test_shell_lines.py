@@ -93,6 +93,7 @@ def test_the_guard_is_told_of_the_folders_in_which_the_lines_are_run(world: Worl
         assert answered(request, WORLD) == Answered(real)
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_harmful_lines_do_harm_in_a_real_shell(world: World) -> None:
     lines = [line for line in MUST_NOT_PASS if not line.needs]

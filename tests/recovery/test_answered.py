@@ -26,6 +26,7 @@ PLACES: Final = [
 ]
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_a_typed_answer_is_checked_and_given_once_wherever_the_process_is_killed(tmp_path: Path) -> None:
     places = [f"{who}:{answer}:{point}" for who, answer, point in PLACES]

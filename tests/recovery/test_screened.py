@@ -86,6 +86,7 @@ def test_a_process_that_is_killed_between_acceptance_and_hook_leaves_no_key(tmp_
     assert KEY.encode() not in left
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_a_process_that_is_killed_anywhere_leaves_no_key(tmp_path: Path) -> None:
     places = [f"{point.name}:{times}" for point in POINTS for times in TIMES]

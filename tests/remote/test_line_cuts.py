@@ -69,6 +69,7 @@ def check(visitor: Visitor, session: PlayedSession) -> None:
     assert len(session.carried_out) == len(visitor.sent)
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_cuts_at_random_bytes_cost_nothing() -> None:
     draw = random.Random(0)

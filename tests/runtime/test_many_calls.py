@@ -95,6 +95,7 @@ def test_calls_over_the_limit_make_no_step_long() -> None:
     assert (many - few) / 1_000 * MAX_CALLS <= 3_000_000
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_a_compaction_of_so_many_calls_makes_no_step_long() -> None:
     """What it plans is planned in slices; what it writes is what is left, and each message that goes is looked at."""

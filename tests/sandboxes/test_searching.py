@@ -42,6 +42,7 @@ async def test_a_line_that_takes_too_many_steps_ends_the_search_in_memory() -> N
     )
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_many_lines_are_searched_beside_others_and_not_without_end() -> None:
     line = b"x" * 400 + b"\n"

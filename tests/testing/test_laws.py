@@ -105,6 +105,7 @@ def test_what_is_remembered_outside_of_the_state_is_found(cls: type[AnyPlugin]) 
     assert (broken.law, broken.where) == ("the same answer", REMEMBERING[cls])
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.parametrize("cls", [Outside, Attribute])
 def test_the_printed_example_of_what_is_remembered_fails_the_same_way(cls: type[AnyPlugin]) -> None:

@@ -26,6 +26,7 @@ def test_each_pair_breaks_its_invariant_and_neither_does_alone(
         invariant(simulate([first, second], script))
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("first", "second", "invariant"), PAIRS, ids=SHOWN)
@@ -46,6 +47,7 @@ def test_the_order_of_each_pair_matters(first: AnyPlugin, second: AnyPlugin, see
     assert found.hook == "before_tool"
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(12 if CAMPAIGN else 1))
 @pytest.mark.parametrize(("first", "second", "invariant"), PAIRS, ids=SHOWN)
@@ -60,6 +62,7 @@ def test_of_five_plugins_the_report_finds_the_pair_that_the_search_finds(
     assert (first, second, "before_tool") in [(found.first, found.second, found.hook) for found in report]
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_the_reported_pair_is_found_among_all_others_of_its_kind() -> None:
     everybody: list[AnyPlugin] = [*CANDIDATES]

@@ -104,6 +104,7 @@ def test_the_clock_of_a_call_may_stand_still_while_its_sub_agent_waits_near_a_li
     Simulator("safety").check(1690)
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_only_the_faults_that_are_wanted_fire() -> None:
     wanted = ("tool_raises", "journal_slow")
@@ -125,6 +126,7 @@ def erased() -> Counter[str]:
     return found
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_stored_sessions_are_deleted_and_redacted() -> None:
     assert set(erased()) == set(ERASING)

@@ -37,6 +37,7 @@ def said_of(schema: JsonObject, args: dict[str, object]) -> str | None:
     return validator_for(ToolSpec("probe", "Look.", schema))(freeze_object(args, [LARGE]))
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 def test_no_case_takes_long() -> None:
     ran = subprocess.run(

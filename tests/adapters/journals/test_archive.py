@@ -107,6 +107,7 @@ async def test_a_session_that_is_not_there_is_no_file(journal: Journal, tmp_path
     await raised(NotReadable, import_session(journal, tmp_path / "s.jsonl"))
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_every_cut_and_every_changed_bit_is_noticed(tmp_path: Path) -> None:
     journal = MemoryJournal()

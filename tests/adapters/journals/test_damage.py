@@ -217,6 +217,7 @@ async def test_a_cut_log_leads_back_to_a_commit(tmp_path: Path, record_property:
     record_property("cuts of the log", f"{len(cuts):,}, sessions: {said(outcomes)}")
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_a_log_that_is_damaged_before_its_last_commit_is_refused(tmp_path: Path, record_property: Says) -> None:
     """Of what SQLite would drop without a word, only a last commit may go: a power cut can have torn that one."""

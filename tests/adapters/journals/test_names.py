@@ -355,6 +355,7 @@ def hanging(path: Path, point: str) -> "Iterator[Popen[str]]":
             process.kill()
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.parametrize("point", ["BEGUN", "COMMIT"])
 async def test_what_hangs_inside_a_write_is_named_and_taken_over_when_it_was_killed(path: Path, point: str) -> None:

@@ -200,6 +200,7 @@ async def test_a_sync_that_may_have_lost_commits_ends_everything(
     Sick.failing = staticmethod(lambda _: None)
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "then"),

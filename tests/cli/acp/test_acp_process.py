@@ -149,6 +149,7 @@ def _runs(pid: int) -> bool:
     return not status.exists() or "State:\tZ" not in status.read_text()
 
 
+@pytest.mark.campaign
 def test_a_terminal_sees_the_session_and_answers_for_the_editor(tmp_path: Path) -> None:
     with acp(tmp_path) as editor:
         session = editor.begin(tmp_path)
@@ -165,6 +166,7 @@ def test_a_terminal_sees_the_session_and_answers_for_the_editor(tmp_path: Path) 
     assert (tmp_path / "a.txt").read_text() == "hello"
 
 
+@pytest.mark.campaign
 def test_a_turn_goes_on_when_the_terminal_that_serves_is_killed(tmp_path: Path) -> None:
     with chat(tmp_path) as talk:
         talk.wait_for("goes on with it.\n\n")
@@ -185,6 +187,7 @@ def test_a_turn_goes_on_when_the_terminal_that_serves_is_killed(tmp_path: Path) 
     assert (tmp_path / "a.txt").read_text() == "hello"
 
 
+@pytest.mark.campaign
 def test_a_turn_that_was_open_when_the_editor_left_goes_on_later(tmp_path: Path) -> None:
     with acp(tmp_path) as editor:
         session = editor.begin(tmp_path)
@@ -230,6 +233,7 @@ def test_settings_that_nobody_has_allowed_are_told_to_the_editor(tmp_path: Path)
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("command", [COMMAND, WITHOUT_UNIX_SOCKETS])
 def test_one_session_in_an_editor_and_two_terminals_outlives_the_one_that_serves(
     command: tuple[str, ...], tmp_path: Path
@@ -257,6 +261,7 @@ def test_one_session_in_an_editor_and_two_terminals_outlives_the_one_that_serves
     assert (tmp_path / "a.txt").read_text() == "hello"
 
 
+@pytest.mark.campaign
 def test_a_folder_that_cannot_be_read_is_an_answer_and_ends_nothing(tmp_path: Path) -> None:
     good, circle, far = tmp_path / "good", tmp_path / "circle", tmp_path / "far"
     good.mkdir()

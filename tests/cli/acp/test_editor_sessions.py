@@ -122,6 +122,7 @@ async def test_a_cancellation_stops_the_open_turn(tmp_path: Path, version: int) 
         )
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_late_cancellation_does_not_hit_the_next_prompt(tmp_path: Path, version: int) -> None:
@@ -153,6 +154,7 @@ async def test_a_cancellation_names_the_turn_so_that_it_never_hits_one_that_anot
     assert [abort.turn for abort in aborts] == turns
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_a_cancellation_counts_for_the_prompts_before_it_alone(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
@@ -212,6 +214,7 @@ async def test_a_cancellation_while_a_person_is_asked_ends_the_turn(tmp_path: Pa
 # Several prompts, steering
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_prompt_during_a_turn_waits_for_its_end(tmp_path: Path, version: int) -> None:
@@ -224,6 +227,7 @@ async def test_a_prompt_during_a_turn_waits_for_its_end(tmp_path: Path, version:
         assert "I am the built-in demo model" in connected.said()
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_steering_reaches_the_open_turn(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
@@ -491,6 +495,7 @@ async def test_what_cannot_be_done_is_told_with_its_code(
         assert len(refused.value.message.splitlines()) == 1
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.parametrize(
     "prompt",
@@ -656,6 +661,7 @@ async def test_a_turn_that_fails_is_told_with_its_reason(tmp_path: Path) -> None
         assert "out of tea" in refused.value.message
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_what_is_allowed_and_cannot_be_read_is_an_answer_and_ends_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

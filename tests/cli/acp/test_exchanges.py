@@ -112,6 +112,7 @@ async def test_an_editor_that_offers_nothing_is_asked_for_permissions_alone(tmp_
         assert places == {session}
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_a_prompt_may_have_metadata(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:
@@ -119,6 +120,7 @@ async def test_a_prompt_may_have_metadata(tmp_path: Path, version: int) -> None:
         await turn(connected, await connected.open(tmp_path), "Who are you?", _meta={**TRACE, "kit": [1]})
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_nothing_of_a_cancelled_turn_comes_after_its_end(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:
@@ -131,6 +133,7 @@ async def test_nothing_of_a_cancelled_turn_comes_after_its_end(tmp_path: Path, v
         await no_more_updates(connected, session)
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_what_is_past_comes_before_the_answer(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:
@@ -148,6 +151,7 @@ async def test_what_is_past_comes_before_the_answer(tmp_path: Path, version: int
         await no_more_updates(connected, session)
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_the_past_is_not_told_to_who_resumes_without_it(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:

@@ -146,6 +146,7 @@ def test_the_official_client_of_version_2_works(tmp_path: Path) -> None:
     assert left == "left 0"
 
 
+@pytest.mark.campaign
 def test_acpx_works(tmp_path: Path) -> None:
     if not ACPX.exists():
         pytest.skip("`acpx` from npm is not installed: `make editor-clients` does that")
@@ -166,6 +167,7 @@ def test_acpx_works(tmp_path: Path) -> None:
     assert session in acpx("sessions", "list")
 
 
+@pytest.mark.campaign
 def test_acpx_brings_a_server(tmp_path: Path) -> None:
     if not ACPX.exists():
         pytest.skip("`acpx` from npm is not installed: `make editor-clients` does that")

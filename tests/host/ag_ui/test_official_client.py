@@ -138,6 +138,7 @@ async def test_the_official_client_runs_turns(folder: Path, server: str) -> None
     assert [word for _, word in reload["said"]] == ["count 200", " ".join(f"n{each}" for each in range(200))]
 
 
+@pytest.mark.campaign
 @ON_EACH
 async def test_the_official_client_outlives_a_host_that_is_killed(folder: Path, server: str) -> None:
     killed = (await played(server, folder, "killed"))["killed"]

@@ -78,6 +78,7 @@ def wait_for(page: Page, *lines: str) -> None:
     assert page.locator("#messages p").all_text_contents() == [*lines]
 
 
+@pytest.mark.campaign
 def test_a_page_talks_and_approves_and_stops(opened: tuple[Page, Wire]) -> None:
     page, _ = opened
     say(page, "add 2 3")

@@ -107,6 +107,7 @@ def test_a_plugin_of_the_host_answers(page: Page) -> None:
     wait_for(page, f"pong {HOSTILE}")
 
 
+@pytest.mark.campaign
 def test_the_token_leaves_the_address(page: Page, desk: Desk) -> None:
     assert desk.token not in page.url
     assert page.context.cookies() == []
@@ -167,6 +168,7 @@ def same(one: object, other: object) -> bool:
     return compact(one) == compact(other)
 
 
+@pytest.mark.campaign
 def test_a_person_rejects(page: Page) -> None:
     say(page, "pay")
     page.click("text=Reject")
@@ -196,6 +198,7 @@ def test_a_connection_that_is_lost_is_made_again_and_no_event_is_missed_or_comes
     wait_for(page, *PAUSED, "steered (queued): go on", "You said: go on")
 
 
+@pytest.mark.campaign
 def test_pieces_that_a_lost_connection_has_missed_are_no_mark_in_an_earlier_answer(page: Page, desk: Desk) -> None:
     say(page, "wait")
     wait_for(page, *PAUSED)
@@ -211,6 +214,7 @@ def test_pieces_that_a_lost_connection_has_missed_are_no_mark_in_an_earlier_answ
     wait_for(page, *PAUSED, "steered (queued): go on", "You said: go on", "bye", "You said: bye")
 
 
+@pytest.mark.campaign
 def test_two_tabs_show_the_same(page: Page, desk: Desk) -> None:
     other = page.context.new_page()
     other.goto(f"{desk.site}/#host={desk.wire.address}&token={desk.token}")
@@ -283,6 +287,7 @@ def test_a_host_that_is_not_reached_is_told(desk: Desk, port: str) -> None:
         wait_state(page, f"{address} does not answer, or not to this page: see `--origin`")
 
 
+@pytest.mark.campaign
 def test_the_plain_page_of_the_host_says_what_runs_there_and_loads_nothing(desk: Desk) -> None:
     with desk.browser.new_context() as context:
         loaded: list[str] = []

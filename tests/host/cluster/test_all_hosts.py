@@ -111,6 +111,7 @@ async def test_a_host_that_does_not_answer_is_named() -> None:
         assert f'agentrail_host_up{{host="{url}"}} 0' in (await place.clients["boss"].get("/metrics")).text
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_changes_of_rows_come_from_all_hosts() -> None:
     async with two_places(MemoryJournal(), talks()) as (first, second):

@@ -94,6 +94,7 @@ async def go_on(clients: Sequence[Client]) -> None:
                 await trio.sleep(0.05)
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @needs_postgres
 @needs_haproxy

@@ -117,6 +117,7 @@ async def test_no_process_outlives_the_one_that_has_started_them(tmp_path: Path,
     assert served.token not in served.log
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @needs_postgres
 async def test_processes_share_a_socket_that_was_given(tmp_path: Path, url: str) -> None:
@@ -168,6 +169,7 @@ def test_as_many_processes_as_there_are_cores(capsys: pytest.CaptureFixture[str]
         assert f"{text!r} is no number of processes; give one from 1 on, or `all`" in capsys.readouterr().err
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @needs_postgres
 async def test_a_process_that_is_killed_under_load_loses_and_doubles_nothing(tmp_path: Path, url: str) -> None:

@@ -44,6 +44,7 @@ async def trouble_server(one: Crew) -> None:
         await one.kill_server()
 
 
+@pytest.mark.campaign
 async def test_faults_lose_and_double_nothing(tmp_path: Path, server: PostgresServer, url: str) -> None:
     places = on_loopback(HOSTS, (0.0, 2.0, -2.0))
     async with crew(tmp_path / "desk", server, places, SEED, lease=SHORT, url=url) as one:

@@ -418,6 +418,7 @@ class CountingJournal(MemoryJournal):
             raise
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_those_who_wait_for_the_session_of_a_dead_host_ask_the_journal_together() -> None:
     journal, dead = CountingJournal(), f"http://127.0.0.1:{free_port()}"
@@ -433,6 +434,7 @@ async def test_those_who_wait_for_the_session_of_a_dead_host_ask_the_journal_tog
     assert 0 < len(waiting) < 5
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_all_who_wait_are_answered_as_soon_as_the_lease_has_ended() -> None:
     journal, statuses = MemoryJournal(), list[int]()

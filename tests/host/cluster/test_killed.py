@@ -54,6 +54,7 @@ async def test_a_host_of_two_that_is_killed_loses_and_doubles_nothing(tmp_path: 
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @needs_postgres
 async def test_a_host_of_two_on_a_database_is_killed(tmp_path: Path, url: str) -> None:

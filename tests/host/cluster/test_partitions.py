@@ -49,6 +49,7 @@ async def cut_some_off(one: Crew, of: Networks) -> None:
         await one.cut_off(one.chance.randrange(HOSTS), of, CUTS[number % len(CUTS)])
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @needs_postgres
 async def test_partitions_lose_and_double_nothing(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ LONGEST = 0.3
 SESSIONS = 8
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @needs_postgres
 async def test_a_host_that_wakes_after_its_lease_writes_nothing(tmp_path: Path, url: str) -> None:

@@ -107,6 +107,7 @@ async def version(env: Mapping[str, str]) -> str:
     return (await trio.run_process(command, env=env, capture_stdout=True)).stdout.decode().strip()
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @needs_postgres
 async def test_hosts_that_are_replaced_by_newer_code_lose_no_word(tmp_path: Path, url: str) -> None:

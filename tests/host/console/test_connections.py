@@ -83,6 +83,7 @@ def made_key(folder: Path) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]  # noqa: S603 - ours
 
 
+@pytest.mark.campaign
 def test_a_host_that_is_killed_and_comes_back_loses_nothing_of_an_open_page(visitor: Visitor, tmp_path: Path) -> None:
     key = made_key(tmp_path)
     with ExitStack() as stack:
@@ -110,6 +111,7 @@ def test_a_host_that_is_killed_and_comes_back_loses_nothing_of_an_open_page(visi
         assert items(page) == items(other)
 
 
+@pytest.mark.campaign
 def test_twenty_pages_show_the_same_at_once(visitor: Visitor) -> None:
     visitor.open("many")
     with ExitStack() as stack:

@@ -135,6 +135,7 @@ def test_a_turn_that_only_a_person_makes_go_on_is_said_to_wait_for_one(visitor: 
     visitor.end("waits")
 
 
+@pytest.mark.campaign
 def test_sub_agents_are_branches_that_unfold(visitor: Visitor) -> None:
     visitor.open("parent", "delegate hello")
     with visitor.page("/s/parent") as page:
@@ -148,6 +149,7 @@ def test_sub_agents_are_branches_that_unfold(visitor: Visitor) -> None:
     visitor.end("parent")
 
 
+@pytest.mark.campaign
 def test_pictures_are_shown_and_sent(visitor: Visitor, tmp_path: Path) -> None:
     visitor.open("pictures", "draw")
     file = tmp_path / "red.png"
@@ -216,6 +218,7 @@ def test_the_setup_of_a_session_is_changed(visitor: Visitor) -> None:
     visitor.end("setup")
 
 
+@pytest.mark.campaign
 def test_a_session_is_forked_before_a_prompt(visitor: Visitor) -> None:
     visitor.open("origin", "one", "two")
     with visitor.page("/s/origin") as page:
@@ -230,6 +233,7 @@ def test_a_session_is_forked_before_a_prompt(visitor: Visitor) -> None:
     visitor.end("origin")
 
 
+@pytest.mark.campaign
 def test_what_is_shown_has_an_address(visitor: Visitor) -> None:
     visitor.open("addressed", *[f"word {number}" for number in range(60)])
     with visitor.page("/s/addressed") as page:

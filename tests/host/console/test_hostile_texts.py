@@ -77,6 +77,7 @@ def test_what_people_write_and_names_of_tools_stay_text(visitor: Visitor) -> Non
     visitor.end("named")
 
 
+@pytest.mark.campaign
 def test_the_longest_line_does_not_hold_up_the_page(visitor: Visitor) -> None:
     visitor.open("long", "read 9999")
     with visitor.page("/s/long") as page:

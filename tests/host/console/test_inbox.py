@@ -63,6 +63,7 @@ def test_an_approval_for_always_lets_the_next_call_pass(visitor: Visitor) -> Non
         assert page.locator("text=Nothing waits for a person.").count() == 1
 
 
+@pytest.mark.campaign
 def test_a_call_is_approved_with_other_arguments(visitor: Visitor) -> None:
     visitor.open("edited", "pay")
     with visitor.page("/inbox") as page:
@@ -150,6 +151,7 @@ def test_it_is_done_with_the_keyboard_alone(visitor: Visitor) -> None:
         page.wait_for_selector("text=Nothing waits for a person.")
 
 
+@pytest.mark.campaign
 def test_what_another_person_has_decided_leaves_the_list_and_a_late_decision_is_told(visitor: Visitor) -> None:
     visitor.open("both", "pay")
     with visitor.page("/inbox") as page, visitor.page("/inbox") as other:

@@ -21,6 +21,7 @@ def spans(page: Page) -> int:
     return page.locator("rect.span").count()
 
 
+@pytest.mark.campaign
 def test_lanes_show_what_ran_when_and_can_be_zoomed(visitor: Visitor) -> None:
     visitor.open("lanes", "hello", "todo", "draw")
     rest(visitor, "lanes")
@@ -67,6 +68,7 @@ def test_two_sessions_with_a_common_past_are_side_by_side(visitor: Visitor) -> N
         until(page, lambda: heading(page) == "Record 3")
 
 
+@pytest.mark.campaign
 def test_the_request_of_a_round_is_shown_with_the_difference_to_the_one_before(visitor: Visitor) -> None:
     visitor.open("seen", "hello", "again", TEXTS[0])
     rest(visitor, "seen")

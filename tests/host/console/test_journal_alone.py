@@ -29,6 +29,7 @@ ROOMS = {
 """What each address shows."""
 
 
+@pytest.mark.campaign
 def test_a_journal_alone_is_shown_in_each_room(tmp_path: Path) -> None:
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - it need not be installed
 

@@ -37,6 +37,7 @@ def kept(page: Page) -> str:
     return str(page.evaluate("sessionStorage.getItem('agentrail.key')"))
 
 
+@pytest.mark.campaign
 def test_the_page_says_whose_its_key_is(guests: Visitor) -> None:
     with guests.browser.new_context() as context:
         page = context.new_page()

@@ -76,6 +76,7 @@ def test_a_room_is_for_everybody(visitor: Visitor, room: str, width: int, *, dar
         assert page.evaluate("document.getAnimations().length") == 0
 
 
+@pytest.mark.campaign
 def test_the_colours_are_chosen_and_kept(visitor: Visitor) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     with visitor.page("/now") as page:
@@ -92,6 +93,7 @@ def test_the_colours_are_chosen_and_kept(visitor: Visitor) -> None:
         assert page.evaluate(ground) == light
 
 
+@pytest.mark.campaign
 def test_at_twice_the_size_all_is_there(visitor: Visitor) -> None:
     for at, shown in ROOMS.values():
         with visitor.page(at if at != "/inbox/you.asking" else "/inbox", width=1280, height=900) as page:

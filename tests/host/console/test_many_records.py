@@ -45,6 +45,7 @@ def _shown(page: Page) -> tuple[int, ...]:
     return tuple([int(number) for number in re.findall(r"\d+", words)[:3]])
 
 
+@pytest.mark.campaign
 def test_lanes_load_what_is_zoomed_and_panned_to_within_a_bound(tmp_path: Path) -> None:
     trio.run(_talk, tmp_path / KEPT, 1_300)
     with visiting(tmp_path) as visitor, visitor.page("/s/you.talk/record/2") as page:

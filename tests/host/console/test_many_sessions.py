@@ -52,6 +52,7 @@ def nodes(page: Page) -> int:
     return int(page.evaluate("document.querySelectorAll('*').length"))
 
 
+@pytest.mark.campaign
 def test_of_many_sessions_the_first_are_sent_and_the_others_once_somebody_scrolls(visitor: Visitor) -> None:
     names = [f"many-{number}" for number in range(MANY)]
     for name in names:

@@ -74,6 +74,7 @@ def test_one_searches_and_filters_and_the_address_has_both(visitor: Visitor) -> 
     visitor.end("apple", "pear")
 
 
+@pytest.mark.campaign
 def test_a_session_is_suspended_resumed_aborted_forked_and_stopped(visitor: Visitor) -> None:
     visitor.open("acted", "count")
     with visitor.page("/now") as page:
@@ -121,6 +122,7 @@ def test_a_session_is_opened_and_stored_ones_are_found(visitor: Visitor) -> None
     visitor.end("fresh")
 
 
+@pytest.mark.campaign
 def test_what_went_wrong_is_told_and_leads_to_its_session(visitor: Visitor) -> None:
     visitor.open("broken")
     with visitor.page("/now") as page:

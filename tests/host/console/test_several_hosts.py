@@ -40,6 +40,7 @@ async def release(url: str, claim: Claim) -> None:
     await journal.close()
 
 
+@pytest.mark.campaign
 def test_each_session_has_its_host_and_one_that_is_silent_is_named(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

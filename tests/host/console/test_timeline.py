@@ -33,6 +33,7 @@ def rest(visitor: Visitor, session: str) -> int:
     return head
 
 
+@pytest.mark.campaign
 def test_each_record_is_a_row_and_the_chosen_one_is_shown_whole(visitor: Visitor) -> None:
     visitor.open("rows", "hello")
     head = rest(visitor, "rows")
@@ -55,6 +56,7 @@ def test_each_record_is_a_row_and_the_chosen_one_is_shown_whole(visitor: Visitor
         assert "hello" in page.locator("pre[aria-label=event] >> visible=true").inner_text()
 
 
+@pytest.mark.campaign
 def test_an_address_leads_to_its_record(visitor: Visitor) -> None:
     visitor.open("address", "hello")
     rest(visitor, "address")

@@ -54,6 +54,7 @@ def test_it_says_who_approved(visitor: Visitor) -> None:
     visitor.end("why-who")
 
 
+@pytest.mark.campaign
 def test_a_turn_and_an_end_are_asked_for_in_the_room(visitor: Visitor) -> None:
     visitor.open("why-end", "hello", "again")
     with visitor.page("/s/you.why-end/why") as page:

@@ -45,6 +45,7 @@ async def tale(folder: Path, seed: int, figures: Counter[str]) -> None:
         figures["cut short"] += len(one.calls("began")) - len(one.calls("ended"))
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_a_host_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
     figures = Counter[str]()

@@ -23,6 +23,7 @@ GAP = 3.0
 """Seconds within which 99 of 100 clients have their stream again, without the time for which calls were waited for."""
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_deployments_cut_no_call_and_refuse_no_connection(tmp_path: Path) -> None:
     async with deployment(tmp_path / "desk") as one:

@@ -57,6 +57,7 @@ class Peers:
                     assert statuses(await everything(stream)) == [200]
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_mutated_requests_do_no_harm(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)

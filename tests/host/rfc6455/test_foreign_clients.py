@@ -205,6 +205,7 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[Page, str, 
         browser.close()
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 @needs_browser
 def test_chromium_talks_streams_steers_aborts_and_approves(tab: tuple[Page, str, str]) -> None:

@@ -52,6 +52,7 @@ class Peers(test_mutated_host.Peers):
                 await self._good()
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_mutated_frames_do_a_host_no_harm(caplog: pytest.LogCaptureFixture) -> None:
     told = await test_mutated_host.answered_statuses(Peers, caplog)

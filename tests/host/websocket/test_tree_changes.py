@@ -316,6 +316,7 @@ async def test_only_what_has_changed_is_made_anew(autojump_clock: object) -> Non
     await check_cost(100)
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_only_what_has_changed_is_made_anew_among_10_000(autojump_clock: object) -> None:  # noqa: ARG001
     await check_cost(10_000)

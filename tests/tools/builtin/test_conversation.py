@@ -14,6 +14,7 @@ from agentrail.values.content import text_of
 from tests.patience import PATIENCE
 
 
+@pytest.mark.campaign
 @pytest.mark.long
 async def test_a_conversation_lists_reads_edits_and_runs_in_a_folder(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("green tea\nblack tea\n")

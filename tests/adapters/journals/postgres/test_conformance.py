@@ -45,6 +45,7 @@ class TestPostgres(ServerClock, JournalConformance, StrictConformance):
         await super().test_each_filter_finds_what_it_asks_for_page_by_page(journal)
 
 
+@pytest.mark.campaign
 @needs_postgres
 class TestCutPostgres(ServerClock, JournalConformance):
     """Over a line that is cut now and then."""
@@ -82,6 +83,7 @@ class TestBouncedPostgres(ServerClock, JournalConformance, StrictConformance):
         await journal.close()
 
 
+@pytest.mark.campaign
 @needs_postgres
 class TestReopenedPostgres(ServerClock, JournalConformance, StrictConformance):
     """Each time another object, as another process has it."""

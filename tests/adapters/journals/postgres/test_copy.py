@@ -55,6 +55,7 @@ def records_in(url: str) -> int:
     return int(row[0])
 
 
+@pytest.mark.campaign
 async def test_a_copy_to_a_server_that_is_killed_goes_on(url: str, tmp_path: Path) -> None:
     source = SqliteJournal(tmp_path / "from.db", sync="normal")
     for number in range(40):

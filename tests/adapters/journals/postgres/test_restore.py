@@ -78,6 +78,7 @@ def start_restored(lost: PostgresServer, point: str) -> PostgresServer:
     return restored
 
 
+@pytest.mark.campaign
 async def test_a_server_is_restored_to_a_point_in_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     server = archiving(folder)
     journal = PostgresJournal(server.url)
@@ -142,6 +143,7 @@ async def test_a_dump_is_restored_to_another_server(folder: Path, capsys: pytest
         server.kill()
 
 
+@pytest.mark.campaign
 async def test_deleted_texts_are_gone_from_the_files_after_vacuum(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
