@@ -49,7 +49,7 @@ test: .venv/test ## run the tests, without those that take long, or only those i
 edges: .venv/test ## run the tests with processes, browsers and databases, one for each promise
 	$(PY) -m pytest $$(grep -rl --include='*.py' 'mark\.long' tests) -m 'long and not campaign' $(AT_ONCE)
 
-quick: .venv/test ## run the tests that reach what differs from SINCE=, else some that reach nearly every line
+quick: .venv/test ## run the tests that differ from SINCE= or reach what does, else some that reach nearly every line
 	$(PY) -m tests.runner.quick $(SINCE)
 
 reach: .venv/test ## record which tests reach what, for `make quick`

@@ -1,4 +1,4 @@
-"""`python -m tests.runner.quick`: run the tests that reach what has changed, or those that reach nearly every line.
+"""`python -m tests.runner.quick`: run the tests that have changed or reach what has, or those of nearly every line.
 
 `make reach` records which tests reach which function, in `build/reach.json`. Without it, or when what has changed is
 in no function that a test reaches, the tests in `quick.txt` beside this file are run.
@@ -42,12 +42,15 @@ class FunctionReach:
 
 def main(words: Sequence[str]) -> int:
     """Choose the tests for what differs from the commit that is given, else from the last one, and run them."""
-    changed = changed_functions(words[0] if words else "HEAD")
-    chosen = choose(changed, load_reach(REACH)) if REACH.exists() else []
+    commit = words[0] if words else "HEAD"
+    changed, files = changed_functions(commit), changed_tests(commit)
+    reaching = choose(changed, load_reach(REACH)) if REACH.exists() else []
+    chosen = [*files, *(test for test in reaching if test.partition("::")[0] not in files)]
     if chosen:
         CHOSEN.write_text("".join(f"{test}\n" for test in chosen), "utf-8")
     file = CHOSEN if chosen else LIST
-    why = f"they reach what has changed in {len(changed)} functions" if chosen else "nothing recorded reaches a change"
+    reached = f"{len(files)} files of tests have changed, and others reach what has changed in {len(changed)} functions"
+    why = reached if chosen else "no test has changed, and nothing recorded reaches a change"
     sys.stdout.write(f"{file.relative_to(ROOT)}: {why}\n")
     sys.stdout.flush()
     options = ("-m", "not long", "-p", "tests.runner.plugin", "--workers", "4", "-q")
@@ -85,14 +88,24 @@ def choose(changed: Collection[str], reach: FunctionReach) -> list[str]:
 
 def changed_functions(commit: str) -> set[str]:
     """Return the functions of the package with lines that differ from *commit*, as `functions_of` names them."""
-    command = ("git", "diff", "--unified=0", "--no-color", "--no-ext-diff", commit, "--", "agentrail")
-    ran = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S603 - git
     changed: set[str] = set()
-    for path, lines in changed_lines(ran.stdout).items():
+    differing = _git("diff", "--unified=0", "--no-color", "--no-ext-diff", commit, "--", "agentrail")
+    for path, lines in changed_lines(differing).items():
         if path.endswith(".py") and (ROOT / path).exists():
             functions = functions_of((ROOT / path).read_text("utf-8"))
             changed |= {f"{path} {functions[line]}" for line in lines if line in functions}
     return changed
+
+
+def changed_tests(commit: str) -> list[str]:
+    """Return the files of tests that differ from *commit*, and those that git does not know yet."""
+    named = _git("diff", "--name-only", "--relative", commit, "--", "tests").splitlines()
+    named += _git("ls-files", "--others", "--exclude-standard", "--", "tests").splitlines()
+    return sorted(path for path in named if Path(path).match("test_*.py") and (ROOT / path).exists())
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(("git", *words), cwd=ROOT, check=True, capture_output=True, text=True).stdout  # noqa: S603, S607 - git
 
 
 def changed_lines(differing: str) -> dict[str, set[int]]:

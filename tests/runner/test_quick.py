@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
+from typing import Final
+
+import pytest
 
 from tests.runner import quick
 from tests.runner.quick import LIST, ROOT, SECONDS, FunctionReach, changed_lines, choose, functions_of
+
+PERSON: Final = ("-c", "user.name=a", "-c", "user.email=a@example.org")
 
 DIFF = """diff --git a/agentrail/one.py b/agentrail/one.py
 index 1..2 100644
@@ -41,6 +47,24 @@ def test_the_quickest_tests_that_reach_a_change_are_chosen_as_far_as_there_is_ti
     reach = FunctionReach(seconds, {"one.py f": ["slow", "slower", "quick"], "one.py g": ["other"]})
     assert choose({"one.py f", "one.py new"}, reach) == ["quick", "slow"]
     assert choose({"one.py new"}, reach) == []
+
+
+@pytest.mark.long
+def test_files_of_tests_that_differ_or_are_new_are_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quick, "ROOT", tmp_path)
+    kept, changed, gone, helper, new = (
+        tmp_path / "tests" / name
+        for name in ("test_kept.py", "test_changed.py", "test_gone.py", "kit.py", "test_new.py")
+    )
+    kept.parent.mkdir()
+    for file in (kept, changed, gone, helper):
+        file.write_text("")
+    for words in (("init",), ("add", "."), (*PERSON, "commit", "-m", "all")):
+        subprocess.run(("git", *words), cwd=tmp_path, check=True, capture_output=True)  # noqa: S603, S607 - git
+    for file in (changed, helper, new):
+        file.write_text("x = 1\n")
+    gone.unlink()
+    assert quick.changed_tests("HEAD") == ["tests/test_changed.py", "tests/test_new.py"]
 
 
 def test_what_is_recorded_is_read_as_it_was_written(tmp_path: Path) -> None:
