@@ -11,6 +11,8 @@ from bench.load import EndlessModel, OneWord
 from bench.rig import Forgetful
 from tests.opcodes import counted_opcodes
 
+pytestmark = pytest.mark.long
+
 MOST_OPCODES = 600_000
 """Twice the most that was seen, and half of what the turns of the crowd take."""
 
@@ -36,7 +38,6 @@ async def _aborts_beside_a_crowd(sessions: int, aborts: int) -> list[int]:
     return taken
 
 
-@pytest.mark.long
 def test_an_abort_beside_a_hundred_prompted_sessions_is_heard_before_they_have_their_turns() -> None:
     taken = trio.run(_aborts_beside_a_crowd, 100, 40)
     assert len(taken) == 40

@@ -25,6 +25,8 @@ from bench.rig import Forgetful, InstantModel
 from tests.profiles import CAMPAIGN
 from tests.runtime.test_long_sessions import SYSTEM, WINDOW, Clerk, look
 
+pytestmark = pytest.mark.long
+
 SESSIONS = 150
 
 ROOM = 1.05
@@ -41,7 +43,6 @@ BYTES = {
 the bytes that it takes now."""
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("turns", "kept", "asleep", "now"), BYTES.values(), ids=BYTES)
 def test_a_session_takes_few_bytes(
     turns: int, kept: bool, asleep: bool, now: int, monkeypatch: pytest.MonkeyPatch
@@ -80,7 +81,6 @@ async def _tracked_per_session(turns: int) -> float:
         return (len(gc.get_objects()) - before) / SESSIONS
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("turns", MOST_TRACKED)
 def test_a_session_has_few_objects_that_the_collector_looks_at(turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "SLOW", 3600.0)
@@ -91,7 +91,6 @@ TURNS = 100_000 if CAMPAIGN else 2_000
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_memory_is_flat_while_sessions_come_and_go_and_requests_leave_cycles_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -101,7 +100,6 @@ def test_memory_is_flat_while_sessions_come_and_go_and_requests_leave_cycles_beh
     assert max(each.cycles for each in seen) <= flat.MOST_CYCLES
 
 
-@pytest.mark.long
 def test_nothing_is_left_of_sessions_that_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "SLOW", 3600.0)
     seen = trio.run(lambda: flat.run(20, 2_000, looks=20, collected=True))
@@ -137,7 +135,6 @@ async def _bytes_of_a_long_life(turns: int) -> array[int]:
     return taken
 
 
-@pytest.mark.long
 def test_a_session_that_is_compacted_takes_no_more_bytes_however_long_it_lives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -178,7 +175,6 @@ async def _most_at_once(turns: int, *, search: bool) -> int:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 @pytest.mark.parametrize("search", [False, True])
 def test_to_read_the_past_takes_no_more_bytes_with_a_longer_one(search: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "SLOW", 3600.0)

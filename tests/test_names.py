@@ -9,6 +9,8 @@ import pytest
 
 from tests.parsed import package_trees
 
+pytestmark = pytest.mark.long
+
 WEAK: Final = {
     *(
         "asked",
@@ -75,7 +77,6 @@ def over(counts: Counter[str], most: dict[str, int]) -> dict[str, int]:
     return {area: count for area, count in counts.items() if count > most.get(area, 0)}
 
 
-@pytest.mark.long
 def test_names_that_tell_nothing_only_become_fewer() -> None:
     counts = Counter(
         area_of(module)
@@ -101,7 +102,6 @@ FUNCTIONS: Final = {
 """How many functions of each area have such a name, at most: a conversion is named by its result."""
 
 
-@pytest.mark.long
 def test_functions_that_tell_nothing_only_become_fewer() -> None:
     counts = Counter(
         area_of(module)
@@ -127,7 +127,6 @@ MIRRORED: Final = {"AskedPrompt", "Monitor", "RootSupervisor", "SessionHandle", 
 """Classes of programs outside of Trio, which are called as what they mirror."""
 
 
-@pytest.mark.long
 def test_the_name_of_a_class_is_that_of_no_other() -> None:
     names = Counter(
         node.name for tree in package_trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)

@@ -26,6 +26,8 @@ from agentrail.models import Json
 from agentrail.values.events.policies import POLICIES
 from tests.api.schemas import ANY
 
+pytestmark = pytest.mark.long
+
 TEXT: Final = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 ID: Final = TEXT | st.just("x" * MAX_ID) | st.just("€" * MAX_ID)
 OBJECT: Final = st.dictionaries(st.text(max_size=4), st.none() | st.integers(-9, 9) | st.text(max_size=4), max_size=3)
@@ -94,7 +96,6 @@ def problem(error: AgentrailError) -> dict[str, object]:
     return found
 
 
-@pytest.mark.long
 @given(messages())
 @example(("call", {"id": "1", "call": "tree", "query": nested(200)}, False))
 @example(("end", {"id": 10**400, "end": True}, False))
@@ -115,14 +116,12 @@ def test_what_is_right_is_read_as_it_was_and_what_is_wrong_is_told_shortly(
         assert len(json.dumps(found)) < 2_000
 
 
-@pytest.mark.long
 @given(WRONG)
 def test_an_id_is_told_if_it_is_one(value: Json) -> None:
     is_one = isinstance(value, str) and 0 < len(value) <= MAX_ID
     assert id_in({"id": value}) == (value if is_one else None)
 
 
-@pytest.mark.long
 @given(ANY)
 def test_each_message_of_any_kind_is_read_or_refused(value: Json) -> None:
     found = read(value)

@@ -13,6 +13,8 @@ from typing import Final
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 PACKAGE: Final = Path(__file__).parents[2] / "agentrail"
 MOST_PLACES: Final = 6
 
@@ -87,7 +89,6 @@ def changed(compared: dircmp[str], at: str = "") -> list[str]:
     return [*(at + name for name in (*compared.diff_files, *compared.left_only, *compared.right_only)), *below]
 
 
-@pytest.mark.long
 def test_a_command_takes_few_places_and_works_everywhere(tmp_path: Path) -> None:
     copy = tmp_path / "agentrail"
     shutil.copytree(PACKAGE, copy)

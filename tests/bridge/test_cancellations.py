@@ -21,6 +21,8 @@ from agentrail.testing import ScriptedModel, call, say
 from tests.bridge.loops import Run, bare_thread, on_each_loop, plain
 from tests.profiles import CAMPAIGN
 
+pytestmark = pytest.mark.long
+
 USERS: Final = 5000 if CAMPAIGN else 500
 
 
@@ -61,7 +63,6 @@ async def use(supervisor: aio.Supervisor, name: str, chance: random.Random, ends
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 @on_each_loop
 def test_of_users_that_are_cancelled_at_random_moments_nothing_is_left(run: Run) -> None:
     seed = randbits(32) if CAMPAIGN else 44
@@ -174,7 +175,6 @@ def check(work: Work, caller: asyncio.Task[int], *, closed: bool) -> None:
         assert caller.result() == work.number
 
 
-@pytest.mark.long
 @given(st.lists(MOVES, max_size=30))
 @settings(deadline=None)
 def test_a_call_is_answered_once_whatever_crosses(moves: Sequence[Move]) -> None:

@@ -10,6 +10,8 @@ from agentrail.cli.default_agent import confines
 from agentrail.models import PROVIDERS
 from tests.cli.talking import COMMAND, ENVIRONMENT, through_pipes
 
+pytestmark = pytest.mark.long
+
 KNOWN = ", ".join(f"`{name}`" for name in sorted(["demo", *(f"{provider}:…" for provider in PROVIDERS)]))
 
 COMMANDS = ", ".join(f"`{name}`" for name in sorted(row.name for row in console_commands.COMMANDS))
@@ -135,7 +137,6 @@ I will write `bye` to `a.txt`.
 ]
 
 
-@pytest.mark.long
 def test_a_conversation_through_pipes(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("tea\n")
     with through_pipes("chat", "--dir", str(tmp_path), "--journal", str(tmp_path.with_suffix(".db"))) as talk:
@@ -160,7 +161,6 @@ def test_a_conversation_through_pipes(tmp_path: Path) -> None:
     assert (tmp_path / "b.txt").read_text() == "hi"
 
 
-@pytest.mark.long
 def test_edited_arguments_that_do_not_fit_are_asked_for_again() -> None:
     with through_pipes("chat", "--samples") as talk:
         talk.say("write hello to a.txt\n")
@@ -174,7 +174,6 @@ def test_edited_arguments_that_do_not_fit_are_asked_for_again() -> None:
         talk.wait_for("1 line, 5 bytes")
 
 
-@pytest.mark.long
 def test_always_is_asked_once() -> None:
     with through_pipes("chat", "--samples") as talk:
         talk.say("run date\n")
@@ -190,7 +189,6 @@ def test_always_is_asked_once() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_steering_while_a_tool_runs() -> None:
     with through_pipes("chat", "--samples") as talk:
         talk.say("count to 600\n")
@@ -204,7 +202,6 @@ def test_steering_while_a_tool_runs() -> None:
         assert talk.code() == 0
 
 
-@pytest.mark.long
 def test_a_question_can_be_left_for_something_else() -> None:
     with through_pipes("chat", "--samples") as talk:
         talk.say("write hello to a.txt\n")
@@ -215,7 +212,6 @@ def test_a_question_can_be_left_for_something_else() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_the_fresh_folder_is_gone_at_the_end() -> None:
     with through_pipes("chat", "--samples") as talk:
         found = re.search(
@@ -243,14 +239,12 @@ def run(*args: str, given: str = "") -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_the_end_of_the_input_lets_the_turn_end_first() -> None:
     done = run(given="read notes.txt")
     assert done.returncode == 0
     assert done.stdout.endswith("is back by itself.”.\n\nBye.\n")
 
 
-@pytest.mark.long
 def test_the_end_of_the_input_rejects_what_nobody_can_answer_any_more() -> None:
     done = run(given="run date\n")
     assert done.returncode == 0
@@ -261,7 +255,6 @@ def test_the_end_of_the_input_rejects_what_nobody_can_answer_any_more() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_each_line_of_a_pipe_is_a_prompt_of_its_own() -> None:
     done = run(given="read notes.txt\n\nlist the files\nread README.md\n/status\n")
     assert (done.returncode, done.stderr) == (0, "")
@@ -273,7 +266,6 @@ def test_each_line_of_a_pipe_is_a_prompt_of_its_own() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_a_line_of_a_pipe_answers_a_question_that_comes_before_its_turn() -> None:
     done = run(given="write hello to a.txt\ny\nread a.txt\n/quit\nread notes.txt\n")
     assert done.returncode == 0
@@ -284,7 +276,6 @@ def test_a_line_of_a_pipe_answers_a_question_that_comes_before_its_turn() -> Non
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("given", "code"), [("hello\n", 0), ("/fly\nhello\n", 1), ("/model big\n", 1), ("hello\n/quit\n/fly\n", 0)]
 )
@@ -292,7 +283,6 @@ def test_the_code_of_a_pipe_tells_whether_a_line_was_refused(given: str, code: i
     assert run(given=given).returncode == code
 
 
-@pytest.mark.long
 def test_a_key_that_is_missing_is_told_once() -> None:
     done = run("--samples", "--model", "anthropic:claude-sonnet-5", given="hi\n")
     assert done.returncode == 1
@@ -300,7 +290,6 @@ def test_a_key_that_is_missing_is_told_once() -> None:
     assert "■ stopped (provider_error)\n" in done.stdout
 
 
-@pytest.mark.long
 def test_lines_of_a_file_are_read(tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("list the files\r\n")
@@ -318,7 +307,6 @@ def test_lines_of_a_file_are_read(tmp_path: Path) -> None:
     assert done.stdout.endswith("”.\n\nBye.\n")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [

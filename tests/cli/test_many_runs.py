@@ -10,6 +10,8 @@ import pytest
 
 from tests.profiles import CAMPAIGN
 
+pytestmark = pytest.mark.long
+
 RUNS = 2_000 if CAMPAIGN else 4
 TOGETHER = 4
 HERE = Path(__file__).parents[2]
@@ -23,7 +25,6 @@ runpy.run_module("agentrail", run_name="__main__")
 """
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("command", [("-m", "agentrail"), ("-c", ALWAYS_LOOKING)], ids=["as it is", "always looking"])
 def test_no_run_of_the_program_crashes(command: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("Monday: water the plants.")

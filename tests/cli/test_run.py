@@ -18,6 +18,8 @@ from tests.adapters.models.server import refusing, serving
 from tests.cli.talking import COMMAND, ENVIRONMENT, at_a_terminal, modes, through_pipes
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.long
+
 
 def run(
     *args: str, piped: bytes = b"", folder: Path | None = None, **environment: str
@@ -53,7 +55,6 @@ def told(errors: bytes) -> str:
     return "".join(lines)
 
 
-@pytest.mark.long
 def test_the_answer_alone_is_printed(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("tea at four")
     done = run("search for tea in notes.txt", folder=tmp_path)
@@ -61,14 +62,12 @@ def test_the_answer_alone_is_printed(tmp_path: Path) -> None:
     assert done.stdout.decode() == "`grep` answered: “notes.txt:1:tea at four”.\n"
 
 
-@pytest.mark.long
 def test_standard_input_is_the_prompt() -> None:
     done = run("--model", "demo", piped=b"Who are you?")
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.startswith(b"I am the built-in demo model")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("args", "piped", "problem"),
     [
@@ -106,7 +105,6 @@ def test_wrong_usage_is_told_in_one_sentence(args: tuple[str, ...], piped: bytes
             assert done.stdout == b""
 
 
-@pytest.mark.long
 def test_a_run_is_kept_and_gone_on_with(tmp_path: Path) -> None:
     kept = ("--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
     first = json.loads(run(*kept, "--json", "Who are you?").stdout)
@@ -135,7 +133,6 @@ def test_a_run_is_kept_and_gone_on_with(tmp_path: Path) -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_who_watches_a_run_goes_on_when_it_has_ended(tmp_path: Path) -> None:
     journal = ("--journal", str(tmp_path / "j.db"))
     with begun("--model", "demo", "--dir", str(tmp_path), *journal, "--verbose", "count to 2") as process:
@@ -149,7 +146,6 @@ def test_who_watches_a_run_goes_on_when_it_has_ended(tmp_path: Path) -> None:
             talk.wait_for("built-in demo model")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("option", "value"),
     [("--agent", "a.py"), ("--dir", "."), ("--max-usd", "1"), ("--max-rounds", "1"), ("--no-config", "")],
@@ -160,7 +156,6 @@ def test_a_session_keeps_what_it_began_with(option: str, value: str) -> None:
     assert told(done.stderr).startswith(f"agentrail: {option}: a session keeps what it began with")
 
 
-@pytest.mark.long
 def test_what_waits_for_a_person_is_named_with_its_exact_arguments(tmp_path: Path) -> None:
     done = run("write tea\u202egnp.exe to a.txt", folder=tmp_path)
     assert (done.returncode, done.stdout) == (3, b"")
@@ -172,7 +167,6 @@ def test_what_waits_for_a_person_is_named_with_its_exact_arguments(tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("args", "piped", "code", "files"),
     [
@@ -247,21 +241,18 @@ def agent(tmp_path: Path) -> str:
     return str(tmp_path / "agent.py")
 
 
-@pytest.mark.long
 def test_standard_input_beside_a_prompt_is_its_context(agent: str) -> None:
     done = run("--agent", f"{agent}:echo", "Sum it up.", piped=b"a\nb")
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == b"Sum it up.\n\nStandard input:\n\n```stdin\na\nb\n```\n"
 
 
-@pytest.mark.long
 def test_what_tools_print_is_not_the_answer(agent: str) -> None:
     done = run("--agent", f"{agent}:chatterbox", "Go.")
     assert (done.returncode, done.stdout) == (0, b"Done.\n")
     assert sorted(done.stderr.split()) == [b"echoed", b"printed", b"written"]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
@@ -278,7 +269,6 @@ def test_an_agent_that_is_not_in_the_file_is_told(agent: str, name: str, problem
     assert done.stderr.decode().startswith(f"agentrail: --agent {agent}: {problem}")
 
 
-@pytest.mark.long
 def test_an_answer_that_fits_a_schema_is_json(agent: str, tmp_path: Path) -> None:
     schema = '{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}'
     (tmp_path / "schema.json").write_text(schema)
@@ -290,7 +280,6 @@ def test_an_answer_that_fits_a_schema_is_json(agent: str, tmp_path: Path) -> Non
     assert (outcome["outcome"], outcome["answer"], outcome["rounds"]) == ("done", {"n": 3}, 2)
 
 
-@pytest.mark.long
 def test_events_are_lines_of_json_and_the_last_is_the_outcome(agent: str) -> None:
     done = run("--agent", f"{agent}:echo", "--events", "Go.")
     *events, outcome = [cast("dict[str, object]", json.loads(line)) for line in done.stdout.splitlines()]
@@ -316,7 +305,6 @@ HOSTILE = (
 )
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("piped", HOSTILE, ids=lambda piped: repr(piped[:12]))
 def test_standard_input_reaches_the_model_as_it_is_or_not_at_all(agent: str, piped: bytes) -> None:
     done = run("--agent", f"{agent}:echo", piped=piped)
@@ -331,7 +319,6 @@ def test_standard_input_reaches_the_model_as_it_is_or_not_at_all(agent: str, pip
         assert done.stdout == (piped if piped.endswith(b"\n") else piped + b"\n")
 
 
-@pytest.mark.long
 def test_a_program_answers_what_it_reads_of_in_the_events(tmp_path: Path) -> None:
     args = ("--events", "--answers", "--model", "demo", "--dir", str(tmp_path), "write hello to a.txt")
     with begun(*args, has_input=True) as process:
@@ -352,7 +339,6 @@ def test_a_program_answers_what_it_reads_of_in_the_events(tmp_path: Path) -> Non
 # Signals and closed streams
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_aborts_the_turn_cleanly(number: signal.Signals) -> None:
     with begun("--json", "--verbose", "--model", "demo", "count to 600") as process:
@@ -367,7 +353,6 @@ def test_a_signal_aborts_the_turn_cleanly(number: signal.Signals) -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_a_signal_before_there_is_a_prompt_ends_the_run() -> None:
     with begun("--model", "demo", "-", has_input=True) as process:
         assert process.stderr is not None
@@ -378,7 +363,6 @@ def test_a_signal_before_there_is_a_prompt_ends_the_run() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_a_deaf_tool_does_not_keep_it(agent: str) -> None:
     with begun("--agent", f"{agent}:stubborn", "Go.") as process:
         assert process.stderr is not None
@@ -390,7 +374,6 @@ def test_a_deaf_tool_does_not_keep_it(agent: str) -> None:
     assert b"task `tool deaf (" in errors
 
 
-@pytest.mark.long
 def test_who_reads_the_events_may_leave() -> None:
     with begun("--events", "--model", "demo", "count to 600") as process:
         assert process.stdout is not None
@@ -402,7 +385,6 @@ def test_who_reads_the_events_may_leave() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("redirections", "code", "errors"),
     [
@@ -431,7 +413,6 @@ def test_a_standard_stream_may_be_closed(redirections: str, code: int, errors: b
 # Providers
 
 
-@pytest.mark.long
 async def test_what_a_provider_refuses_is_told(tmp_path: Path) -> None:
     error = json.dumps({"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}})
     async with serving(refusing(401, error.encode())) as server:
@@ -475,7 +456,6 @@ async def run_beside(*args: str) -> subprocess.CompletedProcess[bytes]:
 # At a terminal
 
 
-@pytest.mark.long
 def test_a_person_at_a_terminal_is_asked(tmp_path: Path) -> None:
     with at_a_terminal("run", "--model", "demo", "--dir", str(tmp_path), "write tea\u202e to a.txt") as (talk, _):
         shown = talk.wait_for("[e]dit")
@@ -492,7 +472,6 @@ def test_a_person_at_a_terminal_is_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_what_was_typed_before_the_question_is_no_answer(tmp_path: Path) -> None:
     with at_a_terminal("run", "--model", "demo", "--dir", str(tmp_path), "count to 1, then write hello to a.txt") as (
         talk,
@@ -507,7 +486,6 @@ def test_what_was_typed_before_the_question_is_no_answer(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.long
 def test_a_question_can_be_interrupted(tmp_path: Path) -> None:
     with at_a_terminal("run", "--model", "demo", "--dir", str(tmp_path), "write hello to a.txt") as (talk, theirs):
         before = modes(theirs)
@@ -518,7 +496,6 @@ def test_a_question_can_be_interrupted(tmp_path: Path) -> None:
         assert modes(theirs) == before
 
 
-@pytest.mark.long
 def test_an_answer_cannot_command_the_terminal(agent: str) -> None:
     with at_a_terminal("run", "--agent", f"{agent}:hidden", "Go.") as (talk, _):
         talk.wait_for("\ufffd]0;title\ufffdtea\ufffd\r\n")
@@ -528,7 +505,6 @@ def test_an_answer_cannot_command_the_terminal(agent: str) -> None:
 # The help
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", [row.name for row in SUBCOMMANDS])
 def test_a_help_fits_a_screen_and_has_an_example(name: str) -> None:
     done = subprocess.run(  # noqa: S603 - our own

@@ -18,6 +18,8 @@ from agentrail.cli.shared_host import open_shared
 from agentrail.journals import Difference, SqliteJournal, audit
 from agentrail.testing import ScriptedModel
 
+pytestmark = pytest.mark.long
+
 
 async def _fill(journal: Path, folder: Path) -> None:
     source = AgentSource(str(folder), model="demo")
@@ -62,7 +64,6 @@ def shown(capsys: pytest.CaptureFixture[str], name: str, journal: Path) -> Mappi
     return found
 
 
-@pytest.mark.long
 def test_a_fork_has_the_past_and_the_agent_of_its_origin_and_is_not_run(
     journal: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -81,7 +82,6 @@ def test_a_fork_has_the_past_and_the_agent_of_its_origin_and_is_not_run(
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 async def test_who_serves_the_journal_makes_the_fork(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with open_shared(journal, profile_of) as supervisor:
         status, name, _ = await trio.to_thread.run_sync(partial(run, capsys, "fork", "talk", "--journal", journal))
@@ -91,7 +91,6 @@ async def test_who_serves_the_journal_makes_the_fork(journal: Path, capsys: pyte
         assert (await fork.ask("Who are you?")).text
 
 
-@pytest.mark.long
 def test_the_agent_of_another_program_is_not_made_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async def fill() -> None:
         async with open_supervisor(journal=SqliteJournal(tmp_path / "j.db")) as supervisor:

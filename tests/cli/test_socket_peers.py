@@ -27,6 +27,8 @@ from agentrail.host.authentication.authenticators import SocketOwner
 from agentrail.sandboxes import BubblewrapSandbox, Command
 from tests.sandboxes.kinds import needs_bubblewrap
 
+pytestmark = pytest.mark.long
+
 STRANGER: Final = 12345
 """Number of a user who is nobody here."""
 
@@ -64,7 +66,6 @@ with socket.socket(socket.AF_UNIX) as line:
 """Asks for the sessions at a socket, and prints the beginning of the answer."""
 
 
-@pytest.mark.long
 @needs_bubblewrap
 async def test_a_confined_command_that_reaches_the_socket_is_not_answered(tmp_path: Path) -> None:
     (tmp_path / "ask.py").write_text(ASKS)
@@ -76,7 +77,6 @@ async def test_a_confined_command_that_reaches_the_socket_is_not_answered(tmp_pa
         assert await status_at(tmp_path / "s.sock") == 200
 
 
-@pytest.mark.long
 @needs_root
 async def test_a_process_of_another_user_is_not_answered_whatever_the_modes_are() -> None:
     with tempfile.TemporaryDirectory() as name:
@@ -105,7 +105,6 @@ def listening(path: Path, *, user: int | None) -> Generator[None]:
             process.communicate()
 
 
-@pytest.mark.long
 @needs_root
 async def test_a_socket_of_this_user_at_which_another_user_listens_is_not_talked_to(tmp_path: Path) -> None:
     endpoint = UnixEndpoint(tmp_path / "j.db")
@@ -113,14 +112,12 @@ async def test_a_socket_of_this_user_at_which_another_user_listens_is_not_talked
         await endpoint.reach()
 
 
-@pytest.mark.long
 async def test_a_socket_at_which_another_process_of_this_user_listens_is_talked_to(tmp_path: Path) -> None:
     endpoint = UnixEndpoint(tmp_path / "j.db")
     with listening(endpoint.socket, user=None):
         await trio.aclose_forcefully(await endpoint.reach())
 
 
-@pytest.mark.long
 @needs_bubblewrap
 async def test_a_socket_at_which_a_confined_command_listens_is_not_talked_to(tmp_path: Path) -> None:
     code = (
@@ -142,7 +139,6 @@ async def test_a_socket_at_which_a_confined_command_listens_is_not_talked_to(tmp
         nursery.cancel_scope.cancel()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("option", [peer_process.SO_PEERPIDFD, 12345], ids=["new kernel", "old kernel"])
 def test_a_process_that_has_ended_is_nobody(option: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer_process, "SO_PEERPIDFD", option)

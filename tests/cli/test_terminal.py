@@ -11,6 +11,8 @@ import pytest
 from tests.cli.talking import Talk, at_a_terminal, modes
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.long
+
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 
 
@@ -25,7 +27,6 @@ def begin(talk: Talk, text: str) -> None:
     talk.say(f"{text}\r")
 
 
-@pytest.mark.long
 def test_ctrl_c_stops_a_slow_tool_and_twice_it_leaves() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, theirs):
         before = modes(theirs)
@@ -45,7 +46,6 @@ def test_ctrl_c_stops_a_slow_tool_and_twice_it_leaves() -> None:
         assert modes(theirs) == before
 
 
-@pytest.mark.long
 def test_ctrl_c_leaves_where_nothing_runs() -> None:
     with at_a_terminal("chat", "--samples") as (talk, theirs):
         before = modes(theirs)
@@ -67,7 +67,6 @@ TRY = """\
 """
 
 
-@pytest.mark.long
 def test_ctrl_c_first_forgets_what_was_typed() -> None:
     with at_a_terminal("chat", "--samples") as (talk, _):
         talk.sees(">\n  idle")
@@ -79,7 +78,6 @@ def test_ctrl_c_first_forgets_what_was_typed() -> None:
         assert "Bye" not in talk.sees("idle, 0 turns so far")
 
 
-@pytest.mark.long
 def test_ctrl_d_leaves() -> None:
     with at_a_terminal("chat", "--samples") as (talk, theirs):
         before = modes(theirs)
@@ -90,7 +88,6 @@ def test_ctrl_d_leaves() -> None:
         assert modes(theirs) == before
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_leave_leaves_the_terminal_in_order(number: int) -> None:
     with at_a_terminal("chat", "--samples") as (talk, theirs):
@@ -103,7 +100,6 @@ def test_a_signal_to_leave_leaves_the_terminal_in_order(number: int) -> None:
         assert modes(theirs) == before
 
 
-@pytest.mark.long
 def test_a_stop_by_job_control_gives_the_keys_back() -> None:
     with at_a_terminal("chat", "--samples") as (talk, theirs):
         before = modes(theirs)
@@ -116,7 +112,6 @@ def test_a_stop_by_job_control_gives_the_keys_back() -> None:
         assert modes(theirs) == while_reading
 
 
-@pytest.mark.long
 def test_what_is_typed_while_a_tool_runs_is_neither_garbled_nor_lost() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         begin(talk, "count to 600")
@@ -130,7 +125,6 @@ def test_what_is_typed_while_a_tool_runs_is_neither_garbled_nor_lost() -> None:
         assert "  ✗ count was stopped for what you said\n  ↳ the model reads it now\n" in said
 
 
-@pytest.mark.long
 def test_a_pasted_line_of_a_megabyte_is_sent() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         talk.sees(">\n  idle")
@@ -140,7 +134,6 @@ def test_a_pasted_line_of_a_megabyte_is_sent() -> None:
         talk.sees("I am the built-in demo model")
 
 
-@pytest.mark.long
 def test_an_approval_with_edited_arguments() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         begin(talk, "write hello to a.txt")
@@ -153,7 +146,6 @@ def test_an_approval_with_edited_arguments() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_colours_are_seen_unless_they_are_not_wanted() -> None:
     shown: dict[str, str] = {}
     for no_colour in ("", "1"):
@@ -167,7 +159,6 @@ def test_colours_are_seen_unless_they_are_not_wanted() -> None:
     assert not re.search(r"\x1b\[[0-9;]*m", shown["1"])
 
 
-@pytest.mark.long
 def test_a_terminal_that_can_do_nothing_is_read_line_by_line() -> None:
     with at_a_terminal("chat", "--samples", TERM="dumb") as (talk, _):
         talk.wait_for("with Ctrl-C\r\n\r\n")
@@ -179,7 +170,6 @@ def test_a_terminal_that_can_do_nothing_is_read_line_by_line() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_what_is_pasted_is_one_prompt_whatever_lines_it_has() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         talk.sees(">\n  idle")
@@ -196,7 +186,6 @@ def test_what_is_pasted_is_one_prompt_whatever_lines_it_has() -> None:
         assert "\x1b[?2004l" in talk.output
 
 
-@pytest.mark.long
 def test_what_is_pasted_is_what_the_model_gets(tmp_path: Path) -> None:
     journal = str(tmp_path / "j.db")
     makefile = "all: a.txt\n\tcp a.txt b.txt\n"
@@ -216,7 +205,6 @@ def test_what_is_pasted_is_what_the_model_gets(tmp_path: Path) -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_a_paste_whose_end_is_lost_does_not_wait_for_ever() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         talk.sees(">\n  idle")
@@ -227,7 +215,6 @@ def test_a_paste_whose_end_is_lost_does_not_wait_for_ever() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_a_text_may_have_several_lines_and_may_wait_for_the_turn() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         begin(talk, "count to 3\\")
@@ -239,7 +226,6 @@ def test_a_text_may_have_several_lines_and_may_wait_for_the_turn() -> None:
         talk.sees("1. list the files", "counted to 3", "✓ list_dir")
 
 
-@pytest.mark.long
 def test_what_is_queued_is_taken_back() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         begin(talk, "count to 600")
@@ -257,7 +243,6 @@ def test_what_is_queued_is_taken_back() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_a_terminal_may_be_narrow_and_change_its_size() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         begin(talk, "count to 600")
@@ -271,7 +256,6 @@ def test_a_terminal_may_be_narrow_and_change_its_size() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_words_are_completed_and_earlier_texts_are_fetched() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         talk.sees(">\n  idle")
@@ -288,7 +272,6 @@ def test_words_are_completed_and_earlier_texts_are_fetched() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_a_file_goes_with_a_prompt(tmp_path: Path) -> None:
     (tmp_path / "my notes.txt").write_text("Water the plants.\n")
     (tmp_path / "big.txt").write_bytes(b"x" * 300_000)
@@ -306,7 +289,6 @@ def test_a_file_goes_with_a_prompt(tmp_path: Path) -> None:
         talk.sees("> hello @my\\ notes.txt my notes.txt: ``` Water the plants. ```")
 
 
-@pytest.mark.long
 def test_the_past_looks_as_it_did_when_it_was_new(tmp_path: Path) -> None:
     args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
     with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
@@ -318,7 +300,6 @@ def test_the_past_looks_as_it_did_when_it_was_new(tmp_path: Path) -> None:
             assert second[second.index("> write") :] == first[first.index("> write") :]
 
 
-@pytest.mark.long
 def test_what_was_folded_is_shown_in_whole() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         begin(talk, "list the files")
@@ -341,7 +322,6 @@ def test_what_was_folded_is_shown_in_whole() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_one_goes_back_before_a_prompt(tmp_path: Path) -> None:
     args = ("chat", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"), "--edits")
     with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
@@ -365,7 +345,6 @@ def test_one_goes_back_before_a_prompt(tmp_path: Path) -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_what_a_call_writes_is_shown_and_who_decided_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n")
     args = ("chat", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
@@ -385,7 +364,6 @@ def test_what_a_call_writes_is_shown_and_who_decided_is_told(tmp_path: Path) -> 
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_what_is_typed_is_kept_as_it_is_and_while_the_agent_is_stopped() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         begin(talk, "count to 600")

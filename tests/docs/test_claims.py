@@ -10,6 +10,8 @@ from tests.docs.as_user import OUTPUT, run_programs, run_tests
 from tests.docs.pages import programs_of
 from tests.docs.sources import ROOT
 
+pytestmark = pytest.mark.long
+
 
 def _run_with(old: str, new: str, page: str, test: str, folder: Path) -> str | None:
     """Run the program of *page* that has *test*, with *new* in the place of *old*; return what pytest says of it."""
@@ -19,7 +21,6 @@ def _run_with(old: str, new: str, page: str, test: str, folder: Path) -> str | N
     return run_tests(folder)
 
 
-@pytest.mark.long
 def test_the_property_of_the_readme_fails_without_the_guard(tmp_path: Path) -> None:
     test = "test_no_call_gets_past_the_guard"
     said = _run_with("SecurityGuard(), ", "*(), ", "README.md", test, tmp_path)
@@ -27,7 +28,6 @@ def test_the_property_of_the_readme_fails_without_the_guard(tmp_path: Path) -> N
     assert f"def {test}" in said or f"in {test}\n" in said
 
 
-@pytest.mark.long
 def test_the_property_of_the_tutorial_fails_without_the_priority(tmp_path: Path) -> None:
     test = "test_no_turn_runs_more_calls_than_its_limit"
     said = _run_with("    priority = Priority.SECURITY\n", "", "docs/tutorial.md", test, tmp_path)
@@ -35,7 +35,6 @@ def test_the_property_of_the_tutorial_fails_without_the_priority(tmp_path: Path)
     assert f"def {test}" in said or f"in {test}\n" in said
 
 
-@pytest.mark.long
 def test_the_log_of_events_has_no_line_of_another_logger(tmp_path: Path) -> None:
     (text,) = (
         program.text for program in programs_of(ROOT / "docs/guide/events.md") if "import logging" in program.text

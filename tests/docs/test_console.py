@@ -15,6 +15,8 @@ from tests.docs.pages import PAGES, blocks_of, programs_of
 from tests.docs.sources import ROOT
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.long
+
 SAVED: Final = re.compile(r"^Write this into `([\w.]+)`:$", re.MULTILINE)
 """Stands above a program that commands of its page use."""
 
@@ -26,7 +28,6 @@ def commands_of(page: Path) -> list[tuple[str, str]]:
     return list(zip(parts[::2], parts[1::2], strict=True))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("page", [page for page in PAGES if commands_of(page)], ids=lambda page: page.name)
 def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     for name, program in zip(SAVED.findall(page.read_text(encoding="utf-8")), programs_of(page), strict=False):

@@ -9,11 +9,12 @@ import pytest
 
 from tests.docs.sources import ROOT
 
+pytestmark = pytest.mark.long
+
 PAGE = ROOT / "docs" / "guide" / "deploying.md"
 _ROW = re.compile(r"^\| .* \| `([\w/]+\.py)::(\w+)` \|$", re.MULTILINE)
 
 
-@pytest.mark.long
 def test_each_row_names_a_test_that_is_there() -> None:
     text = PAGE.read_text(encoding="utf-8")
     rows = text[text.index("| --- |") :].count("\n|")

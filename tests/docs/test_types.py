@@ -16,8 +16,9 @@ from agentrail.cli.new_files import KINDS
 from tests.cli.test_new import made
 from tests.docs.test_examples import PROGRAMS, module_of
 
+pytestmark = pytest.mark.long
 
-@pytest.mark.long
+
 def test_what_is_shown_and_what_is_written_holds_in_a_project_that_is_checked_strictly(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()

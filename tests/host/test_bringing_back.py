@@ -17,6 +17,8 @@ from agentrail.testing import ScriptedModel, stall
 from tests.host.hosted import Desk, open_desk
 from tests.patience import within
 
+pytestmark = pytest.mark.long
+
 SESSIONS: Final = 8
 
 
@@ -66,7 +68,6 @@ async def streaming(desk: Desk) -> None:
             await trio.sleep(0.01)
 
 
-@pytest.mark.long
 async def test_a_session_is_brought_back_by_one_look_one_claim_and_one_read(tmp_path: Path) -> None:
     async with open_desk(spec(), journal=SqliteJournal(tmp_path / "kept.db")) as desk:
         for number in range(SESSIONS):

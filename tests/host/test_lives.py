@@ -10,13 +10,14 @@ import pytest
 from tests.host.model.lives import ENTRIES, lived
 from tests.profiles import CAMPAIGN
 
+pytestmark = pytest.mark.long
+
 REQUESTS: Final = 20_000 if CAMPAIGN else 2_000
 A_HOST: Final = 20
 """Requests to each host."""
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_lives_of_requests_are_as_the_contract_says() -> None:
     ends, ran = Counter[tuple[str, str]](), 0
     for seed in range(REQUESTS // A_HOST):

@@ -10,11 +10,12 @@ import pytest
 from tests.host.model.races import BESIDE, raced
 from tests.profiles import CAMPAIGN
 
+pytestmark = pytest.mark.long
+
 RACES: Final = 5_000 if CAMPAIGN else 250
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_a_session_is_deleted_beside_all_other_requests() -> None:
     told = Counter[tuple[str, int]]()
     for seed in range(RACES):

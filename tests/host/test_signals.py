@@ -19,6 +19,8 @@ from agentrail.app.process import GAVE_UP
 from tests.host.commanded import SERVE, Served, commanded
 from tests.host.hosted import frames
 
+pytestmark = pytest.mark.long
+
 APP: Final = '''
 from pathlib import Path
 
@@ -122,7 +124,6 @@ async def serving(folder: Path, drain: float, journal: str = "None") -> AsyncGen
                 yield Serving(one, client)
 
 
-@pytest.mark.long
 async def test_a_host_that_is_told_to_end_finishes_its_turns(tmp_path: Path) -> None:
     answers: list[Any] = []
     async with serving(tmp_path, 60) as one, trio.open_nursery() as nursery:
@@ -160,7 +161,6 @@ async def test_a_host_that_is_told_to_end_finishes_its_turns(tmp_path: Path) -> 
     )
 
 
-@pytest.mark.long
 async def test_a_turn_that_does_not_end_in_time_is_parked(tmp_path: Path) -> None:
     async with serving(tmp_path, 0.3) as one:
         body = {"message": "go", "session": "trip"}
@@ -181,7 +181,6 @@ async def test_a_turn_that_does_not_end_in_time_is_parked(tmp_path: Path) -> Non
 KEPT: Final = "SqliteJournal('kept.db')"
 
 
-@pytest.mark.long
 async def test_with_a_journal_a_call_ends_and_the_turn_goes_on_in_the_next_process(tmp_path: Path) -> None:
     answers: list[httpx.Response] = []
     key = {"idempotency-key": "one"}
@@ -222,7 +221,6 @@ async def test_with_a_journal_a_call_ends_and_the_turn_goes_on_in_the_next_proce
     assert "waits" not in one.notes()
 
 
-@pytest.mark.long
 async def test_a_call_that_does_not_end_in_time_is_named(tmp_path: Path) -> None:
     async with serving(tmp_path, 0.3, KEPT) as one:
         await one.client.post("/v1/sessions", json={"session": "trip"})
@@ -234,7 +232,6 @@ async def test_a_call_that_does_not_end_in_time_is_named(tmp_path: Path) -> None
     assert re.search(said, one.served.log) is not None, one.served.log
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_host_that_is_told_twice_ends_at_once(number: signal.Signals, tmp_path: Path) -> None:
     async with serving(tmp_path, 60) as one:

@@ -13,13 +13,14 @@ import trio
 from tests.host.commanded import SERVE, commanded
 from tests.host.http11.served import everything, request, statuses
 
+pytestmark = pytest.mark.long
+
 CLIENTS: Final = 60
 """Fewer than `HostLimits.connections_per_address`."""
 LATEST: Final = 0.5
 """Seconds after the signal in which the last client asks: less than `SILENT`."""
 
 
-@pytest.mark.long
 async def test_each_client_that_has_connected_is_answered(tmp_path: Path) -> None:
     found = Counter[int]()
     with trio.fail_after(90):

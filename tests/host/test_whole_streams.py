@@ -7,10 +7,11 @@ import pytest
 from tests.host.model.streams import streamed
 from tests.profiles import CAMPAIGN
 
+pytestmark = pytest.mark.long
+
 HOSTS: Final = 5_000 if CAMPAIGN else 100
 
 
-@pytest.mark.long
 def test_streams_have_what_is_written_and_encode_it_once() -> None:
     for seed in range(HOSTS):
         streamed(seed)

@@ -14,6 +14,8 @@ from tests.insight.stories import records_of_world
 from tests.kit import Verdict
 from tests.profiles import CAMPAIGN
 
+pytestmark = pytest.mark.long
+
 NOT_CALLED = ("was not asked", "had been asked before the pause")
 
 
@@ -36,7 +38,6 @@ def demand_told(seed: int, step: AskedStep, called: list[tuple[str, str]]) -> No
     assert told == called, (seed, step.record.number)
 
 
-@pytest.mark.long
 def test_who_was_asked_is_told_of_random_sessions() -> None:
     count = 0
     for seed in range(3_000 if CAMPAIGN else 300):

@@ -8,6 +8,8 @@ import pytest
 
 from agentrail.adapters.extras import install_command
 
+pytestmark = pytest.mark.long
+
 HOME = Path(__file__).parents[2]
 
 WITHOUT = """
@@ -37,7 +39,6 @@ def _in_a_fresh_interpreter(code: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - our own code
 
 
-@pytest.mark.long
 def test_without_the_extra_it_is_said_what_to_install() -> None:
     said = _in_a_fresh_interpreter(WITHOUT)
     wanted = "cannot use an MCP server: it needs packages of the extra `mcp`, which are not installed; run `"

@@ -35,6 +35,8 @@ from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
 from tests.runtime.world import World
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("agentrail.adapters.mcp.connection", reason=NO_EXTRA)
 
 Form: TypeAlias = Literal["one", "two"]
@@ -100,7 +102,6 @@ async def idle(session: SessionHandle) -> None:
 BUY = asked("shop__buy", {"item": "tea"})
 
 
-@pytest.mark.long
 @BOTH
 @pytest.mark.parametrize("how", ["replaced", "detached", "detached and attached"])
 async def test_a_call_that_runs_ends_with_its_server_and_the_next_one_is_the_other_s(
@@ -130,7 +131,6 @@ async def test_a_call_that_runs_ends_with_its_server_and_the_next_one_is_the_oth
     assert (len(sources()), shops.processes()) == (1, alone)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("how", ["replaced", "detached and attached", "of the same form"])
 async def test_a_held_call_runs_on_the_server_that_was_asked_about_or_not_at_all(
     how: str, world: World, shops: Shops
@@ -157,7 +157,6 @@ async def test_a_held_call_runs_on_the_server_that_was_asked_about_or_not_at_all
     assert shops.notes() == ["one bought tea" if how == "of the same form" else "two bought 100 tea"]
 
 
-@pytest.mark.long
 async def test_a_held_call_does_not_run_on_the_form_that_its_server_has_taken_since(world: World, shops: Shops) -> None:
     guard = HumanApproval(tools=["shop__buy"])
     script: list[Element] = [say(calls=[call("shop__buy", {"item": "tea"}), call("shop__change", {})]), "a pity"]
@@ -172,7 +171,6 @@ async def test_a_held_call_does_not_run_on_the_form_that_its_server_has_taken_si
     assert shops.notes() == ["one changed"]
 
 
-@pytest.mark.long
 @BOTH
 async def test_while_the_session_is_suspended(world: World, shops: Shops) -> None:
     session = await world.spawn(obedient(), tools=[await shops.open("one")])
@@ -187,7 +185,6 @@ async def test_while_the_session_is_suspended(world: World, shops: Shops) -> Non
     assert (shops.notes(), len(sources())) == (["two bought 100 tea"], 1)
 
 
-@pytest.mark.long
 async def test_a_sub_agent_keeps_its_own_server(world: World, shops: Shops) -> None:
     buyer = agent([say(calls=[call("shop__wait", {})]), "bought"], tools=[await shops.open("one")])
     delegating = task("buyer", background=True)
@@ -203,7 +200,6 @@ async def test_a_sub_agent_keeps_its_own_server(world: World, shops: Shops) -> N
     assert shops.notes() == ["one waits"]
 
 
-@pytest.mark.long
 async def test_a_fork_has_a_server_of_its_own(world: World, shops: Shops) -> None:
     session = await world.spawn(obedient(), tools=[await shops.open("one")])
     alone = shops.processes()
@@ -220,7 +216,6 @@ async def test_a_fork_has_a_server_of_its_own(world: World, shops: Shops) -> Non
     await until(lambda: (sources(), shops.processes()) == ([], 0))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("form", ["one", "two"])
 async def test_a_call_that_is_held_over_a_restart(form: Form, shops: Shops) -> None:
     journal = TestJournal()

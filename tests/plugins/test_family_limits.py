@@ -36,6 +36,8 @@ from tests.runtime.journals import TestJournal
 from tests.runtime.poison import OurBug
 from tests.runtime.tools import slow
 
+pytestmark = pytest.mark.long
+
 MOST_WRITTEN = 5_000
 """What the option `max_tokens` of each model says."""
 
@@ -242,7 +244,6 @@ async def lived(story: Story, watch: Watch) -> Usage:
         return session.status().usage
 
 
-@pytest.mark.long
 @settings(max_examples=400 if CAMPAIGN else 25)
 @given(st.integers(0, 1_000_000))
 def test_a_family_passes_its_limit_by_one_response_at_most(seed: int) -> None:

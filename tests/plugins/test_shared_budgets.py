@@ -20,6 +20,8 @@ from tests.runtime.families import agent, task, tasks
 from tests.runtime.tools import slow
 from tests.runtime.world import open_world, settle
 
+pytestmark = pytest.mark.long
+
 Work: TypeAlias = list[tuple[int, float]]
 """What a sub-agent does: for each response the tokens that it uses, and the seconds that its call takes."""
 
@@ -47,7 +49,6 @@ async def used(work: list[Work], guard: BudgetGuard, *, at_once: bool) -> tuple[
         return usage.total_tokens, usage.cost_usd or 0.0
 
 
-@pytest.mark.long
 @settings(max_examples=200 if CAMPAIGN else 12)
 @given(st.lists(WORK, min_size=1, max_size=4), st.integers(20, 900), st.booleans(), st.booleans())
 def test_a_limit_is_exceeded_by_one_response_of_all_sessions_at_most(

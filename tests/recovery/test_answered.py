@@ -8,6 +8,8 @@ from typing import Final
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 POINTS: Final = {
     "RESPONSE": (0, 0),
     "MESSAGE_TAKEN": (0, 0),
@@ -27,7 +29,6 @@ PLACES: Final = [
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_a_typed_answer_is_checked_and_given_once_wherever_the_process_is_killed(tmp_path: Path) -> None:
     places = [f"{who}:{answer}:{point}" for who, answer, point in PLACES]
     command = [sys.executable, "-m", "tests.recovery.answered", str(tmp_path), *places]

@@ -10,6 +10,8 @@ from agentrail import SessionSpec, open_supervisor
 from agentrail.journals import SqliteJournal
 from agentrail.testing import ScriptedModel
 
+pytestmark = pytest.mark.long
+
 KILLED = """
 import os, sqlite3, sys
 
@@ -22,7 +24,6 @@ os._exit(0)
 """
 
 
-@pytest.mark.long
 async def test_a_journal_that_was_being_made_when_the_process_was_killed_is_made_anew(tmp_path: Path) -> None:
     path = tmp_path / "agentrail.db"
     subprocess.run([sys.executable, "-c", KILLED, str(path)], check=True)  # noqa: S603, ASYNC221 - our own program

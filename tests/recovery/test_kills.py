@@ -19,6 +19,8 @@ from tests.recovery.oracle import checked, fates
 from tests.recovery.victim import EFFECTS
 from tests.recovery.witness import runs
 
+pytestmark = pytest.mark.long
+
 LIVES = 20 if CAMPAIGN else 10
 KILLS = int(os.environ.get("AGENTRAIL_KILLS", "1000")) if CAMPAIGN else 30
 TOGETHER = 4
@@ -112,7 +114,6 @@ def table_of(tales: list[Tale]) -> str:
     return "\n".join([*lines, f"settled within {max(tale.settled_in for tale in tales):.2f} s"])
 
 
-@pytest.mark.long
 async def test_nothing_is_lost_and_nothing_happens_twice_when_the_process_is_killed(tmp_path: Path) -> None:
     tales: list[Tale] = []
     seeds = iter(range(KILLS // LIVES))

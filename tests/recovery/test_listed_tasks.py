@@ -14,6 +14,8 @@ from agentrail.testing import ScriptedModel, call, permanent, say, stall
 from agentrail.tools import Err
 from tests.kit import Element
 
+pytestmark = pytest.mark.long
+
 
 def agent(*script: Element) -> SessionSpec:
     return SessionSpec(model=ScriptedModel(script, name="finder", repeat_last=True), description="Finds things.")
@@ -45,7 +47,6 @@ async def listed(session: SessionHandle) -> str:
 LIST = (say(calls=[call("task_list")]), "those")
 
 
-@pytest.mark.long
 async def test_those_that_have_ended_and_one_under_way_are_listed_as_before(tmp_path: Path) -> None:
     script = [begin("quick", "tea"), begin("broken", "rum"), "fine", begin("quick", "milk"), begin("slow", "gin"), "so"]
     async with open_supervisor(journal=SqliteJournal(tmp_path / "j.db")) as supervisor:
@@ -73,7 +74,6 @@ async def test_those_that_have_ended_and_one_under_way_are_listed_as_before(tmp_
         assert await tasks_of(session) == (*before[:-1], before[-1].but(status="failed"))
 
 
-@pytest.mark.long
 async def test_of_those_that_ended_in_several_processes_the_last_32_are_listed(tmp_path: Path) -> None:
     names = [f"task {number}" for number in range(40)]
     before: tuple[Task, ...] = ()

@@ -11,6 +11,8 @@ from tests.kit import Failpoint
 from tests.profiles import CAMPAIGN
 from tests.recovery.screened import KEY, MASK
 
+pytestmark = pytest.mark.long
+
 POINTS: Final = (
     Failpoint.MESSAGE_TAKEN,
     Failpoint.APPEND,
@@ -40,7 +42,6 @@ def bytes_in(folder: Path) -> bytes:
     return b"".join(file.read_bytes() for file in folder.iterdir())
 
 
-@pytest.mark.long
 def test_a_key_in_each_place_is_in_no_file_afterwards(tmp_path: Path) -> None:
     assert lived(tmp_path, "end") == {"end": 0}
     names = {file.name for file in (tmp_path / "end").iterdir()}
@@ -66,14 +67,12 @@ def test_a_key_in_each_place_is_in_no_file_afterwards(tmp_path: Path) -> None:
         assert told in events, told
 
 
-@pytest.mark.long
 def test_without_the_plugin_the_key_is_found(tmp_path: Path) -> None:
     assert lived(tmp_path, "plain") == {"plain": 0}
     found = {file.name for file in (tmp_path / "plain").iterdir() if KEY.encode() in file.read_bytes()}
     assert found >= {"agentrail.db", "events", "log", "steps"}
 
 
-@pytest.mark.long
 def test_a_process_that_is_killed_between_acceptance_and_hook_leaves_no_key(tmp_path: Path) -> None:
     assert lived(tmp_path, "hook") == {"hook": -9}
     left = bytes_in(tmp_path / "hook")
@@ -87,7 +86,6 @@ def test_a_process_that_is_killed_between_acceptance_and_hook_leaves_no_key(tmp_
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_a_process_that_is_killed_anywhere_leaves_no_key(tmp_path: Path) -> None:
     places = [f"{point.name}:{times}" for point in POINTS for times in TIMES]
     statuses = lived(tmp_path, *places)

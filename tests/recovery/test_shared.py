@@ -16,6 +16,8 @@ from agentrail.journals import MemoryJournal
 from tests.recovery.shared import serve
 from tests.recovery.witness import runs
 
+pytestmark = pytest.mark.long
+
 SESSIONS = ("s-1", "s-2", "s-3")
 WORK = "pure idempotent checkable unsafe"
 
@@ -63,7 +65,6 @@ class Other:
         assert await self.process.wait() == 0
 
 
-@pytest.mark.long
 async def test_a_session_goes_to_another_process_when_its_own_is_killed(tmp_path: Path) -> None:
     journal = MemoryJournal()
     socket = str(tmp_path / "socket")

@@ -10,11 +10,12 @@ import pytest
 
 from tests.recovery.summarised import USED
 
+pytestmark = pytest.mark.long
+
 PLACES: Final = {"COMPACTION": 0, "asked": 1, "words": 1, "COMPACTED": 1}
 """The places, and how many requests for the summary the process had made there."""
 
 
-@pytest.mark.long
 def test_a_summary_is_made_again_once_and_nothing_is_lost(tmp_path: Path) -> None:
     """Each kill costs at most one more summary; the session has counted the one whose text it has."""
     command = [sys.executable, "-m", "tests.recovery.summarised", str(tmp_path), *PLACES]

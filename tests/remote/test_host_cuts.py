@@ -19,13 +19,14 @@ from tests.remote.cut_sessions import LIMITS, Crashes, agent
 from tests.remote.cut_visitors import KEY, LineVisitor, StreamVisitor, Visitor
 from tests.remote.playing_host import Relay
 
+pytestmark = pytest.mark.long
+
 CUTS: Final = 10_000 if CAMPAIGN else 300
 SESSIONS: Final = 8
 SECONDS: Final = 7200 if CAMPAIGN else 600
 LIVED: Final = {"AgentEnd", "AgentAbort", "ToolExecutionEnd", "SessionRestarted", "SessionHibernated", "SessionWoken"}
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("kind", [LineVisitor, StreamVisitor])
 async def test_cuts_at_random_bytes_cost_a_session_nothing(
     kind: type[Visitor], caplog: pytest.LogCaptureFixture

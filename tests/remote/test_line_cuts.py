@@ -16,6 +16,8 @@ from tests.profiles import CAMPAIGN
 from tests.remote.played_sessions import DELTAS, PlayedSession, SessionsHost
 from tests.remote.playing_host import KEY, Relay
 
+pytestmark = pytest.mark.long
+
 CUTS: Final = 10_000 if CAMPAIGN else 300
 LINES: Final = 8
 UNCUT: Final = 10**12
@@ -70,7 +72,6 @@ def check(visitor: Visitor, session: PlayedSession) -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 async def test_cuts_at_random_bytes_cost_nothing() -> None:
     draw = random.Random(0)
     host = SessionsHost(play=lambda _: [])

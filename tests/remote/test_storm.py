@@ -16,6 +16,8 @@ from tests.remote.cut_sessions import LIMITS
 from tests.remote.cut_visitors import KEY
 from tests.remote.playing_host import Relay
 
+pytestmark = pytest.mark.long
+
 LINES: Final = 1000 if CAMPAIGN else 100
 TIMES: Final = 10 if CAMPAIGN else 3
 """How often all are cut: 10,000 reconnects in the campaign, 300 in CI."""
@@ -36,7 +38,6 @@ async def listen(
                     return
 
 
-@pytest.mark.long
 async def test_all_lines_are_served_again_when_all_are_cut_at_once() -> None:
     async with open_desk(scripted("at last"), limits=LIMITS) as desk, open_line(desk.serving.url, KEY) as line:
         await line.call("open_session", body={"session": "trip"})

@@ -8,9 +8,10 @@ import pytest
 
 from tests.runtime import collecting
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.campaign
-@pytest.mark.long
 def test_all_that_is_said_of_the_collector_holds_in_an_interpreter_with_few_objects() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", collecting.__file__]

@@ -16,6 +16,8 @@ from tests.profiles import CAMPAIGN
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.world import open_world
 
+pytestmark = pytest.mark.long
+
 SESSIONS, ROUNDS = (200, 5) if CAMPAIGN else (48, 2)
 """Number of sessions; every second one fails."""
 
@@ -164,7 +166,6 @@ async def _quietly(session: SessionHandle, kind: str) -> None:
         return  # whoever fails is told; what counts here is that nobody else is
 
 
-@pytest.mark.long
 async def test_failures_stay_in_their_sessions() -> None:
     expected, none = await campaign(faulty=False)
     found, failures = await campaign(faulty=True)

@@ -9,6 +9,8 @@ from agentrail.models import EmitChunk, ModelRequest, Response, TextChunk
 from tests.opcodes import counted_opcodes
 from tests.runtime.world import settle
 
+pytestmark = pytest.mark.long
+
 FEW, MANY = 20, 320
 WAYS = ("left", "stopped", "asleep")
 
@@ -52,7 +54,6 @@ async def _opcodes_per_session(count: int, way: str) -> float:
     return counted[0] / ends
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 async def test_the_end_of_a_session_costs_the_same_among_many(way: str) -> None:
     few = await _opcodes_per_session(FEW, way)

@@ -23,6 +23,8 @@ from tests.kit import Element, PromptSent
 from tests.profiles import CAMPAIGN
 from tests.runtime.test_compaction import is_summary
 
+pytestmark = pytest.mark.long
+
 WINDOW: Final = 2_000
 TURNS: Final = 2_000 if CAMPAIGN else 150
 SYSTEM: Final = "You are a clerk. " * 20
@@ -63,7 +65,6 @@ class Clerk:
         return say(calls=[call("look", {"number": self.turn})])
 
 
-@pytest.mark.long
 async def test_a_long_session_stays_within_its_window_and_forgets_nothing() -> None:
     model = Clerk()
     journal = MemoryJournal()

@@ -11,6 +11,8 @@ from agentrail.errors import SubscriberTooSlow
 from agentrail.events import AgentStart, Cursor, Envelope, Event, Gap, MessageDelta, ThinkingDelta
 from tests.runtime.recorded import Session, end, start
 
+pytestmark = pytest.mark.long
+
 
 class Reader:
     """A subscriber that can reconnect, and keeps every event that it got."""
@@ -142,7 +144,6 @@ class Play:
                 self.meanwhile(count)
 
 
-@pytest.mark.long
 @given(
     ops=OPS,
     policy=st.sampled_from(["coalesce", "drop", "disconnect"]),

@@ -14,6 +14,8 @@ from agentrail.testing import ScriptedModel
 from tests.profiles import CAMPAIGN
 from tests.runtime.world import settle
 
+pytestmark = pytest.mark.long
+
 COUNT = 100_000 if CAMPAIGN else 2_500
 MOST_GROWN = (1024 if CAMPAIGN else 512) * 1024
 AT_ONCE = 50
@@ -25,7 +27,6 @@ def held() -> tuple[int, int, int]:
     return tasks, len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
 
 
-@pytest.mark.long
 async def test_nothing_is_left_of_sessions_that_were_started_and_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "SLOW", 3600.0)  # what it says on a busy machine is kept too, and is no session's
     async with open_supervisor() as supervisor:

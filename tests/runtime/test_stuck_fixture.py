@@ -7,6 +7,8 @@ from textwrap import dedent
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 SETTINGS = "[pytest]\ntrio_mode = true\n"
 
 MODULE = '''
@@ -58,7 +60,6 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
     return done.stdout
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("fixture", FIXTURES)
 def test_a_fixture_with_a_supervisor_that_is_stuck_fails_its_test_and_names_the_place(said: str, fixture: str) -> None:
     (told,) = re.findall(rf"^_+ test_with_{fixture} _+$(.*?)(?=^[_=]+ [a-z ]+ [_=]+$)", said, re.DOTALL | re.MULTILINE)

@@ -15,6 +15,8 @@ from tests.profiles import CAMPAIGN
 from tests.sandboxes.corpus import SECRET, outcome, reading, snapshot, writing
 from tests.sandboxes.kinds import needs_openat2, without_openat2
 
+pytestmark = pytest.mark.long
+
 CALLS = 6_000 if CAMPAIGN else 500
 
 FLIPPER = """
@@ -61,7 +63,6 @@ def has_met_both(said: set[str]) -> bool:
     return any("harmless" in one or "written" in one for one in said) and any("it leads" in one for one in said)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("part_by_part", [pytest.param(False, marks=needs_openat2), True])
 async def test_a_link_that_is_flipped_never_leads_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part_by_part: bool

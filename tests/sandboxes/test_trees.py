@@ -18,6 +18,8 @@ from tests.profiles import CAMPAIGN
 from tests.runtime.cutting import cut
 from tests.sandboxes.kinds import WITH_COMMANDS, Opened
 
+pytestmark = pytest.mark.long
+
 NUMBERS = count()
 
 STUBBORN = {
@@ -62,7 +64,6 @@ def sleepers() -> Iterator[Sleepers]:
     made.end()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("opened", WITH_COMMANDS)
 @pytest.mark.parametrize("kind", STUBBORN)
 async def test_after_a_cancel_none_is_alive(tmp_path: Path, opened: Opened, kind: str, sleepers: Sleepers) -> None:
@@ -76,7 +77,6 @@ async def test_after_a_cancel_none_is_alive(tmp_path: Path, opened: Opened, kind
     assert trio.current_time() - start < within(1)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("opened", WITH_COMMANDS)
 async def test_when_a_command_ends_what_it_left_behind_ends(tmp_path: Path, opened: Opened, sleepers: Sleepers) -> None:
     line = "setsid {sleep} & ({sleep} &) ; (setsid {sleep} >/dev/null 2>&1 &) ; sleep 0.1".replace(
@@ -87,7 +87,6 @@ async def test_when_a_command_ends_what_it_left_behind_ends(tmp_path: Path, open
     assert sleepers.alive() == []
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("opened", WITH_COMMANDS)
 async def test_who_obeys_has_time_to_clean_up(tmp_path: Path, opened: Opened) -> None:
     process = opened(tmp_path).prepare(
@@ -97,7 +96,6 @@ async def test_who_obeys_has_time_to_clean_up(tmp_path: Path, opened: Opened) ->
     assert (done.killed, done.exit_code, done.stdout.text) == (True, 5, "up\ntidy\n")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("opened", WITH_COMMANDS)
 async def test_who_waits_for_others_is_told_before_they_are(tmp_path: Path, opened: Opened) -> None:
     codes: list[int] = []
@@ -117,7 +115,6 @@ async def test_who_waits_for_others_is_told_before_they_are(tmp_path: Path, open
     assert 0 not in codes, "its command was told first, so it took its work for done, and did not clean up"
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("opened", WITH_COMMANDS)
 async def test_a_kill_before_the_start_is_kept(tmp_path: Path, opened: Opened) -> None:
     process = opened(tmp_path).prepare(Command("sleep 100"))
@@ -126,7 +123,6 @@ async def test_a_kill_before_the_start_is_kept(tmp_path: Path, opened: Opened) -
         assert (await process.run()).killed
 
 
-@pytest.mark.long
 async def test_who_kills_its_launcher_does_not_outlive_it(tmp_path: Path, sleepers: Sleepers) -> None:
     line = f"{sleepers.sleep} & kill -9 $PPID; {sleepers.sleep}"
     done = await LocalSandbox(tmp_path).execute(Command(line))
@@ -134,7 +130,6 @@ async def test_who_kills_its_launcher_does_not_outlive_it(tmp_path: Path, sleepe
     await sleepers.wait(0)
 
 
-@pytest.mark.long
 async def test_what_a_killed_launcher_leaves_is_ended_also_by_a_cancelled_command(
     tmp_path: Path, sleepers: Sleepers
 ) -> None:
@@ -159,7 +154,6 @@ def a_host(*words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", HOST, *words], cwd=Path.cwd())  # noqa: S603 - our own
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("opened", WITH_COMMANDS)
 async def test_when_the_host_is_killed_none_is_alive(tmp_path: Path, opened: Opened, sleepers: Sleepers) -> None:
     line = "trap '' TERM; {sleep} & setsid {sleep} & {sleep}".replace("{sleep}", sleepers.sleep)
@@ -171,7 +165,6 @@ async def test_when_the_host_is_killed_none_is_alive(tmp_path: Path, opened: Ope
     await sleepers.wait(0)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("opened", WITH_COMMANDS)
 async def test_cancelled_at_any_moment_nothing_is_left(tmp_path: Path, opened: Opened, sleepers: Sleepers) -> None:
     for milliseconds in (0, 1, 3, 10, 20, 30, 40, 60):
@@ -181,7 +174,6 @@ async def test_cancelled_at_any_moment_nothing_is_left(tmp_path: Path, opened: O
     assert is_empty(tmp_path)
 
 
-@pytest.mark.long
 async def test_a_long_output_takes_little_memory(tmp_path: Path) -> None:
     size = 1_000_000_000 if CAMPAIGN else 64_000_000
     heard = 0
@@ -208,7 +200,6 @@ def peak() -> int:
     return found
 
 
-@pytest.mark.long
 async def test_who_hears_may_raise(tmp_path: Path) -> None:
     def hear(_: bytes) -> None:
         raise ValueError

@@ -14,6 +14,8 @@ from tests.runtime.world import spec_of
 from tests.sandboxes.kinds import WITH_COMMANDS, Opened
 from tests.sandboxes.test_trees import STUBBORN, Sleepers
 
+pytestmark = pytest.mark.long
+
 TREES = ("ignores TERM", "leader obeys, grandchild does not", "setsid", "double fork")
 
 
@@ -37,7 +39,6 @@ async def left(_: SessionHandle) -> None:
 ENDS = [aborted, steered, stopped, left]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("opened", WITH_COMMANDS)
 @pytest.mark.parametrize("end", ENDS)
 async def test_none_is_alive_a_second_later(

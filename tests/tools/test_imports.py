@@ -3,6 +3,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 PROGRAM = """
 import sys
 from agentrail.tools import ToolContext, tool, validator_for
@@ -20,6 +22,5 @@ assert not {"jsonschema", "referencing", "cattrs"} & sys.modules.keys()
 """
 
 
-@pytest.mark.long
 def test_a_check_imports_nothing() -> None:
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=60)  # noqa: S603 - our own program

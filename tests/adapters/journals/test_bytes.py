@@ -15,6 +15,8 @@ from agentrail.models import Message, Text, UserMessage
 from agentrail.plugins import BeforeRequest, Context
 from agentrail.testing import ScriptedModel, call, say
 
+pytestmark = pytest.mark.long
+
 LETTERS = "abcdefghij klmnop"
 TURNS = 120
 SIZES = "SELECT number, length(body) FROM record"
@@ -52,7 +54,6 @@ async def stored(path: Path, turns: int, calls: int, size: int) -> tuple[int, in
     return said, records, apart
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("calls", "most"), [(0, 1_800), (2, 5_800), (8, 15_600)])
 async def test_the_records_of_a_turn_take_so_many_bytes_and_no_more_later(
     tmp_path: Path, calls: int, most: int
@@ -62,7 +63,6 @@ async def test_the_records_of_a_turn_take_so_many_bytes_and_no_more_later(
     assert records / 20 <= most
 
 
-@pytest.mark.long
 async def test_a_long_conversation_takes_little_more_than_its_texts(tmp_path: Path) -> None:
     said, records, apart = await stored(tmp_path / "a.db", 10, 4, 25_000)
     assert said > 1_000_000
@@ -119,7 +119,6 @@ async def bytes_of_turns(path: Path, plugin: Replaces) -> list[int]:
     return [sum(size[number] for number in range(start + 1, stop + 1)) for start, stop in pairwise(heads)]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("plugin", [Trims(), ChangesOne()], ids=lambda plugin: type(plugin).__name__)
 async def test_a_turn_takes_no_more_bytes_later_if_a_plugin_replaces_the_messages_in_each(
     tmp_path: Path, plugin: Replaces

@@ -67,6 +67,8 @@ from tests.kit import Element
 from tests.profiles import CAMPAIGN
 from tests.runtime.families import agent, task
 
+pytestmark = pytest.mark.long
+
 WORD: Final = "kanarie"
 LEFT: Final = re.compile(rb"(?i)kanarie[a-z_-]*")
 SEEDS: Final = range(50) if CAMPAIGN else range(2)
@@ -447,7 +449,6 @@ async def redact_all(supervisor: Supervisor) -> list[str]:
     return stored
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_no_canary_is_left(seed: int, tmp_path: Path) -> None:
     chance, stage = random.Random(seed), Stage(tmp_path)

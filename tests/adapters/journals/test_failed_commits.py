@@ -16,6 +16,8 @@ from agentrail.testing.conformance.expected_errors import raised
 from tests.adapters.journals.sick import Connection, connecting, sqlite_error
 from tests.kit import opened, prompted, run_of
 
+pytestmark = pytest.mark.long
+
 
 class Standing(Connection):
     """A connection whose commits fail, and stand whole in the log all the same.
@@ -107,7 +109,6 @@ async def journal(path: Path) -> AsyncIterator[SqliteJournal]:
     await journal.close()
 
 
-@pytest.mark.long
 async def test_a_failed_commit_does_not_appear_after_it_was_taken_back(journal: SqliteJournal, path: Path) -> None:
     claim = await opened(journal, "s")
     Standing.failures = 1
@@ -119,7 +120,6 @@ async def test_a_failed_commit_does_not_appear_after_it_was_taken_back(journal: 
     assert await head_in(copied(path, "after")) == 4
 
 
-@pytest.mark.long
 async def test_a_log_that_was_cut_does_not_bring_the_commit_up_if_a_power_cut_undoes_the_cut(
     journal: SqliteJournal, path: Path
 ) -> None:
@@ -132,7 +132,6 @@ async def test_a_log_that_was_cut_does_not_bring_the_commit_up_if_a_power_cut_un
     assert await head_in(now) == 3
 
 
-@pytest.mark.long
 async def test_until_it_is_taken_back_it_is_seen_by_nobody_but_who_opens_the_journal_after_a_crash(
     journal: SqliteJournal, path: Path
 ) -> None:
@@ -149,7 +148,6 @@ async def test_until_it_is_taken_back_it_is_seen_by_nobody_but_who_opens_the_jou
     assert await journal.read("s", 3) == (prompted("s", 4, "another"),)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("failures", range(1, 8))
 async def test_commits_that_fail_again_and_again_never_look_like_damage(journal: SqliteJournal, failures: int) -> None:
     """Each shorter than the one before it, they would stand in the log like commits after a torn one."""

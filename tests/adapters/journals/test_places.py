@@ -20,13 +20,15 @@ from tests.kit import opened, run_of
 
 __all__ = ["path"]
 
-pytestmark = pytest.mark.skipif(not CAN_LOCK, reason="the kernel has no locks that belong to a descriptor")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not CAN_LOCK, reason="the kernel has no locks that belong to a descriptor"),
+]
 
 MANY = 20 if os.environ.get("AGENTRAIL_PROFILE") == "campaign" else 6
 """Processes that open one journal at the same time."""
 
 
-@pytest.mark.long
 def test_of_many_processes_that_begin_together_one_wins_also_after_the_winner_was_killed(path: Path) -> None:
     for name in ("first", "second"):
         command = [sys.executable, "-c", WRITER.replace("theirs", name), str(path)]
@@ -42,7 +44,6 @@ def test_of_many_processes_that_begin_together_one_wins_also_after_the_winner_wa
                 process.communicate()
 
 
-@pytest.mark.long
 async def test_a_folder_of_another_name_holds_the_same_journal(path: Path, tmp_path: Path) -> None:
     (tmp_path / "other").symlink_to(path.parent)
     with writing(path) as other:
@@ -52,7 +53,6 @@ async def test_a_folder_of_another_name_holds_the_same_journal(path: Path, tmp_p
     await readable(tmp_path / "other" / path.name, 4)
 
 
-@pytest.mark.long
 async def test_a_folder_that_is_mounted_elsewhere_holds_the_same_journal(path: Path, tmp_path: Path) -> None:
     place = tmp_path / "mounted"
     place.mkdir()
@@ -79,7 +79,6 @@ def copied(path: Path, copy: Path) -> None:
             shutil.copyfile(source, f"{copy}{ending}")
 
 
-@pytest.mark.long
 async def test_a_copy_of_a_journal_that_is_open_is_another_one(path: Path) -> None:
     with writing(path) as other:
         copy = path.with_name("copy.db")
@@ -94,7 +93,6 @@ async def test_a_copy_of_a_journal_that_is_open_is_another_one(path: Path) -> No
     await readable(path, 4)
 
 
-@pytest.mark.long
 async def test_a_journal_in_memory_is_locked_as_on_a_disk() -> None:
     memory = Path("/dev/shm")  # noqa: S108 - the folder below has a name of its own
     if not os.access(memory, os.W_OK):

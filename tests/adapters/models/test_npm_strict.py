@@ -30,9 +30,13 @@ NODE: Final = shutil.which("node")
 KEY: Final = "sk-0123456789"
 PATIENCE: Final = 20.0
 
-pytestmark = pytest.mark.skipif(
-    NODE is None or not SERVER.is_file(), reason="the strict imitation from npm is not installed: `make model-servers`"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        NODE is None or not SERVER.is_file(),
+        reason="the strict imitation from npm is not installed: `make model-servers`",
+    ),
+]
 
 CALL: Final = {"id": "call_1", "type": "function", "function": {"name": "lamp", "arguments": '{"room":"kitchen"}'}}
 ASKED: Final = [
@@ -86,14 +90,12 @@ def spec(url: str) -> SessionSpec:
     )
 
 
-@pytest.mark.long
 async def test_a_strict_server_takes_our_requests(tmp_path: Path) -> None:
     async with strict_server(tmp_path) as url, open_supervisor(secrets={"KEY": KEY}.get) as supervisor:
         session = await supervisor.spawn(spec(url))
         assert (await session.ask("is the lamp on?")).text == "It is on."
 
 
-@pytest.mark.long
 async def test_a_strict_server_refuses_what_is_not_said_to_be_json(tmp_path: Path) -> None:
     body = json.dumps({"model": "gpt-5.4", "messages": ASKED}).encode()
     async with strict_server(tmp_path) as url, httpx.AsyncClient() as client:
@@ -105,7 +107,6 @@ async def test_a_strict_server_refuses_what_is_not_said_to_be_json(tmp_path: Pat
     assert (bare.status_code, typed.status_code) == (400, 200)
 
 
-@pytest.mark.long
 async def test_a_strict_server_refuses_another_key(tmp_path: Path) -> None:
     async with strict_server(tmp_path) as url, open_supervisor(secrets={"KEY": "sk-another-one"}.get) as supervisor:
         session = await supervisor.spawn(spec(url))

@@ -12,6 +12,8 @@ import pytest
 
 from tests.cli.acp.editor import Editor, Message, RefusedError, editor, text, validator
 
+pytestmark = pytest.mark.long
+
 Facts = dict[str, "object"]
 Check = Callable[[Facts], bool]
 
@@ -262,7 +264,6 @@ REQUIREMENTS: Final[dict[str, Check]] = {
 }
 
 
-@pytest.mark.long
 async def test_the_requirements_of_the_kit_are_met(tmp_path: Path) -> None:
     validator(2, "Error")  # skips, if the official schema is not there
     facts = await recorded(tmp_path)

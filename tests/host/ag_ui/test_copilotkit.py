@@ -14,6 +14,8 @@ from tests.docs.sources import ROOT
 from tests.host.asgi.processes import process
 from tests.host.browser.browsing import CHROMIUM, FLAGS, SECONDS
 
+pytestmark = pytest.mark.long
+
 EXAMPLE: Final = ROOT / "docs" / "examples" / "copilotkit"
 PAGE: Final = ROOT / "build" / "copilotkit" / "page" / "page.js"
 
@@ -38,7 +40,6 @@ def talk(url: str) -> str:
     return shown
 
 
-@pytest.mark.long
 @pytest.mark.skipif(
     not CHROMIUM.exists() or not PAGE.exists() or find_spec("playwright") is None,
     reason="CopilotKit is not tested: run `make browser-tools` and `make copilotkit` first",

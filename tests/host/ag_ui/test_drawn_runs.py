@@ -8,10 +8,11 @@ import pytest
 from tests.host.ag_ui.drawn_runs import World, drawn
 from tests.profiles import CAMPAIGN
 
+pytestmark = pytest.mark.long
+
 WORLDS: Final = 2_000 if CAMPAIGN else 40
 
 
-@pytest.mark.long
 def test_a_front_end_shows_what_was_said() -> None:
     figures = Counter[str]()
 

@@ -16,6 +16,8 @@ from agentrail.plugins import BeforePrompt, CallService
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.asgi.servers import on_uvicorn
 
+pytestmark = pytest.mark.long
+
 HI = {"message": "hi", "session": "trip"}
 
 SERVER = "server"
@@ -76,7 +78,6 @@ async def provide(_: RequestContext, messages: Sequence[Message]) -> str:  # noq
     return await where("provider")
 
 
-@pytest.mark.long
 async def test_code_of_the_program_runs_in_the_loop_of_the_server() -> None:
     checked: list[str] = []
 

@@ -15,6 +15,8 @@ from agentrail.host import Serving
 from tests.host.asgi.processes import COMMANDS, process
 from tests.host.hosted import LINES, Desk, frames, listening
 
+pytestmark = pytest.mark.long
+
 APP: Final = """
 import os
 
@@ -34,7 +36,6 @@ app = host.asgi()
 """
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("server", list(COMMANDS))
 async def test_a_stream_goes_on_at_the_next_process(server: str, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(APP)

@@ -16,6 +16,8 @@ import pytest
 from tests.host.asgi.servers import SERVERS
 from tests.profiles import CAMPAIGN
 
+pytestmark = pytest.mark.long
+
 TRIED: Final = list(SERVERS) if CAMPAIGN else ["hypercorn-trio", "uvicorn"]
 """In CI each of the two loops, and each of the two programs."""
 
@@ -23,7 +25,6 @@ HERE: Final = Path(__file__).parent.parent
 FILES: Final = ["."] if CAMPAIGN else ["test_host.py", "websocket/test_calls.py"]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("server", TRIED)
 def test_the_host_does_the_same_on_each_server(server: str) -> None:
     files = [str(HERE / file) for file in FILES]

@@ -18,6 +18,8 @@ from agentrail.api.routes import ROUTES
 from tests.host.clients.offline_host import KEY, OfflineHost, open_offline_host
 from tests.host.clients.programs import run
 
+pytestmark = pytest.mark.long
+
 HERE: Final = Path(__file__).parent
 INSTALLED: Final = HERE.parents[2] / "build" / "clients"
 PYTHON_MAKER: Final = INSTALLED / "python" / "bin" / "openapi-python-client"
@@ -49,7 +51,6 @@ def check_each_route(statuses: dict[str, set[int]]) -> None:
     assert statuses == wanted
 
 
-@pytest.mark.long
 @pytest.mark.skipif(
     not PYTHON_MAKER.is_file(),
     reason="NOT PROVED, because `openapi-python-client` is not installed: run `make client-makers`",
@@ -67,7 +68,6 @@ async def test_a_generated_python_client_calls_each_route(tmp_path: Path) -> Non
     check_each_route(host.statuses)
 
 
-@pytest.mark.long
 @pytest.mark.skipif(
     NODE is None or not COMPILER.is_file(),
     reason="NOT PROVED, because `openapi-typescript` or node is not installed: run `make client-makers`",

@@ -13,6 +13,8 @@ from tests.host.clients.offline_host import KEY, open_offline_host
 from tests.host.clients.programs import run
 from tests.profiles import CAMPAIGN
 
+pytestmark = pytest.mark.long
+
 HERE: Final = Path(__file__).parent
 SCHEMATHESIS: Final = HERE.parents[2] / "build" / "schemathesis" / "bin" / "schemathesis"
 EXAMPLES: Final = 300 if CAMPAIGN else 5
@@ -20,7 +22,6 @@ EXAMPLES: Final = 300 if CAMPAIGN else 5
 PATIENCE: Final = 7200.0 if CAMPAIGN else 600.0
 
 
-@pytest.mark.long
 @pytest.mark.skipif(
     not SCHEMATHESIS.is_file(), reason="NOT PROVED, because schemathesis is not installed: run `make campaign`"
 )

@@ -28,6 +28,8 @@ from tests.host.deployed.line_client import LineClient
 from tests.host.hosted import KEYS
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.long
+
 FOLDER = ROOT / "docs" / "examples" / "cluster"
 HAPROXY = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 HOSTS = ("host-1", "host-2", "host-3")
@@ -95,7 +97,6 @@ async def go_on(clients: Sequence[Client]) -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 @needs_postgres
 @needs_haproxy
 async def test_clients_of_a_balancer_notice_but_a_pause(tmp_path: Path, url: str) -> None:

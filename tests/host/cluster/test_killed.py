@@ -22,6 +22,8 @@ from tests.host.deployed.line_client import LineClient
 from tests.host.hosted import KEYS
 from tests.recovery.shared import serve
 
+pytestmark = pytest.mark.long
+
 DESK = Path(__file__).with_name("desk.py")
 ROUNDS = 4
 LONGEST = 0.3
@@ -45,7 +47,6 @@ async def kill(served: Served) -> None:
     assert await served.process.wait() == -signal.SIGKILL
 
 
-@pytest.mark.long
 async def test_a_host_of_two_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
     journal = MemoryJournal()
     async with deployment(tmp_path / "desk") as one, trio.open_nursery() as nursery:
@@ -55,7 +56,6 @@ async def test_a_host_of_two_that_is_killed_loses_and_doubles_nothing(tmp_path: 
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 @needs_postgres
 async def test_a_host_of_two_on_a_database_is_killed(tmp_path: Path, url: str) -> None:
     async with deployment(tmp_path / "desk") as one:

@@ -18,6 +18,8 @@ from tests.host.cluster.crew import Crew, crew, on_networks
 from tests.host.cluster.networks import NETWORKS, Networks, networks
 from tests.profiles import CAMPAIGN
 
+pytestmark = pytest.mark.long
+
 PARTITIONS = 20 if CAMPAIGN else 1
 SEED = os.environ.get("AGENTRAIL_SEED", "1")
 CLIENTS = 6 if CAMPAIGN else 2
@@ -50,7 +52,6 @@ async def cut_some_off(one: Crew, of: Networks) -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 @needs_postgres
 async def test_partitions_lose_and_double_nothing(tmp_path: Path) -> None:
     with networks(HOSTS) as of, server_on(of) as server:

@@ -26,6 +26,8 @@ from tests.host.hosted import KEYS
 from tests.patience import within
 from tests.profiles import CAMPAIGN
 
+pytestmark = pytest.mark.long
+
 LONG_LEASE = 60.0
 """With it, hosts look every 20 seconds at what is free."""
 
@@ -38,7 +40,6 @@ async def until_at(supervisor: RemoteSupervisor, count: int) -> None:
         await trio.sleep(0.02)
 
 
-@pytest.mark.long
 @needs_postgres
 async def test_work_under_way_goes_on_at_once_at_another_host(tmp_path: Path, url: str) -> None:
     ports = free_port(), free_port()
@@ -148,7 +149,6 @@ async def go_on(clients: list[Client]) -> None:
                 await trio.sleep(0.02)
 
 
-@pytest.mark.long
 @pytest.mark.skipif(not CAMPAIGN, reason="a minute long: `make campaign` runs it; CI has test_upgraded.py beside it")
 @needs_postgres
 async def test_all_hosts_are_replaced_and_their_number_changes_without_a_lost_word(tmp_path: Path, url: str) -> None:

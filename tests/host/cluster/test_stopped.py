@@ -20,12 +20,13 @@ from tests.host.deployed.crowd import checked, come_to_rest, deployment
 from tests.host.deployed.line_client import LineClient
 from tests.host.hosted import KEYS
 
+pytestmark = pytest.mark.long
+
 LONGEST = 0.3
 SESSIONS = 8
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 @needs_postgres
 async def test_a_host_that_wakes_after_its_lease_writes_nothing(tmp_path: Path, url: str) -> None:
     chance = Random("stopped")

@@ -27,6 +27,8 @@ from tests.host.deployed.crowd import checked, come_to_rest, deployment, ended
 from tests.host.hosted import KEYS
 from tests.profiles import CAMPAIGN
 
+pytestmark = pytest.mark.long
+
 DESK = Path(__file__).with_name("desk.py")
 HOSTS = 3 if CAMPAIGN else 2
 SESSIONS = 100 if CAMPAIGN else 4
@@ -108,7 +110,6 @@ async def version(env: Mapping[str, str]) -> str:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 @needs_postgres
 async def test_hosts_that_are_replaced_by_newer_code_lose_no_word(tmp_path: Path, url: str) -> None:
     older, newer = Path(agentrail.__file__).parents[1], newer_code(tmp_path / "newer")

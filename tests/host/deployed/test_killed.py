@@ -20,6 +20,8 @@ from tests.host.deployed.crowd import checked, come_to_rest, deployment, ended
 from tests.host.deployed.line_client import LineClient
 from tests.profiles import CAMPAIGN
 
+pytestmark = pytest.mark.long
+
 LIVES = 20
 KILLS = int(os.environ.get("AGENTRAIL_KILLS", "1000")) if CAMPAIGN else 40
 TOGETHER = 2
@@ -46,7 +48,6 @@ async def tale(folder: Path, seed: int, figures: Counter[str]) -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 async def test_a_host_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
     figures = Counter[str]()
     for first in range(0, KILLS // LIVES, TOGETHER):

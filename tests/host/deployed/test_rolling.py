@@ -15,6 +15,8 @@ from tests.host.deployed.client import Client
 from tests.host.deployed.crowd import Deployment, checked, come_to_rest, deployment, ended
 from tests.profiles import CAMPAIGN
 
+pytestmark = pytest.mark.long
+
 SESSIONS = 200 if CAMPAIGN else 20
 RESTARTS = 10 if CAMPAIGN else 2
 LONGEST = 2.0 if CAMPAIGN else 1.0
@@ -24,7 +26,6 @@ GAP = 3.0
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 async def test_deployments_cut_no_call_and_refuse_no_connection(tmp_path: Path) -> None:
     async with deployment(tmp_path / "desk") as one:
         clients = one.clients(SESSIONS, 1, LONGEST)

@@ -25,6 +25,8 @@ from tests.host.http11.mutating import mutated
 from tests.host.http11.served import NOW_MS, request
 from tests.profiles import CAMPAIGN
 
+pytestmark = pytest.mark.long
+
 REQUESTS: Final = 1_000_000 if CAMPAIGN else 20_000
 
 
@@ -79,7 +81,6 @@ def understood_by_h11(sent: bytes) -> Understood:
     return Understood(head.method.decode(), head.target.decode(), headers, body, is_last, rest)
 
 
-@pytest.mark.long
 def test_what_is_taken_is_for_h11_the_same_request() -> None:
     chance, taken = random.Random(42), 0
     for _ in range(REQUESTS):
@@ -162,7 +163,6 @@ async def answers(drawn: list[Exchange]) -> bytes:
     return received
 
 
-@pytest.mark.long
 @given(st.lists(exchanges(), min_size=1, max_size=3))
 def test_each_answer_is_read_by_h11_as_it_was_meant(drawn: list[Exchange]) -> None:
     received = trio.run(answers, drawn)

@@ -17,6 +17,8 @@ from tests.host.http11.mutating import mutated
 from tests.host.http11.served import Served, echo, everything, request, served, statuses
 from tests.profiles import CAMPAIGN
 
+pytestmark = pytest.mark.long
+
 REQUESTS: Final = 1_000_000 if CAMPAIGN else 30_000
 WARMING: Final = 2_000
 PEERS: Final = 8
@@ -58,7 +60,6 @@ class Peers:
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 async def test_mutated_requests_do_no_harm(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
     async with served(either, HostLimits()) as one:

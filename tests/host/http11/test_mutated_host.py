@@ -23,6 +23,8 @@ from tests.host.model.mutated_bodies import asked, sent
 from tests.host.model.people import LINES, PEOPLE
 from tests.profiles import CAMPAIGN
 
+pytestmark = pytest.mark.long
+
 REQUESTS: Final = 1_000_000 if CAMPAIGN else 10_000
 WARMING: Final = 3_000
 PEERS: Final = 8
@@ -118,6 +120,5 @@ async def answered_statuses(peers_of: type[Peers], caplog: pytest.LogCaptureFixt
     return peers.told
 
 
-@pytest.mark.long
 async def test_mutated_requests_do_a_host_no_harm(caplog: pytest.LogCaptureFixture) -> None:
     assert await answered_statuses(Peers, caplog)

@@ -19,6 +19,8 @@ from tests.host.plugins.probes import CONTEXT, REQUEST, hangs, later, raises, re
 from tests.kit import freeze_object
 from tests.profiles import CAMPAIGN
 
+pytestmark = pytest.mark.long
+
 REQUESTS: Final = 20_000 if CAMPAIGN else 2_000
 A_HOST: Final = 20
 """Requests for each set of plugins."""
@@ -157,7 +159,6 @@ async def check_host(seed: int, count: int) -> None:
     assert stopping == [name for name in reversed(lived) if name in with_stop]
 
 
-@pytest.mark.long
 def test_start_and_stop_are_mirrored_ends_are_paired_and_the_first_answer_counts() -> None:
     async def all_of_them() -> None:
         for seed in range(REQUESTS // A_HOST):

@@ -15,6 +15,8 @@ from tests.host.rfc6455.mutated_frames import connection
 from tests.host.rfc6455.raw_frames import Opcode, frame
 from tests.host.rfc6455.raw_peer import Heard, Peer, connected
 
+pytestmark = pytest.mark.long
+
 CODES: Final = frozenset({None, 1000, 1002, 1003, 1007, 1008, 1009, 1014})
 """Codes of closes, those of the client among them that come back."""
 
@@ -53,7 +55,6 @@ class Peers(test_mutated_host.Peers):
 
 
 @pytest.mark.campaign
-@pytest.mark.long
 async def test_mutated_frames_do_a_host_no_harm(caplog: pytest.LogCaptureFixture) -> None:
     told = await test_mutated_host.answered_statuses(Peers, caplog)
     assert {200, 201, 202, 204, 403, 404, 409, 422} <= told.keys()

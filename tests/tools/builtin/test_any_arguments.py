@@ -14,6 +14,8 @@ from agentrail.tools import Effect, Err, Ok, ToolContext, validator_for
 from tests.kit import freeze_object
 from tests.tools.builtin.rig import TOOLS
 
+pytestmark = pytest.mark.long
+
 TEXTS: Final = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
     st.sampled_from(["a.txt", ".", "docs", "docs/b", "**", "*", "(", "[a", "a{1,2}", "\\", "a{,}", "-a", "x\0"]),
@@ -63,7 +65,6 @@ def _check(name: str) -> Callable[[], None]:
     return check
 
 
-@pytest.mark.long
 def test_the_tools_never_raise() -> None:
     for name in TOOLS:
         _check(name)()
