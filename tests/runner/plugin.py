@@ -16,6 +16,7 @@ import pytest
 from tests.runner.dispatcher import Dispatcher
 from tests.runner.known_seconds import load_seconds, store_seconds
 from tests.runner.pieces import function_of, longest_first, pieces_of
+from tests.runner.shuffling import place_of, shuffled
 
 UNKNOWN: Final = 0.005
 """Seconds of a test that is not among the slow ones."""
@@ -45,8 +46,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="seconds of CPU that a test may take, fixtures included, on the machine of `speed.py`; "
         "with a budget, a test that starts a process fails; 0: no budget",
     )
+    group.addoption("--shuffle", type=int, default=0, metavar="SEED", help="the seed of another order; 0: as written")
     group.addoption("--store-seconds", action="store_true", help="write down how long the slow tests took")
     group.addoption("--store-skipped", type=Path, help="write the ids of the tests that were skipped to this file")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say what repeats the order."""
+    return f"order: --shuffle {config.option.shuffle}" if config.option.shuffle else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Sort the tests anew, if they shall be."""
+    if config.option.shuffle:
+        items.sort(key=lambda item: place_of(item.nodeid, config.option.shuffle))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -71,8 +85,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     _check_can_fork(session.config)
     ids, known = [item.nodeid for item in session.items], load_seconds()
     seconds = [known.get(function_of(item.nodeid), _expected(item)) for item in session.items]
-    pieces = longest_first(pieces_of(ids, seconds))
-    dispatcher = Dispatcher(session, pieces, option.workers)
+    pieces = pieces_of(ids, seconds)
+    in_turn = shuffled(pieces, option.shuffle) if option.shuffle else longest_first(pieces)
+    dispatcher = Dispatcher(session, in_turn, option.workers)
     session.config.stash[OVER_BUDGET] = dispatcher.over_budget
     try:
         dispatcher.run()

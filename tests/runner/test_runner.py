@@ -125,6 +125,36 @@ def test_a_failure_names_its_worker_and_the_test_before_it(tmp_path: Path) -> No
 
 
 @pytest.mark.long
+def test_a_seed_draws_an_order_that_keeps_files_together_and_can_be_repeated(tmp_path: Path) -> None:
+    noting = """
+import pytest
+def note(name):
+    with open("order", "a") as file: file.write(name + "\\n")
+@pytest.fixture(scope="module", autouse=True)
+def fixture(): note("fixture")
+@pytest.mark.parametrize("number", range(9))
+def test_it(number): note(f"{__name__} {number}")
+def test_fails(): assert False
+"""
+    orders: list[str] = []
+    for options in (("--shuffle=7",), ("--shuffle=7",), ("--shuffle=8",), ()):
+        done = ran(tmp_path, "--workers=1", *options, test_a=noting, test_b=noting, test_c=noting)
+        assert ("order: --shuffle 7" in done.stdout) == ("--shuffle=7" in options)
+        assert done.stdout.count("in the order of --shuffle 7") == (3 if "--shuffle=7" in options else 0)
+        orders.append((tmp_path / "order").read_text("utf-8"))
+        (tmp_path / "order").unlink()
+    assert orders[0] == orders[1]
+    assert len(set(orders)) == 3
+    assert {tuple(sorted(order.split())) for order in orders} == {tuple(sorted(orders[0].split()))}
+    assert {order.count("fixture") for order in orders} == {3}
+    (tmp_path / "test_a.py").unlink()
+    ran(tmp_path, "--workers=0", "--shuffle=7", "-k", "test_it", test_b=noting)
+    kept = [line for line in orders[0].splitlines() if not line.startswith("test_a")]
+    alone = (tmp_path / "order").read_text("utf-8").splitlines()
+    assert [line for line in kept if line != "fixture"] == [line for line in alone if line != "fixture"]
+
+
+@pytest.mark.long
 def test_a_worker_that_dies_fails_its_test_alone(tmp_path: Path) -> None:
     text = "import os\ndef test_a(): pass\ndef test_dies(): os.abort()\ndef test_z(): pass\n"
     done = ran(tmp_path, "-p", "no:faulthandler", test_a=text, test_b=PASSING)

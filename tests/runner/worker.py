@@ -118,11 +118,17 @@ class Worker:
         for report in run.reports:
             if report.failed:
                 self._failures += 1
-                report.sections.append((f"worker {self._number}", f"the test before it was {self._previous or 'none'}"))
+                report.sections.append((f"worker {self._number}", self._circumstances()))
         if self._failures >= (self._session.config.option.maxfail or self._failures + 1):
             self._state.stop()
         self._previous = item.nodeid
         return run
+
+    def _circumstances(self) -> str:
+        """Return what repeats a failure that comes of what ran before."""
+        seed = self._session.config.option.shuffle
+        order = f", in the order of --shuffle {seed}" if seed else ""
+        return f"the test before it was {self._previous or 'none'}{order}"
 
     def _least_cost(self, cost: float, item: pytest.Item, follower: pytest.Item, most: float) -> float:
         """Run a test that took more than *most* again: it may have paid for an import, or waited for a cache."""
