@@ -11,6 +11,7 @@ import trio
 import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trio.testing import MockClock
 
 from agentrail import SessionSpec
 from agentrail.errors import AppNotOpened, BadChoice, BadProfile
@@ -210,6 +211,56 @@ async def test_streams_under_way_end_when_the_server_ends() -> None:
             server.put(type="lifespan.shutdown")
             assert (await listener.rest())[-1]["more_body"] is False
         assert await server.rest() == [{"type": "lifespan.shutdown.complete"}]
+
+
+async def test_a_request_that_has_no_end_is_cut_when_the_server_ends(autojump_clock: MockClock) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    app = host_of().asgi()
+    async with called(app, {"type": "lifespan"}) as server:
+        server.put(type="lifespan.startup")
+        await server.take()
+        async with called(app, scope_of("POST", "/v1/chat")) as call:
+            call.put(type="http.request", body=b"{", more_body=True)
+            await trio.testing.wait_all_tasks_blocked()
+            server.put(type="lifespan.shutdown")
+            assert await call.rest() == []
+        assert await server.rest() == [{"type": "lifespan.shutdown.complete"}]
+
+
+async def test_a_refused_request_without_a_body_leaves_its_connection_open() -> None:
+    length = [(b"host", b"127.0.0.1"), (b"content-length", b"0")]
+    async with host_of().asgi() as app, called(app, scope_of("POST", "/v1/chat", headers=length)) as call:
+        status, headers, _ = await call.answer()  # the server has told nothing of a body
+    assert (status, "connection" in headers) == (401, False)
+
+
+async def test_what_comes_after_the_answer_of_a_body_that_was_refused_is_taken(autojump_clock: MockClock) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    length = [(b"host", b"127.0.0.1"), (b"content-length", b"30")]
+    has_answer, taken = trio.Event(), list[bytes]()
+
+    async def receive() -> AsgiMessage:
+        await has_answer.wait()
+        taken.append(b"0123456789")
+        return {"type": "http.request", "body": taken[-1], "more_body": len(taken) < 3}
+
+    async def send(event: AsgiMessage) -> None:
+        await trio.lowlevel.checkpoint()
+        if event.get("more_body") is False:
+            has_answer.set()
+
+    async with host_of().asgi() as app:
+        await app(scope_of("POST", "/v1/chat", headers=length), receive, send)
+    assert len(taken) == 3
+
+
+async def test_nothing_is_sent_to_a_websocket_whose_client_has_gone() -> None:
+    scope = scope_of("GET", "/v1/ws", subprotocols=["agentrail.v1"])
+    async with host_of().asgi() as app, called(app, scope | {"type": "websocket", "scheme": "ws"}) as call:  # type: ignore[operator]
+        call.put(type="websocket.connect")
+        assert (await call.take())["type"] == "websocket.accept"
+        call.put(type="websocket.disconnect", code=1005)
+        assert await call.rest() == []
 
 
 # Who may
