@@ -86,6 +86,19 @@ def new_name(tenant: str, user: str, name: str) -> SessionName:
     return SessionName(tenant, user, name)
 
 
+def user_in_ids(tenant: str, user: str) -> str:
+    """Return *user* as the ids of its sessions begin, without the dot; empty in a whole journal, whose ids have none.
+
+    A host tells it to each client, for `whole_id`.
+    """
+    return "" if tenant == WHOLE_JOURNAL else escaped(user)
+
+
+def whole_id(user: str, session: str) -> str:
+    """Return the id that clients see of a *session*, which a *user*, as `user_in_ids` has it, may call by its name."""
+    return f"{user}.{session}" if user and "." not in session else session
+
+
 def inner_command(user: str, command: str) -> str:
     """Return the id in the journal of a *command* id of a user: each user has their own."""
     digest = sha256(f"{user}\n{command}".encode(errors="surrogatepass"))

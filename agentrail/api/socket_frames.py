@@ -30,6 +30,9 @@ from agentrail.values.value import Value
 PATH: Final = "/v1/ws"
 """Where a host opens a WebSocket."""
 
+USER: Final = "agentrail-user"
+"""Header of the answer to a handshake with a key: its user as ids of sessions have it, see `public_ids.whole_id`."""
+
 SUBPROTOCOL: Final = "agentrail.v1"
 """Name of this protocol in the handshake; it is offered and answered, and not demanded."""
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import trio
 
-from agentrail.api.public_ids import inner_command, name_of_command, named, new_name
+from agentrail.api.public_ids import inner_command, name_of_command, named, new_name, user_in_ids, whole_id
 from agentrail.api.socket_frames import PATH, Listened
 from agentrail.cluster.shard_cluster import ShardCluster
 from agentrail.errors import AgentrailError
@@ -71,6 +71,10 @@ class ShardLines:
         else:
             line = self._line(session)
         return await line.call(name, session=session, body=body, query=query, command=command)
+
+    def whole_id(self, session: str) -> str:
+        """Return the id that the shards show of the session that this user calls *session*: the id, or its name."""
+        return whole_id(user_in_ids(self._who.tenant, self._who.user), session)
 
     def listen(
         self,

@@ -137,8 +137,11 @@ class RemoteSupervisor:
         return answer_of(ErasedView, await self._line.call("delete_session", session=id, query=query)).records or 0
 
     def session(self, id: str) -> RemoteSession:  # noqa: A002 - what users call it
-        """Return the handle of the session *id*. It is not checked here: calls of a missing session raise an error."""
-        return RemoteSession(self._line, id)
+        """Return the handle of a session, by its id or, if it is this user's own, its name.
+
+        Nothing is checked here: calls of a missing session raise an error.
+        """
+        return RemoteSession(self._line, self._line.whole_id(id))
 
     async def sessions(self) -> tuple[RemoteSession, ...]:
         """Return the handles of the user's sessions that have not ended; calls bring back those that do not run."""

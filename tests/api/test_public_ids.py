@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.api import public_ids
-from agentrail.api.public_ids import WHOLE_JOURNAL, beginning, escaped, named, new_name, read_internal, without_tenant
+from agentrail.api.public_ids import (
+    WHOLE_JOURNAL,
+    beginning,
+    escaped,
+    named,
+    new_name,
+    read_internal,
+    user_in_ids,
+    whole_id,
+    without_tenant,
+)
 from agentrail.errors import BadName, UnknownSession
 from agentrail.runtime.shared.ids import new_id
 from agentrail.values.session_ids import MAX_ID, follows_grammar
@@ -104,6 +114,15 @@ def test_a_name_of_a_session_that_breaks_the_grammar_is_refused(name: str) -> No
 
 def test_a_random_id_is_a_name() -> None:
     assert new_name("tenant", "user", new_id()).user == "user"
+
+
+@pytest.mark.parametrize("user", ["ann", "bob@acme.com"])
+def test_what_a_host_tells_a_client_makes_a_name_the_whole_id(user: str) -> None:
+    of_user = user_in_ids("acme", user)
+    shown = new_name("acme", user, "trip").visible
+    assert whole_id(of_user, "trip") == whole_id(of_user, shown) == shown
+    assert whole_id(of_user, f"{shown}.task") == f"{shown}.task"
+    assert whole_id(user_in_ids(WHOLE_JOURNAL, user), "trip") == "trip"
 
 
 def test_a_sub_agent_is_named_below_its_parent() -> None:

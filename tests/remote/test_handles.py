@@ -474,3 +474,4 @@ async def test_the_tree_has_the_session(opened: Open) -> None:
         assert (seen.name, seen.kind, seen.state, seen.phase) == (place.session.id, "session", "running", "idle")
         assert [each.id for each in await awaited(place.supervisor.sessions())] == [place.session.id]
         assert place.supervisor.session(place.session.id).id == place.session.id
+        assert place.supervisor.session("trip").id == place.session.id

@@ -142,14 +142,27 @@ async def test_a_session_is_started_of_a_profile_by_its_name() -> None:
         assert taken_apart.value == WrongType.of("labels", "red", "a list of texts")
         session = await supervisor.spawn("desk", "trip", title="A trip", command="k")
         assert (await supervisor.spawn("desk", "trip", title="A trip", command="k")).id == session.id == "boss.trip"
-        assert (await supervisor.open("trip", "desk")).id == "trip"
+        assert (await supervisor.open("trip", "desk")).id == "boss.trip"
         with pytest.raises(SessionExists):
             await supervisor.spawn("desk", "trip")
         assert (await supervisor.fork("trip", id="copy")).id == "boss.copy"
         assert [each.session_id for each in await supervisor.stored()] == ["boss.copy", "boss.trip"]
         with pytest.raises(UnknownSession) as missing:
             await supervisor.session("gone").prompt("hi")
-        assert missing.value == UnknownSession("gone")
+        assert missing.value == UnknownSession("boss.gone")
+
+
+async def test_each_way_to_a_handle_gives_the_id_that_the_host_shows() -> None:
+    async with open_desk(profiles()) as desk, connect(desk.serving.url, KEYS["ann"]) as supervisor:
+        spawned = await supervisor.spawn("desk", "trip")
+        opened, found = await supervisor.open("trip", "desk"), supervisor.session("trip")
+        new, whole = await supervisor.open("new", "desk"), supervisor.session("ann.trip")
+        (stored, _) = reversed(await supervisor.stored())
+        ids = [handle.id for handle in (spawned, opened, found, whole)]
+        assert ids == [stored.session_id] * len(ids) == ["ann.trip"] * len(ids)
+        assert new.id == (await new.status()).session_id == "ann.new"
+        assert supervisor.session("bob.trip").id == "bob.trip"
+        assert supervisor.session("trip.task").id == "trip.task"  # as the host reads it: the session of a user `trip`
 
 
 async def test_an_answer_that_its_class_refuses_is_told_to_the_caller() -> None:
@@ -174,9 +187,9 @@ async def test_a_stored_session_has_no_status_until_a_call_brings_it_back() -> N
         session = supervisor.session("trip")
         with pytest.raises(SessionParked) as parked:
             await session.status()
-        assert parked.value == SessionParked("trip")
+        assert parked.value == SessionParked("ann.trip")
         assert str(parked.value) == (
-            "session `trip` is stored at its host, and does not run now; prompt it, which brings it back"
+            "session `ann.trip` is stored at its host, and does not run now; prompt it, which brings it back"
         )
         assert len(await session.messages()) == 2
         await session.prompt("again")
@@ -261,8 +274,8 @@ async def test_handles_show_where_they_are() -> None:
         at = desk.serving.url.replace("http", "ws")
         session = supervisor.session("trip")
         assert repr(supervisor) == f"<RemoteSupervisor '{at}'>"
-        assert repr(session) == f"<RemoteSession 'trip' at '{at}'>"
-        assert repr(session.subscribe()) == "<RemoteSubscription events of 'trip'>"
+        assert repr(session) == f"<RemoteSession 'ann.trip' at '{at}'>"
+        assert repr(session.subscribe()) == "<RemoteSubscription events of 'ann.trip'>"
         assert repr(supervisor.watch_tree()) == "<RemoteView tree>"
-        assert repr(session.monitor()) == "<RemoteMonitor end of 'trip'>"
+        assert repr(session.monitor()) == "<RemoteMonitor end of 'ann.trip'>"
         await trio.lowlevel.checkpoint()

@@ -134,15 +134,18 @@ class AsgiExchange:
         scheme = str(self._scope.get("scheme", "http"))
         response = await call_handler(shared.handlers[SECURE.get(scheme, scheme)], request)
         if isinstance(response.content, Upgrade):
-            await self._converse(response.content, response.status)
+            await self._converse(response, response.content)
         else:
             await self._send_response(response, body, is_bare=head.method == "HEAD")
 
-    async def _converse(self, upgrade: Upgrade, status: int) -> None:
+    async def _converse(self, response: HttpResponse, upgrade: Upgrade) -> None:
         """Open the WebSocket; return when the conversation on it has ended."""
-        self._count(status)
-        self._answer.status = status
-        headers = [(REQUEST_ID.encode(), self._note.id.encode())]
+        self._count(response.status)
+        self._answer.status = response.status
+        headers = [
+            (name.encode("ascii"), value.encode("ascii"))
+            for name, value in (*response.headers, (REQUEST_ID, self._note.id))
+        ]
         accept: AsgiMessage = {"type": "websocket.accept", "subprotocol": upgrade.subprotocol, "headers": headers}
         socket = AsgiSocket(self._receive, self._send, accept, self._shared.limits)
         failed: list[BaseException] = []

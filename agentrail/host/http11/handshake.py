@@ -8,8 +8,7 @@ from typing import Final
 
 from agentrail.api.websocket_protocol import VERSION, accepted_key
 from agentrail.host.http11.request_head import RequestHead
-from agentrail.host.requests.access_log import REQUEST_ID
-from agentrail.host.requests.http_messages import NO_UPGRADE, words_of
+from agentrail.host.requests.http_messages import NO_UPGRADE, Headers, words_of
 
 KEY: Final = "sec-websocket-key"
 KEY_BYTES: Final = 16
@@ -28,15 +27,15 @@ def upgrade_problem(head: RequestHead) -> str:
     return "" if len(keys) == 1 and _is_key(keys[0]) else NO_KEY
 
 
-def handshake_answer(head: RequestHead, subprotocol: str | None, request_id: str) -> bytes:
-    """Return the answer to the request of that id, which opens a WebSocket: what follows it are frames."""
+def handshake_answer(head: RequestHead, subprotocol: str | None, headers: Headers) -> bytes:
+    """Return the answer, with these *headers*, to a request that opens a WebSocket: what follows it are frames."""
     lines = [
         "HTTP/1.1 101 Switching Protocols",
         "Upgrade: websocket",
         "Connection: Upgrade",
         f"Sec-WebSocket-Accept: {accepted_key(_all(head, KEY)[0])}",
         *([f"Sec-WebSocket-Protocol: {subprotocol}"] if subprotocol is not None else []),
-        f"{REQUEST_ID}: {request_id}",
+        *[f"{name}: {value}" for name, value in headers],
     ]
     return "\r\n".join([*lines, "", ""]).encode("ascii")
 

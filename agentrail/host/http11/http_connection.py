@@ -231,7 +231,7 @@ class HttpConnection:
         response = await call_handler(self._service.handler, request)
         if isinstance(response.content, Upgrade):
             self._count(response.status)
-            await self._hand_over(head, response.status, response.content)
+            await self._hand_over(head, response, response.content)
             return False
         unread = not (body.ended or body.take_what_is_there())
         is_last = head.is_last or self._refusal is not None
@@ -265,10 +265,11 @@ class HttpConnection:
         limits, say_continue = self._service.limits, self._outbound.say_continue
         return head, ConnectionBody(head, self._inbound, limits, say_continue)
 
-    async def _hand_over(self, head: RequestHead, status: int, upgrade: Upgrade) -> None:
+    async def _hand_over(self, head: RequestHead, response: HttpResponse, upgrade: Upgrade) -> None:
         """Open the WebSocket that *head* asks for; return when the conversation on it has ended."""
-        self._outbound.status = status
-        answer, service = handshake_answer(head, upgrade.subprotocol, self._note.id), self._service
+        self._outbound.status = response.status
+        headers = (*response.headers, (REQUEST_ID, self._note.id))
+        answer, service = handshake_answer(head, upgrade.subprotocol, headers), self._service
         received = bytes(self._inbound.buffer)
         socket = WebSocket(self._stream, received, answer, service.limits, service.closing)
         failed: list[BaseException] = []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from agentrail.api.body_parsing import read_query
-from agentrail.api.socket_frames import SUBPROTOCOL
+from agentrail.api.public_ids import user_in_ids
+from agentrail.api.socket_frames import SUBPROTOCOL, USER
 from agentrail.errors import HostClosing, UpgradeWanted
 from agentrail.host.authentication.request_places import take_place
 from agentrail.host.operations.call_request import CallRequest
-from agentrail.host.requests.http_messages import HttpResponse, Upgrade, words_of
+from agentrail.host.requests.http_messages import Headers, HttpResponse, Upgrade, words_of
 from agentrail.host.requests.message_socket import MessageSocket
 from agentrail.host.websocket.socket_connection import SocketConnection
 from agentrail.host.websocket.socket_user import SocketParts
@@ -34,10 +35,12 @@ class Sockets:
         if self._parts.drain.has_begun:
             raise HostClosing
         connection = SocketConnection(self._parts, request.http)
+        headers: Headers = ()
         if connection.user.has_key:
             who = await connection.user.identity()
             self._parts.rates.take(who.tenant)
             take_place(request.http, who)
+            headers = ((USER, user_in_ids(who.tenant, who.user)),)
 
         async def converse(socket: MessageSocket) -> None:
             self._open.add(connection)
@@ -47,4 +50,4 @@ class Sockets:
                 self._open.remove(connection)
 
         speaks = SUBPROTOCOL in words_of(request.http.headers, "sec-websocket-protocol")
-        return HttpResponse(request.call.status, (), Upgrade(converse, SUBPROTOCOL if speaks else None))
+        return HttpResponse(request.call.status, headers, Upgrade(converse, SUBPROTOCOL if speaks else None))

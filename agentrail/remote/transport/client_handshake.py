@@ -9,7 +9,7 @@ from typing import Final
 import h11
 
 from agentrail.api import problems
-from agentrail.api.socket_frames import PATH, SUBPROTOCOL
+from agentrail.api.socket_frames import PATH, SUBPROTOCOL, USER
 from agentrail.api.websocket_protocol import VERSION, accepted_key
 from agentrail.errors import BadText
 from agentrail.remote.transport.host_address import HostAddress, HostKey
@@ -60,6 +60,8 @@ class ClientHandshake:
         self._key = key
         self._head: h11.Response | None = None  # the response, if it refuses the handshake
         self._body = b""
+        self.user = ""
+        """The user of the key, as ids of sessions have it, once the host has accepted; empty if they have none."""
 
     def request(self) -> bytes:
         """Return the request."""
@@ -109,6 +111,7 @@ class ClientHandshake:
             raise NotAHostError(problem="it does not speak WebSocket as a host does")
         if headers.get(b"sec-websocket-protocol") != SUBPROTOCOL.encode() or b"sec-websocket-extensions" in headers:
             raise NotAHostError(problem=f"it does not speak the protocol `{SUBPROTOCOL}`")
+        self.user = headers.get(USER.encode(), b"").decode("latin-1")
 
     def _rejection(self, head: h11.Response) -> Rejection:
         media = dict(head.headers).get(b"content-type", b"").decode("latin-1").partition(";")[0].strip()

@@ -67,6 +67,8 @@ class ClientSocket:
         self._is_sending = False
         self.heard_at = trio.current_time()
         """When the host last sent anything."""
+        self.user = ""
+        """The user of the key, as ids of sessions have it; empty if they have none."""
 
     async def shake(self, address: HostAddress, key: HostKey) -> None:
         """Make the handshake; raise `RejectedError`, `NotAHostError` or `CutError`."""
@@ -78,6 +80,7 @@ class ClientSocket:
             early = handshake.read(data)
             if early is None and not data:
                 raise CutError(problem="it closed the connection during the handshake")
+        self.user = handshake.user
         self._received.extend(self._reader.read(early))
 
     async def receive(self) -> str | Ping | Pong:

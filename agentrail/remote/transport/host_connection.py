@@ -18,6 +18,7 @@ import trio
 from agentrail.api import problems
 from agentrail.api.operation_table import CALLS
 from agentrail.api.problems import error_of
+from agentrail.api.public_ids import whole_id
 from agentrail.api.socket_frames import FAULT, TOO_LARGE, Listened, most_told
 from agentrail.errors import (
     AgentrailError,
@@ -155,6 +156,7 @@ class HostConnection:
         self.address = address
         """Where the host listens."""
         self._key = key
+        self._user = ""  # the user of the key, as ids of sessions have it
         self._dial = dial
         self._patience = patience
         self._longest_pause = longest_pause
@@ -205,6 +207,10 @@ class HostConnection:
                 return await self._call(message, session or "")
         async with self._call_slots:
             return await self._call(message, session or "")
+
+    def whole_id(self, session: str) -> str:
+        """Return the id that the host shows of the session that this user calls *session*: the id, or its name."""
+        return whole_id(self._user, session)
 
     def listen(
         self,
@@ -277,11 +283,14 @@ class HostConnection:
         deadline = trio.current_time() + self._patience
         while True:
             try:
-                return await self._connect()
+                socket = await self._connect()
             except TooManyRequests as refused:
                 seconds = refused.retry_after
                 if trio.current_time() + seconds > deadline:
                     raise
+            else:
+                self._user = socket.user
+                return socket
             await trio.sleep(seconds)
 
     async def _connect(self) -> ClientSocket:

@@ -32,6 +32,10 @@ class Line(Protocol):
         """Have the host carry out a call, and return what it gives. See `HostConnection.call`."""
         ...
 
+    def whole_id(self, session: str) -> str:
+        """Return the id that the host shows of a session. See `HostConnection.whole_id`."""
+        ...
+
     def listen(
         self,
         what: Listened,

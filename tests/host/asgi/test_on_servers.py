@@ -48,6 +48,7 @@ async def test_sessions_are_served_over_http_and_websocket(server: str) -> None:
         assert json.loads(frames(text)[-1]["data"])["text"] == "one"
         async with connect(serving.url, KEYS["ann"]) as there:
             session = there.session("trip")
+            assert session.id == "ann.trip"
             assert (await session.ask("and?")).text == "two"
             async with session.subscribe(since=0) as events:
                 while not isinstance((await anext(events)).event, AgentEnd):

@@ -110,7 +110,7 @@ async def line(application: Application, person: Person, *, reads: bool = True) 
 
         async def serve() -> None:
             failed = None
-            answer = handshake_answer(head, content.subprotocol, request.note.id)
+            answer = handshake_answer(head, content.subprotocol, response.headers)
             try:
                 await content.converse(WebSocket(theirs, b"", answer, DEFAULTS, Gate(math.inf)))
             except* (trio.BrokenResourceError, trio.ClosedResourceError):
