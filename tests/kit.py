@@ -24,6 +24,7 @@ from agentrail.ports.failpoints import watching as watching
 from agentrail.testing.conformance.journal_tests import opened as opened
 from agentrail.testing.conformance.journal_tests import prompted as prompted
 from agentrail.testing.conformance.journal_tests import run_of as run_of
+from agentrail.testing.impure_calls import collecting as collecting
 from agentrail.testing.scripted import Element as Element
 from agentrail.values.json import EMPTY as EMPTY
 from agentrail.values.json import freeze as freeze

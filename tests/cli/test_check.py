@@ -51,6 +51,39 @@ class Needy(Plugin[None]):
 '''
 
 
+LOUD = """
+from pathlib import Path
+
+from agentrail import Continue, Plugin
+
+
+class Loud(Plugin[None]):
+    def before_prompt(self, hook, state, ctx):
+        try:
+            print("hello")
+        except OSError:
+            pass
+        return Continue()
+
+
+class Late(Plugin[int]):
+    # writes at the ninth hook, which the laws alone never come to
+
+    def init(self, ctx):
+        return 0
+
+    def before_request(self, hook, state, ctx):
+        return self.count(state)
+
+    def after_response(self, hook, state, ctx):
+        return self.count(state)
+
+    def count(self, state):
+        if state >= 8:
+            Path("written").write_text("x")
+        return Continue(min(8, state + 1))
+"""
+
 METHOD = "def tools_named(self): return ('rm',)"
 LETTERS = "tools_named = property(lambda self: 'rm')"
 
@@ -68,7 +101,7 @@ def test_a_conflict_is_printed_and_the_exit_code_says_so(tmp_path: Path, capsys:
     assert "RiskCheck() and Redirect() together break `nobody_pays_a_stranger`: a stranger was paid" in out
     assert "from trapped_plugins import nobody_pays_a_stranger" in out
     assert "✗ nobody_pays_a_stranger                      broken by RiskCheck and Redirect" in out
-    assert "✓ laws: Redirect                              all 9 hold" in out
+    assert "✓ laws: Redirect                              all 10 hold" in out
     assert "✗ order                                       matters for RiskCheck and Redirect at before_tool" in out
     assert "2 of 12 checks found something\n" in out
 
@@ -111,6 +144,21 @@ def test_the_program_says_nothing_but_what_it_does(tmp_path: Path) -> None:
     ran = subprocess.run(words, capture_output=True, text=True, check=True)  # noqa: S603 - our own program
     assert [line[:5] for line in ran.stderr.splitlines()] == ["Check", "  0% ", " 10% ", " 90% "]
     assert "holds in 0 examples" in ran.stdout, "no time is no example"
+
+
+@pytest.mark.long
+def test_an_impure_hook_is_found_alone_and_beside_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert check(tmp_path, "loud_plugins", LOUD, "--examples", "300", "--time", "60") == 1
+    out = capsys.readouterr().out
+    file = tmp_path / "loud_plugins.py"
+    assert f"Loud breaks a law at `before_prompt`: it printed in {file}, line 10\n" in out
+    assert f"A hook breaks a law beside other plugins: it opened 'written' for writing in {file}, line 30\n" in out
+    assert "✗ laws: together                              broken: a pure hook" in out
+    assert "hello" not in out.splitlines()
+    assert not (tmp_path / "written").exists()
 
 
 def test_a_pipe_is_told_of_a_long_phase_every_ten_seconds() -> None:

@@ -14,6 +14,7 @@ from agentrail.cli.checking.check_options import CheckOptions
 from agentrail.cli.progress_bar import ProgressBar
 from agentrail.hooks.attachments import seat_for, unkeyed
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed
+from agentrail.testing.impure_calls import collecting
 from agentrail.testing.laws.checking import check_plugin
 from agentrail.testing.laws.laws import LAWS, LawBrokenError
 from agentrail.testing.turns.conflicts import Conflict, Invariant, find_conflicts
@@ -143,8 +144,10 @@ class Checks:
         self._ends = self.progress.clock() + self.options.seconds
         self.progress.begin(self._plan())
         results = [self._laws(plugin) for plugin in self.found.plugins]
-        results.extend(self._together())
-        results.append(self._order())
+        with collecting() as impure_calls:
+            results.extend(self._together())
+            results.append(self._order())
+        results.extend(_impure(call) for call in impure_calls if not any(call in result.detail for result in results))
         self.progress.wipe()
         return results
 
@@ -233,6 +236,13 @@ class Checks:
         return CheckResult(
             "order", f"matters for {', '.join(pairs)}{rest}", good=good, detail="\n\n".join(map(str, report))
         )
+
+
+def _impure(call: str) -> CheckResult:
+    """Return the finding of an impure *call* that was refused in a hook of plugins together."""
+    law = "a pure hook"
+    detail = f"A hook breaks a law beside other plugins: {call}\n\n  The law: {law} ({LAWS[law]})."
+    return CheckResult("laws: together", f"broken: {law}", good=False, detail=detail)
 
 
 def table(results: Sequence[CheckResult]) -> str:

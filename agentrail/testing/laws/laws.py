@@ -22,6 +22,7 @@ from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.plugin import MATRIX, ON_EVENT, SCREEN, UNKNOWN, AnyPlugin, Plugin, state_type
 from agentrail.runtime.work.screening import why_no_text
 from agentrail.testing.as_code import CodeSource
+from agentrail.testing.impure_calls import refusing
 from agentrail.values.argument_checks import checked
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.untrusted_values import names_of
@@ -31,6 +32,7 @@ T = TypeVar("T")
 LAWS: Final[Mapping[str, str]] = types.MappingProxyType(
     {
         "no exception": "no hook raises, whatever it is shown; `init` and `on_options` may raise `PluginRefused`",
+        "a pure hook": "no hook uses a socket, starts a process, writes or changes a file, or prints",
         "the same answer": "the same hook, state and context give the same answer each time",
         "nothing is changed": "the hook, the state, the context and the plugin itself stay as they are",
         "an accepted action": "a hook answers with an action that it accepts, with fields that are what they should be",
@@ -198,6 +200,17 @@ class _Trial:
         return state
 
     def called(self, ask: Callable[[], object]) -> object:
+        """Call the plugin; a law is broken if a call of it is impure, or if it raises.
+
+        `init` and `on_options` may raise `PluginRefused`.
+        """
+        refused: list[str] = []
+        try:
+            return self._answer(lambda: refusing(ask, refused))
+        finally:
+            self.demands(not refused, "a pure hook", ", ".join(refused))
+
+    def _answer(self, ask: Callable[[], object]) -> object:
         """Call the plugin; if it raises, a law is broken, except for a `PluginRefused` of `init` and `on_options`."""
         try:
             return ask()

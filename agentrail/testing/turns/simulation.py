@@ -49,6 +49,7 @@ from agentrail.hooks.hook_types import HOOK_NAMES, Hook
 from agentrail.hooks.live_hook_runner import Live
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.runtime.shared.untrusted_calls import fit_failure
+from agentrail.testing.impure_calls import refusing_if_collected
 from agentrail.testing.scripted import Cue, Failing, Saying, Stalling, say
 from agentrail.testing.turns.script_steps import (
     Aborted,
@@ -231,7 +232,7 @@ class Simulation:
         self.out.answered(input_)
         before = self.state
         arrival = Arrival(input_, self.now)
-        step_ = step(before, arrival, self.judge)
+        step_ = refusing_if_collected(lambda: step(before, arrival, self.judge))
         for effect in step_.effects:
             self.out.perform(effect, self.now)
         self.state = step_.state
