@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, cast, get_type_hints
 
+from agentrail.api.session_values import HeldCall
 from agentrail.errors import BadChoice, BadMessage, NotJson, WrongType
 from agentrail.values.content import Data, File, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
@@ -131,9 +132,19 @@ def key_of(plugin: object) -> str:
     raise WrongType.of("plugin", plugin, PLUGIN_WANTED)
 
 
+def held_id(call: object, argument: str) -> str:
+    """Return the id of a held call, given by itself or by its id; raise `WrongType` for anything else."""
+    if isinstance(call, str):
+        return call
+    if isinstance(call, HeldCall):
+        return call.id
+    raise WrongType.of(argument, call, HELD_WANTED)
+
+
 LONGEST_NAME: Final = 200
 """The most characters of a tenant, an owner, a title or a label."""
 
+HELD_WANTED: Final = "one of the calls in `reply.held`, or its id"
 NAME_WANTED: Final = f"text of at most {LONGEST_NAME} characters"
 LABELS_WANTED: Final = f"a list of texts of 1 to {LONGEST_NAME} characters"
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agentrail.api import command_checks as checks
     from agentrail.api import handle_commands
     from agentrail.api.handle_commands import AnyCommand
+    from agentrail.api.session_values import HeldCall
     from agentrail.core.vocabulary import commands
     from agentrail.ports.model import ModelChain
 else:  # imported at the first use: programs that only read stored sessions do not need these modules
@@ -66,29 +67,37 @@ class SessionCalls(Protocol):
 
     async def approve(
         self,
-        approval_id: str,
+        approval_id: str | HeldCall,
         args: Mapping[str, Json] | None = None,
         *,
         always: bool = False,
         auto_resume: bool = True,
         command: str | None = None,
     ) -> None:
-        """Let a held call run, with edited *args* if given; *always*: later calls of its family pass too.
+        """Let a held call run, given by itself or its id, with edited *args* if given.
+
+        With *always*, later calls of its family pass too.
 
         With `SESSION:CALL` of a stopped call, end the doubt about it: it does not run, and an equal one is not held.
         """
-        edited = None if args is None else freeze_object(args)
-        await self.send(commands.ApproveSent(approval_id, edited, always, auto_resume), command)
+        call, edited = checks.held_id(approval_id, "approval_id"), None if args is None else freeze_object(args)
+        await self.send(commands.ApproveSent(call, edited, always, auto_resume), command)
 
     async def reject(
-        self, approval_id: str, reason: str | None = None, *, auto_resume: bool = False, command: str | None = None
+        self,
+        approval_id: str | HeldCall,
+        reason: str | None = None,
+        *,
+        auto_resume: bool = False,
+        command: str | None = None,
     ) -> None:
-        """Reject a held call: it gets an error result with the *reason*."""
-        await self.send(commands.RejectSent(approval_id, reason, auto_resume), command)
+        """Reject a held call, given by itself or its id: it gets an error result with the *reason*."""
+        call = checks.held_id(approval_id, "approval_id")
+        await self.send(commands.RejectSent(call, reason, auto_resume), command)
 
-    async def respond(self, ref: str, answer: str, *, command: str | None = None) -> None:
-        """Answer a question that a tool asked."""
-        await self.send(commands.RespondSent(ref, answer), command)
+    async def respond(self, ref: str | HeldCall, answer: str, *, command: str | None = None) -> None:
+        """Answer a question that a tool asked, given by the held call or its id."""
+        await self.send(commands.RespondSent(checks.held_id(ref, "ref"), answer), command)
 
     # Changing
 

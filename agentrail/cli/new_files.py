@@ -298,7 +298,7 @@ async def test_a_note_is_written_when_a_person_has_approved_it() -> None:
                 await session.prompt("Remember: tea at four.")
                 async for waiting in approvals:
                     if session.id in waiting:
-                        await session.approve(waiting[session.id][0].id)
+                        await session.approve(waiting[session.id][0])
                         break
             assert (await session.ask("Thanks.")).text == "You are welcome."
 '''

@@ -218,14 +218,16 @@ class SessionHandle:
 
     def approve(
         self,
-        approval_id: str,
+        approval_id: str | HeldCall,
         args: Mapping[str, Json] | None = None,
         *,
         always: bool = False,
         auto_resume: bool = True,
         command: str | None = None,
     ) -> None:
-        """Let a held call run, with edited *args* if given; *always*: later calls of its family pass too.
+        """Let a held call run, given by itself or its id, with edited *args* if given.
+
+        With *always*, later calls of its family pass too.
 
         With `SESSION:CALL` of a stopped call, end the doubt about it: it does not run, and an equal one is not held.
         """
@@ -234,15 +236,20 @@ class SessionHandle:
         )
 
     def reject(
-        self, approval_id: str, reason: str | None = None, *, auto_resume: bool = False, command: str | None = None
+        self,
+        approval_id: str | HeldCall,
+        reason: str | None = None,
+        *,
+        auto_resume: bool = False,
+        command: str | None = None,
     ) -> None:
-        """Reject a held call: it gets an error result with the *reason*."""
+        """Reject a held call, given by itself or its id: it gets an error result with the *reason*."""
         self._thread.call_blocking(
             partial(self._handle.reject, approval_id, reason, auto_resume=auto_resume, command=command)
         )
 
-    def respond(self, ref: str, answer: str, *, command: str | None = None) -> None:
-        """Answer a question that a tool asked."""
+    def respond(self, ref: str | HeldCall, answer: str, *, command: str | None = None) -> None:
+        """Answer a question that a tool asked, given by the held call or its id."""
         self._thread.call_blocking(partial(self._handle.respond, ref, answer, command=command))
 
     def switch_model(self, model: ModelChain, *, command: str | None = None, **provider_options: Json) -> None:

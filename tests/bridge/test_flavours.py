@@ -84,14 +84,14 @@ def test_held_calls_are_decided(play: Play) -> None:
                 assert [calls[0].id for calls in supervisor.approvals().values()] == [held.id]
                 with pytest.raises(UnknownApproval):
                     await session.approve("nothing")
-                await session.by("a person").approve(held.id)
+                await session.by("a person").approve(held)
                 ended = await until(events, ToolExecutionEnd)
                 assert isinstance(ended, ToolExecutionEnd)
                 assert ended.text == "looked up"
                 await until(events, AgentEnd)
             async with other.subscribe() as events:
                 (held,) = (await other.ask("go")).held
-                await other.reject(held.id, "no", auto_resume=True)
+                await other.reject(held, "no", auto_resume=True)
                 await until(events, AgentEnd)
 
     play(scenario)
@@ -106,7 +106,7 @@ def test_questions_are_answered(play: Play) -> None:
                 asked = await session.ask_nowait("go")
                 await until(events, AskUser)
                 (held,) = session.status().held
-                await session.respond(held.id, "a")
+                await session.respond(held, "a")
                 await until(events, AgentEnd)
                 assert asked.accepted.ref
                 assert (await asked.reply()).stop_reason == "held"

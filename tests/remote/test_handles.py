@@ -111,7 +111,14 @@ UNFIT: Final[dict[str, tuple[Callable[[Any], Awaitable[object]], AgentrailError]
     "a flag": (lambda session: session.abort(clear_queue="no"), BadChoice("clear_queue", "no", "`True`, `False`")),
     "a reason to stop": (lambda session: session.stop(None), BadMessage("the reason", "a `NoneType`")),
     "a reason to compact": (lambda session: session.compact(3), BadMessage("the reason", "a `int`")),
-    "an approval": (lambda session: session.approve(3), BadMessage("the approval_id", "a `int`")),
+    "an approval": (
+        lambda session: session.approve(3),
+        WrongType("approval_id", "a `int`", "one of the calls in `reply.held`, or its id"),
+    ),
+    "a question": (
+        lambda session: session.respond((), "yes"),
+        WrongType("ref", "a `tuple`", "one of the calls in `reply.held`, or its id"),
+    ),
     "a rejection": (lambda session: session.reject("x", 3), BadMessage("the reason", "a `int`")),
     "an answer": (lambda session: session.respond("x", 3), BadMessage("the answer", "a `int`")),
     "a plugin": (
@@ -243,7 +250,7 @@ async def test_a_held_call_is_approved_with_other_arguments(opened: Open) -> Non
         assert await raised(place.session.respond(held.id, "yes")) == WrongDecision(
             held.id, "respond to", "a held call", "`session.approve` or `session.reject`"
         )
-        await place.session.approve(held.id, {"to": "bob"})
+        await place.session.approve(held, {"to": "bob"})
         assert (await place.session.ask("pay", command="k")).text == "done"
         results = [each for each in await awaited(place.session.messages()) if isinstance(each, ToolMessage)]
         assert [each.text for each in results] == ["paid bob"]

@@ -49,9 +49,9 @@ async def decide(session: SessionHandle, held: HeldCall) -> None:
     said = await trio.to_thread.run_sync(partial(answer, question), abandon_on_cancel=True)
     try:
         if said in {"y", "a"}:
-            await session.approve(held.id, always=said == "a")
+            await session.approve(held, always=said == "a")
         else:
-            await session.reject(held.id, said, auto_resume=True)
+            await session.reject(held, said, auto_resume=True)
     except UnknownApproval:  # `HumanApproval` waits for two minutes, unless you say otherwise
         print("that came too late: the call has not run")
 

@@ -42,8 +42,8 @@ async def main() -> None:
         for held in reply.held:
             print("waiting:", held.tool, json.dumps(dict(held.args)))
         async with session.subscribe(types=[AgentEnd]) as events:
-            await session.reject(reply.held[1].id, "we need it")
-            await session.approve(reply.held[0].id, {"path": "backup/old.txt"})
+            await session.reject(reply.held[1], "we need it")
+            await session.approve(reply.held[0], {"path": "backup/old.txt"})
             await anext(events)
         for message in session.messages()[2:4]:
             print("result:", message.text)

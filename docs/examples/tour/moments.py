@@ -34,7 +34,7 @@ async def main() -> None:
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(spec, "desk")
         asked = await session.ask_nowait("Pay the bill.")
-        await session.approve((await asked.reply()).held[0].id)
+        await session.approve((await asked.reply()).held[0])
         await asked.reply()
         records = await journal.read("desk")
     found = timeline(records)

@@ -39,7 +39,7 @@ async def main() -> None:
         (held,) = session.status().held
         print("after the restart:", held.tool, "waits")
         async with session.subscribe(types=[AgentEnd]) as events:
-            await session.approve(held.id)
+            await session.approve(held)
             await anext(events)
         print(session.messages()[-1].text)
 
