@@ -204,7 +204,7 @@ BAD = {
     "a file as a journal": (["spec.py", "--journal", "empty.py"], "it is not a database, but begins with b'x = 1"),
     "no place for a journal": (
         ["spec.py", "--journal", "empty.py/kept.db"],
-        "it cannot be opened (Not a directory); give the path of a file that this process may make and write",
+        "empty.py`; make it with `mkdir -p`, or give another path (none was made: Not a directory)",
     ),
     "a model of no provider": (
         ["gpt.py"],

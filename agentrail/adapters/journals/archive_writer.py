@@ -26,6 +26,7 @@ from agentrail.adapters.journals.archive_reader import (
     scanned,
 )
 from agentrail.adapters.journals.message_index import MessagePlaces
+from agentrail.adapters.journals.missing_folders import missing_folder
 from agentrail.adapters.journals.packing import NO_CHECK, check_of
 from agentrail.adapters.journals.stored_form import stored_record
 from agentrail.adapters.journals.text_dedup import share_texts
@@ -173,4 +174,4 @@ def _finish(file: BinaryIO, part: Path, path: Path, replaces: bool) -> None:
 
 
 def _failure(path: Path, error: OSError) -> FileFailed:
-    return FileFailed("write", str(path), error.strerror or str(error))
+    return FileFailed("write", str(path), missing_folder(path) or error.strerror or str(error))

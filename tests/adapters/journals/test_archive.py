@@ -195,6 +195,12 @@ async def test_a_session_whose_id_none_may_have_is_not_exported(tmp_path: Path) 
     assert not await trio.Path(tmp_path / "trip.jsonl").exists()
 
 
+async def test_an_export_into_a_folder_that_is_not_there_names_it(journal: Journal, tmp_path: Path) -> None:
+    await opened(journal, "s")
+    error = await raised(FileFailed, export_session(journal, "s", tmp_path / "gone" / "s.jsonl"))
+    assert f"there is no folder `{tmp_path / 'gone'}`; make it with `mkdir -p`, or give another path" in str(error)
+
+
 async def test_an_unfinished_export_is_not_written_through_a_link(journal: Journal, tmp_path: Path) -> None:
     await opened(journal, "s")
     victim = tmp_path / "victim.txt"

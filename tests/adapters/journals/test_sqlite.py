@@ -334,8 +334,8 @@ def test_what_is_no_path_is_refused(path: object) -> None:
     [
         (".", "it is a folder; give the path of a file in it"),
         ("x" * 300, "it cannot be opened (File name too long)"),
-        ("y/" * 3_000, "it cannot be opened (File name too long)"),
-        ("file/inside.db", "it cannot be opened (Not a directory)"),
+        ("y/" * 3_000, "or give another path (none was made: File name too long)"),
+        ("file/inside.db", "/file`; make it with `mkdir -p`, or give another path (none was made: Not a directory)"),
         ("loop", "it cannot be opened (Too many levels of symbolic links)"),
     ],
 )
@@ -344,6 +344,18 @@ async def test_a_path_that_leads_to_no_file_says_why(tmp_path: Path, name: str, 
     (tmp_path / "loop").symlink_to("loop")
     journal = SqliteJournal(tmp_path / name)
     assert said in str(await raised(JournalUnusable, journal.claim("s", "test")))
+    await journal.close()
+
+
+async def test_a_file_that_sqlite_cannot_open_says_what_to_give(tmp_path: Path) -> None:
+    def connect(*_: object, **_options: object) -> sqlite3.Connection:
+        error = sqlite3.OperationalError("unable to open database file")
+        error.sqlite_errorcode, error.sqlite_errorname = sqlite3.SQLITE_CANTOPEN, "SQLITE_CANTOPEN"
+        raise error
+
+    journal = SqliteJournal(tmp_path / "a.db", connect=connect)
+    error = await raised(JournalUnusable, journal.claim("s", "test"))
+    assert "it cannot be opened (unable to open database file, SQLITE_CANTOPEN); give the path of a file" in str(error)
     await journal.close()
 
 

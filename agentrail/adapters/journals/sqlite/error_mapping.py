@@ -11,6 +11,7 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
+from agentrail.adapters.journals.missing_folders import missing_folder
 from agentrail.errors import CommitUnknown, JournalError, JournalFailed, JournalFull, JournalUnusable, NothingWritten
 
 RAISED = (sqlite3.Error, UnicodeDecodeError)
@@ -80,9 +81,15 @@ GIVE_ANOTHER: Final = "give the path of a file that this process may make and wr
 
 def not_opened(error: Exception, path: Path) -> JournalError:
     """Convert *error*, with which opening the file at *path* failed, to the journal's own exception."""
-    if isinstance(error, OSError):
-        return JournalUnusable(str(path), f"it cannot be opened ({error.strerror}); {GIVE_ANOTHER}")
-    return _unwritten(error) if _kind(error) in _NOT_BEGUN else JournalUnusable(str(path), _sqlite_message(error))
+    is_of_system = isinstance(error, OSError)
+    if not is_of_system and _kind(error) in _NOT_BEGUN:
+        return _unwritten(error)
+    reason = error.strerror if is_of_system else _sqlite_message(error)
+    if problem := missing_folder(path):
+        return JournalUnusable(str(path), f"{problem} (none was made: {reason})")
+    if is_of_system or _kind(error) == sqlite3.SQLITE_CANTOPEN:
+        return JournalUnusable(str(path), f"it cannot be opened ({reason}); {GIVE_ANOTHER}")
+    return JournalUnusable(str(path), f"{reason}")
 
 
 def in_commit(error: sqlite3.Error) -> NothingWritten | JournalFailed:
