@@ -53,7 +53,7 @@ def tools_by_agent(spec: SessionSpec, revision: int, tools_of: ToolsOf, choose: 
     agents = agents_of(spec)
     own = {name: tools_of(agent) for name, agent in agents.items()}
     revisions = {name: revision + place for place, name in enumerate(agents)}
-    transfers = {name: _transfers(agent, agents) for name, agent in agents.items()}
+    transfers = {name: transfer_specs(agent, agents) for name, agent in agents.items()}
     specs = {name: (*(tool.spec for tool in own[name].values()), *transfers[name].values()) for name in agents}
     tools: dict[str, AgentTools] = {}
     for name, agent in agents.items():
@@ -80,7 +80,7 @@ def tools_by_agent(spec: SessionSpec, revision: int, tools_of: ToolsOf, choose: 
     return tools
 
 
-def _transfers(agent: SessionSpec, agents: Mapping[str, SessionSpec]) -> dict[str, ToolSpec]:
+def transfer_specs(agent: SessionSpec, agents: Mapping[str, SessionSpec]) -> dict[str, ToolSpec]:
     """Return the descriptions of the tools for the handoffs of *agent*, by the name of the other agent."""
     names = map(name_of, handoffs_of(agent))
     return {name: handoff_spec(name, agents[name].description) for name in names}

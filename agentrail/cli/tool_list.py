@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from agentrail.app.handoff_agents import transfer_specs
 from agentrail.app.session_code import attachments, brought_by, sources_of, tools_of
-from agentrail.app.spec import SessionSpec
+from agentrail.app.spec import SessionSpec, agents_of
 from agentrail.cli.agent_options import add_look_options, named_spec
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.exit_status import DONE, exit_status, json_line
@@ -48,6 +49,8 @@ class ListedTool(Value, gc=True):
     """Whether a person is asked before a call runs: `yes`, `no`, or `READS`."""
     source: str = ""
     """Key of the plugin that may attach it while a session runs; empty if each session has it."""
+    agent: str = ""
+    """Name of the agent that has it, if a session can be handed over to others; empty if it has no name."""
 
     @property
     def summary(self) -> str:
@@ -67,6 +70,7 @@ class ListedTool(Value, gc=True):
             "requires": sorted(spec.requires),
             "timeout": spec.timeout,
             "attached_by": self.source or None,
+            "agent": self.agent or None,
         }
 
 
@@ -96,21 +100,29 @@ def _run(argv: Sequence[str]) -> int:
         for tool in tools:
             print(json_line(tool.as_json))
     elif args.tool is not None:
-        _show(tools[0])
+        for tool in tools:
+            _show(tool)
     else:
         _list(spec, tools)
     return DONE
 
 
 def listed_tools(spec: SessionSpec) -> list[ListedTool]:
-    """Return the tools of sessions of *spec*, with those that plugins may attach; no MCP server is started."""
-    tools = tools_of(spec)
+    """Return the tools of sessions of *spec*, with those that plugins may attach; no MCP server is started.
+
+    Those of agents to which a session can be handed over follow those of the first agent.
+    """
+    agents = agents_of(spec)
+    own = {name: tools_of(agent) for name, agent in agents.items()}
     approvals = [plugin for _, plugin in attachments(spec) if isinstance(plugin, HumanApproval)]
-    listed = [ListedTool(tool.spec, _asks(tool.spec, approvals)) for tool in tools.values()]
+    listed: list[ListedTool] = []
+    for name, agent in agents.items():
+        specs = (*[tool.spec for tool in own[name].values()], *transfer_specs(agent, agents).values())
+        shown_name = name if len(agents) > 1 else ""
+        listed += [ListedTool(tool, _asks(tool, approvals), agent=shown_name) for tool in specs]
     for key, plugin in attachments(spec):
-        listed += [
-            ListedTool(tool.spec, _asks(tool.spec, approvals), key) for tool in brought_by([plugin], tools).values()
-        ]
+        brought = brought_by([plugin], own[spec.name])
+        listed += [ListedTool(tool.spec, _asks(tool.spec, approvals), key) for tool in brought.values()]
     return listed
 
 
@@ -122,8 +134,12 @@ def _asks(spec: ToolSpec, approvals: Sequence[HumanApproval]) -> str:
 
 
 def _list(spec: SessionSpec, tools: Sequence[ListedTool]) -> None:
-    rows = [(tool.spec.name, tool.spec.effect.value, tool.asks, tool.summary) for tool in tools]
-    for line in aligned((("TOOL", "EFFECT", "ASKS", "WHAT IT DOES"), *rows), WIDTH):
+    rows: list[tuple[str, ...]] = [("TOOL", "EFFECT", "ASKS", "WHAT IT DOES")]
+    rows += [(tool.spec.name, tool.spec.effect.value, tool.asks, tool.summary) for tool in tools]
+    if spec.handoffs:
+        agents = ("AGENT", *[tool.agent or "-" for tool in tools])
+        rows = [(agent, *row) for agent, row in zip(agents, rows, strict=True)]
+    for line in aligned(rows, WIDTH):
         print(line)
     for note in _notes(spec, tools):
         print(f"\n{clean(note)}")
@@ -145,6 +161,7 @@ def _notes(spec: SessionSpec, tools: Sequence[ListedTool]) -> list[str]:
 
 def _show(tool: ListedTool) -> None:
     spec = tool.spec
-    print(f"{spec.name}: {spec.effect.value}, asks: {tool.asks}, at most {spec.timeout:g} seconds a call")
+    name = f"{spec.name} of {tool.agent}" if tool.agent else spec.name
+    print(f"{name}: {spec.effect.value}, asks: {tool.asks}, at most {spec.timeout:g} seconds a call")
     print(f"\n{clean(spec.description.strip())}\n")
     print(json_line(spec.parameters))

@@ -106,6 +106,66 @@ def test_one_tool_is_shown_with_its_schema(capsys: pytest.CaptureFixture[str]) -
     assert list(rows(capsys, "app.py:desk", "--tool", "deploy")) == ["deploy"]
 
 
+HANDING: Final = '''\
+from agentrail import SessionSpec, tool
+from agentrail.plugins import HumanApproval
+
+
+@tool(effect="pure")
+async def search(words: str) -> str:
+    """Search pages."""
+    return ""
+
+
+@tool(effect="pure", name="search")
+async def search_bills(words: str) -> str:
+    """Search bills."""
+    return ""
+
+
+@tool
+async def pay_back(order: int) -> str:
+    """Pay back."""
+    return ""
+
+
+billing = SessionSpec(name="billing", description="Pays.", tools=[search_bills, pay_back], handoffs=["front"])
+front = SessionSpec(
+    model="demo",
+    name="front",
+    description="Asks.",
+    tools=[search],
+    handoffs=[billing],
+    plugins=[HumanApproval(tools=("pay_back", "transfer_to_billing"))],
+)
+'''
+
+
+def test_the_tools_of_each_agent_are_listed_if_a_session_can_be_handed_over(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "app.py").write_text(HANDING, encoding="utf-8")
+    assert main(["app.py:front"]) == 0
+    assert [line.split("  Hand")[0].rstrip() for line in capsys.readouterr().out.splitlines()] == [
+        "AGENT    TOOL                 EFFECT  ASKS  WHAT IT DOES",
+        "front    search               pure    no    Search pages.",
+        "front    transfer_to_billing  pure    yes",
+        "billing  search               pure    no    Search bills.",
+        "billing  pay_back             unsafe  yes   Pay back.",
+        "billing  transfer_to_front    pure    no",
+    ]
+
+
+def test_of_two_tools_with_one_name_both_are_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "app.py").write_text(HANDING, encoding="utf-8")
+    assert main(["app.py:front", "--tool", "search"]) == 0
+    out = capsys.readouterr().out
+    assert "search of front: pure" in out
+    assert "search of billing: pure" in out
+    assert main(["app.py:front", "--tool", "search", "--json"]) == 0
+    assert [json.loads(line)["agent"] for line in capsys.readouterr().out.splitlines()] == ["front", "billing"]
+
+
 @pytest.mark.parametrize(
     ("argv", "problem"),
     [
