@@ -147,6 +147,8 @@ class Status(Value):
     """The compaction of the context that is under way, while the phase is `running`; `None` if there is none."""
     waits: bool = False
     """Whether the open turn, its sub-agents included, can do nothing until a person decides something."""
+    agent: str = ""
+    """Name of the agent that works: of the session's specification, or the one that it was handed over to."""
 
 
 class SessionDown(Value):

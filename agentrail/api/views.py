@@ -200,6 +200,8 @@ class StatusView(View):
     """The compaction of the context that is under way; null if there is none."""
     waits: bool = False
     """Whether the open turn, its sub-agents included, can do nothing until a person decides something."""
+    agent: str = ""
+    """Name of the agent that works: of the profile, or the one that the session was handed over to."""
 
 
 class SessionView(View):

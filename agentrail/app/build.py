@@ -42,7 +42,7 @@ from agentrail.app.session_code import (
     tool_here,
     tools_of_all,
 )
-from agentrail.app.spec import SessionSpec, Specs, schema_of
+from agentrail.app.spec import SessionSpec, Specs, schema_of, stored_name
 from agentrail.app.subagent_code import recipes
 from agentrail.core.supervision_rules import STRATEGIES, ChildFacts, Policy
 from agentrail.core.vocabulary.commands import SwitchModelSent
@@ -385,10 +385,11 @@ def _setup(spec: SessionSpec, path: tuple[str, ...], agents: tuple[str, ...]) ->
         spec.prompt_mode or ("task" if path and not spec.skills and not spec.memory else "full"),
         path=path,
         agents=agents,
-        spec=spec.name,
+        spec=stored_name(spec),
         returns=schema_of(spec),
         base=spec.base,
         identity=spec.identity,
+        agent="" if spec.name == stored_name(spec) else spec.name,
     )
 
 

@@ -17,7 +17,7 @@ import trio
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.published_prices import PACKAGE
 from agentrail.app.model_chain import chain_of
-from agentrail.app.spec import SessionSpec
+from agentrail.app.spec import SessionSpec, agents_of
 from agentrail.hooks.actions import SwitchModel
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import MATRIX, Plugin, name_and_options
@@ -75,7 +75,8 @@ _brought: Final[set[str]] = set()
 
 async def bring_beside(spec: SessionSpec) -> None:
     """Import, in a worker thread, the modules that every session needs and those for *spec*'s models and tools."""
-    tools = _of_tools(spec, map(_spec_of, spec.tools))
+    agents = agents_of(spec).values()
+    tools = _of_tools(spec, [_spec_of(tool) for agent in agents for tool in agent.tools])
     modules = dict.fromkeys((*ALWAYS, *_of_files(spec), *_of_models(spec), *tools))
     if missing := [name for name in modules if name not in _brought]:
         if in_real_time():
@@ -94,7 +95,7 @@ def _of_files(spec: SessionSpec) -> Iterator[str]:
 def _of_models(spec: SessionSpec) -> Iterator[str]:
     """Yield the modules of the models that *spec*, its sub-agents or their plugins may use."""
     plugins = [unkeyed(attached)[1] for attached in spec.plugins]
-    chain = (model for model, _ in chain_of(spec.model, EMPTY))
+    chain = [model for agent in agents_of(spec).values() for model, _ in chain_of(agent.model, EMPTY)]
     named = (name_and_options(model)[0] for plugin in plugins for model in plugin.models_named)
     for model in (*chain, *named):
         if isinstance(model, str):

@@ -137,6 +137,26 @@ class SessionSpec(Options, kw_only=True, gc=True):
         _check_agents(self.agents, self.model, int(number(self.max_agent_depth) or 0))
 
 
+class StoredSpec(SessionSpec, kw_only=True, gc=True):
+    """A specification whose sessions are stored under another name than the one by which agents hand back to it."""
+
+    stored_name: str
+    """The name under which they are stored."""
+
+
+def stored_as(spec: SessionSpec, name: str) -> SessionSpec:
+    """Return *spec* for sessions that are stored under *name*."""
+    if not spec.handoffs:
+        return spec.but(name=name)
+    fields = {field: getattr(spec, field) for field in SessionSpec.__struct_fields__}
+    return StoredSpec(**fields, stored_name=name)
+
+
+def stored_name(spec: SessionSpec) -> str:
+    """Return the name under which sessions of *spec* are stored."""
+    return spec.stored_name if isinstance(spec, StoredSpec) else spec.name
+
+
 class Handoff(Authored, gc=True):
     """An agent that goes on with the conversation when the model calls its tool; for `SessionSpec.handoffs`."""
 

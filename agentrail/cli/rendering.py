@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from agentrail.api.session_values import Status
+from agentrail.cli.agent_source import SCHEME
 from agentrail.cli.error_text import in_own_words
 from agentrail.cli.screen import Flow, ScreenText, Tone, aside, clipped, line, one_line
 from agentrail.core.context_window import window_of
@@ -181,7 +182,7 @@ def _switched(event: e.ModelSwitched) -> ScreenText:
 
 
 def _handed_off(event: e.HandedOff) -> ScreenText:
-    by = f" by {event.from_}" if event.from_ else ""
+    by = f" by {event.from_}" if event.from_ and not event.from_.startswith(SCHEME) else ""
     return _note(f"handed over to {event.to}{by}")
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from agentrail.app.model_chain import chain_of
-from agentrail.app.spec import Built, SessionSpec, check_spec
+from agentrail.app.spec import Built, SessionSpec, check_spec, stored_as
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadProfile, UnknownAgent, UsageError, WrongType
 from agentrail.hooks.attachments import unkeyed
@@ -156,7 +156,7 @@ class ProfileTable:
         if callable(spec):
             spec = await _returned(profile.id, "its function", spec, context)
         _check_found(profile.id, check_spec, spec)
-        return cast("SessionSpec", spec).but(name=profile.id)
+        return stored_as(cast("SessionSpec", spec), profile.id)
 
 
 async def _returned(

@@ -36,6 +36,7 @@ def status_of(state: State, below: tuple[HeldCall, ...] = (), tasks: tuple[Task,
         tasks,
         None if state.compaction is None else Compacting(state.compaction.reason, state.compaction.tokens),
         state.waits,
+        state.agent_name,
     )
 
 

@@ -96,7 +96,7 @@ def test_a_status_has_all_that_a_session_does() -> None:
     status = Status(
         SESSION, "idle", "m", 1, 0, False, USAGE, 2, 3, (HELD,), (Asking("before_request", "P", "RunTool"),),
         (Background("c2", "t", 5),), (),
-        (Task(f"{SESSION}.c0", "helper", "look", "c0"),), Compacting("full", 9), True,
+        (Task(f"{SESSION}.c0", "helper", "look", "c0"),), Compacting("full", 9), True, "desk",
     )  # fmt: skip
     assert shown(StatusView, status) == {
         "phase": "idle",
@@ -124,6 +124,7 @@ def test_a_status_has_all_that_a_session_does() -> None:
         "asking": [{"hook": "before_request", "plugin": "P", "request": "RunTool"}],
         "compacting": {"reason": "full", "tokens": 9},
         "waits": True,
+        "agent": "desk",
     }
 
 

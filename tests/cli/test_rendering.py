@@ -4,6 +4,7 @@ import pytest
 
 from agentrail import HeldCall, Status
 from agentrail.api.session_values import Background
+from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.questions import question_about
 from agentrail.cli.rendering import SHOWN, SILENT, about, described, piece_of, shown_args
 from agentrail.cli.screen import (
@@ -136,6 +137,7 @@ LINES: list[tuple[e.Event, str]] = [
     (e.ModelOptionsChanged("big"), "  model: big, other options"),
     (e.ModelOptionsChanged("big", by="Budget"), "  model: big, other options by Budget"),
     (e.HandedOff("front", "billing", "c3"), "  handed over to billing by front"),
+    (e.HandedOff(AgentSource("/").id, "billing", "c3"), "  handed over to billing"),
     (e.ModelSwitched("demo", "big", provider_opts_changed=False), "  model: demo → big"),
     (e.ModelSwitched("demo", "big", provider_opts_changed=False, by="Budget"), "  model: demo → big by Budget"),
     (e.PluginError("Guard", "before_tool", "KeyError: 1"), "  plugin Guard broke at before_tool: KeyError: 1"),

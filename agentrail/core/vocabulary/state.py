@@ -144,6 +144,8 @@ class Setup(Value):
     """The base layer of the system prompt."""
     identity: Kept[str] = ""
     """The identity layer of the system prompt."""
+    agent: Kept[str] = ""
+    """Name of the first agent of a session with handoffs, if it is not that of the specification."""
 
 
 class AskedBy(Value):
@@ -476,7 +478,7 @@ class State(Draftable):
     @property
     def agent_name(self) -> str:
         """Name of the agent that works: of the session's specification, or the one that it was handed to."""
-        return self.setup.spec if self.agent is None else self.agent.name
+        return (self.setup.agent or self.setup.spec) if self.agent is None else self.agent.name
 
     def plugin_state(self, plugin: str | type[object]) -> object:
         """Return the state of one plugin, given by its class or its key; raise `UnknownPlugin` if there is none."""

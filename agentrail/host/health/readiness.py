@@ -16,7 +16,7 @@ from agentrail.api.limits import HostLimits
 from agentrail.api.views import CheckView
 from agentrail.app.model_chain import chain_of
 from agentrail.app.model_registry import check_set_up
-from agentrail.app.spec import SessionSpec
+from agentrail.app.spec import SessionSpec, agents_of
 from agentrail.errors import (
     BadModelOptions,
     BadProfile,
@@ -206,8 +206,9 @@ def _named_in(profile: Profile) -> Iterator[tuple[str, JsonObject]]:
 
 
 def _of_spec(spec: SessionSpec) -> Iterator[tuple[str, JsonObject]]:
-    for model, options in chain_of(spec.model, spec.model_options) if spec.model else ():  # else its parent's
-        if isinstance(model, str):
-            yield model, options
+    for agent in agents_of(spec).values():
+        for model, options in chain_of(agent.model, agent.model_options) if agent.model else ():  # else another's
+            if isinstance(model, str):
+                yield model, options
     for agent in spec.agents.values():
         yield from _of_spec(agent)
