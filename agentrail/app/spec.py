@@ -382,7 +382,10 @@ def _inherited(agent: SessionSpec, spec: SessionSpec) -> dict[str, object]:
         if field in OWN:
             continue
         own, session_has = cast("object", getattr(agent, field)), cast("object", getattr(spec, field))
-        if own is not session_has and own not in (defaults[field], session_has):
+        is_same = own is session_has or own in (defaults[field], session_has)
+        if field == "plugins":  # a host and the command line add some to those of the session
+            is_same = all(plugin in spec.plugins for plugin in agent.plugins)
+        if not is_same:
             problem = f"have `{agent.name}` with `{field}` of its own; give that to the session, which keeps it for all"
             raise BadSpec("handoffs", problem)
         inherited[field] = session_has

@@ -221,10 +221,10 @@ async def test_what_cannot_be_handed_over_is_refused(handoffs: Callable[[], list
 
 
 async def test_what_is_equal_to_the_fields_of_the_session_may_be_said_again() -> None:
-    guard = BudgetGuard(max_tokens=500)
+    guard, asks = BudgetGuard(max_tokens=500), HumanApproval()
     async with open_supervisor() as supervisor:
         handoffs = [one(plugins=[guard], max_rounds=9)]
-        await supervisor.spawn(SessionSpec(model="demo", plugins=[guard], max_rounds=9, handoffs=handoffs))
+        await supervisor.spawn(SessionSpec(model="demo", plugins=[asks, guard], max_rounds=9, handoffs=handoffs))
 
 
 async def test_a_tool_may_not_have_the_name_of_that_of_a_handoff() -> None:
