@@ -22,6 +22,7 @@ from agentrail.errors import (
     UsageError,
 )
 from agentrail.errors.agentrail_error import MAX_SHOWN, error, shortened
+from tests.each_case import each_case
 
 DECLARED = [cls for cls in ERRORS.values() if cls.__match_args__]
 SAMPLES = {"str": "text", "int": 3, "float": 2.5, "float | None": 1.5, "tuple[str, ...]": ("a", "b"), "object": 7}
@@ -32,7 +33,7 @@ def facts(cls: type[AgentrailError]) -> dict[str, object]:
     return {name: SAMPLES[str(each.annotation)] for name, each in signature(cls).parameters.items()}
 
 
-@pytest.mark.parametrize("cls", DECLARED, ids=lambda cls: cls.__name__)
+@each_case(DECLARED)
 def test_the_fields_of_an_error_are_its_arguments_and_can_be_read(cls: type[AgentrailError]) -> None:
     given = facts(cls)
     found = cls(*given.values())
@@ -45,7 +46,7 @@ def test_the_fields_of_an_error_are_its_arguments_and_can_be_read(cls: type[Agen
         assert f"{other}" == f"{found}"
 
 
-@pytest.mark.parametrize("cls", DECLARED, ids=lambda cls: cls.__name__)
+@each_case(DECLARED)
 def test_no_field_hides_what_a_base_class_has(cls: type[AgentrailError]) -> None:
     owner = next(owner for owner in cls.__mro__ if "__match_args__" in vars(owner))
     for name in cls.__match_args__:

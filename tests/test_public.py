@@ -22,6 +22,7 @@ from typing import Final
 import pytest
 
 from tests import kit
+from tests.each_case import each_case
 
 ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = (
@@ -225,7 +226,7 @@ NEVER_WRITTEN: Final = frozenset(
 )
 
 
-@pytest.mark.parametrize(("package", "name"), WRITTEN, ids=lambda name: name)
+@each_case(WRITTEN)
 def test_what_a_user_writes_in_an_annotation_is_public(package: str, name: str) -> None:
     known = {each for package in PACKAGES for each in _names(package)}
     cls = getattr(import_module(package), name)

@@ -16,6 +16,7 @@ from agentrail.core.printed_windows import PRINTED
 from agentrail.models import PROVIDERS
 from agentrail.testing import ScriptedModel
 from tests.docs.sources import ROOT
+from tests.each_case import each_case
 
 FAMILIES = {
     "anthropic": ("claude-",),
@@ -89,7 +90,7 @@ def test_no_adapter_names_models_by_the_names_of_others() -> None:
     assert [name for name in PROVIDERS if AGGREGATORS.search(name)] == []
 
 
-@pytest.mark.parametrize("row", BY_HAND, ids=lambda row: f"{row.provider}-{row.window}-{row.names.split()[:1]}")
+@each_case(BY_HAND)
 def test_each_row_by_hand_has_a_source_or_is_of_an_offline_model(row: ByHand) -> None:
     assert row.source.startswith("https://") == (row.provider in PROVIDERS)
     assert not row.source or any(host in row.source for host in HOSTS[row.provider])
@@ -124,8 +125,7 @@ def test_every_figure_of_the_package_is_in_the_table() -> None:
             assert (window, found) == (400_000, 128_000) if name.startswith(CHATS) else found == window, name
 
 
-@pytest.mark.parametrize(
-    ("model", "window"),
+@each_case(
     [
         ("anthropic:claude-sonnet-4-20250514", 200_000),
         ("anthropic:claude-sonnet-4-6-20260217", 1_000_000),
@@ -147,7 +147,7 @@ def test_every_figure_of_the_package_is_in_the_table() -> None:
         ("ollama:llama3.2", None),
         ("acme", None),
         ("", None),
-    ],
+    ]
 )
 def test_a_model_has_the_window_of_the_longest_name_that_its_own_begins_with(model: str, window: int | None) -> None:
     assert window_of(model) == window

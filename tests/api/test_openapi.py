@@ -24,6 +24,7 @@ from agentrail.events import EVENTS
 from agentrail.models import Json
 from tests.api.schemas import Schema, Schemas
 from tests.codec.sampling import event_sample
+from tests.each_case import each_case
 
 WITH_BODY = pytest.mark.parametrize(
     "call", [call for call in CALLS.values() if call.body is not None], ids=lambda call: call.name
@@ -90,14 +91,14 @@ def test_each_route_is_in_the_document_with_its_errors() -> None:
         assert raised | {route.call.status} <= told
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=lambda call: call.name)
+@each_case(CALLS.values())
 def test_a_call_that_needs_a_key_says_so(call: HostCall) -> None:
     wanted: object = [{"key": []}, {}] if call.name == "socket" else [{"key": []}] if call.scope else None
     assert operation(call).get("security") == wanted
     assert call.scope is None or f"`{call.scope}`" in str(operation(call)["description"])
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=lambda call: call.name)
+@each_case(CALLS.values())
 def test_a_call_says_that_its_turn_may_wait_for_a_person(call: HostCall) -> None:
     told = cast("dict[str, object]", operation(call)["responses"])
     assert ("202" in told) == (call.held or call.status == 202)
@@ -232,7 +233,7 @@ def test_an_object_without_fields_of_its_own_may_have_any() -> None:
     assert [part for part in bare if "additionalProperties" not in part] == []
 
 
-@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.__name__)
+@each_case(VIEWS)
 def test_all_fields_of_a_view_are_required_because_they_are_always_written(view: type[View]) -> None:
     schema = components()[view.__name__]
     assert schema.get("required", []) == list(cast("Schema", schema["properties"]))

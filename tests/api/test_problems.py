@@ -30,6 +30,7 @@ from agentrail.errors import (
     RefusedError,
     UsageError,
 )
+from tests.each_case import each_case
 
 FACT = 7_171_717
 """A fact of an error, which is in no other word."""
@@ -85,13 +86,13 @@ def test_each_kind_has_a_name_of_its_own() -> None:
     assert slug(errors.PluginFailed) == "plugin-failed"
 
 
-@pytest.mark.parametrize("cls", ROWS, ids=lambda cls: cls.__name__)
+@each_case(ROWS)
 def test_what_is_of_the_hosts_alone_is_not_told(cls: type[AgentrailError]) -> None:
     if ROWS[cls].status in {500, 507} or issubclass(cls, InfrastructureError):
         assert str(FACT).encode() not in problem_of(example(cls), "talk").content
 
 
-@pytest.mark.parametrize("cls", ROWS, ids=lambda cls: cls.__name__)
+@each_case(ROWS)
 def test_no_words_are_for_programs_in_python(cls: type[AgentrailError]) -> None:
     problem = problem_of(example(cls), "talk")
     told = f"{problem.found}; {problem.to_do}"

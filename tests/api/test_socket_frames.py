@@ -28,6 +28,7 @@ from agentrail.api.views import to_json
 from agentrail.errors import BadFrame, BadText, QueueFull, UnknownSession
 from agentrail.events import Cursor
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
+from tests.each_case import each_case
 
 EVENTS = {"id": "1", "listen": "events", "session": "s"}
 NO_CALL = "its `call` names no call that goes over a WebSocket: `promt`; did you mean `prompt`?"
@@ -69,8 +70,7 @@ def test_the_policies_are_those_of_a_subscription() -> None:
     assert [ListenFrame("1", "events", "s", policy=policy).policy for policy in POLICIES] == [*POLICIES]
 
 
-@pytest.mark.parametrize(
-    ("said", "problem"),
+@each_case(
     [
         ([], "it is no object"),
         ("prompt", "it is no object"),
@@ -95,8 +95,8 @@ def test_the_policies_are_those_of_a_subscription() -> None:
         ({"id": "1", "end": False}, "its `end` is none of those that are known"),
         ({"key": ""}, "its `key` is empty"),
         ({"key": "k", "id": "1"}, "it has the key `id`, which is not known"),
-    ],
-)  # fmt: skip
+    ]
+)
 def test_what_does_not_fit_is_refused_with_the_place(said: object, problem: str) -> None:
     assert wrong(said) == problem
 

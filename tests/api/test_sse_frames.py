@@ -25,6 +25,7 @@ from agentrail.events import (
     UserResponded,
 )
 from tests.codec.sampling import event_sample
+from tests.each_case import each_case
 
 NUMBERS = st.integers(min_value=0, max_value=10**18 - 1)
 
@@ -57,7 +58,7 @@ def lines(sent: bytes) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in sent.decode().splitlines() if line)
 
 
-@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
+@each_case(EVENTS)
 def test_each_event_is_one_frame_in_which_its_data_is_one_line(event: type[Event]) -> None:
     envelope = event_sample(event)
     found = lines(event_frame(envelope))
@@ -95,7 +96,7 @@ def test_the_fields_with_ids_of_sessions_are_those_that_say_so() -> None:
     assert {event: set(fields) for event, fields in WITH_SESSION.items()} == {e: f for e, f in named.items() if f}
 
 
-@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
+@each_case(EVENTS)
 def test_no_event_tells_a_tenant(event: type[Event]) -> None:
     secret = "h.acme.bob.main"
     made = event_sample(event).event

@@ -21,6 +21,7 @@ from tests.cells.bench import Bench, call, plug
 from tests.cells.moments import MOMENTS
 from tests.cells.scenes import path, said
 from tests.cells.test_matrix import fired
+from tests.each_case import each_case
 from tests.kit import EMPTY, Ruling, Verdict
 from tests.profiles import CAMPAIGN
 
@@ -43,9 +44,8 @@ SAID: Final[Mapping[str, PluginAnswer]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("hook", "action"),
-    [(hook, action.kind) for hook in MOMENTS for action in sorted(MATRIX[hook], key=str) if action is not Continue],
+@each_case(
+    [(hook, action.kind) for hook in MOMENTS for action in sorted(MATRIX[hook], key=str) if action is not Continue]
 )
 def test_the_answer_of_each_cell_is_in_its_ruling(hook: str, action: str) -> None:
     rulings = [ruling for ruling in fired(hook, action).step.rulings if ruling.answers]

@@ -70,6 +70,7 @@ from tests.cells.bench import LOOK, Bench, plug, ruled
 from tests.cells.registry import CALLS, cell, each_of
 from tests.cells.scenes import executing, idle, resting, running, streaming
 from tests.cells.tables import CRASHES, OPENS, RETURNS, STATES
+from tests.each_case import each_case
 from tests.kit import (
     DONE,
     EMPTY,
@@ -406,7 +407,7 @@ def test_no_state_takes_what_has_no_meaning_there(state: str) -> None:
             demand_illegal(bench, given)
 
 
-@pytest.mark.parametrize("name", [name for name in INPUT_EXAMPLES if not name.endswith("Sent")])
+@each_case([name for name in INPUT_EXAMPLES if not name.endswith("Sent")])
 def test_an_ended_session_ignores_every_result(name: str) -> None:
     if name not in OPENS | CRASHES | RETURNS:
         _ended().send(INPUT_EXAMPLES[name]).expect_nothing()

@@ -1,7 +1,5 @@
 """Compaction of the context: its course; which messages are dropped is tested in tests/core."""
 
-import pytest
-
 from agentrail import Accepted, Options, Prompt, Skip
 from agentrail.core.vocabulary.effects import CancelCompaction, CloseSession
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed, StreamCut
@@ -39,6 +37,7 @@ from tests.cells.scenes import (
     streaming,
     turn,
 )
+from tests.each_case import each_case
 from tests.kit import DONE, AbortSent, CompactSent, Phase, SteerSent, StopSent
 from tests.slices import planned
 
@@ -240,7 +239,7 @@ def test_messages_that_no_provider_would_take_are_not_taken() -> None:
     assert bench.state.phase is Phase.IDLE
 
 
-@pytest.mark.parametrize("keep", range(0, 60, 3))
+@each_case(range(0, 60, 3))
 def test_a_compaction_never_splits_a_call_from_its_result(keep: int) -> None:
     asks = replied("", call("look", path="a").but(call_id="c1"), call("edit").but(call_id="c2"))
     history: list[Message] = [

@@ -23,6 +23,7 @@ from agentrail.cli.screen import (
 from agentrail.models import Data, Image, JsonObject, Text, Usage
 from agentrail.tools import Todo
 from agentrail.values import events as e
+from tests.each_case import each_case
 from tests.kit import NOTHING_USED, freeze_object
 
 PIPE = TerminalStyle()
@@ -203,7 +204,7 @@ LINES: list[tuple[e.Event, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("event", "text"), LINES, ids=[type(event).__name__ for event, _ in LINES])
+@each_case(LINES)
 def test_what_an_event_looks_like(event: e.Event, text: str) -> None:
     (piece,) = pieces([event])
     assert piece.text == text

@@ -15,6 +15,7 @@ from agentrail.errors import BadData
 from agentrail.events import Event, Heartbeat
 from agentrail.models import JsonObject, Part, Usage
 from tests.codec.plugin_states import Colour, First, Level, Nested, Odd, Ours, Plain, Point, Second, Span, Tree
+from tests.each_case import each_case
 from tests.kit import EMPTY
 
 NESTED: Mapping[str, object] = {"inner": {}, "colour": "red"}
@@ -116,7 +117,7 @@ REFUSED: list[tuple[object, object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("hint", "data", "problem"), REFUSED, ids=str)
+@each_case(REFUSED)
 def test_what_does_not_fit_is_refused_with_its_place(hint: object, data: object, problem: str) -> None:
     with pytest.raises(BadData) as refused:
         decode_state(hint, data)

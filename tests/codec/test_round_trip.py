@@ -25,6 +25,7 @@ from agentrail.values.value import Value
 from tests.codec.generators import a, error, of
 from tests.codec.plain import encode
 from tests.codec.plugin_states import MIXED, STATES
+from tests.each_case import each_case
 from tests.kit import AnyInput, Arrival, Refused, Ruling
 
 UNIONS = {
@@ -122,7 +123,7 @@ def test_a_state_in_a_ruling_comes_back(hint: object, data: st.DataObject) -> No
     assert revive(hint, back.states[0][1]) == state
 
 
-@pytest.mark.parametrize("hint", [*STATES, *MIXED], ids=str)
+@each_case([*STATES, *MIXED])
 def test_a_type_of_states_that_come_back_is_readable(hint: object) -> None:
     assert readable(hint) is None
 

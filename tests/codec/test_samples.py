@@ -14,6 +14,7 @@ from agentrail.events import EVENTS, Envelope
 from agentrail.models import Text
 from tests.codec.plain import encode
 from tests.codec.sampling import DEFAULTS, FOLDER, STORED, defaults, event_sample, input_sample, sample
+from tests.each_case import each_case
 from tests.kit import Arrival, PromptSent
 
 EVENT_FILES = sorted((FOLDER / "events").glob("*.json"))
@@ -29,7 +30,7 @@ def test_every_event_and_every_input_has_a_sample() -> None:
     assert {path.stem for path in INPUT_FILES} == {cls.__name__ for cls in INPUTS}
 
 
-@pytest.mark.parametrize("path", EVENT_FILES, ids=lambda path: path.stem)
+@each_case(EVENT_FILES)
 def test_the_sample_of_an_event_loads_and_is_written_alike(path: Path) -> None:
     envelope = decode(Envelope, from_text(read(path)))
     assert type(envelope.event).__name__ == path.stem
@@ -37,7 +38,7 @@ def test_the_sample_of_an_event_loads_and_is_written_alike(path: Path) -> None:
     assert from_text(to_text(encode(envelope))) == json.loads(read(path))
 
 
-@pytest.mark.parametrize("path", INPUT_FILES, ids=lambda path: path.stem)
+@each_case(INPUT_FILES)
 def test_the_sample_of_an_input_loads_and_is_written_alike(path: Path) -> None:
     arrival = decode(Arrival, from_text(read(path)))
     assert type(arrival.input).__name__ == path.stem

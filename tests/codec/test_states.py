@@ -40,6 +40,7 @@ from tests.codec.plugin_states import (
     Union,
     Unseen,
 )
+from tests.each_case import each_case
 from tests.kit import Ruling, Setup, freeze
 from tests.opcodes import counted_opcodes
 
@@ -110,7 +111,7 @@ STORABLE: list[object] = [
 ]
 
 
-@pytest.mark.parametrize("state", STORABLE, ids=str)
+@each_case(STORABLE)
 def test_a_frozen_value_of_plain_values_can_be_stored(state: object) -> None:
     assert storable(state) is None
 
@@ -145,7 +146,7 @@ NOT_STORABLE: list[tuple[object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("state", "problem"), NOT_STORABLE, ids=lambda one: str(one)[:30].encode("ascii", "replace"))
+@each_case(NOT_STORABLE)
 def test_what_cannot_be_stored_is_named_with_the_reason(state: object, problem: str) -> None:
     assert storable(state) == problem
     with pytest.raises(BadValue) as refused:

@@ -19,6 +19,7 @@ from agentrail.values.value import TAG, Value
 from tests.codec.generators import a
 from tests.codec.sampling import STORED, stored_classes
 from tests.codec.shapes import Choice, Instance, Items, Row, Table, fields_of, shape_of
+from tests.each_case import each_case
 
 CLASSES = stored_classes()
 
@@ -60,7 +61,7 @@ def test_no_other_class_is_written_with_its_name() -> None:
     assert tagged == [], "a name that no reader needs makes records larger"
 
 
-@pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)
+@each_case(CLASSES.values())
 def test_every_stored_class_can_be_read(cls: type[Value]) -> None:
     assert cls.__struct_config__.omit_defaults
     assert cls.__struct_config__.forbid_unknown_fields

@@ -17,6 +17,7 @@ from agentrail.models import AssistantMessage, Data, Json, Part, Text, ToolCall,
 from agentrail.tools import ToolSpec
 from tests.codec.plain import encode
 from tests.codec.sampling import event_sample
+from tests.each_case import each_case
 from tests.kit import AnyInput, Arrival, PromptSent, Refused
 
 CALL: dict[str, object] = {"call_id": "c1", "name": "read"}
@@ -79,7 +80,7 @@ DATA: list[tuple[object, object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "data", "problem"), DATA, ids=str)
+@each_case(DATA)
 def test_data_of_another_kind_is_refused(wanted: object, data: object, problem: str) -> None:
     with pytest.raises(BadData) as refused:
         decode(wanted, data)

@@ -11,6 +11,7 @@ from agentrail.errors import BadText, NotJson
 from agentrail.models import Json
 from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH
 from tests.codec.generators import jsons
+from tests.each_case import each_case
 from tests.kit import freeze, thaw
 
 DEEP = 200_000
@@ -58,8 +59,7 @@ def test_the_text_has_no_spaces_and_no_needless_escapes() -> None:
     assert to_text({"b": [1, 2.5, None, True], "a": "é\u2028/<"}) == '{"b":[1,2.5,null,true],"a":"é\u2028/<"}'
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
+@each_case(
     [
         ("NaN", "it has `NaN`, which is no JSON number"),
         ("[Infinity]", "it has `Infinity`, which is no JSON number"),
@@ -89,8 +89,7 @@ def test_the_text_has_no_spaces_and_no_needless_escapes() -> None:
         (b"\xff", "byte 0 is not UTF-8"),
         (b'"\xed\xa0\x80"', "byte 1 is not UTF-8"),
         (b"\xef\xbb\xbf1", "expecting value at line 1, column 1"),
-    ],
-    ids=lambda one: repr(one[:20]),
+    ]
 )
 def test_what_is_doubtful_is_refused_with_the_reason(text: str | bytes, problem: str) -> None:
     with pytest.raises(BadText) as refused:

@@ -7,12 +7,13 @@ from agentrail.hooks.hook_types import HOOK_NAMES
 from agentrail.models import AssistantMessage, ToolCall
 from agentrail.testing.probe_plugins import LIES, CriticalLiar, Liar
 from tests.core.driving import answer, asked, call, events, hello, session
+from tests.each_case import each_case
 from tests.kit import CompactSent, Phase
 
 EACH_LIE = range(len(LIES))
 
 
-@pytest.mark.parametrize("lie", EACH_LIE)
+@each_case(EACH_LIE)
 def test_a_lie_is_reported_and_the_turn_goes_on(lie: int) -> None:
     world = session(Liar("before_request", lie))
     step = world.apply(hello())
@@ -20,7 +21,7 @@ def test_a_lie_is_reported_and_the_turn_goes_on(lie: int) -> None:
     assert world.state.request is not None
 
 
-@pytest.mark.parametrize("lie", EACH_LIE)
+@each_case(EACH_LIE)
 def test_a_critical_plugin_that_lies_never_lets_a_call_run(lie: int) -> None:
     world = session(CriticalLiar("before_tool", lie))
     step = asked(world, call("write"), call("read"))

@@ -30,12 +30,13 @@ from docs.printing import calls_page, errors_page, events_page, exports_page, ma
 from docs.printing.source_text import Described, Source
 from tests.docs.sources import PACKAGE, ROOT, SOURCE
 from tests.docs.test_pages import PACKAGES
+from tests.each_case import each_case
 from tests.kit import Phase
 
 DOCUMENTED = (*EVENTS, *HOOKS, *ACTIONS, *INPUTS, *EFFECTS, Context, SessionSpec, ToolSpec)
 
 
-@pytest.mark.parametrize("cls", DOCUMENTED, ids=lambda cls: cls.__name__)
+@each_case(DOCUMENTED)
 def test_every_field_says_what_it_is(cls: type) -> None:
     assert cls.__doc__
     assert [one.name for one in SOURCE.fields(cls) if not one.about] == []

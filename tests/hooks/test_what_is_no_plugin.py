@@ -51,6 +51,7 @@ from agentrail.plugins import (
     WorkTime,
 )
 from agentrail.runtime.commands import updated
+from tests.each_case import each_case
 from tests.kit import Verdict, freeze_object
 
 HOOK = BeforeTool("rm", {}, "c1")
@@ -335,7 +336,7 @@ NO_VALUES: dict[str, tuple[object, ...]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "found"), [(name, found) for name, each in NO_VALUES.items() for found in each])
+@each_case([(name, found) for name, each in NO_VALUES.items() for found in each])
 def test_an_attribute_of_a_wrong_type_is_refused_wherever_it_is_read_first(name: str, found: object) -> None:
     def attached() -> None:
         unkeyed(made(**{name: property(gives(found))})())
@@ -371,7 +372,7 @@ NO_DECLARATIONS: tuple[Declaration, ...] = (
 )
 
 
-@pytest.mark.parametrize("wrong", NO_DECLARATIONS, ids=lambda wrong: type(wrong).__name__)
+@each_case(NO_DECLARATIONS)
 def test_a_declaration_with_a_wrong_field_is_refused_and_says_what_is_right(wrong: Declaration) -> None:
     plugin = made(declarations=property(gives((WorkTime(), wrong))))()
     told = rf"its `{type(wrong).__name__}` is .*, which is not valid; it must be of (a|an|numbers) "
@@ -667,7 +668,7 @@ VALUES: dict[str, object] = {
 }
 
 
-@pytest.mark.parametrize("option", VALUES.values(), ids=VALUES)
+@each_case(VALUES.values())
 def test_a_value_is_an_option(option: object) -> None:
     seat_for("p", Optional(option))
 
@@ -703,7 +704,7 @@ HOLDING = [("_kept", name) for name in MEMBERS]
 HOLDING += [("before_tool", name) for name, member in MEMBERS.items() if isinstance(member, FunctionType)]
 
 
-@pytest.mark.parametrize(("name", "kind"), HOLDING)
+@each_case(HOLDING)
 def test_a_class_that_holds_what_can_change_is_refused(name: str, kind: str) -> None:
     member = MEMBERS[kind]
     with pytest.raises(BadPlugin, match=f"its `{name}` (is|has|sets|keeps)"):

@@ -72,6 +72,7 @@ from agentrail.tools import ok
 from agentrail.values.messages import MessageRange, Rearranged
 from agentrail.values.step_budget import Meter
 from tests.cells.bench import plug
+from tests.each_case import each_case
 from tests.kit import EMPTY, NOTHING_USED, Ruling, Verdict, freeze_object
 
 HELLO: Final = UserMessage((Text("hello"),))
@@ -123,8 +124,7 @@ OWN = "which is neither an emission nor an event of its own to report"
 NAME = "which is neither a name nor pairs nor an event of its own to report"
 
 
-@pytest.mark.parametrize(
-    ("answer", "moment", "told"),
+@each_case(
     [
         (None, "before_prompt", "it answered nothing (is a `return` missing?), which `before_prompt` does not accept"),
         (5, "before_prompt", "it answered a `int`, which `before_prompt` does not accept"),
@@ -194,7 +194,7 @@ NAME = "which is neither a name nor pairs nor an event of its own to report"
         (Emit("one").but(emits=[Emission("two")]), "before_prompt", f"it emits a `list`, {OWN}"),
         (Emit("one").but(emits=(Emission("two"), 5)), "before_prompt", f"it emits a `tuple`, {OWN}"),
         (Emit("one").but(emits=(PlanGenerated(("a", 5)),)), "before_prompt", f"it emits a `tuple`, {OWN}"),  # type: ignore[arg-type]
-    ],
+    ]
 )
 def test_a_wrong_answer_is_told_and_nothing_comes_of_it(answer: object, moment: str, told: str) -> None:
     ruling = ruled(answer, moment)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from agentrail import Ask, Context, Continue, HoldTool
 from agentrail.models import Json
 from agentrail.plugins import Answered, BeforeTool, HumanApproval
+from tests.each_case import each_case
 
 APPROVAL = HumanApproval()
 
@@ -134,12 +135,12 @@ ASKED: list[tuple[str, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize("command", SAFE)
+@each_case(SAFE)
 def test_a_command_that_only_reads_passes(command: str) -> None:
     assert asked({"command": command}) is None
 
 
-@pytest.mark.parametrize(("command", "family"), ASKED)
+@each_case(ASKED)
 def test_any_other_command_is_held_with_its_family(command: str, family: str | None) -> None:
     held = asked({"command": command})
     assert held is not None

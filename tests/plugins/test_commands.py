@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from agentrail.plugins.shell.command_line import Commands, lex_argv, parse_commands
 from agentrail.plugins.shell.lexer_words import Assignment, Expansion, Redirection, SimpleCommand, Unlexable, Word
+from tests.each_case import each_case
 
 
 def argvs(text: str) -> list[list[str]]:
@@ -119,7 +120,7 @@ LINES: list[tuple[str, list[list[str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), LINES)
+@each_case(LINES)
 def test_a_line_is_its_commands(text: str, expected: list[list[str]]) -> None:
     assert argvs(text) == expected
 
@@ -261,7 +262,7 @@ UNLEXABLE = [
 ]
 
 
-@pytest.mark.parametrize("text", UNLEXABLE, ids=lambda text: text[:40])
+@each_case(UNLEXABLE)
 def test_what_is_not_understood_is_unlexable(text: str) -> None:
     found = parse_commands(text)
     assert isinstance(found, Unlexable), found
@@ -383,7 +384,7 @@ FAMILIES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), FAMILIES)
+@each_case(FAMILIES)
 def test_a_line_has_a_family_only_if_all_of_it_is_of_one(text: str, expected: str | None) -> None:
     found = parse_commands(text)
     assert isinstance(found, Commands), found

@@ -13,6 +13,7 @@ from agentrail.plugins import BLOCKED_PATHS, Answered, AskAnswer, BeforeTool, Fa
 from agentrail.sandboxes import Listing, MemorySandbox
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import ToolContext, ToolResult, ok
+from tests.each_case import each_case
 from tests.kit import Element
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.journals import TestJournal
@@ -73,7 +74,7 @@ ASKED = [
 ]
 
 
-@pytest.mark.parametrize(("command", "folders", "tracked"), ASKED, ids=[row[0] for row in ASKED])
+@each_case(ASKED)
 def test_it_asks_for_the_folders_that_a_command_reads(
     command: str, folders: tuple[str, ...], tracked: tuple[str, ...]
 ) -> None:

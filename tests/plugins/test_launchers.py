@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentrail.plugins import PermissionPolicy
+from tests.each_case import each_case
 from tests.plugins.test_runners import DENIED, verdict
 
 TOUCHING = PermissionPolicy(deny=["shell(touch *)"])
@@ -233,7 +234,7 @@ def test_a_line_in_which_a_launcher_may_run_a_denied_program_does_not_pass(line:
     assert verdict(DENIED, line) == "held"
 
 
-@pytest.mark.parametrize("line", HARMLESS)
+@each_case(HARMLESS)
 def test_a_line_in_which_a_launcher_runs_something_else_passes(line: str) -> None:
     assert verdict(DENIED, line) == "passed"
 

@@ -14,6 +14,7 @@ from agentrail.models import Json, Price, Usage
 from agentrail.plugins import BeforeRequest, BudgetGuard, ModelRouter, ModelRule
 from agentrail.plugins.requests.model_router import COMPARISONS, CONDITIONS, Chosen
 from agentrail.testing import call, say
+from tests.each_case import each_case
 from tests.kit import EMPTY, freeze_object
 from tests.plugins.test_recovery import asked, in_virtual_time, session_of, told
 from tests.runtime.tools import quick
@@ -144,8 +145,7 @@ async def test_an_unknown_model_that_comes_later_is_told_and_the_session_stays_w
 # Rules
 
 
-@pytest.mark.parametrize(
-    ("rule", "ctx", "holds"),
+@each_case(
     [
         ({"turn_gt": 2}, Context(turn=2), False),
         ({"turn_gt": 2}, Context(turn=3), True),
@@ -175,15 +175,13 @@ async def test_an_unknown_model_that_comes_later_is_told_and_the_session_stays_w
         ({"turn_gt": 0, "round_gt": 1}, Context(turn=1, round=1), False),
         ({"turn_gt": 0, "round_gt": 1}, Context(turn=1, round=2), True),
         ({"tokens_gt": 9}, Context(usage=Usage(5, 5)), True),
-    ],
-    ids=repr,
+    ]
 )
 def test_a_rule_holds_if_all_its_conditions_do(rule: dict[str, object], ctx: Context, holds: bool) -> None:
     assert chosen({"model": "x", **rule}, ctx) is holds  # type: ignore[typeddict-item]
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
+@each_case(
     [
         ({}, "it has neither `rules` nor a `default_model`"),
         ({"rules": {"model": "x"}}, "its `rules` is .*; give a list of rules"),
@@ -215,8 +213,7 @@ def test_a_rule_holds_if_all_its_conditions_do(rule: dict[str, object], ctx: Con
         ({"default_model": " "}, "its `default_model` is ' '"),
         ({"default_model": "x", "default_options": 3}, "its `default_options` is 3"),
         ({"rules": [{"model": "x", "turn_gt": 1}], "default_options": {"a": 1}}, "name the model that they are for"),
-    ],
-    ids=lambda found: found if isinstance(found, str) else None,
+    ]
 )
 def test_rules_that_cannot_be_used_are_refused(options: dict[str, object], problem: str) -> None:
     with pytest.raises(BadOptions, match=problem):

@@ -16,6 +16,7 @@ from agentrail.models import Json
 from agentrail.plugins import BeforeTool, HumanApproval, PermissionMode, PermissionPolicy
 from agentrail.plugins.approval import offered
 from agentrail.testing import check_plugin
+from tests.each_case import each_case
 
 Ruled = Continue[None] | BlockTool[None] | HoldTool[None]
 WORKING = Context(working_dir="/w/app")
@@ -202,7 +203,7 @@ ALLOWED = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "line", "expected"), ALLOWED)
+@each_case(ALLOWED)
 def test_each_command_of_a_line_must_be_what_a_rule_allows(pattern: str, line: str, expected: bool) -> None:
     policy = PermissionPolicy(allow=[f"shell({pattern})"], mode="strict")
     assert verdict(policy, "shell", {"command": line}) == ("passed" if expected else "blocked")
@@ -281,7 +282,7 @@ DENIED = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "line", "expected"), DENIED)
+@each_case(DENIED)
 def test_a_rule_denies_a_command_however_it_is_written_or_holds_what_cannot_be_told(
     pattern: str, line: str, expected: str
 ) -> None:
@@ -329,7 +330,7 @@ PATHS = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "path", "expected"), PATHS)
+@each_case(PATHS)
 def test_a_path_must_be_plainly_one_that_a_rule_allows(pattern: str, path: str, expected: bool) -> None:
     policy = PermissionPolicy(allow=[f"read_file({pattern})"], mode="strict")
     assert verdict(policy, "read_file", {"path": path}) == ("passed" if expected else "blocked")
@@ -384,7 +385,7 @@ DENIED_PATHS = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "path", "expected"), DENIED_PATHS)
+@each_case(DENIED_PATHS)
 def test_a_rule_denies_a_path_however_it_is_written(pattern: str, path: str, expected: str) -> None:
     assert verdict(PermissionPolicy(deny=[f"read_file({pattern})"]), "read_file", {"path": path}) == expected
 
@@ -587,7 +588,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("listed", "rule", "said"), REFUSED)
+@each_case(REFUSED)
 def test_a_rule_that_is_none_is_refused_and_says_what_to_do(listed: str, rule: str, said: str) -> None:
     with pytest.raises(BadOptions, match=rf"`{listed}` has .*{said}"):
         PermissionPolicy(**{listed: ["shell", rule]})  # type: ignore[arg-type]  # by name

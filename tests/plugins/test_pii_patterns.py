@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agentrail.plugins import PII_KINDS, SECRET_KINDS
 from agentrail.plugins.guards.linear_patterns import MAX_PATTERN, MAX_REPEATED, MAX_STEPS, flaw_of, width_of
 from agentrail.plugins.guards.pii_patterns import PII_PATTERNS, has_luhn, patterns_of, taken_out
+from tests.each_case import each_case
 from tests.plugins.pii_lines import LINES, PiiLine
 
 
@@ -32,7 +33,7 @@ def test_the_corpus_is_large_and_has_both_for_each_kind() -> None:
     assert all(positive[kind] >= 4 and negative[kind] >= 5 for kind in PII_PATTERNS)
 
 
-@pytest.mark.parametrize("line", [line for line in LINES if line.spans], ids=lambda line: line.text[:30])
+@each_case([line for line in LINES if line.spans])
 def test_nothing_of_what_is_found_is_left(line: PiiLine) -> None:
     patterns = patterns_of([line.kind])
     left = taken_out(line.text, patterns, "[x]")
@@ -120,7 +121,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("pattern", REFUSED, ids=lambda text: text[:20])
+@each_case(REFUSED)
 def test_a_pattern_that_may_take_very_long_is_refused_with_the_reason(pattern: str) -> None:
     assert (flaw_of(pattern) or "nothing").startswith(REFUSED[pattern])
 

@@ -6,6 +6,7 @@ import pytest
 
 from agentrail import BlockTool, Context, Continue, HoldTool
 from agentrail.plugins import BeforeTool, PermissionPolicy
+from tests.each_case import each_case
 
 DENIED = PermissionPolicy(deny=["shell(rm *)"], mode="bypass")
 DOCKER = PermissionPolicy(allow=["shell(docker *)"], mode="strict")
@@ -104,7 +105,7 @@ def verdict(policy: PermissionPolicy, line: str) -> str:
     return VERDICTS[type(policy.before_tool(BeforeTool("shell", {"command": line}, "c1"), None, Context()))]
 
 
-@pytest.mark.parametrize("line", RUN_RM)
+@each_case(RUN_RM)
 def test_a_denied_program_is_blocked_where_another_one_runs_it(line: str) -> None:
     assert verdict(DENIED, line) == "blocked"
 
@@ -114,7 +115,7 @@ def test_a_line_that_may_run_a_denied_program_is_held(line: str) -> None:
     assert verdict(DENIED, line) == "held"
 
 
-@pytest.mark.parametrize("line", HARMLESS)
+@each_case(HARMLESS)
 def test_a_line_that_runs_no_denied_program_passes(line: str) -> None:
     assert verdict(DENIED, line) == "passed"
 

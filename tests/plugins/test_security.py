@@ -13,6 +13,7 @@ from agentrail.events import SecurityAudit
 from agentrail.models import Json
 from agentrail.plugins import ALL_RULES, BeforeTool, SecurityGuard
 from agentrail.plugins.arguments import PATH_ARGS
+from tests.each_case import each_case
 
 Ruled = Continue[None] | BlockTool[None] | HoldTool[None] | Ask[None]
 GUARD = SecurityGuard()
@@ -459,7 +460,7 @@ PATHS: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "expected"), [row[1:] for row in PATHS], ids=names(PATHS))
+@each_case([row[1:] for row in PATHS])
 def test_a_path_is_blocked_or_passes(path: str, expected: str) -> None:
     assert decision(ruled({"path": path}, "read_file")) == expected
 
@@ -477,7 +478,7 @@ def test_what_writes_may_not_write_the_system(path: str, expected: str) -> None:
     assert decision(ruled({"path": path}, "read_file")) == "pass"
 
 
-@pytest.mark.parametrize("name", [*sorted(PATH_ARGS), "file_path", "filePath", "working-dir", "PATH"])
+@each_case([*sorted(PATH_ARGS), "file_path", "filePath", "working-dir", "PATH"])
 def test_every_argument_that_is_a_path_is_looked_at(name: str) -> None:
     assert decision(ruled({name: "/etc/shadow"}, "any")) == "path"
     assert decision(ruled({name: ["x", "/etc/shadow"]}, "any")) == "path"
@@ -485,8 +486,7 @@ def test_every_argument_that_is_a_path_is_looked_at(name: str) -> None:
     assert decision(ruled({name: {"a": 1}, "note": "/etc/shadow"}, "any")) == "pass"
 
 
-@pytest.mark.parametrize(
-    ("args", "expected"),
+@each_case(
     [
         ({"cmd": "rm -rf /"}, "remove-root"),
         ({"script": "rm -rf /"}, "remove-root"),
@@ -514,7 +514,7 @@ def test_every_argument_that_is_a_path_is_looked_at(name: str) -> None:
         ({"command": True}, "pass"),
         ({"command": 3}, "pass"),
         ({"text": "rm -rf /"}, "pass"),
-    ],
+    ]
 )
 def test_a_command_may_come_in_many_forms(args: Mapping[str, Json], expected: str) -> None:
     assert decision(ruled(args)) == expected

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 from typing import Final
 
-import pytest
-
 from agentrail import Context, Continue, Plugin, ReplaceMessages, SessionSpec, open_supervisor, tool
 from agentrail.events import CompactEnd, ContextOverflow
 from agentrail.journals import MemoryJournal
@@ -15,6 +13,7 @@ from agentrail.plugins import BeforeCompaction
 from agentrail.testing import ScriptedModel, call, overflow, say
 from agentrail.values.messages import why_unfit
 from tests.docs.sources import ROOT
+from tests.each_case import each_case
 from tests.kit import Element
 from tests.runtime.test_compaction import LONG, SUMMARY, Talker, compactions, happened, is_summary, spec, talk, text_of
 
@@ -118,7 +117,7 @@ WEAKNESSES: Final = {
 """Each weakness, and the tests (or the beginning of their names) that hold it off."""
 
 
-@pytest.mark.parametrize("weakness", WEAKNESSES)
+@each_case(WEAKNESSES)
 def test_each_weakness_has_a_test(weakness: str) -> None:
     for named in WEAKNESSES[weakness]:
         file, _, beginning = named.partition("::")

@@ -48,6 +48,7 @@ from agentrail.runtime.shared.journal_retry import LOG_EVERY, MAX_PAUSE, SteadyJ
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.runtime.work.stored_messages import StoredPast
 from agentrail.testing import ScriptedModel, say
+from tests.each_case import each_case
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.outages import (
     APPEND,
@@ -539,7 +540,7 @@ def test_each_place_where_the_shell_awaits_a_port_is_in_the_tables() -> None:
     assert others == {(place.leaf, place.call) for place in OTHERS}
 
 
-@pytest.mark.parametrize("place", OTHERS, ids=lambda place: place.leaf)
+@each_case(OTHERS)
 def test_each_other_port_has_a_test(place: OtherPlace) -> None:
     name, _, test = place.test.partition("::")
     assert f"def {test}(" in Path(__file__).with_name(name).read_text()

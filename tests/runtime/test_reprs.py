@@ -39,6 +39,7 @@ from agentrail.runtime.work.tool_call import RunningCall
 from agentrail.sandboxes import BubblewrapSandbox, CompositeSandbox, LocalSandbox, MemorySandbox
 from agentrail.testing import RecordedModel, ScriptedModel, call, say, stall
 from agentrail.tools import ToolContext
+from tests.each_case import each_case
 from tests.kit import DONE, StopSent, freeze_object
 from tests.runtime.tools import slow
 from tests.runtime.world import open_world, settle
@@ -245,7 +246,7 @@ CLASSES: Final[tuple[type[object], ...]] = (
 )
 
 
-@pytest.mark.parametrize("cls", CLASSES, ids=[cls.__name__ for cls in CLASSES])
+@each_case(CLASSES)
 def test_an_object_that_is_half_made_shows_that(cls: type[object]) -> None:
     assert repr(object.__new__(cls)) == f"<{cls.__name__} half-made>"
 

@@ -51,6 +51,7 @@ from agentrail.testing.probe_plugins import can_store
 from agentrail.tools import ToolContext
 from agentrail.values.personal import Privacy, privacy_of
 from tests.codec.sampling import input_sample
+from tests.each_case import each_case
 from tests.kit import AnyInput, Arrival, PromptSent, Setup
 from tests.runtime.families import agent, task
 from tests.runtime.world import World, open_world, settle, spec_of, until
@@ -133,7 +134,7 @@ def texts_of(value: object, *, is_text: bool = False) -> Iterator[str]:
                 yield from texts_of(item, is_text=is_text)
 
 
-@pytest.mark.parametrize("kind", INPUTS, ids=lambda kind: kind.__name__)
+@each_case(INPUTS)
 def test_every_text_of_every_input_is_screened(kind: type[AnyInput]) -> None:
     @frozen
     class Marks(Plugin):

@@ -12,6 +12,7 @@ import pytest
 
 from agentrail.errors import BadTool
 from agentrail.tools import Length, Pattern, Range, ToolContext, as_tool, tool
+from tests.each_case import each_case
 from tests.tools.kinds import Point, tool_of
 
 T = TypeVar("T")
@@ -98,7 +99,7 @@ ROWS: list[tuple[object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("annotation", "problem"), ROWS, ids=lambda row: str(row)[:40])
+@each_case(ROWS)
 def test_what_no_schema_can_say_is_refused(annotation: object, problem: str) -> None:
     said = refusal(lambda: tool_of(annotation))
     assert said.startswith("cannot make a tool of `probe`: it")

@@ -39,6 +39,7 @@ from agentrail.tools.argument_reader import ArgumentMisfitError, reader_of
 from agentrail.tools.json_schema.validation import schema_validator
 from agentrail.tools.type_shapes import ShapePlace, shape_of
 from agentrail.values.personal import Personal
+from tests.each_case import each_case
 from tests.kit import freeze, freeze_object, thaw
 from tests.tools.kinds import Point, tool_of
 from tests.tools.schemas import VALUES
@@ -208,7 +209,7 @@ FITTING: list[tuple[object, object, object]] = [
 ]
 
 
-@pytest.mark.parametrize(("annotation", "value", "meant"), FITTING, ids=range(len(FITTING)))
+@each_case(FITTING)
 def test_json_becomes_an_object_of_the_library(annotation: object, value: object, meant: object) -> None:
     found = read(annotation, value)
     assert (found, type(found)) == (meant, type(meant))

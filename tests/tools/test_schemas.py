@@ -5,6 +5,7 @@ import pytest
 
 from agentrail.models import Json, JsonObject
 from agentrail.tools import Length, Pattern, Range, ToolContext, tool
+from tests.each_case import each_case
 from tests.kit import freeze_object, thaw
 from tests.tools.kinds import Color, Level, Options, Point, Query, Size, Span, Tree, tool_of
 
@@ -130,7 +131,7 @@ def with_x(schema: dict[str, object]) -> dict[str, object]:
     return {"type": "object", "properties": {"x": schema}, "required": ["x"], "additionalProperties": False}
 
 
-@pytest.mark.parametrize(("annotation", "schema"), ROWS, ids=lambda row: str(row)[:40])
+@each_case(ROWS)
 def test_an_annotation_has_a_schema(annotation: object, schema: dict[str, object]) -> None:
     assert thaw(tool_of(annotation).spec.parameters) == with_x(schema)
 

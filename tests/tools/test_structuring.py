@@ -9,6 +9,7 @@ from agentrail.tools import Length, Pattern, Range, Todo, ToolContext, err, tool
 from agentrail.tools.argument_reader import ArgumentMisfitError, NotTakenError, object_reader, reader_of
 from agentrail.tools.fields import ArgumentField
 from agentrail.tools.type_shapes import ShapePlace, shape_of
+from tests.each_case import each_case
 from tests.kit import freeze
 from tests.tools.kinds import UNLUCKY, Color, Level, Point, Query, Size, Span, Tree
 
@@ -61,7 +62,7 @@ FITTING: list[tuple[object, object, object]] = [
 ]
 
 
-@pytest.mark.parametrize(("annotation", "given", "meant"), FITTING, ids=str)
+@each_case(FITTING)
 def test_json_becomes_what_the_function_is_annotated_with(annotation: object, given: object, meant: object) -> None:
     found = read(annotation, given)
     assert (found, type(found)) == (meant, type(meant))
@@ -111,7 +112,7 @@ UNFITTING: list[tuple[object, object]] = [
 ]
 
 
-@pytest.mark.parametrize(("annotation", "given"), UNFITTING, ids=str)
+@each_case(UNFITTING)
 def test_nothing_is_bent_until_it_fits(annotation: object, given: object) -> None:
     with pytest.raises(ArgumentMisfitError):
         read(annotation, given)

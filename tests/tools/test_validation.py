@@ -5,6 +5,7 @@ import pytest
 
 from agentrail.models import Json, JsonObject
 from agentrail.tools import ToolSpec, validator_for
+from tests.each_case import each_case
 from tests.kit import EMPTY, freeze_object
 from tests.tools.kinds import Color, Point, Query, Span, Tree, tool_of
 
@@ -78,7 +79,7 @@ ROWS: list[tuple[JsonObject, dict[str, object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "args", "problem"), ROWS, ids=lambda row: str(row)[:40])
+@each_case(ROWS)
 def test_a_refusal_says_where_what_was_found_and_what_is_wanted(
     schema: JsonObject, args: dict[str, object], problem: str
 ) -> None:

@@ -52,6 +52,7 @@ from agentrail.values.untrusted_content import (
     fit_usage,
 )
 from agentrail.values.value import Value
+from tests.each_case import each_case
 from tests.kit import freeze_object
 
 
@@ -222,14 +223,14 @@ def test_each_class_of_the_unions_is_tried() -> None:
     assert members - set(FIT) == {PingChunk}, "only what has no fields needs no check of them"
 
 
-@pytest.mark.parametrize(("kind", "field"), FIELDS, ids=[f"{kind.__name__}.{field}" for kind, field in FIELDS])
+@each_case(FIELDS)
 def test_no_field_goes_unchecked(kind: type[Value], field: str) -> None:
     value, fit = FIT[kind]
     with pytest.raises((TypeError, NotJson)):
         fit(value.but(**{field: object()}))
 
 
-@pytest.mark.parametrize("kind", FIT, ids=lambda kind: kind.__name__)
+@each_case(FIT)
 def test_no_field_is_lost_when_a_value_is_rebuilt(kind: type[Value]) -> None:
     value, fit = FIT[kind]
     assert fit(value) == value

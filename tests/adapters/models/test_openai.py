@@ -29,6 +29,7 @@ from agentrail.models import AssistantMessage, Json, ModelRequest, Response, Sto
 from tests.adapters.models import openai_events as openai
 from tests.adapters.models.histories import TOOLS, user
 from tests.adapters.models.server import recorded, serving, streaming
+from tests.each_case import each_case
 from tests.kit import freeze_object
 
 CODES = {
@@ -86,7 +87,7 @@ def test_each_code_is_in_the_table() -> None:
     assert IN_STREAM.by_type == CODES | ONLY_IN_STREAM
 
 
-@pytest.mark.parametrize(("code", "wanted"), [*CODES.items(), *ONLY_IN_STREAM.items(), ("brand_new", ProviderFailed)])
+@each_case([*CODES.items(), *ONLY_IN_STREAM.items(), ("brand_new", ProviderFailed)])
 def test_a_response_that_failed_is_told_by_its_code(code: str, wanted: type[ModelError]) -> None:
     with pytest.raises(wanted) as raised:
         answered(openai.failed(code, "so it is"))

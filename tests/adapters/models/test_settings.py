@@ -7,6 +7,7 @@ from agentrail.adapters.models.settings import READERS, Settings, read_settings,
 from agentrail.errors import BadModelOptions
 from agentrail.models import Json
 from agentrail.values.secrets import plain_secret
+from tests.each_case import each_case
 from tests.kit import EMPTY, freeze_object
 
 GOOD: dict[str, tuple[Json, Settings]] = {
@@ -67,7 +68,7 @@ def test_each_option_is_read_and_none_means_the_default(name: str) -> None:
     assert read_settings(freeze_object({name: None})) == Settings()
 
 
-@pytest.mark.parametrize(("name", "given", "problem"), BAD)
+@each_case(BAD)
 def test_what_an_option_does_not_take_is_said(name: str, given: Json, problem: str) -> None:
     with pytest.raises(BadModelOptions, match=re.escape(problem)) as raised:
         read_settings(freeze_object({name: given}))

@@ -27,6 +27,7 @@ from agentrail.models import (
     ToolMessage,
     UserMessage,
 )
+from tests.each_case import each_case
 from tests.kit import EMPTY, thaw
 
 PICTURE: Final = Image("image/png", "iVBORw0KGgo=")
@@ -49,7 +50,7 @@ def model_of(name: str) -> RemoteModel:
     return RemoteModel(name, PROVIDERS[name.partition(":")[0]], Http(), lambda _: None)
 
 
-@pytest.mark.parametrize(("name", "row"), ROWS, ids=NAMES)
+@each_case(ROWS)
 def test_a_model_of_the_table_says_why_and_which_other_takes_it(name: str, row: Unseen) -> None:
     provider = name.partition(":")[0]
     model = model_of(name)

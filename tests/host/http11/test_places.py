@@ -14,6 +14,7 @@ from agentrail.errors import ConnectionsInUse
 from agentrail.host import HostLimits
 from agentrail.host.requests.places import ConnectionPlace, Places, Wait
 from agentrail.host.requests.refusals import HttpRefusal
+from tests.each_case import each_case
 
 MOST: Final = 20
 ADVICE: Final = "; end a stream, a WebSocket or a request, or wait"
@@ -162,7 +163,7 @@ async def test_an_unknown_caller_has_its_time_once_for_all_of_its_requests(wait:
     assert crowd.left == ["never known"]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_case(range(20))
 def test_whoever_uses_few_connections_gets_one_whatever_the_others_do(seed: int) -> None:
     chance = Random(seed)
     crowd = Crowd(HostLimits(connections=MOST))

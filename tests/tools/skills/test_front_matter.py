@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.tools.skills.skill import Field, FrontMatterError, front_matter
+from tests.each_case import each_case
 
 
 def read(*lines: str) -> Mapping[str, Field]:
@@ -100,7 +101,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@each_case(REFUSED)
 def test_what_is_not_in_the_subset_is_refused_by_line_and_reason(case: str) -> None:
     lines, why = REFUSED[case]
     with pytest.raises(FrontMatterError, match=why.replace("`|`", r"`\|`").replace("*", r"\*").replace("[[", r"\[\[")):
