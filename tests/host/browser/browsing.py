@@ -33,7 +33,7 @@ FLAGS: Final = (
     "--disable-component-update",
     "--disable-sync",
 )
-SECONDS: Final = 20
+SECONDS: Final = 60
 """How long a step may take, however busy the machine is."""
 
 

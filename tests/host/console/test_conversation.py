@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import pytest
 
 from tests.host.console.scenes import picture
-from tests.host.console.visiting import Visitor, needs_browser, until
+from tests.host.console.visiting import Visitor, items, needs_browser, until, words
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 pytestmark = [needs_browser, pytest.mark.long]
 
+IS_IN_SIGHT: Final = "it => { const at = it.getBoundingClientRect(); return at.top >= 0 && at.bottom <= innerHeight }"
 
-def items(page: Page) -> list[str]:
-    """Return what the items of the conversation say, without their times."""
-    bodies = page.locator(".session-items > .conversation > .item > :nth-child(2)")
-    return [" ".join(text.split()) for text in bodies.all_inner_texts()]
+IS_AT_END: Final = """async it => {
+  for (const _ of [1, 2]) await new Promise(requestAnimationFrame)
+  return it.scrollTop + it.clientHeight > it.scrollHeight - 40
+}"""
 
 
 def say(page: Page, text: str, button: str = "Send") -> None:
@@ -28,11 +29,8 @@ def say(page: Page, text: str, button: str = "Send") -> None:
 
 
 def is_at_end(page: Page) -> bool:
-    """Return whether the end of the conversation is in sight."""
-    return cast(
-        "bool",
-        page.locator(".session-items").evaluate("it => it.scrollTop + it.clientHeight > it.scrollHeight - 40"),
-    )
+    """Return whether the end of the conversation is in sight, once all that was scrolled is drawn."""
+    return cast("bool", page.locator(".session-items").evaluate(IS_AT_END))
 
 
 def test_a_person_talks_and_the_answer_comes_as_markdown(visitor: Visitor) -> None:
@@ -43,16 +41,17 @@ def test_a_person_talks_and_the_answer_comes_as_markdown(visitor: Visitor) -> No
         assert page.locator(".answer").evaluate("it => getComputedStyle(it).fontWeight") == "400"
         page.fill("#say", "markdown")
         page.keyboard.press("Enter")
-        page.wait_for_selector(".markdown h3:text-is('Heading')")
-        assert page.inner_text(".markdown strong") == "bold"
-        assert page.inner_text(".markdown td >> nth=0") == "1"
-        assert page.inner_text(".markdown pre").strip() == 'print("hello")'
+        until(page, lambda: page.locator(".note.end").count() == 2)
+        assert page.text_content(".markdown h3") == "Heading"
+        assert page.text_content(".markdown strong") == "bold"
+        assert page.text_content(".markdown td >> nth=0") == "1"
+        assert (page.text_content(".markdown pre") or "").strip() == 'print("hello")'
         links = page.locator(".markdown a")
         assert [link.get_attribute("href") for link in links.all()] == [
             "https://example.org/path",
             "https://example.org/x.png",
         ]
-        assert "[example.org]" in page.locator(".markdown", has=page.locator("table")).inner_text()
+        assert "[example.org]" in words(page.locator(".markdown"))[-1]
         assert page.locator(".markdown img").count() == 0
     visitor.end("talk")
 
@@ -61,7 +60,7 @@ def test_an_answer_is_shown_while_it_comes_is_steered_and_aborted(visitor: Visit
     visitor.open("stream", "wait")
     with visitor.page("/s/stream") as page:
         until(page, lambda: items(page) == ["you wait", "one two three"])
-        assert page.inner_text(".live-line").strip() == "The model answers …"
+        until(page, lambda: page.inner_text(".live-line").strip() == "The model answers …")
         say(page, "a thing for later", "Queue as a prompt")
         page.wait_for_selector(".queue >> text=a thing for later")
         page.click(".queue button")
@@ -70,10 +69,10 @@ def test_an_answer_is_shown_while_it_comes_is_steered_and_aborted(visitor: Visit
         until(page, lambda: any(item.startswith("you steers (applied)") for item in items(page)))
         until(page, lambda: items(page)[-2:] == ["You said: another thing", "The turn is over."])
         say(page, "wait")
-        until(page, lambda: items(page)[-1] == "one two three")
+        until(page, lambda: items(page)[-1:] == ["one two three"])
         page.click("text=Abort the turn")
-        until(page, lambda: items(page)[-1] == "The turn was aborted (user): aborted in the console")
-        assert page.inner_text(".live-line").strip() == "It waits for a prompt."
+        until(page, lambda: items(page)[-1:] == ["The turn was aborted (user): aborted in the console"])
+        until(page, lambda: page.inner_text(".live-line").strip() == "It waits for a prompt.")
     visitor.end("stream")
 
 
@@ -90,20 +89,19 @@ def test_calls_show_their_progress_their_arguments_and_results_folded(visitor: V
     visitor.open("calls", "count")
     with visitor.page("/s/calls") as page:
         page.wait_for_selector(".call >> text=one of many")
-        assert page.inner_text(".call-state") == "running"
+        until(page, lambda: words(page.locator(".call-state")) == ["running"])
         page.click("text=Abort the turn")
-        until(page, lambda: page.inner_text(".call-state") in {"killed", "abandoned"})
+        until(page, lambda: words(page.locator(".call-state")) in (["killed"], ["abandoned"]))
         visitor.post("/v1/sessions/calls/prompt", {"message": "pay"})
         page.wait_for_selector("[data-state=held]")
         assert page.locator("pre[aria-label=arguments]").count() == 0
         page.click("text=Thinking")
-        assert "They mean Bob." in page.inner_text(".answer")
+        until(page, lambda: any("They mean Bob." in answer for answer in words(page.locator(".answer"))))
         page.locator("summary", has_text="transfer").click()
-        assert "9007199254740993" in page.inner_text("pre[aria-label=arguments]")
-        held = visitor.calls.get("/v1/approvals").json()["items"][0]["id"]
-        visitor.post("/v1/sessions/calls/approve", {"approval": held})
+        assert "9007199254740993" in (page.text_content("pre[aria-label=arguments]") or "")
+        visitor.post("/v1/sessions/calls/approve", {"approval": visitor.held("calls")})
         page.wait_for_selector("[data-state=done]")
-        assert "sent 9007199254740993" in page.inner_text("pre[aria-label=result]")
+        assert "sent 9007199254740993" in (page.text_content("pre[aria-label=result]") or "")
     visitor.end("calls")
 
 
@@ -116,10 +114,8 @@ def test_the_context_window_is_a_bar_by_layer_that_grows_with_the_rounds(visitor
         assert (names[0], names[-2:]) == ("tools", ["history", "free"])
         assert "of 1,000,000 tokens; compacted above 800,000" in page.locator(".side").inner_text()
         history = page.locator(".context-layers tr", has_text="history")
-        before = history.inner_text()
         say(page, "word " * 4_000)
-        until(page, lambda: history.inner_text() != before)
-        assert int(history.inner_text().split()[1].replace(",", "")) > 5_000
+        until(page, lambda: int(history.inner_text().split()[1].replace(",", "")) > 5_000)
         assert page.locator(".context-bar [data-layer=history]").evaluate("it => it.getBoundingClientRect().width") > 1
     visitor.end("context")
 
@@ -128,9 +124,8 @@ def test_a_turn_that_only_a_person_makes_go_on_is_said_to_wait_for_one(visitor: 
     visitor.open("waits", "pay")
     with visitor.page("/s/waits") as page:
         until(page, lambda: page.inner_text(".live-line").strip() == "It waits for a person.")
-        assert page.locator("dd:text-is('waits for a person')").count() == 1
-        held = visitor.calls.get("/v1/approvals").json()["items"][0]["id"]
-        visitor.post("/v1/sessions/waits/approve", {"approval": held})
+        page.wait_for_selector("dd:text-is('waits for a person')")
+        visitor.post("/v1/sessions/waits/approve", {"approval": visitor.held("waits")})
         until(page, lambda: page.inner_text(".live-line").strip() == "It waits for a prompt.")
     visitor.end("waits")
 
@@ -143,9 +138,9 @@ def test_sub_agents_are_branches_that_unfold(visitor: Visitor) -> None:
         page.wait_for_selector(".branch >> text=The helper heard: hello")
         page.locator("summary", has_text="task done").click()
         page.click("text=The sub-agent’s own page")
-        page.wait_for_selector("text=The helper heard: hello")
-        assert page.url.partition("#")[2].startswith("/s/you.parent.c")
-        assert page.locator("#say").count() == 0, "it has ended"
+        page.wait_for_url("**/#/s/you.parent.c*")
+        page.wait_for_selector("#say", state="detached")  # it has ended
+        page.wait_for_selector(".session-items >> text=The helper heard: hello")
     visitor.end("parent")
 
 
@@ -155,8 +150,8 @@ def test_pictures_are_shown_and_sent(visitor: Visitor, tmp_path: Path) -> None:
     file = tmp_path / "red.png"
     file.write_bytes(picture())
     with visitor.page("/s/pictures") as page:
-        page.wait_for_selector("img.picture")
-        assert page.evaluate("document.querySelector('img.picture').naturalWidth") == 1
+        picture_shown = page.locator("img.picture")
+        until(page, lambda: picture_shown.evaluate("it => it.naturalWidth") == 1)
         page.set_input_files("input[type=file]", file)
         say(page, "look")
         until(page, lambda: page.locator(".item-prompt img.picture").count() == 1)
@@ -168,8 +163,7 @@ def test_a_question_and_a_list_of_things_to_do_are_shown(visitor: Visitor) -> No
     with visitor.page("/s/asks") as page:
         page.wait_for_selector(".side >> text=buy paper")
         page.wait_for_selector(".question >> text=Which colour?")
-        held = visitor.calls.get("/v1/approvals").json()["items"][0]["id"]
-        visitor.post("/v1/sessions/asks/respond", {"ref": held, "answer": "blue"})
+        visitor.post("/v1/sessions/asks/respond", {"ref": visitor.held("asks"), "answer": "blue"})
         page.wait_for_selector("pre[aria-label=reply]:text-is('blue')")
     visitor.end("asks")
 
@@ -247,17 +241,16 @@ def test_what_is_shown_has_an_address(visitor: Visitor) -> None:
         page.goto("about:blank")
         page.goto(address)
         page.wait_for_selector("[data-meant]")
-        assert "word 3" in page.locator("[data-meant]").first.inner_text()
-        assert page.locator("[data-meant]").first.evaluate(
-            "it => { const at = it.getBoundingClientRect(); return at.top >= 0 && at.bottom <= innerHeight }"
-        )
+        meant = page.locator("[data-meant]")
+        assert "word 3" in words(meant)[0]
+        until(page, lambda: bool(meant.first.evaluate(IS_IN_SIGHT)))
     visitor.end("addressed")
 
 
 def test_a_session_that_there_is_not_is_told(visitor: Visitor) -> None:
     with visitor.page("/s/nobody") as page:
         page.wait_for_selector("main [role=alert]")
-        assert "nobody" in page.inner_text("main")
+        until(page, lambda: "nobody" in page.inner_text("main"))
 
 
 def test_the_last_words_stay_in_sight_on_a_slow_machine(visitor: Visitor) -> None:
@@ -267,7 +260,7 @@ def test_the_last_words_stay_in_sight_on_a_slow_machine(visitor: Visitor) -> Non
         page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": 6})
         page.goto(f"{visitor.url}/#/s/{session}")
         page.wait_for_selector("text=Show what was before")
-        until(page, lambda: (said := items(page)) != [] and said[-1] == "The turn is over." and is_at_end(page))
+        until(page, lambda: items(page)[-1:] == ["The turn is over."] and is_at_end(page))
         page.locator(".session-items").hover()
         page.mouse.wheel(0, -4_000)
         until(page, lambda: not is_at_end(page))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from tests.host.console.hostile import MARKED_NAME, TEXTS
-from tests.host.console.visiting import Visitor, needs_browser, until
+from tests.host.console.visiting import Visitor, items, needs_browser, until, words
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -26,6 +25,14 @@ UNFOLD: Final = """() => {
   for (const summary of document.querySelectorAll('.session-items details:not([open]) > summary')) summary.click()
 }"""
 
+MORE: Final = "() => document.querySelector('.session-items > button')?.click()"
+
+
+def are_all_there(page: Page) -> bool:
+    """Ask for what was before, if there is any; return whether the call of each text is there."""
+    page.evaluate(MORE)
+    return page.locator(".session-items .item-call").count() == len(TEXTS)
+
 
 def check(page: Page) -> None:
     assert page.locator("main").locator(FORBIDDEN).count() == 0
@@ -41,10 +48,7 @@ def test_two_hundred_texts_of_models_tools_and_users_stay_texts(visitor: Visitor
     asked: list[str] = []
     with visitor.page("/s/hostile") as page:
         page.on("request", lambda request: asked.append(request.url))
-        until(page, lambda: page.locator(".session-items .item").count() >= 100)
-        while page.locator("text=Show what was before").count():
-            page.click("text=Show what was before")
-        until(page, lambda: page.locator(".session-items .item-call").count() == len(TEXTS))
+        until(page, lambda: are_all_there(page))
         page.evaluate(UNFOLD)
         until(page, lambda: page.locator("pre[aria-label=result]").count() == len(TEXTS))
         check(page)
@@ -64,9 +68,9 @@ def test_what_people_write_and_names_of_tools_stay_text(visitor: Visitor) -> Non
     with visitor.page("/s/named") as page:
         page.wait_for_selector(".call >> text=unknown tool")
         until(page, lambda: MARKED_NAME in page.inner_text("h1"))
-        assert MARKED_NAME in page.inner_text(".call-name")
+        assert words(page.locator(".call-name")) == [MARKED_NAME]
         until(page, lambda: MARKED_NAME in page.inner_text(".side"))
-        assert "U+202Eneddih" in page.inner_text(".session-items")
+        assert any("U+202Eneddih" in item for item in items(page))
         check(page)
         page.goto(f"{visitor.url}/#/now")
         page.wait_for_selector("[role=gridcell] >> text=onerror")
@@ -83,10 +87,8 @@ def test_the_longest_line_does_not_hold_up_the_page(visitor: Visitor) -> None:
     with visitor.page("/s/long") as page:
         page.locator("summary", has_text="read_page").click()
         page.wait_for_selector("text=Show more of the result")
-        began = time.monotonic()
-        assert len(page.inner_text("main")) < 20_000
+        assert len(page.text_content("main") or "") < 20_000
         page.click("text=Show more of the result")
         page.fill("#say", "still here")
-        assert time.monotonic() - began < 5
-        assert len(page.inner_text("main")) < 100_000
+        assert len(page.text_content("main") or "") < 100_000
     visitor.end("long")

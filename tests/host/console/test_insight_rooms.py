@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.host.console.hostile import TEXTS
-from tests.host.console.test_timeline import heading, rest, rows
-from tests.host.console.visiting import Visitor, needs_browser, until
+from tests.host.console.test_timeline import heading, rows
+from tests.host.console.visiting import Visitor, needs_browser, until, words
 from tests.testing.test_as_test import ran
 
 if TYPE_CHECKING:
@@ -24,13 +24,14 @@ def spans(page: Page) -> int:
 @pytest.mark.campaign
 def test_lanes_show_what_ran_when_and_can_be_zoomed(visitor: Visitor) -> None:
     visitor.open("lanes", "hello", "todo", "draw")
-    rest(visitor, "lanes")
+    visitor.rest("lanes")
     with visitor.page("/s/you.lanes/record/2") as page:
+        page.wait_for_selector(".lanes[aria-busy=false]")
         until(page, lambda: spans(page) > 3)
         label = page.locator(".lanes svg").get_attribute("aria-label") or ""
         assert "model: " in label
         assert "tools: " in label
-        assert page.locator("text=Zoom out").is_disabled()
+        until(page, lambda: page.locator("text=Zoom out").is_disabled())
         page.click("text=Zoom in")
         until(page, lambda: page.locator("text=Zoom out").is_enabled())
         page.click("text=Later")
@@ -42,7 +43,7 @@ def test_lanes_show_what_ran_when_and_can_be_zoomed(visitor: Visitor) -> None:
 
 def test_the_state_at_a_record_is_shown_with_what_changed(visitor: Visitor) -> None:
     visitor.open("states", "hello")
-    rest(visitor, "states")
+    visitor.rest("states")
     with visitor.page("/s/you.states/record/2?words=machine") as page:
         page.wait_for_selector(".changes dt >> text=phase")
         change = page.locator("del[aria-label='phase before']").inner_text()
@@ -53,7 +54,7 @@ def test_the_state_at_a_record_is_shown_with_what_changed(visitor: Visitor) -> N
 
 def test_two_sessions_with_a_common_past_are_side_by_side(visitor: Visitor) -> None:
     visitor.open("trunk", "hello", "again")
-    rest(visitor, "trunk")
+    visitor.rest("trunk")
     visitor.post("/v1/sessions/trunk/fork", {"at": 3, "session": "branch"})
     with visitor.page("/s/you.trunk/record/3?words=machine") as page:
         until(page, lambda: heading(page) == "Record 3")
@@ -71,13 +72,12 @@ def test_two_sessions_with_a_common_past_are_side_by_side(visitor: Visitor) -> N
 @pytest.mark.campaign
 def test_the_request_of_a_round_is_shown_with_the_difference_to_the_one_before(visitor: Visitor) -> None:
     visitor.open("seen", "hello", "again", TEXTS[0])
-    rest(visitor, "seen")
+    visitor.rest("seen")
     with visitor.page("/s/you.seen/seen/2") as page:
         page.wait_for_selector("text=Round 2 of 3")
         assert page.locator("td", has_text="transfer").count() >= 1
-        fresh = page.get_by_role("region", name="Parts that are new").inner_text()
-        assert "You said: hello" in fresh
-        assert "again" in fresh
+        fresh = page.get_by_role("region", name="Parts that are new")
+        until(page, lambda: all(text in fresh.inner_text() for text in ("You said: hello", "again")))
         page.click("text=Round before")
         page.wait_for_selector("text=It is the first request.")
         page.evaluate("location.hash = '#/s/you.seen/seen/3'")
@@ -99,7 +99,7 @@ def test_the_request_of_a_round_is_shown_with_the_difference_to_the_one_before(v
 
 def test_figures_are_plotted_and_told_in_a_table(visitor: Visitor) -> None:
     visitor.open("figures", "hello", "draw")
-    rest(visitor, "figures")
+    visitor.rest("figures")
     with visitor.page("/figures?per=session&what=responses") as page:
         page.wait_for_selector(".plot canvas")
         until(page, lambda: page.locator("td", has_text="you.figures").count() == 1)
@@ -123,23 +123,22 @@ def test_figures_are_plotted_and_told_in_a_table(visitor: Visitor) -> None:
 
 def test_figures_never_take_an_unknown_price_for_nothing(visitor: Visitor) -> None:
     prompts = {"unpriced": ["unpriced"], "priced": ["paid"], "mixed": ["paid", "paid", "unpriced"]}
-    for session, words in prompts.items():
-        visitor.open(session, *words)
-        rest(visitor, session)
+    for session, said in prompts.items():
+        visitor.open(session, *said)
+        visitor.rest(session)
     told = {"unpriced": "unknown", "priced": "$0.25", "mixed": "$0.50 and 1 response of unknown price"}
     with visitor.page("/figures?per=session&what=cost") as page:
         for session, cost in told.items():
             row = page.locator("tr", has_text=f"you.{session}")
-            until(page, lambda row=row: row.count() == 1)  # type: ignore[misc] # mypy infers no default
-            assert row.locator("td.amount").inner_text() == cost
+            until(page, lambda row=row, cost=cost: words(row.locator("td.amount")) == [cost])  # type: ignore[misc] # mypy infers no default
 
 
 @pytest.mark.parametrize("at", ["/s/you.narrow/record/2", "/s/you.narrow/seen/1", "/figures"])
 def test_on_a_telephone_nothing_is_wider_than_the_page(visitor: Visitor, at: str) -> None:
     if visitor.calls.get("/v1/sessions/narrow").status_code == 404:
         visitor.open("narrow", "hello")
-        rest(visitor, "narrow")
+        visitor.rest("narrow")
     with visitor.page(at, width=360) as page:
         page.wait_for_selector("h1")
         until(page, lambda: page.locator("text=Loading").count() == 0)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        until(page, lambda: bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth")))

@@ -55,6 +55,9 @@ def _sessions(visitor: Visitor) -> Generator[None]:
     visitor.open("paying", "pay")
     visitor.open("asking", "ask options")
     visitor.open("calm", "todo", "markdown", "draw", "delegate hello", "break")
+    visitor.rest("calm")
+    for session in ("paying", "asking"):
+        visitor.held(session)
     yield
     visitor.end("paying", "asking", "calm")
 
@@ -71,8 +74,9 @@ def test_a_room_is_for_everybody(visitor: Visitor, room: str, width: int, *, dar
         for summary in page.locator("main summary").all():
             summary.click()
         page.evaluate(AXE.read_text("utf-8"))
-        assert page.evaluate(RUN) == [], json.dumps(page.evaluate(RUN), indent=1)
-        assert page.evaluate(WIDE) == []
+        found = page.evaluate(RUN)
+        assert found == [], json.dumps(found, indent=1)
+        until(page, lambda: page.evaluate(WIDE) == [])
         assert page.evaluate("document.getAnimations().length") == 0
 
 
@@ -82,15 +86,15 @@ def test_the_colours_are_chosen_and_kept(visitor: Visitor) -> None:
     with visitor.page("/now") as page:
         light = page.evaluate(ground)
         page.select_option("header select", "dark")
+        until(page, lambda: page.evaluate(ground) != light)
         dark = page.evaluate(ground)
-        assert dark != light
         page.reload()
         page.wait_for_selector("header select")
         assert page.evaluate(ground) == dark
     with visitor.page("/now", dark=True) as page:
         assert page.evaluate(ground) == dark
         page.select_option("header select", "light")
-        assert page.evaluate(ground) == light
+        until(page, lambda: page.evaluate(ground) == light)
 
 
 @pytest.mark.campaign
@@ -106,6 +110,7 @@ def test_the_key_is_asked_for_and_a_wrong_one_is_told(visitor: Visitor) -> None:
     with visitor.browser.new_context() as context:
         page = context.new_page()
         page.goto(visitor.url)
+        page.wait_for_selector("#key")
         page.evaluate(AXE.read_text("utf-8"))
         assert page.evaluate(RUN) == []
         page.fill("#key", "wrong")

@@ -61,7 +61,7 @@ def test_of_many_sessions_the_first_are_sent_and_the_others_once_somebody_scroll
         wire = Wire(page)
         page.reload()
         until(page, lambda: rows(page) == 100)
-        assert "400 sessions run; the first 100 are shown" in page.inner_text("[role=status].hint")
+        until(page, lambda: "400 sessions run; the first 100 are shown" in page.inner_text("[role=status].hint"))
         assert wire.bytes < MOST_BYTES
         assert wire.requests <= MOST_REQUESTS
         assert nodes(page) < MOST_NODES

@@ -33,7 +33,9 @@ def test_rows_come_change_and_go_by_themselves(visitor: Visitor) -> None:
     with visitor.page("/now") as page:
         visitor.open("live", "count")
         until(page, lambda: "count_slowly" in row(page, "live"))
-        assert page.locator("[role=columnheader]").last.inner_text() == "Cost"  # there is one host, so none is named
+        until(
+            page, lambda: page.locator("[role=columnheader]").last.inner_text() == "Cost"
+        )  # there is one host, so none is named
         visitor.post("/v1/sessions/live/abort", {"kill_tools": "all"})
         until(page, lambda: "idle" in row(page, "live"))
         visitor.post("/v1/sessions/live/prompt", {"message": "pay"})
@@ -46,7 +48,7 @@ def test_sub_agents_are_below_their_session_and_can_be_folded(visitor: Visitor) 
     visitor.open("boss", "delegate pay")
     with visitor.page("/now") as page:
         until(page, lambda: len(cells(page)) == 2)
-        assert page.locator("[role=row][aria-level='2']").count() == 1
+        until(page, lambda: page.locator("[role=row][aria-level='2']").count() == 1)
         choose(page, "boss")
         page.locator("[role=treegrid]").press("ArrowLeft")
         until(page, lambda: len(cells(page)) == 1)
@@ -62,7 +64,7 @@ def test_one_searches_and_filters_and_the_address_has_both(visitor: Visitor) -> 
         until(page, lambda: len(cells(page)) == 2)
         page.fill("input[type=search]", "PEA")
         until(page, lambda: [text.removeprefix("you.") for text in cells(page)] == ["pear"])
-        assert "1 of 2 sessions fit" in page.inner_text("main")
+        until(page, lambda: "1 of 2 sessions fit" in page.inner_text("main"))
         page.fill("input[type=search]", "")
         page.select_option("text=Only", "held")
         until(page, lambda: [text.removeprefix("you.") for text in cells(page)] == ["apple"])
@@ -126,10 +128,9 @@ def test_a_session_is_opened_and_stored_ones_are_found(visitor: Visitor) -> None
 def test_what_went_wrong_is_told_and_leads_to_its_session(visitor: Visitor) -> None:
     visitor.open("broken")
     with visitor.page("/now") as page:
-        assert "Nothing went wrong" in page.inner_text("main")
+        page.wait_for_selector("main >> text=Nothing went wrong")
         visitor.post("/v1/sessions/broken/prompt", {"message": "break"})
-        page.wait_for_selector(".trouble")
-        assert "you.broken" in page.inner_text(".trouble")
+        page.wait_for_selector(".trouble >> text=you.broken")
         until(page, lambda: "!" in row(page, "broken"))
         page.click(".trouble a")
         page.wait_for_selector("[data-meant]")

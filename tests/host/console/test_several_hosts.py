@@ -52,9 +52,9 @@ def test_each_session_has_its_host_and_one_that_is_silent_is_named(
     with visiting(tmp_path, f"{SEVERAL}:host", "--port", port) as visitor, visitor.page("/now") as page:
         visitor.open("placed", "hello")
         until(page, lambda: address in row(page, "placed"))
-        assert page.locator("[role=columnheader]").last.inner_text() == "Host"
+        until(page, lambda: page.locator("[role=columnheader]").last.inner_text() == "Host")
         choose(page, "placed")
-        assert f", at {address}" in page.inner_text(".row-actions")
+        until(page, lambda: f", at {address}" in page.inner_text(".row-actions"))
         silent = f"[role=alert]:has-text('{GONE} does not answer')"
         page.wait_for_selector(silent)
         with ThreadPoolExecutor() as beside:  # the browser's driver has an event loop in this thread

@@ -25,33 +25,25 @@ def heading(page: Page) -> str:
     return page.locator(".record h2").inner_text()
 
 
-def rest(visitor: Visitor, session: str) -> int:
-    """Wait until a session waits for its next prompt, and return the number of its last record."""
-    while visitor.calls.get(f"/v1/sessions/{session}").json()["status"]["phase"] != "idle":
-        pass
-    head: int = visitor.calls.get(f"/v1/sessions/{session}/records").json()["head"]
-    return head
-
-
 @pytest.mark.campaign
 def test_each_record_is_a_row_and_the_chosen_one_is_shown_whole(visitor: Visitor) -> None:
     visitor.open("rows", "hello")
-    head = rest(visitor, "rows")
+    head = visitor.rest("rows")
     with visitor.page("/s/you.rows/timeline") as page:
         until(page, lambda: len(rows(page)) == head)
         until(page, lambda: "you said: hello" in rows(page)[1])
-        assert any("The model answered: You said: hello" in row for row in rows(page))
+        until(page, lambda: any("The model answered: You said: hello" in row for row in rows(page)))
         assert "PromptSent" not in page.inner_text(".timeline")
         page.check("text=Words of the machine")
         until(page, lambda: "SessionOpened" in rows(page)[0])
-        assert "new → idle" in rows(page)[0]
+        until(page, lambda: "new → idle" in rows(page)[0])
         until(page, lambda: "PromptSent by you" in rows(page)[1].replace("\n", " "))
-        assert heading(page) == f"Record {head}"
+        until(page, lambda: heading(page) == f"Record {head}")
         page.locator("[role=rowgroup] [role=row]").nth(1).click()
         until(page, lambda: heading(page) == "Record 2")
         assert page.url.endswith("#/s/you.rows/record/2?words=machine")
         page.wait_for_selector(".record >> text=Came in: PromptSent")
-        assert '"text": "hello"' in page.locator("pre[aria-label=input]").inner_text()
+        until(page, lambda: '"text": "hello"' in page.locator("pre[aria-label=input]").inner_text())
         page.locator(".record summary", has_text="PromptReceived").click()
         assert "hello" in page.locator("pre[aria-label=event] >> visible=true").inner_text()
 
@@ -59,10 +51,10 @@ def test_each_record_is_a_row_and_the_chosen_one_is_shown_whole(visitor: Visitor
 @pytest.mark.campaign
 def test_an_address_leads_to_its_record(visitor: Visitor) -> None:
     visitor.open("address", "hello")
-    rest(visitor, "address")
+    visitor.rest("address")
     with visitor.page("/s/you.address/record/3") as page:
         until(page, lambda: heading(page) == "Record 3")
-        assert page.locator("[aria-selected=true]").inner_text().startswith("3")
+        until(page, lambda: page.locator("[aria-selected=true]").inner_text().startswith("3"))
         page.reload()
         until(page, lambda: heading(page) == "Record 3")
     for odd in ("999999", "0", "-1", "x", "%3Cb%3E"):
@@ -72,7 +64,7 @@ def test_an_address_leads_to_its_record(visitor: Visitor) -> None:
 
 def test_the_slider_and_the_keyboard_go_through_the_records(visitor: Visitor) -> None:
     visitor.open("keys", "hello")
-    head = rest(visitor, "keys")
+    head = visitor.rest("keys")
     with visitor.page("/s/you.keys/timeline") as page:
         page.locator("input[type=range]").press("Home")
         until(page, lambda: heading(page) == "Record 1")
@@ -84,12 +76,12 @@ def test_the_slider_and_the_keyboard_go_through_the_records(visitor: Visitor) ->
         until(page, lambda: heading(page) == f"Record {head - 1}")
         page.click("text=Record after")
         until(page, lambda: heading(page) == f"Record {head}")
-        assert page.locator("text=Record after").is_disabled()
+        until(page, lambda: page.locator("text=Record after").is_disabled())
 
 
 def test_new_records_come_by_themselves(visitor: Visitor) -> None:
     visitor.open("grows", "hello")
-    head = rest(visitor, "grows")
+    head = visitor.rest("grows")
     with visitor.page("/s/you.grows/record/1") as page:
         until(page, lambda: len(rows(page)) == head)
         visitor.post("/v1/sessions/grows/prompt", {"message": "more"})
@@ -99,7 +91,7 @@ def test_new_records_come_by_themselves(visitor: Visitor) -> None:
 
 def test_the_host_tells_of_new_records_and_is_not_asked_for_them(visitor: Visitor) -> None:
     visitor.open("quiet", "hello")
-    head = rest(visitor, "quiet")
+    head = visitor.rest("quiet")
     with visitor.page("/s/you.quiet/timeline") as page:
         asked: list[str] = []
         page.on("websocket", lambda socket: socket.on("framesent", lambda frame: asked.append(str(frame))))
@@ -107,6 +99,8 @@ def test_the_host_tells_of_new_records_and_is_not_asked_for_them(visitor: Visito
         page.reload()
         until(page, lambda: len(rows(page)) == head)
         page.wait_for_selector("rect.span")
+        page.wait_for_selector(".lanes[aria-busy=false]")
+        page.wait_for_selector(".record[aria-busy=false]")
         before = len(asked)
         page.clock.fast_forward(600_000)
         page.wait_for_timeout(200)
@@ -119,7 +113,7 @@ def test_the_host_tells_of_new_records_and_is_not_asked_for_them(visitor: Visito
 
 def test_a_session_is_forked_at_a_record(visitor: Visitor) -> None:
     visitor.open("origin", "hello", "again")
-    rest(visitor, "origin")
+    visitor.rest("origin")
     with visitor.page("/s/you.origin/record/4") as page:
         page.click("text=Fork here")
         page.wait_for_url("**/#/s/you.s-*")
@@ -136,7 +130,7 @@ def test_a_session_that_is_not_there_is_told(visitor: Visitor) -> None:
 
 def test_texts_of_others_stay_texts(visitor: Visitor) -> None:
     visitor.open("hostile", *TEXTS[::40])
-    head = rest(visitor, "hostile")
+    head = visitor.rest("hostile")
     with visitor.page("/s/you.hostile/timeline") as page:
         until(page, lambda: len(rows(page)) >= min(head, 10))
         for number in range(1, min(head, 12)):
@@ -153,5 +147,5 @@ def test_nothing_is_wider_than_the_page(visitor: Visitor, width: int) -> None:
     with visitor.page(f"/s/you.wide-{width}/record/2?words=machine", width=width) as page:
         until(page, lambda: heading(page) == "Record 2")
         page.wait_for_selector("pre[aria-label=input]")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        until(page, lambda: bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth")))
     visitor.end(f"wide-{width}")

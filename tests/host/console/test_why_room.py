@@ -18,8 +18,7 @@ pytestmark = [needs_browser, pytest.mark.long]
 def held(visitor: Visitor, session: str) -> str:
     """Prompt a session so that it has a call that waits for a person; return the id of that call."""
     visitor.open(session, "pay")
-    while not visitor.calls.get(f"/v1/sessions/{session}").json()["status"]["held"]:
-        pass
+    visitor.held(session)
     records = visitor.calls.get(f"/v1/sessions/{session}/records").json()["records"]
     events = [stored["event"] for record in records for stored in record["events"]]
     return str([event["call_id"] for event in events if "call_id" in event][-1])
@@ -47,8 +46,7 @@ def test_a_call_is_explained_plugin_by_plugin(visitor: Visitor) -> None:
 
 def test_it_says_who_approved(visitor: Visitor) -> None:
     call = held(visitor, "why-who")
-    waiting = visitor.calls.get("/v1/sessions/why-who").json()["status"]["held"][0]["id"]
-    visitor.post("/v1/sessions/why-who/reject", {"approval": waiting, "reason": "too dear"})
+    visitor.post("/v1/sessions/why-who/reject", {"approval": visitor.held("why-who"), "reason": "too dear"})
     with visitor.page(f"/s/you.why-who/why/{call}") as page:
         page.wait_for_selector(".account >> text=transfer was rejected by you: too dear")
     visitor.end("why-who")
@@ -65,6 +63,7 @@ def test_a_turn_and_an_end_are_asked_for_in_the_room(visitor: Visitor) -> None:
         until(page, lambda: len(entries(page)) >= 1)
         page.click("text=Turn 2")
         page.wait_for_url("**/why/2")
+        until(page, lambda: page.locator("input").input_value() == "2")
         page.fill("input", "no-such-call")
         page.click("text=Ask")
         page.wait_for_selector("text=there is no call `no-such-call` in these records")
@@ -86,6 +85,6 @@ def test_nothing_is_wider_than_the_page(visitor: Visitor, width: int) -> None:
     held(visitor, name)
     with visitor.page(f"/s/you.{name}/why/1", width=width) as page:
         until(page, lambda: len(entries(page)) >= 1)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        until(page, lambda: bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth")))
         assert page.locator("main b").count() == 0
     visitor.end(name)

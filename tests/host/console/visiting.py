@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 import httpx
 import pytest
@@ -15,7 +16,7 @@ from attrs import frozen
 from tests.host.browser.browsing import CHROMIUM, FLAGS, SECONDS, Wire, host_process
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
 
 SCENES: Final = Path(__file__).with_name("scenes.py")
 
@@ -27,6 +28,18 @@ needs_browser: Final = pytest.mark.skipif(
 
 CANARY: Final = "window.owned === undefined"
 """What holds while no text has become a script."""
+
+
+WORDS: Final = """its => {
+  const said = (it) => {
+    if (it.nodeType === Node.TEXT_NODE) return it.data
+    const parts = it.localName === 'details' && !it.open ? it.querySelectorAll(':scope > summary') : it.childNodes
+    const text = [...parts].map(said).join('')
+    return getComputedStyle(it).display === 'inline' ? text : ` ${text} `
+  }
+  return its.map(it => said(it).replace(/\\s+/g, ' ').trim())
+}"""
+"""What elements say, blank by blank as inner text has it, whether they are in sight or not."""
 
 
 @frozen
@@ -87,6 +100,29 @@ class Visitor:
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
 
+    def rest(self, session: str) -> int:
+        """Wait until no turn of a session is open and no prompt is queued; return the number of its last record."""
+
+        def is_at_rest() -> bool:
+            status = self.calls.get(f"/v1/sessions/{session}").json()["status"]
+            return not status["turn_open"] and not status["queued"]
+
+        wait_for(is_at_rest)
+        head: int = self.calls.get(f"/v1/sessions/{session}/records").json()["head"]
+        return head
+
+    def held(self, session: str) -> str:
+        """Wait until something of a session waits for a person; return the id of its approval or question."""
+        held: list[str] = []
+
+        def is_held() -> bool:
+            status = self.calls.get(f"/v1/sessions/{session}").json()["status"]
+            held.extend(item["id"] for item in status["held"])
+            return held != []
+
+        wait_for(is_held)
+        return held[0]
+
     def end(self, *sessions: str) -> None:
         """Stop sessions, so that they are in no later test."""
         for session in sessions:
@@ -107,6 +143,14 @@ def visiting(folder: Path, program: str = str(SCENES), *options: str) -> Generat
         wire.close()
 
 
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait until *condition* holds at the host; fail if it does not within the time of a step."""
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def until(page: Page, condition: Callable[[], bool]) -> None:
     """Wait until *condition* holds; fail if it does not within the time of a step."""
     for _ in range(SECONDS * 20):
@@ -114,3 +158,16 @@ def until(page: Page, condition: Callable[[], bool]) -> None:
             return
         page.wait_for_timeout(50)
     assert condition(), page.inner_text("main")
+
+
+def words(found: Locator) -> list[str]:
+    """Return what elements say, without what is folded.
+
+    A browser has no inner text for items that are out of sight: they have `content-visibility: auto`.
+    """
+    return cast("list[str]", found.evaluate_all(WORDS))
+
+
+def items(page: Page) -> list[str]:
+    """Return what the items of the conversation say, without their times."""
+    return words(page.locator(".session-items > .conversation > .item > :nth-child(2)"))
