@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Final
 
 import pytest
 
-from tests.parsed import package_trees
+from tests.parsed import PACKAGE, module_of, package_nodes, package_trees
 
 MOST_ROOMS: Final = 12
 MOST_ARROWS: Final = 35
 MOST_MODULES_TWICE: Final = 31
-MOST_CLASSES_TWICE: Final = 25
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
+def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Yield the modules of ours that a module imports, wherever it does so."""
     ours = package_trees()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("agentrail"):
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
@@ -32,7 +31,7 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 
 @cache
 def _imports() -> Mapping[str, frozenset[str]]:
-    return {name: frozenset(_imported(tree)) for name, tree in package_trees().items()}
+    return {name: frozenset(_imported(nodes)) for name, nodes in package_nodes().items()}
 
 
 def _room(name: str, package: str) -> str | None:
@@ -79,20 +78,7 @@ def test_the_picture_of_the_runtime_can_be_drawn() -> None:
 
 def test_few_modules_have_the_name_of_another() -> None:
     homes: dict[str, list[str]] = defaultdict(list)
-    for name in package_trees():
+    for name in map(module_of, PACKAGE.rglob("*.py")):
         homes[name.rpartition(".")[2]].append(name)
     twice = {word: found for word, found in homes.items() if len(found) > 1 and word != "__main__"}
     assert len(twice) <= MOST_MODULES_TWICE, twice
-
-
-def test_few_classes_have_the_name_of_another() -> None:
-    homes: dict[str, list[str]] = defaultdict(list)
-    for name, tree in package_trees().items():
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef):
-                homes[node.name].append(name)
-    twice = {word: found for word, found in homes.items() if len(found) > 1}
-    assert len(twice) <= MOST_CLASSES_TWICE, twice
-    assert [
-        word for word, found in twice.items() if len({home.rpartition(".")[0] for home in found}) < len(found)
-    ] == []

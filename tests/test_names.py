@@ -2,12 +2,12 @@
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import pytest
 
-from tests.parsed import package_trees
+from tests.parsed import functions_in, package_nodes
 
 pytestmark = pytest.mark.long
 
@@ -60,8 +60,8 @@ Words of the interface count too: `held` of a row of the tree, `sent` of what th
 """
 
 
-def names_in(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def names_in(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.arg):
             yield node.arg
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -80,8 +80,8 @@ def over(counts: Counter[str], most: dict[str, int]) -> dict[str, int]:
 def test_names_that_tell_nothing_only_become_fewer() -> None:
     counts = Counter(
         area_of(module)
-        for module, tree in package_trees().items()
-        for name in names_in(tree)
+        for module, nodes in package_nodes().items()
+        for name in names_in(nodes)
         if name.strip("_") in WEAK
     )
     assert over(counts, MOST) == {}
@@ -105,9 +105,8 @@ FUNCTIONS: Final = {
 def test_functions_that_tell_nothing_only_become_fewer() -> None:
     counts = Counter(
         area_of(module)
-        for module, tree in package_trees().items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for module, nodes in package_nodes().items()
+        for node in functions_in(nodes)
         if node.name.strip("_") in WEAK - VERBS and not is_property(node)
     )
     assert over(counts, FUNCTIONS) == {}
@@ -128,7 +127,5 @@ MIRRORED: Final = {"AskedPrompt", "Monitor", "RootSupervisor", "SessionHandle", 
 
 
 def test_the_name_of_a_class_is_that_of_no_other() -> None:
-    names = Counter(
-        node.name for tree in package_trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
-    )
+    names = Counter(node.name for nodes in package_nodes().values() for node in nodes if isinstance(node, ast.ClassDef))
     assert {name for name, count in names.items() if count > 1} == STORED_TWICE | MIRRORED

@@ -4,7 +4,7 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from pathlib import Path
@@ -15,8 +15,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.installed import OF_EXTRA, problems
+from tests.parsed import ROOT, module_of, package_nodes, texts_below
 
-ROOT: Final = Path(__file__).parents[1]
 PYPROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT: Final = PYPROJECT["project"]
 MAKEFILE: Final = (ROOT / "Makefile").read_text("utf-8")
@@ -56,9 +56,9 @@ def brought(requirement: str) -> set[str]:
     return PROVIDES.get(name(requirement), {name(requirement).replace("-", "_")})
 
 
-def _names(tree: ast.Module, distributions: Iterable[str]) -> Iterator[str]:
+def _names(nodes: Iterable[ast.AST], distributions: Iterable[str]) -> Iterator[str]:
     """Yield the top packages of all imports, and of texts that name a module of one of the *distributions*."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -70,21 +70,27 @@ def _names(tree: ast.Module, distributions: Iterable[str]) -> Iterator[str]:
 DOTTED: Final = re.compile(r"[a-z_]\w*(?:\.[a-z_]\w*)+")
 """A text of this form may be imported by its name."""
 
+MAY_IMPORT: Final = re.compile(r"^ *(?:import|from) +(\w+)", re.MULTILINE)
+MAY_NAME: Final = re.compile(r"""['"]([a-z_]\w*)(?:\.[a-z_]\w*)+['"]""")
+"""What looks like an import, and like a name to import from; to parse all tests would take seconds."""
 
-def foreign_names(source: str, distributions: Iterable[str] = ()) -> set[str]:
-    """Return what a module imports that is neither ours nor of the standard library."""
-    return set(_names(ast.parse(source), distributions)) - OURS - sys.stdlib_module_names
+
+def may_use(text: str, distributions: Collection[str]) -> set[str]:
+    """Return the top packages that a module may import, or name as `foreign_names` has it."""
+    return {*MAY_IMPORT.findall(text), *(set(MAY_NAME.findall(text)) & set(distributions))}
 
 
-def foreign_by_file(folder: str, distributions: Iterable[str] = ()) -> dict[str, set[str]]:
-    """Return what each module in *folder* imports of others."""
-    paths = (ROOT / folder).rglob("*.py")
-    return {path.relative_to(ROOT).as_posix(): foreign_names(path.read_text("utf-8"), distributions) for path in paths}
+def foreign_names(nodes: Iterable[ast.AST], distributions: Iterable[str] = ()) -> set[str]:
+    """Return what a module with these *nodes* imports that is neither ours nor of the standard library."""
+    return set(_names(nodes, distributions)) - OURS - sys.stdlib_module_names
 
 
 @cache
 def imported_by_package() -> dict[str, set[str]]:
-    return foreign_by_file("agentrail")
+    """Return what each module of the package imports of others."""
+    return {
+        path.as_posix(): foreign_names(package_nodes()[module_of(ROOT / path)]) for path in texts_below("agentrail")
+    }
 
 
 def foreign() -> set[str]:
@@ -207,15 +213,21 @@ def test_tests_import_only_what_make_test_installs() -> None:
     there = installed_with([*CORE, *(text for group in groups for text in in_group(group))])
     homes = packages_distributions()
     provided = {name for name, found in homes.items() if there & set(map(canonicalize_name, found))}
-    folders = ("bench", "tests", "property_tests")
-    imported = {path: names for folder in folders for path, names in foreign_by_file(folder, homes).items()}
-    missing = {path: sorted(names - provided - NOT_INSTALLED) for path, names in imported.items()}
-    assert {path: names for path, names in missing.items() if names} == {}
+    allowed = provided | NOT_INSTALLED | OURS | sys.stdlib_module_names
+    missing = {
+        path.as_posix(): names
+        for folder in ("bench", "tests", "property_tests")
+        for path, text in texts_below(folder).items()
+        if may_use(text, homes) - allowed
+        if (names := foreign_names(ast.walk(ast.parse(text)), homes) - allowed)
+    }
+    assert missing == {}
 
 
 @pytest.mark.parametrize("line", ["import rich", "from rich.logging import X", 'NEEDED = ("rich.logging",)'])
 def test_an_import_is_seen_however_it_is_written(line: str) -> None:
-    assert foreign_names(line, ["rich"]) == {"rich"}
+    assert may_use(line, ["rich"]) == {"rich"}
+    assert foreign_names(ast.walk(ast.parse(line)), ["rich"]) == {"rich"}
 
 
 def test_groups_of_earlier_targets_count() -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).parents[1]
+from tests.parsed import ROOT, functions_of
 
 PROMISES: Final[Mapping[str, tuple[str, ...]]] = {
     "no key is needed": ("tests/cli/test_choosing.py::test_the_first_provider_whose_key_is_there_is_talked_to",),
@@ -108,12 +106,6 @@ def _table_of_promises() -> Iterator[str]:
     yield from rows
 
 
-def _functions(file: Path) -> set[str]:
-    """Return the names of the functions of a file, without importing it."""
-    functions = ast.FunctionDef | ast.AsyncFunctionDef
-    return {node.name for node in ast.parse(file.read_text("utf-8")).body if isinstance(node, functions)}
-
-
 def test_the_readme_says_each_of_the_promises() -> None:
     text = " ".join(_readme().split())
     assert [phrase for phrase in PROMISES if phrase not in text] == []
@@ -132,5 +124,5 @@ def test_each_test_that_holds_a_promise_exists() -> None:
         for node_id in node_ids:
             file, _, name = node_id.partition("::")
             names[file].add(name)
-    gone = {file: missing for file, held in names.items() if (missing := held - _functions(ROOT / file))}
+    gone = {file: missing for file, held in names.items() if (missing := held - functions_of(ROOT / file))}
     assert gone == {}

@@ -23,8 +23,8 @@ import pytest
 
 from tests import kit
 from tests.each_case import each_case
+from tests.parsed import ROOT, texts_below
 
-ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = (
     "agentrail",
     "agentrail.aio",
@@ -323,13 +323,11 @@ def _with_a_public_way(text: str) -> Iterator[str]:
 def test_tests_import_what_is_public_from_where_programs_do() -> None:
     """So modules are merged and moved without the tests; for inner names that many need, there is the kit."""
     found: dict[str, list[str]] = {}
-    for path in (
-        path for folder in ("bench", "tests", "property_tests") for path in sorted(ROOT.glob(f"{folder}/**/*.py"))
-    ):
-        place = path.relative_to(ROOT).as_posix()
-        lines = [f"{place}:{line}" for line in _with_a_public_way(path.read_text("utf-8"))]
-        if lines:
-            found[place] = lines
+    for folder in ("bench", "tests", "property_tests"):
+        for path, text in texts_below(folder).items():
+            lines = [f"{path.as_posix()}:{line}" for line in _with_a_public_way(text)]
+            if lines:
+                found[path.as_posix()] = lines
     within = [line for place, lines in found.items() if place not in FROM_WITHIN for line in lines]
     assert not within, "\n".join(["write in these lines:", *within])
     assert FROM_WITHIN.keys() <= found.keys(), "an exception that is needed no more"

@@ -6,21 +6,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-import agentrail
 from docs.printing.source_text import Source
+from tests.parsed import module_of, texts_below
 
 ROOT: Final = Path(__file__).parents[2]
-PACKAGE: Final = Path(agentrail.__file__).parent
-
-
-def _named(path: Path) -> str:
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def read() -> Source:
     """Read all modules of the package."""
-    return Source({_named(path): path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))})
+    return Source({module_of(ROOT / path): text for path, text in texts_below("agentrail").items()})
 
 
 SOURCE: Final = read()

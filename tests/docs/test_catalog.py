@@ -28,10 +28,11 @@ from agentrail.sandboxes import Process, Sandbox, Web
 from agentrail.tools import Tool, ToolSpec
 from docs.printing import calls_page, errors_page, events_page, exports_page, machine_page, plugins_page
 from docs.printing.source_text import Described, Source
-from tests.docs.sources import PACKAGE, ROOT, SOURCE
+from tests.docs.sources import ROOT, SOURCE
 from tests.docs.test_pages import PACKAGES
 from tests.each_case import each_case
 from tests.kit import Phase
+from tests.parsed import PACKAGE
 
 DOCUMENTED = (*EVENTS, *HOOKS, *ACTIONS, *INPUTS, *EFFECTS, Context, SessionSpec, ToolSpec)
 

@@ -11,8 +11,7 @@ from typing import Final
 
 import pytest
 
-from tests.docs.sources import PACKAGE, ROOT
-from tests.parsed import module_of, package_trees
+from tests.parsed import PACKAGE, ROOT, module_of, package_nodes, package_trees, texts_below
 
 PAGE: Final = ROOT / "docs" / "contributing.md"
 TEXT: Final = PAGE.read_text(encoding="utf-8")
@@ -123,9 +122,8 @@ def test_every_file_that_is_named_is_there() -> None:
 def _lines(words: tuple[str, ...]) -> dict[str, int]:
     """Return in how many lines each module has one of *words*."""
     wanted = re.compile(rf"\b(?:{'|'.join(words)})\b")
-    texts = {
-        _module(path): path.read_text(encoding="utf-8") for path in (*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyi"))
-    }
+    stubs = {path: path.read_text("utf-8") for path in PACKAGE.rglob("*.pyi")}
+    texts = {_module(ROOT / path): text for path, text in {**texts_below("agentrail"), **stubs}.items()}
     counts = {name: sum(1 for line in text.splitlines() if wanted.search(line)) for name, text in texts.items()}
     return {name: count for name, count in counts.items() if count}
 
@@ -182,9 +180,10 @@ def _bound(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
 
 def _written() -> Iterator[tuple[str, str, frozenset[str]]]:
     """Yield logger, module and levels, wherever a logger is used; `any` stands for a level chosen at run time."""
-    for module, tree in _trees().items():
-        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        bound = dict(_bound(tree))
+    for whole_name, nodes in package_nodes().items():
+        module = whole_name.removeprefix("agentrail.")
+        calls = [node for node in nodes if isinstance(node, ast.Call)]
+        bound = dict(_bound(_trees()[module]))
         for variable, value in bound.items():
             name = _logger(value)
             levels = {_level(call, variable) for call in calls} - {None}

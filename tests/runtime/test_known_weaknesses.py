@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Final
 
 from agentrail import Context, Continue, Plugin, ReplaceMessages, SessionSpec, open_supervisor, tool
@@ -12,9 +11,9 @@ from agentrail.models import EmitChunk, ModelRequest, Response, Usage
 from agentrail.plugins import BeforeCompaction
 from agentrail.testing import ScriptedModel, call, overflow, say
 from agentrail.values.messages import why_unfit
-from tests.docs.sources import ROOT
 from tests.each_case import each_case
 from tests.kit import Element
+from tests.parsed import ROOT, functions_of
 from tests.runtime.test_compaction import LONG, SUMMARY, Talker, compactions, happened, is_summary, spec, talk, text_of
 
 WEAKNESSES: Final = {
@@ -121,9 +120,7 @@ WEAKNESSES: Final = {
 def test_each_weakness_has_a_test(weakness: str) -> None:
     for named in WEAKNESSES[weakness]:
         file, _, beginning = named.partition("::")
-        tree = ast.parse((ROOT / file).read_text())
-        functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-        assert any(name.startswith(beginning) for name in functions), named
+        assert any(name.startswith(beginning) for name in functions_of(ROOT / file)), named
 
 
 async def test_tokens_that_were_used_and_are_gone_do_not_fill_the_context() -> None:

@@ -5,8 +5,6 @@ The first part is a list, which names the tests that are elsewhere; those that h
 
 from __future__ import annotations
 
-import ast
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal
@@ -34,6 +32,7 @@ from agentrail.plugins import Answered, BeforePrompt, BeforeRequest, CallService
 from agentrail.testing import ScriptedModel, call, fail, say, transient
 from agentrail.tools import ToolResult, ok
 from agentrail.values.content import text_of
+from tests.parsed import functions_of
 
 IMAGE: Final = "aGVsbG8=" * 2_000
 TESTS: Final = Path(__file__).parents[1]
@@ -295,17 +294,11 @@ WEAKNESSES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
 """Each weak point, with the tests that show that it is none here."""
 
 
-@cache
-def _tests_of(path: str) -> frozenset[str]:
-    tree = ast.parse((TESTS / path).read_text("utf-8"))
-    return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-
-
 @pytest.mark.parametrize(("weakness", "tests"), WEAKNESSES, ids=[weakness for weakness, _ in WEAKNESSES])
 def test_each_weakness_has_a_test(weakness: str, tests: tuple[str, ...]) -> None:
     for named in tests:
         path, _, name = named.partition("::")
-        assert name in _tests_of(path), f"{weakness}: there is no {named}"
+        assert name in functions_of(TESTS / path), f"{weakness}: there is no {named}"
 
 
 # Those without a test elsewhere

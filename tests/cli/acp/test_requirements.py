@@ -4,7 +4,6 @@ The ids are those of the kit, the words are ours. What does not apply says why, 
 by the answer to `initialize`.
 """
 
-import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,6 +13,7 @@ import pytest
 from agentrail.cli.acp.editor_connection import initialization
 from agentrail.models import Json
 from tests.cli.acp.test_whole_conversation import REQUIREMENTS as RECORDED_ONES
+from tests.parsed import functions_of
 
 
 class NotOffered(NamedTuple):
@@ -251,9 +251,7 @@ COUNTS: Final = {1: 56, 2: 106}
 
 def functions_here() -> Iterator[str]:
     for file in Path(__file__).parent.glob("test_*.py"):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield node.name
+        yield from functions_of(file)
 
 
 @pytest.mark.parametrize("version", KIT)
