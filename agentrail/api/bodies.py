@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta
 
+from agentrail.api.session_values import Until
 from agentrail.core.vocabulary.commands import When
 from agentrail.values.content import Part
 from agentrail.values.events import EVENTS
@@ -95,6 +96,13 @@ class PromptBody(CallBody):
     """Names of uploaded files that go with the message."""
     returns: JsonObject = EMPTY
     """JSON Schema of an object that the answer must fit; if empty, the agent's own holds."""
+
+
+class AskBody(PromptBody):
+    """A message for a session, and for how long its answer is waited for."""
+
+    until: Until = "rest"
+    """`rest`: also until the turn waits for a person; `end`: until it is over."""
 
 
 class SteerBody(CallBody):

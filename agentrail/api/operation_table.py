@@ -556,7 +556,7 @@ _CALLS: Final = (
         "ask the session",
         "talk",
         "admin",
-        body=bodies.PromptBody,
+        body=bodies.AskBody,
         gives=views.WholeReplyView,
         held=True,
         command=True,

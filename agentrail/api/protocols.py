@@ -62,17 +62,43 @@ class AnySession(SessionCalls, Protocol):
         ...
 
     @overload
-    async def ask(self, text: str | Iterable[Part], *, returns: None = None, command: str | None = None) -> Reply: ...
-
-    @overload
-    async def ask(self, text: str | Iterable[Part], *, returns: type[T], command: str | None = None) -> T: ...
+    async def ask(
+        self,
+        text: str | Iterable[Part],
+        *,
+        returns: None = None,
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> Reply: ...
 
     @overload
     async def ask(
-        self, text: str | Iterable[Part], *, returns: Mapping[str, Json], command: str | None = None
+        self,
+        text: str | Iterable[Part],
+        *,
+        returns: type[T],
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> T: ...
+
+    @overload
+    async def ask(
+        self,
+        text: str | Iterable[Part],
+        *,
+        returns: Mapping[str, Json],
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
     ) -> JsonObject: ...
 
-    async def ask(self, text: str | Iterable[Part], *, returns: object = None, command: str | None = None) -> object:
+    async def ask(
+        self,
+        text: str | Iterable[Part],
+        *,
+        returns: object = None,
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> object:
         """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object."""
         ...
 

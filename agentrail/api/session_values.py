@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from agentrail.core.answers import read_answer
 from agentrail.ports.tool import Task
@@ -43,6 +43,12 @@ class HeldCall(Value):
 
 HELD: Final = "held"
 """Stop reason of a reply whose turn waits for a person, and goes on afterwards."""
+
+Until: TypeAlias = Literal["rest", "end"]
+"""Until when `ask` waits: also until the turn waits for a person (`rest`), or until it is over (`end`)."""
+
+UNTILS: Final[tuple[Until, ...]] = ("rest", "end")
+"""The values of `Until`."""
 
 
 class Reply(Value):

@@ -13,7 +13,7 @@ from agentrail.api.handle_commands import AnyCommand
 from agentrail.api.insight_views import AccountView, RecordsView, RecordView, SeenView, StateAtView, TimelineView
 from agentrail.api.operation_table import COMMANDS
 from agentrail.api.session_calls import SessionCalls
-from agentrail.api.session_values import Reply, Status
+from agentrail.api.session_values import UNTILS, Reply, Status
 from agentrail.api.views import (
     AcceptedView,
     DetailView,
@@ -99,26 +99,54 @@ class RemoteSession(SessionCalls):
         return value_of(Accepted, answer_of(AcceptedView, accepted))
 
     @overload
-    async def ask(self, text: PromptContent, *, returns: None = None, command: str | None = None) -> Reply: ...
-
-    @overload
-    async def ask(self, text: PromptContent, *, returns: type[T], command: str | None = None) -> T: ...
+    async def ask(
+        self,
+        text: PromptContent,
+        *,
+        returns: None = None,
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> Reply: ...
 
     @overload
     async def ask(
-        self, text: PromptContent, *, returns: Mapping[str, Json], command: str | None = None
+        self,
+        text: PromptContent,
+        *,
+        returns: type[T],
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> T: ...
+
+    @overload
+    async def ask(
+        self,
+        text: PromptContent,
+        *,
+        returns: Mapping[str, Json],
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
     ) -> JsonObject: ...
 
-    async def ask(self, text: PromptContent, *, returns: object = None, command: str | None = None) -> object:
+    async def ask(
+        self,
+        text: PromptContent,
+        *,
+        returns: object = None,
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> object:
         """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object.
 
         A class travels as its schema, and its object is made here: if the class refuses the answer, `AnswerUnfit` is
-        raised, and the model is not asked again.
+        raised, and the model is not asked again. It also returns when the turn waits for a person, with the calls in
+        `reply.held`, unless *until* is `end`.
         """
+        if until not in UNTILS:
+            raise BadChoice.among("until", until, UNTILS)
         form = None if returns is None else form_of(returns)
-        answer = await self._do(
-            "ask", command, message=_message_json(text), returns=None if form is None else form.schema
-        )
+        schema = None if form is None else form.schema
+        answer = await self._do("ask", command, message=_message_json(text), returns=schema, until=until)
         reply = value_of(Reply, answer_of(WholeReplyView, answer))
         if form is None:
             return reply

@@ -12,7 +12,7 @@ import trio
 
 from agentrail.api.command_checks import check_fields, cursor_of, kept_parts, kinds_of, labels_of, name_of
 from agentrail.api.command_checks import check_flag as check_flag
-from agentrail.api.session_values import Reply
+from agentrail.api.session_values import UNTILS, Reply, Until
 from agentrail.core.machine.configuration import MAX_LABELS
 from agentrail.core.vocabulary.commands import AbortSent, Accepted, Answer, ApproveSent, PromptSent, Refused, StopSent
 from agentrail.core.vocabulary.inputs import AnyInput
@@ -55,7 +55,7 @@ from agentrail.runtime.events.tracing import ActorTrace, Traces
 from agentrail.runtime.inbox.command_results import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import AskedPrompt, ReplyOutcome, ReplyWaiter, Waiters
+from agentrail.runtime.inbox.replies import AskedPrompt, PastOutcome, ReplyWaiter, Waiters
 from agentrail.runtime.resources import ActorSubagents as ActorSubagents
 from agentrail.runtime.resources import decided as decided
 from agentrail.runtime.shared.ids import new_id as new_id
@@ -207,11 +207,18 @@ def prompt_of(text: object, returns: object) -> tuple[PromptSent, ReadAnswer | N
     return PromptSent(parts, returns=form.schema), form.read
 
 
+def reply_waiter(parse_answer: ReadAnswer | None, until: Until) -> ReplyWaiter:
+    """Return a caller of a prompt. An answer that *parse_answer* refuses goes back to the model."""
+    if until not in UNTILS:
+        raise BadChoice.among("until", until, UNTILS)
+    return ReplyWaiter(Slot(), parse_answer, until)
+
+
 async def send_prompt(
     waiters: Waiters,
     mailbox: Mailbox,
-    past: Callable[[str], Awaitable[ReplyOutcome | None]],
-    parse_answer: ReadAnswer | None,
+    past: PastOutcome,
+    asker: ReplyWaiter,
     awaiting: Callable[[], AbstractContextManager[None]],
     letter: Letter,
     slot: Slot[Answer],
@@ -220,10 +227,9 @@ async def send_prompt(
 ) -> AskedPrompt:
     """Send *letter*, which holds a prompt, and return the accepted prompt; with *waits*, wait for room in the mailbox.
 
-    *past* finds the outcome if the prompt was sent before and its turn is over. An answer that *parse_answer* refuses
-    goes back to the model. The caller waits for the turn within *awaiting*.
+    *past* finds the outcome if the prompt was sent before and its turn is over. The caller waits for the turn within
+    *awaiting*.
     """
-    asker = ReplyWaiter(Slot(), parse_answer)
     letter.watch = waiters.watch(asker)
     if waits:
         await mailbox.post_user(letter)

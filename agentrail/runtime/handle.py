@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from agentrail.api import handle_commands as made
     from agentrail.api.handle_commands import AnyCommand, HandleCommand
-    from agentrail.api.session_values import Reply, Status
+    from agentrail.api.session_values import Reply, Status, Until
     from agentrail.core.vocabulary import commands as sent
     from agentrail.core.vocabulary.commands import Accepted, Answer, PromptSent
     from agentrail.core.vocabulary.inputs import AnyInput
@@ -96,41 +96,74 @@ class SessionHandle(SessionCalls):
         return commands.accepted(await slot.wait())
 
     @overload
-    async def ask(self, text: PromptContent, *, returns: None = None, command: str | None = None) -> Reply: ...
-
-    @overload
-    async def ask(self, text: PromptContent, *, returns: type[T], command: str | None = None) -> T: ...
+    async def ask(
+        self,
+        text: PromptContent,
+        *,
+        returns: None = None,
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> Reply: ...
 
     @overload
     async def ask(
-        self, text: PromptContent, *, returns: Mapping[str, Json], command: str | None = None
+        self,
+        text: PromptContent,
+        *,
+        returns: type[T],
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> T: ...
+
+    @overload
+    async def ask(
+        self,
+        text: PromptContent,
+        *,
+        returns: Mapping[str, Json],
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
     ) -> JsonObject: ...
 
-    async def ask(self, text: PromptContent, *, returns: object = None, command: str | None = None) -> object:
+    async def ask(
+        self,
+        text: PromptContent,
+        *,
+        returns: object = None,
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> object:
         """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object.
 
+        It also returns when the turn waits for a person, with the calls in `reply.held`, unless *until* is `end`.
         Raise `AsksItself` if the caller is a tool or service of this session, or of one whose turn this one waits for.
         """
         prompt_input, parse_answer = commands.prompt_of(text, returns)
         with self._session.shared.turn_waits.on(self.id):  # before the prompt is sent, so that no turn begins in vain
-            reply = await (await self._ask(prompt_input, parse_answer, command, True)).reply()
+            reply = await (await self._ask(prompt_input, parse_answer, until, command, True)).reply()
         return reply if parse_answer is None else commands.object_of(reply, parse_answer)
 
     async def ask_nowait(
-        self, text: PromptContent, *, returns: Form | None = None, command: str | None = None
+        self,
+        text: PromptContent,
+        *,
+        returns: Form | None = None,
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
     ) -> AskedPrompt:
         """Do as `prompt_nowait`: the answer has its result as `accepted`, and a method that waits as `ask` does."""
         prompt_input, parse_answer = commands.prompt_of(text, returns)
-        return await self._ask(prompt_input, parse_answer, command, False)
+        return await self._ask(prompt_input, parse_answer, until, command, False)
 
     async def _ask(
-        self, prompt: PromptSent, parse_answer: ReadAnswer | None, command: str | None, waits: bool
+        self, prompt: PromptSent, parse_answer: ReadAnswer | None, until: Until, command: str | None, waits: bool
     ) -> AskedPrompt:
         """Send *prompt*; with *waits*, wait for room in the mailbox."""
+        asker = commands.reply_waiter(parse_answer, until)
         session, letter = self._session, self._letter(prompt, command)
         awaiting = partial(session.shared.turn_waits.on, session.session_id)
         return await commands.send_prompt(
-            session.waiters, session.mailbox, session.past, parse_answer, awaiting, *letter, waits=waits
+            session.waiters, session.mailbox, session.past, asker, awaiting, *letter, waits=waits
         )
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:

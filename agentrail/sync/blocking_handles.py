@@ -88,30 +88,72 @@ class SessionHandle:
         return self._thread.call_blocking(partial(self._handle.prompt_nowait, text, returns=returns, command=command))
 
     @overload
-    def ask(self, text: PromptContent, *, returns: None = None, command: str | None = None) -> Reply: ...
+    def ask(
+        self,
+        text: PromptContent,
+        *,
+        returns: None = None,
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> Reply: ...
 
     @overload
-    def ask(self, text: PromptContent, *, returns: type[T], command: str | None = None) -> T: ...
+    def ask(
+        self,
+        text: PromptContent,
+        *,
+        returns: type[T],
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> T: ...
 
     @overload
-    def ask(self, text: PromptContent, *, returns: Mapping[str, Json], command: str | None = None) -> JsonObject: ...
+    def ask(
+        self,
+        text: PromptContent,
+        *,
+        returns: Mapping[str, Json],
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> JsonObject: ...
 
-    def ask(self, text: PromptContent, *, returns: object = None, command: str | None = None) -> object:
+    def ask(
+        self,
+        text: PromptContent,
+        *,
+        returns: object = None,
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
+    ) -> object:
         """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object.
 
+        It also returns when the turn waits for a person, with the calls in `reply.held`, unless *until* is `end`.
         Raise `AsksItself` if the caller is a tool or service of this session, or of one whose turn this one waits for.
         """
         return self._thread.call_blocking(
-            partial(cast("Callable[..., Awaitable[object]]", self._handle.ask), text, returns=returns, command=command)
+            partial(
+                cast("Callable[..., Awaitable[object]]", self._handle.ask),
+                text,
+                returns=returns,
+                until=until,
+                command=command,
+            )
         )
 
     def ask_nowait(
-        self, text: PromptContent, *, returns: Form | None = None, command: str | None = None
+        self,
+        text: PromptContent,
+        *,
+        returns: Form | None = None,
+        until: Literal["rest", "end"] = "rest",
+        command: str | None = None,
     ) -> AskedPrompt:
         """Do as `prompt_nowait`: the answer has its result as `accepted`, and a method that waits as `ask` does."""
         return AskedPrompt(
             self._thread,
-            self._thread.call_blocking(partial(self._handle.ask_nowait, text, returns=returns, command=command)),
+            self._thread.call_blocking(
+                partial(self._handle.ask_nowait, text, returns=returns, until=until, command=command)
+            ),
         )
 
     def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:

@@ -169,7 +169,7 @@ class AskedPrompt:
         return self._prompt.accepted
 
     def reply(self) -> Reply:
-        """Return how the turn ended, or that it waits for a person, as `ask` does; may be called again later.
+        """Return what `ask` does: how the turn ended, or that it waits for a person; may be called again later.
 
         Raise `AsksItself` if the caller is a tool or service for which this turn would wait.
         """

@@ -24,7 +24,7 @@ from agentrail.errors import (
     UnknownTask,
     UnknownTool,
 )
-from agentrail.events import AgentEnd, AskUser, Event, ToolExecutionEnd
+from agentrail.events import AgentEnd, ApprovalRequired, AskUser, Event, ToolExecutionEnd
 from agentrail.journals import SqliteJournal
 from agentrail.plugins import BeforeRequest, BeforeTool
 from agentrail.testing import ScriptedModel, call, say, stall
@@ -110,6 +110,21 @@ def test_questions_are_answered(play: Play) -> None:
                 await until(events, AgentEnd)
                 assert asked.accepted.ref
                 assert (await asked.reply()).stop_reason == "held"
+                assert (await asked.reply()).text == "finished"
+
+    play(scenario)
+
+
+@in_each_flavour
+def test_the_end_of_a_turn_is_waited_for_through_a_hold(play: Play) -> None:
+    async def scenario(open_supervisor: Open) -> None:
+        async with open_supervisor() as supervisor:
+            session = await supervisor.spawn(SessionSpec(model=calling("lookup"), tools=[lookup], plugins=[Hold()]))
+            async with session.subscribe(types=[ApprovalRequired]) as events:
+                asked = await session.ask_nowait("go", until="end")
+                await until(events, ApprovalRequired)
+                (held,) = session.status().held
+                await session.approve(held.id)
                 assert (await asked.reply()).text == "finished"
 
     play(scenario)

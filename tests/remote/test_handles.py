@@ -32,7 +32,7 @@ from agentrail.errors import (
     WrongDecision,
     WrongType,
 )
-from agentrail.events import AgentEnd, AgentStart, BeforeCompact, MessageDelta, PromptReceived
+from agentrail.events import AgentEnd, AgentStart, ApprovalRequired, BeforeCompact, MessageDelta, PromptReceived
 from agentrail.models import AssistantMessage, Json, Text, ToolMessage, UserMessage
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, fail, say
@@ -190,6 +190,25 @@ async def test_a_turn_that_waits_for_a_person_has_no_answer_yet(opened: Open) ->
         (held,) = (await awaited(place.session.status())).held
         await place.session.approve(held.id)
         assert await place.session.ask("pay", returns=form, command="k1") == {"x": 1}
+
+
+@EACH_PLACE
+async def test_the_end_of_a_turn_is_waited_for_while_a_person_decides(opened: Open) -> None:
+    async with opened(holds('{"x": 1}')) as place:
+        answers: list[Json] = []
+
+        async def ask() -> None:
+            form = {"type": "object", "required": ["x"]}
+            answers.append(await place.session.ask("pay", returns=form, until="end"))
+
+        async with place.session.subscribe(types=[ApprovalRequired]) as events, trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await anext(aiter(events))
+            (held,) = (await awaited(place.session.status())).held
+            await place.session.approve(held.id)
+        assert answers == [{"x": 1}]
+        wrong = await raised(place.session.ask("pay", until="ends"))  # type: ignore[call-overload]  # that is tried
+        assert wrong == BadChoice.among("until", "ends", ("rest", "end"))
 
 
 @EACH_PLACE

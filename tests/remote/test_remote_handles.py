@@ -8,7 +8,7 @@ import attrs
 import pytest
 import trio
 
-from agentrail import RemoteSession, RemoteSupervisor, SessionHandle, SessionSpec, Supervisor, connect, tool
+from agentrail import RemoteSession, RemoteSupervisor, Reply, SessionHandle, SessionSpec, Supervisor, connect, tool
 from agentrail.errors import (
     AnswerUnfit,
     NotAtHost,
@@ -22,7 +22,7 @@ from agentrail.errors import (
     UnknownSession,
     WrongType,
 )
-from agentrail.events import SessionStarted
+from agentrail.events import ApprovalRequired, SessionStarted
 from agentrail.host import HostLimits, Profile
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import BudgetGuard, HumanApproval
@@ -194,6 +194,40 @@ async def test_a_stored_session_has_no_status_until_a_call_brings_it_back() -> N
         assert len(await session.messages()) == 2
         await session.prompt("again")
         assert (await session.status()).session_id == "ann.trip"
+
+
+async def test_the_end_of_a_turn_is_waited_for_while_its_host_is_started_anew() -> None:
+    spec = SessionSpec(
+        model=ScriptedModel([say(calls=[call("pay", {"to": "ann"})]), "done"]),
+        tools=[pay],
+        plugins=[HumanApproval(tools=["pay"])],
+    )
+    journal, relay, ended, replies = MemoryJournal(), Relay(0, lambda: 10**9), trio.Event(), list[Reply]()
+
+    async def serve_once(*, task_status: trio.TaskStatus[None]) -> None:
+        async with open_desk(spec, journal=journal) as desk:
+            relay.target = int(desk.serving.url.rpartition(":")[2])
+            task_status.started()
+            await ended.wait()
+
+    async with trio.open_nursery() as hosts, relay.relaying():
+        await hosts.start(serve_once)
+        async with connect(relay.url, KEYS["ann"]) as supervisor, trio.open_nursery() as nursery:
+            session = await supervisor.spawn("desk", "trip")
+
+            async def ask() -> None:
+                replies.append(await session.ask("pay", until="end"))
+                ended.set()
+
+            async with session.subscribe(types=[ApprovalRequired]) as events:
+                nursery.start_soon(ask)
+                await anext(events)
+            ended.set()
+            ended = trio.Event()
+            await hosts.start(serve_once)
+            (held,) = (await supervisor.approvals())[session.id]
+            await session.approve(held.id)
+    assert [(reply.stop_reason, reply.text) for reply in replies] == [("end", "done")]
 
 
 VIEWS: Final = HostLimits(view_seconds=0.02, drain_seconds=0.5)

@@ -1,21 +1,26 @@
 """`ask` returns, or raises, for every way in which a turn can end."""
 
+from typing import Final
+
+import attrs
 import pytest
 import trio
 
-from agentrail import Abort, Accepted, Context, Continue, HoldTool, Plugin
+from agentrail import Abort, Accepted, Context, Continue, HoldTool, Plugin, Reply, SessionHandle
 from agentrail.errors import (
+    BadChoice,
     PromptWasDropped,
     PromptWasRejected,
     SessionCrashed,
     SessionNotAlive,
     TurnAborted,
 )
+from agentrail.events import SessionHibernated
 from agentrail.models import StopReason
 from agentrail.plugins import BeforePrompt, BeforeTool
 from agentrail.testing import ScriptedModel, call, permanent, say, stall
 from agentrail.tools import AskPerson, Effect
-from tests.kit import Phase
+from tests.kit import Element, Phase
 from tests.runtime.journals import BROKEN, BROKEN_CAUSE, TestJournal
 from tests.runtime.tools import quick, slow, wanting
 from tests.runtime.world import World, open_world, settle, until
@@ -29,6 +34,18 @@ class Holder(Plugin):
 class Refuser(Plugin):
     def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None] | Abort[None]:
         return Abort("not today") if "bad" in hook.text else Continue()
+
+
+@attrs.frozen
+class Even:
+    """A number that must be even."""
+
+    number: int
+
+    def __attrs_post_init__(self) -> None:
+        if self.number % 2:
+            problem = "it is odd"
+            raise ValueError(problem)
 
 
 async def test_a_turn_that_ends_by_itself_is_returned(world: World) -> None:
@@ -245,3 +262,96 @@ async def test_a_prompt_with_a_command_id_that_was_sent_before_has_its_reply(wor
     reply = await first.reply()
     again = await session.ask_nowait("hi", command="once")
     assert (again.accepted, await again.reply()) == (first.accepted, reply)
+
+
+HELD_TWICE: Final = (say(calls=[call("quick")]), say(calls=[call("quick")]), "Done.")
+
+
+async def waits_for(session: SessionHandle) -> str:
+    """Wait until a call of *session* is held, and return its id."""
+    await until(lambda: session.status().held)
+    return session.status().held[0].id
+
+
+async def test_the_end_of_a_turn_is_waited_for_through_each_hold(world: World) -> None:
+    session = await world.spawn(HELD_TWICE, tools=[quick()], plugins=[Holder()])
+    replies: list[Reply] = []
+
+    async def ask() -> None:
+        replies.append(await session.ask("hi", until="end", command="k"))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        first = await waits_for(session)
+        assert [held.id for held in (await session.ask("hi", command="k")).held] == [first]
+        await session.approve(first)
+        await until(lambda: session.status().held and session.status().held[0].id != first)
+        assert not replies
+        await session.approve(await waits_for(session))
+    assert [(reply.stop_reason, reply.text, reply.held) for reply in replies] == [("end", "Done.", ())]
+
+
+async def test_a_prompt_whose_end_is_waited_for_tells_no_rest(world: World) -> None:
+    session = await world.spawn([say(calls=[call("quick")]), "Done."], tools=[quick()], plugins=[Holder()])
+    asked = await session.ask_nowait("hi", until="end")
+    held = await waits_for(session)
+    for _ in range(2):  # the second time, it waits with a slot of its own
+        with trio.move_on_after(1) as limit:
+            await asked.reply()
+        assert limit.cancelled_caught
+    await session.approve(held)
+    assert (await asked.reply()).text == (await asked.reply()).text == "Done."
+
+
+async def test_an_answer_that_is_refused_after_a_hold_goes_back_to_the_model(world: World) -> None:
+    script: list[Element] = [say(calls=[call("quick")]), '{"number": 3}', '{"number": 4}']
+    session = await world.spawn(script, tools=[quick()], plugins=[Holder()])
+    answers: list[Even] = []
+
+    async def ask() -> None:
+        answers.append(await session.ask("hi", returns=Even, until="end"))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await session.approve(await waits_for(session))
+    assert answers == [Even(4)]
+
+
+async def test_who_waits_for_the_end_hears_that_another_prompt_took_the_place(world: World) -> None:
+    session = await world.spawn([say(calls=[call("quick")]), "New."], tools=[quick()], plugins=[Holder()])
+    asked = await session.ask_nowait("hi", until="end")
+    await waits_for(session)
+    assert (await session.ask("something else", until="end")).text == "New."
+    assert (await asked.reply()).stop_reason == "superseded"
+
+
+async def test_who_waits_for_the_end_hears_of_an_abort_and_of_a_stop(world: World) -> None:
+    session = await world.spawn([say(calls=[call("quick")])] * 2, tools=[quick()], plugins=[Holder()])
+    asked = await session.ask_nowait("hi", until="end")
+    await waits_for(session)
+    await session.abort("enough")
+    with pytest.raises(TurnAborted, match="enough"):
+        await asked.reply()
+    asked = await session.ask_nowait("again", until="end")
+    await waits_for(session)
+    await session.stop("good bye")
+    with pytest.raises((TurnAborted, SessionNotAlive)):
+        await asked.reply()
+
+
+async def test_a_session_sleeps_and_wakes_while_the_end_of_its_turn_is_waited_for(world: World) -> None:
+    script: list[Element] = [say(calls=[call("quick")]), "Done."]
+    session = await world.spawn(script, tools=[quick()], plugins=[Holder()], hibernate_after=10)
+    asked = await session.ask_nowait("hi", until="end")
+    held = await waits_for(session)
+    async with session.subscribe(types=[SessionHibernated]) as events:
+        await anext(events)
+    await session.approve(held)
+    assert (await asked.reply()).text == "Done."
+
+
+async def test_until_what_is_waited_for_is_checked_before_the_prompt_is_sent(world: World) -> None:
+    session = await world.spawn(["Hello."])
+    with pytest.raises(BadChoice, match="use one of `rest`, `end`"):
+        await session.ask("hi", until="ends")  # type: ignore[call-overload]  # that is tried
+    assert session.messages() == ()

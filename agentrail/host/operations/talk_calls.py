@@ -14,10 +14,10 @@ from typing import Final, TypeAlias
 import trio
 from attrs import evolve, frozen
 
-from agentrail.api.bodies import ChatBody, PromptBody, SteerBody
+from agentrail.api.bodies import AskBody, ChatBody, PromptBody, SteerBody
 from agentrail.api.problems import INTERNAL
 from agentrail.api.public_ids import SessionName, new_name
-from agentrail.api.session_values import Reply
+from agentrail.api.session_values import Reply, Until
 from agentrail.api.sse_frames import HEARTBEAT, REPLY, frame
 from agentrail.api.views import AcceptedView, ReplyView, WholeReplyView, to_json, view
 from agentrail.core.vocabulary.commands import When
@@ -126,13 +126,13 @@ class TalkCalls:
 
     async def ask(self, request: CallRequest) -> HttpResponse:
         """Prompt a session that is there, and answer with the end of its turn and all that was said in it."""
-        body = await request.body(PromptBody)
-        return await self._prompt_and_reply(request, _as_chat(request, body), WholeReplyView)
+        body = await request.body(AskBody)
+        return await self._prompt_and_reply(request, _as_chat(request, body), WholeReplyView, body.until)
 
     async def _prompt_and_reply(
-        self, request: CallRequest, body: ChatBody, view_class: type[ReplyView]
+        self, request: CallRequest, body: ChatBody, view_class: type[ReplyView], until: Until = "rest"
     ) -> HttpResponse:
-        answer = self.lived(request, "chat", body, partial(self._chat, view_class))
+        answer = self.lived(request, "chat", body, partial(self._chat, view_class, until))
         # only the wait is cancelled when the client goes away: the turn and the request go on
         return await while_here(request.http, answer.wait)
 
@@ -231,8 +231,8 @@ class TalkCalls:
 
     # One step per call
 
-    async def _chat(self, view_class: type[ReplyView], talk: Talk) -> None:
-        prompt = await self.send_prompt(await self.session_of(talk), talk)
+    async def _chat(self, view_class: type[ReplyView], until: Until, talk: Talk) -> None:
+        prompt = await self.send_prompt(await self.session_of(talk), talk, until)
         reply_ = await self._replied(prompt, talk)
         talk.reply(talk.request.view_answer(view(view_class, reply_, prompt.session.id), HELD if reply_.held else None))
 
@@ -306,12 +306,13 @@ class TalkCalls:
         talk.request.watch.follow(session)
         return session
 
-    async def send_prompt(self, session: SessionHandle, talk: Talk) -> PromptAsked:
-        """Prompt the session, so that its reply can be waited for."""
+    async def send_prompt(self, session: SessionHandle, talk: Talk, until: Until = "rest") -> PromptAsked:
+        """Prompt the session, so that its reply can be waited for, *until* the turn rests or ends."""
         turns = self._turns.of(session)
         with turns.sending(talk.context):
             form, command = talk.body.returns or None, talk.command
-            asked_prompt = await talk.speaking(session).ask_nowait(talk.words, returns=form, command=command)
+            speaking = talk.speaking(session)
+            asked_prompt = await speaking.ask_nowait(talk.words, returns=form, until=until, command=command)
             turns.began(asked_prompt.accepted.ref, talk.context)
         return PromptAsked(session, turns, asked_prompt)
 

@@ -8,6 +8,7 @@ from functools import partial
 
 import trio
 
+from agentrail.api.session_values import Until
 from agentrail.core.machine.actor_events import can_sleep
 from agentrail.core.machine.recovery import risky_calls
 from agentrail.core.machine.step import Step, step
@@ -332,9 +333,13 @@ class Session:
         letter.settle(stored)
         return True
 
-    async def past(self, ref: str) -> ReplyOutcome | None:
-        """Return how a prompt's turn ended, or that it waits for a person; `None` if it is queued or still runs."""
-        return await outcome_of(self.state, ref, self.records.read, self.records.head, self.links.held_calls)
+    async def past(self, ref: str, until: Until) -> ReplyOutcome | None:
+        """Return how a prompt's turn ended, or that it waits for a person; `None` if it is queued or still runs.
+
+        With *until* `end`, a turn that waits for a person still runs.
+        """
+        records = self.records
+        return await outcome_of(self.state, ref, records.read, records.head, self.links.held_calls, until)
 
     def _carry_out(self, performer: Performer, outcome: Step, letter: Letter, publish: bool = True) -> None:
         """Publish the events of a journaled step, perform its effects, answer; recovery does the rest after a crash."""

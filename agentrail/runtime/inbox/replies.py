@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from agentrail.api.session_values import HELD, HeldCall, Reply
+from agentrail.api.session_values import HELD, HeldCall, Reply, Until
 from agentrail.core.answers import UNFIT
 from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, Refused, StopSent
 from agentrail.core.vocabulary.state import State
@@ -44,6 +44,9 @@ PAGE: Final = 1000
 ReadRecords: TypeAlias = Callable[[int, int], Awaitable[Sequence[Record]]]
 
 ReplyOutcome: TypeAlias = Reply | AgentrailError
+
+PastOutcome: TypeAlias = Callable[[str, Until], Awaitable[ReplyOutcome | None]]
+"""Finds how the turn of a prompt ended, or that it rests: see `Session.past`."""
 
 
 NOTHING_ASKED: Final = Question("", "", ())
@@ -94,6 +97,13 @@ class ReplyWaiter(NamedTuple):
     """Gets how the turn ended; `None` if the caller does not wait, but its class has to be known until then."""
     read: ReadAnswer | None
     """Makes the caller's object of the answer; `None` if the caller wants a `Reply`."""
+    until: Until = "rest"
+    """Whether the slot also gets that the turn waits for a person."""
+
+    @property
+    def ignores_rest(self) -> bool:
+        """Whether the caller goes on waiting, or has its class kept, while the turn waits for a person."""
+        return self.slot is None or self.until == "end"
 
 
 class Waiters:
@@ -169,13 +179,14 @@ class Waiters:
                     asker.slot.settle(error)
 
     def _settle(self, ref: str, outcome: ReplyOutcome, *, rests: bool = False) -> None:
-        """Give *outcome* to the waiting callers. If the turn only *rests*, keep parsers of those who do not wait."""
+        """Give *outcome* to the waiting callers. If the turn only *rests*, keep those who ignore that."""
         askers = {} if self._askers is None else self._askers
         waiting = askers.pop(ref, ())
+        remaining = [asker for asker in waiting if rests and asker.ignores_rest]
         for asker in waiting:
-            if asker.slot is not None:
+            if asker.slot is not None and asker not in remaining:
                 asker.slot.settle(outcome)
-        if rests and (remaining := [asker for asker in waiting if asker.slot is None]):
+        if remaining:
             askers[ref] = remaining
         if not askers:
             self._askers = None
@@ -184,21 +195,21 @@ class Waiters:
 class AskedPrompt:
     """A prompt that was accepted: who sent it may wait for its reply."""
 
-    __slots__ = ("_awaiting", "_is_repeat", "_past", "_read", "_slot", "_waiters", "accepted")
+    __slots__ = ("_asker", "_awaiting", "_is_repeat", "_past", "_waiters", "accepted")
 
     def __init__(
         self,
         accepted: Accepted,
         asker: ReplyWaiter,
         waiters: Waiters,
-        past: Callable[[str], Awaitable[ReplyOutcome | None]],
+        past: PastOutcome,
         awaiting: Callable[[], AbstractContextManager[None]],
         *,
         is_repeat: bool,
     ) -> None:
         self.accepted = accepted
         """What `prompt` returns."""
-        self._slot, self._read = asker
+        self._asker = asker
         self._waiters, self._past, self._is_repeat = waiters, past, is_repeat
         self._awaiting = awaiting  # raises `AsksItself` if this turn waits for the caller
 
@@ -207,21 +218,21 @@ class AskedPrompt:
         return f"{self.accepted.ref}, {self.accepted.status}"
 
     async def reply(self) -> Reply:
-        """Return how the turn ended, or that it waits for a person, as `ask` does; may be called again later.
+        """Return what `ask` does: how the turn ended, or that it waits for a person; may be called again later.
 
         Raise `AsksItself` if the caller is a tool or service for which this turn would wait.
         """
         ref, may_be_over = self.accepted.ref, self._is_repeat
-        turn: Slot[ReplyOutcome] | None = self._slot
-        self._slot = None
+        turn: Slot[ReplyOutcome] | None = self._asker.slot
+        self._asker = self._asker._replace(slot=None)
         if turn is None:  # `reply` was called before, and has used the first slot
             turn, may_be_over = Slot[ReplyOutcome](), True
-            self._waiters.watch(ReplyWaiter(turn, self._read))(ref)
+            self._waiters.watch(self._asker._replace(slot=turn))(ref)
         try:
-            over = await self._past(ref) if may_be_over and not turn.settled else None
+            over = await self._past(ref, self._asker.until) if may_be_over and not turn.settled else None
             outcome = over or await self._ended(turn)
         finally:
-            self._waiters.leave(ref, ReplyWaiter(turn, self._read))
+            self._waiters.leave(ref, self._asker._replace(slot=turn))
         if isinstance(outcome, AgentrailError):
             raise fresh(outcome)
         return outcome
@@ -244,13 +255,19 @@ def resting(state: State, ref: str, below: Callable[[], tuple[HeldCall, ...]]) -
 
 
 async def outcome_of(
-    state: State, ref: str, read: ReadRecords, last: int, below: Callable[[], tuple[HeldCall, ...]]
+    state: State,
+    ref: str,
+    read: ReadRecords,
+    last: int,
+    below: Callable[[], tuple[HeldCall, ...]],
+    until: Until = "rest",
 ) -> ReplyOutcome | None:
     """Return how a prompt's turn ended, or that it waits for a person; `None` if it is queued or still runs.
 
-    Records are read only if the turn is over: from the *last* one back, because most who ask have just sent the prompt.
+    With *until* `end`, a turn that waits for a person still runs. Records are read only if the turn is over: from the
+    *last* one back, because most who ask have just sent the prompt.
     """
-    outcome: ReplyOutcome | None = resting(state, ref, below)
+    outcome: ReplyOutcome | None = resting(state, ref, below) if until == "rest" else None
     if outcome is None and _is_open(state, ref):
         return None
     size = FIRST_PAGE
