@@ -192,7 +192,8 @@ class BadId(UsageError):
     """An id contains characters that are not allowed, or is too long or empty."""
 
     wording = (
-        "the id {found!r} is not allowed: 1 to 128 letters, digits, `.`, `_`, `-`, beginning with a letter or digit"
+        "the id {found!r} is not allowed: 1 to 128 letters, digits, `.`, `_`, `-`, beginning with a letter or digit; "
+        "for a name with others, such as an address, use a hash of it, and `owner` for the name"
     )
 
     found: str
