@@ -12,6 +12,7 @@ import pytest
 from trio.testing import wait_all_tasks_blocked
 
 from agentrail.runtime.diagnosis import watchdog
+from agentrail.runtime.shared import collector
 from tests.host.hosted import KEYS, Desk, Listener, listening, open_desk, scripted
 from tests.host.rfc6455.raw_frames import Opcode, frame
 from tests.host.rfc6455.raw_peer import Peer, connected
@@ -116,3 +117,10 @@ async def test_nothing_of_it_is_in_a_cycle(use: Callable[[Desk], Awaitable[None]
         gc.collect()
         gc.set_debug(0)
         assert Counter(type(each).__name__ for each in gc.garbage) == {}
+
+
+async def test_a_host_that_has_ended_is_not_kept_to_be_counted() -> None:
+    before = collector._PROCESS._long_lived  # noqa: SLF001
+    async with open_desk(scripted("one")):
+        pass
+    assert collector._PROCESS._long_lived == before  # noqa: SLF001

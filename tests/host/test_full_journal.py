@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import weakref
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,10 +15,11 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail import SessionSpec, tool
+from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.errors import JournalUnavailable
 from agentrail.host import ApiKeys, Host, HostPlugin, Profile
 from agentrail.host.host_server import Opened
+from agentrail.host.journal_watch import JournalWatch
 from agentrail.journals import SqliteJournal
 from agentrail.models import ModelRequest
 from agentrail.plugins import HumanApproval
@@ -226,3 +228,14 @@ def test_a_journal_that_is_away_is_waited_for_a_while() -> None:
 
     run(1, ClockWatch(), live)
     assert told == [(200, "one", True), (200, "two", True), (503, "journal-unavailable", True), (200, "three", True)]
+
+
+async def test_a_session_keeps_nothing_of_a_request_that_asks_for_it_after_its_answer() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(scripted("one"), "trip")
+        watch = JournalWatch()
+        await watch.answered(trio.lowlevel.checkpoint)
+        watch.follow(session)
+        kept = weakref.ref(watch)
+        del watch
+        assert kept() is None

@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
-from agentrail import SessionSpec
+from agentrail import SessionSpec, open_supervisor
 from agentrail.api.limits import DEFAULTS
 from agentrail.errors import BadName, BrokenPlugin, CannotListen
 from agentrail.events import Envelope, MessageDelta
@@ -23,7 +23,7 @@ from agentrail.host.hosted_turns import SessionTurns
 from agentrail.host.operations.event_frames import KEPT_BYTES, EventFrames
 from agentrail.journals import SqliteJournal
 from agentrail.plugins import HumanApproval
-from agentrail.testing import ScriptedModel
+from agentrail.testing import ScriptedModel, stall
 from tests.host.hosted import KEYS, frames, listening, open_desk, scripted
 from tests.host.test_decisions import pay
 from tests.host.test_host import chat, until
@@ -290,6 +290,29 @@ async def test_a_prompt_that_is_dropped_before_its_id_is_known_has_no_end_to_wai
             turns.began("p1", context)
         with trio.fail_after(20):
             await turns.wait_ended("p1")
+
+
+async def test_whoever_waits_for_the_end_of_a_prompt_hears_that_it_is_dropped(autojump_clock: MockClock) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(scripted("one"), "trip")
+        turns = SessionTurns(session, session.inspect())
+        turns.began("p1", RequestContext("chat", "acme", "ann", "trip", "", "r-1"))
+        with trio.fail_after(20):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(turns.wait_ended, "p1")
+                await wait_all_tasks_blocked()
+                turns.dropped("p1")
+
+
+async def test_the_request_of_a_turn_that_was_open_before_anybody_listened_is_known() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(scripted(stall()), "trip")
+        accepted = await session.prompt("hi")
+        turns = SessionTurns(session, session.inspect())
+        context = RequestContext("chat", "acme", "ann", "trip", "", "r-1")
+        turns.began(accepted.ref, context)
+        assert turns.current(accepted.ref) is context
 
 
 async def test_sessions_that_are_opened_at_once_are_counted() -> None:

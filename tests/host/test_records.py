@@ -13,7 +13,7 @@ import trio
 from agentrail import SessionSpec, tool
 from agentrail.host import HostLimits
 from agentrail.host.operations.cuts import BRIEF, BUDGET, ITEMS, KEY, TEXT
-from agentrail.host.operations.record_calls import BACK
+from agentrail.host.operations.record_calls import AT_ONCE, BACK
 from agentrail.host.operations.record_views import record_view
 from agentrail.insight import FoldingRule
 from agentrail.journals import MemoryJournal, Record
@@ -222,6 +222,17 @@ async def test_a_page_reads_its_own_records_and_few_before_it() -> None:
     assert len(page["records"]) == 10
     assert page["records"][0]["phase_before"] is None
     assert journal.read_count <= 10 + BACK
+
+
+async def test_a_page_tells_the_phase_in_which_it_begins_although_those_before_it_do_not() -> None:
+    async with open_desk(scripted("one")) as desk:
+        await chat(desk.ann, "go", session="trip")
+        session = desk.serving.supervisor.session("h.acme.ann.trip")
+        for number in range(AT_ONCE + 2):
+            await session.label([f"l{number}"], [f"l{number - 1}"])
+        head = (await look(desk.clients["boss"], "records", limit=1))["head"]
+        (last,) = (await look(desk.clients["boss"], "records", since=head - 1))["records"]
+    assert (last["phase_before"], last["input"]["kind"]) == ("idle", "LabelSent")
 
 
 @pytest.mark.parametrize(

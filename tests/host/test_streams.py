@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from agentrail.host import ApiKeys, HostLimits, Identity
 from agentrail.host.authentication.api_keys import ApiKey, KeyFile, render_keys
+from agentrail.host.operations.client_streams import Endable
 from agentrail.testing import stall
 from tests.host.hosted import MADE, Desk, frames, listening, open_desk, scripted
 from tests.host.test_host import until
@@ -129,3 +131,18 @@ async def test_a_stream_ends_when_its_key_no_longer_allows_it(tmp_path: Path, no
             assert '"status":401' in last["data"]
             await listener.until(lambda _: False)
             assert listener.over
+
+
+async def test_a_stream_that_waits_for_its_next_piece_ends_at_once(autojump_clock: MockClock) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    sent, stream = list[bytes](), Endable()
+
+    async def send(piece: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        sent.append(piece)
+
+    with trio.fail_after(20), stream.scope:
+        await stream.send(send, b"one")
+        stream.end()
+        await trio.sleep_forever()
+    assert sent == [b"one"]

@@ -166,6 +166,7 @@ async def test_a_sub_agent_is_listed_written_to_awaited_and_stopped() -> None:
         for wrong in ("ann.trip", "bob.trip.1", "../x", "ann.trip.none"):
             told = (await desk.ann.get(f"{TRIP}/tasks/result", params={"child": wrong})).json()
             assert told["type"].rpartition(":")[2] == "unknown-task"
+            assert f"no sub-agent `{wrong}` is known" in told["detail"]
 
 
 async def test_a_key_may_ask_whose_it_is() -> None:

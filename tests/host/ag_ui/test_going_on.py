@@ -13,7 +13,7 @@ import trio
 
 from agentrail import SessionSpec
 from agentrail.host import HostLimits
-from agentrail.journals import SqliteJournal
+from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.testing import ScriptedModel, call, say, stall, transient
 from tests.host.ag_ui.front_end import Frame, FrontEnd, apply, check_run, kinds, parsed
 from tests.host.hosted import KEYS, Desk, Listener, open_desk
@@ -128,6 +128,17 @@ async def test_a_run_that_is_cut_by_another_process_says_nothing_twice(tmp_path:
         whole = [frame for _, frame in [*first, *rest]]
         check_run(whole)
         assert view(whole) == [("assistant", f"Again: {WORDS}"), ("user", "go")]
+
+
+async def test_thoughts_that_are_no_longer_kept_in_pieces_come_as_a_whole() -> None:
+    journal = MemoryJournal()
+    async with open_desk(thinking(), journal=journal) as desk:
+        _, (shown, _), *_ = parsed((await desk.ann.post("/v1/ag-ui", json=start())).text)
+    async with open_desk(thinking(), journal=journal) as desk:
+        rest = [frame for _, frame in await follow(desk, shown)]
+        assert [frame["delta"] for frame in rest if frame["type"] == "REASONING_MESSAGE_CONTENT"] == [
+            "Let me think about it."
+        ]
 
 
 async def test_a_second_window_joins_in_the_middle_of_a_word() -> None:

@@ -23,6 +23,7 @@ from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel
 from agentrail.values.value import learned
 from tests.free_port import free_port
+from tests.host.cluster.played_holder import ENDS, played_holder
 from tests.host.cluster.several import open_place, two_places, until_known
 from tests.host.hosted import KEYS, Desk
 
@@ -109,6 +110,16 @@ async def test_a_host_that_does_not_answer_is_named() -> None:
         for path in ("/v1/tree/rows", "/v1/trouble", "/v1/figures"):
             assert (await shown(place, path))["missing"] == [url]
         assert f'agentrail_host_up{{host="{url}"}} 0' in (await place.clients["boss"].get("/metrics")).text
+
+
+async def test_a_host_that_ends_tells_the_others() -> None:
+    journal = MemoryJournal()
+    async with played_holder(ENDS + b"\r\n") as other:
+        for slot in range(SLOTS):
+            await journal.claim(slot_claim(slot), other.address, Lease(Clock().now_ms(), 60_000))
+        async with open_place(journal, talks()):
+            pass
+    assert [head.partition(b" HTTP")[0] for head in other.heads] == [b"POST /cluster/farewell"]
 
 
 @pytest.mark.campaign

@@ -6,11 +6,14 @@ import pytest
 import trio
 from trio.testing import MockClock, lockstep_stream_pair, wait_all_tasks_blocked
 
+from agentrail.host import Cluster
 from agentrail.host.cluster.holder_connection import (
+    CONNECT_SECONDS,
     SILENT_SECONDS,
     HolderConnection,
     HolderGoneError,
     HolderUnfitError,
+    connect,
 )
 from agentrail.remote.transport.host_address import HostAddress
 
@@ -42,3 +45,26 @@ async def test_what_takes_no_request_is_not_waited_for(autojump_clock: MockClock
     with pytest.raises(HolderUnfitError):
         await connection.ask("10.0.0.5:1", "POST", "/v1/chat", (), b"." * 1000)
     assert trio.current_time() - began == SILENT_SECONDS
+
+
+class Lost(Cluster):
+    """A cluster whose hosts are looked for without end."""
+
+    def __init__(self) -> None:
+        super().__init__("http://10.0.0.4:1", "k" * 32)
+        self.lost: list[str] = []
+
+    async def find(self, address: str) -> HostAddress | None:
+        await trio.sleep_forever()
+        raise AssertionError(address)
+
+    def lose(self, address: str) -> None:
+        self.lost.append(address)
+
+
+async def test_a_host_that_is_not_found_in_time_is_lost(autojump_clock: MockClock) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    cluster, began = Lost(), trio.current_time()
+    with trio.fail_after(2 * CONNECT_SECONDS), pytest.raises(HolderGoneError):
+        await connect(cluster, "http://10.0.0.5:1")
+    assert (trio.current_time() - began, cluster.lost) == (CONNECT_SECONDS, ["http://10.0.0.5:1"])

@@ -353,6 +353,16 @@ async def test_a_peer_that_takes_nothing_is_cut(streamed: bool, autojump_clock: 
     assert trio.current_time() - began == pytest.approx(DEFAULTS.write_seconds)
 
 
+async def test_a_connection_whose_peer_takes_nothing_can_give_way(autojump_clock: object) -> None:  # noqa: ARG001
+    limits = HostLimits(write_seconds=1e6, answer_seconds=1e6)
+    connection = HttpConnection(Jammed(), "p", HttpServer(echo, lambda: NOW_MS, limits))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(connection.serve)
+        await trio.testing.wait_all_tasks_blocked()
+        connection.place.give_way()
+    assert trio.current_time() < 1e6 / 2
+
+
 # Numbers of connections
 
 

@@ -204,3 +204,17 @@ async def test_nothing_to_add_adds_nothing_and_the_session_keeps_no_text() -> No
         await it.session.ask("go")
         assert "secret" not in repr(it.session.inspect().plugin_states)
         assert it.session.id == ID
+
+
+async def test_providers_that_add_nothing_are_asked_once_in_a_turn_too() -> None:
+    asked = list[RequestContext]()
+
+    async def nothing(context: RequestContext, messages: Sequence[Message]) -> list[str]:
+        await trio.lowlevel.checkpoint()
+        asked.append(context)
+        return [message.text for message in messages[1:]]
+
+    async with scene([probe("a", [], {}, providers=[nothing])], [note("x"), DONE]) as it:
+        await it.session.ask("go")
+        assert sent(it.model) == [["go"], ["go"]]
+    assert asked == [CONTEXT]

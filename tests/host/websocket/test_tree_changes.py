@@ -12,11 +12,12 @@ from agentrail import SessionSpec, Supervisor, connect, open_supervisor, tool
 from agentrail.api.bodies import RowsQuery
 from agentrail.host import HostLimits
 from agentrail.host.health.health_parts import HealthParts
-from agentrail.host.health.tree_feed import LINGERS, TreeFeed, TreeListener
+from agentrail.host.health.tree_feed import LINGERS, STEP, TreeFeed, TreeListener
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import KEYS, open_desk, scripted
 from tests.host.websocket.talking import Said, Talker, problem, talking
+from tests.passes import Passes
 from tests.runtime.tools import quick
 
 LIMITS = HostLimits(changes_seconds=0.02, drain_seconds=0.5)
@@ -309,6 +310,22 @@ async def test_who_comes_back_soon_has_no_row_made_anew(autojump_clock: object) 
             async with tree.listening("acme", RowsQuery(), HostLimits()) as listener:
                 assert listener.rows.total == 60
             assert tree.made == 60 + 1 + 60
+        nursery.cancel_scope.cancel()
+
+
+async def test_others_have_their_turn_while_many_rows_are_looked_at() -> None:
+    async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
+        with HealthParts.watching(supervisor, HostLimits()) as health:
+            tree: TreeFeed = health.tree
+            async with tree.listening("acme", RowsQuery(), HostLimits()):
+                for number in range(10 * STEP):
+                    tree.changed(f"h.acme.ann.s{number}")
+                passes = Passes()
+                trio.lowlevel.add_instrument(passes)
+                nursery.start_soon(tree.run)
+                await trio.testing.wait_all_tasks_blocked()
+                trio.lowlevel.remove_instrument(passes)
+                assert passes.count >= 10
         nursery.cancel_scope.cancel()
 
 
