@@ -81,13 +81,13 @@ GIVE_ANOTHER: Final = "give the path of a file that this process may make and wr
 
 def not_opened(error: Exception, path: Path) -> JournalError:
     """Convert *error*, with which opening the file at *path* failed, to the journal's own exception."""
-    is_of_system = isinstance(error, OSError)
-    if not is_of_system and _kind(error) in _NOT_BEGUN:
+    of_system = error if isinstance(error, OSError) else None
+    if of_system is None and _kind(error) in _NOT_BEGUN:
         return _unwritten(error)
-    reason = error.strerror if is_of_system else _sqlite_message(error)
+    reason = _sqlite_message(error) if of_system is None else of_system.strerror
     if problem := missing_folder(path):
         return JournalUnusable(str(path), f"{problem} (none was made: {reason})")
-    if is_of_system or _kind(error) == sqlite3.SQLITE_CANTOPEN:
+    if of_system is not None or _kind(error) == sqlite3.SQLITE_CANTOPEN:
         return JournalUnusable(str(path), f"it cannot be opened ({reason}); {GIVE_ANOTHER}")
     return JournalUnusable(str(path), f"{reason}")
 
