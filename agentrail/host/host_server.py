@@ -79,7 +79,7 @@ from agentrail.host.operations.view_calls import ViewCalls
 from agentrail.host.plugins.host_plugin import HostPlugin, check_providers, name_of
 from agentrail.host.plugins.plugin_runner import HostPluginRow, OnPluginError
 from agentrail.host.plugins.plugin_values import ContextProvider
-from agentrail.host.profiles import Profiles, ProfileTable
+from agentrail.host.profiles import Profile, Profiles, ProfileTable
 from agentrail.host.reading_anew import ReadingAnew
 from agentrail.host.requests.http_messages import Handler
 from agentrail.host.requests.proxies import Proxies
@@ -213,6 +213,11 @@ class Host:
         """How other hosts on the same journal reach it; `None` if there are none."""
         if cluster is not None:
             self.join(cluster)
+
+    @property
+    def profiles(self) -> tuple[Profile, ...]:
+        """The agents that it offers; empty if a function finds them for each request."""
+        return tuple(self._profiles)
 
     def join(self, cluster: Cluster) -> None:
         """Make the host one of *cluster*, before it serves; raise `BadChoice` if it lacks what all of them share."""

@@ -5,7 +5,8 @@ What a command says of the host is given, and so is the cluster whose member it 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import ast
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, cast
 
@@ -16,7 +17,7 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.adapters.otel.open_telemetry import OpenTelemetry
 from agentrail.adapters.python_file import NothingUsableError, find_member
-from agentrail.app.spec import SessionSpec
+from agentrail.app.spec import SessionSpec, handoffs_of
 from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.host.host_server import Host
@@ -74,21 +75,54 @@ def _find_host(served: ServedFile, cluster: Cluster | None) -> tuple[Host, str]:
     except NothingUsableError as error:
         problem = f"cannot serve {served.file}: {error}"
         raise NothingToServeError(problem) from error
-    names = _left_out(value, others)
+    names = _left_out(value, others, served.file)
     more = f", and not {', '.join(f'`{served.file}:{other}`' for other in names)}," if names else ""
     kind = next(kind for kind in KINDS if isinstance(value, kind))
     return _as_host(name, value, served, cluster), f"the {kind.__name__} `{name}` of {served.file}{more}"
 
 
-def _left_out(value: object, others: Mapping[str, object]) -> Collection[str]:
-    """Return the names of *others* that are not served beside *value*.
+def _left_out(value: object, others: Mapping[str, object], file: Path) -> Sequence[str]:
+    """Return the names of those *others* in *file* that are not served with *value*."""
+    offered, read = _offered(value), _names_read(file)
+    return [name for name, other in others.items() if _is_left_out(other, offered, is_read=name in read)]
 
-    A host is asked for its agents, so only further hosts are named beside one.
+
+def _is_left_out(other: object, offered: Sequence[object] | None, *, is_read: bool) -> bool:
+    """Whether *other* is none of the *offered*.
+
+    Nobody knows that of a function, or if a function finds what is offered: then it is left out unless the file reads
+    its name, to make something of it.
     """
-    if isinstance(value, Host):
-        return [name for name, other in others.items() if isinstance(other, Host)]
-    agent = value.spec if isinstance(value, Profile) else value
-    return [name for name, other in others.items() if other is not agent or isinstance(value, SessionSpec)]
+    if isinstance(other, Host):
+        return True
+    if offered is None or not isinstance(other, Profile | SessionSpec):
+        return not is_read
+    return all(other is not part for part in offered)
+
+
+def _offered(value: object) -> Sequence[object] | None:
+    """Return the profiles and specifications that *value* offers, with their sub-agents; `None` if functions say."""
+    if isinstance(value, SessionSpec):
+        return [value, *_agents_below(value)]
+    profiles = value.profiles if isinstance(value, Host) else [cast("Profile", value)]
+    specs = [profile.spec for profile in profiles if isinstance(profile.spec, SessionSpec)]
+    if not profiles or len(specs) < len(profiles):
+        return None
+    return [*profiles, *specs, *[agent for spec in specs for agent in _agents_below(spec)]]
+
+
+def _agents_below(spec: SessionSpec) -> Iterator[SessionSpec]:
+    """Yield the agents that sessions of *spec* start, or hand over to, and so on."""
+    for agent in (*spec.agents.values(), *[handoff.agent for handoff in handoffs_of(spec)]):
+        if isinstance(agent, SessionSpec):
+            yield agent
+            yield from _agents_below(agent)
+
+
+def _names_read(file: Path) -> set[str]:
+    """Return the names that the code of *file* reads anywhere."""
+    nodes = ast.walk(ast.parse(file.read_bytes()))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
 
 
 def _as_host(name: str, value: object, served: ServedFile, cluster: Cluster | None) -> Host:

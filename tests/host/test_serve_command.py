@@ -24,6 +24,15 @@ desk = Host([Profile('desk', other)])
 """,
         "the Host `desk`",
     ),
+    "a host that does not offer each agent": (
+        """
+from agentrail import SessionSpec
+from agentrail.host import Host, Profile
+one, two = SessionSpec(model='demo'), SessionSpec(model='demo', system='two')
+desk = Host([Profile('desk', one)])
+""",
+        "the Host `desk` of app.py, and not `app.py:two`,",
+    ),
     "a specification": (
         "from agentrail import SessionSpec\nhelper = SessionSpec(model='demo')\n",
         "the SessionSpec `helper`",
@@ -52,7 +61,7 @@ desk = Profile('desk', one)
         "the Profile `desk` of app.py, and not `app.py:two`,",
     ),
     "two specifications": (
-        "from agentrail import SessionSpec\none = SessionSpec(model='demo')\ntwo = one\n",
+        "from agentrail import SessionSpec\none = SessionSpec(model='demo')\ntwo = one.but(system='two')\n",
         "the SessionSpec `one` of app.py, and not `app.py:two`,",
     ),
 }

@@ -87,6 +87,45 @@ def test_hosts_with_the_same_key_have_the_same_token() -> None:
     assert Cluster("http://127.0.0.1:8766", "j" * 32).local_token != CLUSTER.local_token
 
 
+BESIDE = {
+    "a host with all": ("host = Host([Profile('a', one), Profile('b', two)])", []),
+    "an agent": ("host = Host([Profile('a', one)])", ["two"]),
+    "a profile": ("other = Profile('b', two)\nhost = Host([Profile('a', one)])", ["two", "other"]),
+    "a profile that is offered": ("other = Profile('b', two)\nhost = Host([other, Profile('a', one)])", []),
+    "a host": ("host = Host([Profile('a', one), Profile('b', two)])\nmore = Host([Profile('a', one)])", ["more"]),
+    "a sub-agent": ("lead = one.but(agents={'b': two})\nhost = Host([Profile('a', lead), Profile('c', one)])", []),
+    "an agent that one hands over to": ("host = Host([Profile('a', lead := one.but(handoffs=[two]))])", ["one"]),
+    "a function that makes a host": (
+        "def host() -> Host:\n return Host([Profile('a', one), Profile('b', two)])\ndef more() -> Host: ...",
+        ["more"],
+    ),
+    "functions that make agents": (
+        """
+def host() -> Host:
+    return Host([Profile('a', one), Profile('b', two), Profile('c', made())])
+def made() -> SessionSpec:
+    return one
+def spec() -> SessionSpec: ...
+def profile() -> Profile: ...
+""",
+        ["spec", "profile"],
+    ),
+    "agents that a function finds": ("host = Host(lambda context: Profile('a', one))", ["two"]),
+    "agents that a profile makes": ("host = Host([Profile('a', lambda context: one)])", ["two"]),
+}
+
+
+@pytest.mark.parametrize(("text", "left_out"), BESIDE.values(), ids=BESIDE)
+def test_what_a_file_has_and_its_host_does_not_serve_is_named(text: str, left_out: list[str], tmp_path: Path) -> None:
+    agents = "one, two = [SessionSpec(model='demo', name=text, description=text) for text in ('one', 'two')]"
+    imports = "from agentrail import SessionSpec\nfrom agentrail.host import Host, Profile"
+    file = tmp_path / "app.py"
+    file.write_text(f"{imports}\n{agents}\n{text}\n", encoding="utf-8")
+    _, described = find_host(ServedFile(file))
+    named = f", and not {', '.join(f'`{file}:{name}`' for name in left_out)}," if left_out else ""
+    assert described == f"the Host `host` of {file}{named}"
+
+
 def test_a_function_that_makes_something_else_or_needs_arguments_is_no_host(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("def host() -> 'Host':\n    return 1\n", encoding="utf-8")
     with pytest.raises(NothingToServeError, match="its function `host` returned a value of type `int`, and no Host"):
