@@ -10,7 +10,7 @@ import inspect
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -72,7 +72,7 @@ def refusing(ask: Callable[[], T], refused: list[str]) -> T:
 
 
 @contextmanager
-def collecting() -> Iterator[list[str]]:
+def collecting() -> Generator[list[str]]:
     """Have simulations refuse impure calls in hooks; the list gets each such call once."""
     collected: list[str] = []
     token = _COLLECTED.set(collected)
