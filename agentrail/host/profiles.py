@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias, cast
 from agentrail.app.model_chain import chain_of
 from agentrail.app.spec import Built, SessionSpec, check_spec, stored_as
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import BadProfile, UnknownAgent, UsageError, WrongType
+from agentrail.errors import AgentrailError, BadProfile, UnknownAgent, UsageError, WrongType
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable
 from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext
@@ -164,8 +164,8 @@ async def _returned(
 ) -> object:
     """Return the result of a function of the program.
 
-    Raise `BadProfile` for an error of usage: no request has made it. `UnknownAgent` is an answer, and other exceptions
-    are raised as they are; one that would end the process, such as `SystemExit`, is `BadProfile` too.
+    Raise `BadProfile` with what the function raised, also if that would end the process, such as `SystemExit`: no
+    request has made it. `UnknownAgent` is an answer, and what failed outside, such as a journal, is raised as it is.
     """
     failed = list[BaseException]()
     with Contained(failed.append):
@@ -173,9 +173,9 @@ async def _returned(
         return await cast("Awaitable[object]", answer) if isinstance(answer, Awaitable) else answer
     error = failed[0]
     is_misuse = isinstance(error, UsageError) and not isinstance(error, UnknownAgent)
-    if is_misuse or not isinstance(error, Exception):
-        raise BadProfile(profile, f"{whose} raised {described(error)}") from error
-    raise error
+    if isinstance(error, AgentrailError) and not is_misuse:
+        raise error
+    raise BadProfile(profile, f"{whose} raised {described(error)}") from error
 
 
 def _check_found(profile: str, check: Callable[[object], None], value: object) -> None:

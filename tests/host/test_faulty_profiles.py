@@ -16,6 +16,7 @@ from agentrail.journals import SqliteJournal
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import open_desk
 from tests.host.test_host import chat
+from tests.host.websocket.talking import problem, talking
 
 Fails = Callable[[RequestContext], Any]
 
@@ -24,8 +25,13 @@ def misuses(_: RequestContext) -> SessionSpec:
     return SessionSpec(model=ScriptedModel([say(calls=[call("pay", amount=3)])]))  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
 
 
+def no_contract(_: RequestContext) -> SessionSpec:
+    raise KeyError("acme")
+
+
 FUNCTIONS: Final[dict[str, tuple[Fails, str]]] = {
     "misuse": (misuses, "raised UnknownArgument: `call` takes no argument `amount`"),
+    "error": (no_contract, "its function raised KeyError: 'acme'"),
     "exit": (lambda _: sys.exit(3), "raised SystemExit: 3"),
     "nothing": (lambda _: None, "cannot take a `NoneType` as `spec`"),
     "whole": (lambda _: cast("Any", SessionSpec)(model=5), "its `model` is a `int`"),
@@ -58,6 +64,7 @@ async def test_a_function_that_returns_no_specification_is_a_fault_of_the_host(
         (lambda _: 5, 500, "bad-profile"),
         (lambda _: Profile("desk", cast("Any", 5)), 500, "bad-profile"),
         (lambda _: sys.exit(3), 500, "bad-profile"),
+        (lambda _: 1 // 0, 500, "bad-profile"),
         (lambda _: SessionSpec(modle="demo"), 500, "bad-profile"),  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
         (lambda context: (_ for _ in ()).throw(UnknownAgent(context.agent_id, "x")), 404, "unknown-agent"),
         (lambda _: None, 404, "unknown-agent"),
@@ -69,6 +76,19 @@ async def test_a_function_that_returns_no_profile_is_a_fault_of_the_host(
     async with open_desk(find) as desk:
         refused = await chat(desk.ann, "hi", session="trip")
         assert (refused.status_code, refused.json()["type"]) == (status, f"urn:agentrail:problem:{kind}")
+
+
+async def test_what_a_function_raises_is_told_over_a_websocket_as_over_http_and_logged_with_its_words(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with open_desk([Profile("desk", no_contract)]) as desk, talking(desk) as talker:
+        over_http = await desk.ann.post("/v1/sessions", json={"session": "trip"})
+        over_socket = await talker.ask("open_session", body={"session": "trip"})
+    assert over_socket == {"status": 500, "problem": over_http.json()}
+    assert problem(over_socket) == "bad-profile"
+    assert "acme" not in over_http.text
+    logged = [record.exc_text or "" for record in caplog.records if record.levelname == "WARNING"]
+    assert ["its function raised KeyError: 'acme'" in text for text in logged] == [True, True]
 
 
 async def test_a_function_that_would_end_the_process_ends_no_host_when_a_session_comes_back(tmp_path: Path) -> None:
