@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol, TypeAlias, TypeVar, cast, overload
 
+from typing_extensions import TypeForm
+
 from agentrail.api.session_calls import SessionCalls
 from agentrail.api.session_values import ChildView, HeldCall, Reply, SessionDown, Status
 from agentrail.core.vocabulary.commands import Accepted
@@ -55,7 +57,7 @@ class AnySession(SessionCalls, Protocol):
         self,
         text: str | Iterable[Part],
         *,
-        returns: type[object] | Mapping[str, Json] | None = None,
+        returns: TypeForm[object] | Mapping[str, Json] | None = None,
         command: str | None = None,
     ) -> Accepted:
         """Send a prompt: it starts a turn, or is queued."""
@@ -76,7 +78,7 @@ class AnySession(SessionCalls, Protocol):
         self,
         text: str | Iterable[Part],
         *,
-        returns: type[T],
+        returns: TypeForm[T],
         until: Literal["rest", "end"] = "rest",
         command: str | None = None,
     ) -> T: ...
@@ -99,7 +101,7 @@ class AnySession(SessionCalls, Protocol):
         until: Literal["rest", "end"] = "rest",
         command: str | None = None,
     ) -> object:
-        """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object."""
+        """Send a prompt and return how its turn ended; with *returns*, a type or a JSON Schema, such an object."""
         ...
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:

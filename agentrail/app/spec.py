@@ -10,6 +10,8 @@ from operator import attrgetter, is_not
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, cast
 
+from typing_extensions import TypeForm
+
 from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
 from agentrail.core.system_prompt import MODES
 from agentrail.core.vocabulary.options import CHOICES, TIMES, Options
@@ -103,8 +105,8 @@ class SessionSpec(Options, kw_only=True, gc=True):
     """The sub-agents that the tool `task` may start, by name; each inherits what its spec leaves out."""
     description: str = ""
     """The description of a sub-agent, by which the parent's model chooses it."""
-    returns: Mapping[str, Json] | type[object] = EMPTY
-    """The form of all answers: a JSON Schema, or a class such as a dataclass or a pydantic model; if empty, text."""
+    returns: Mapping[str, Json] | TypeForm[object] = EMPTY
+    """The form of all answers: a JSON Schema, a class such as a dataclass, or a type; if empty, text."""
     handoffs: Sequence[SessionSpec | Handoff | str] = ()
     """The agents that the model may hand the conversation over to: specifications, or names of others of the session.
 

@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, Never, TypeVar, cast, overload
 
+from typing_extensions import TypeForm
+
 from agentrail.api.command_bodies import OfferKind
 from agentrail.api.command_checks import check_fields, kept_parts
 from agentrail.api.handle_commands import AnyCommand
@@ -90,7 +92,7 @@ class RemoteSession(SessionCalls):
         self,
         text: PromptContent,
         *,
-        returns: type[object] | Mapping[str, Json] | None = None,
+        returns: TypeForm[object] | Mapping[str, Json] | None = None,
         command: str | None = None,
     ) -> Accepted:
         """Send a prompt: it starts a turn, or is queued; `ask` with the same arguments gives the reply at any time."""
@@ -113,7 +115,7 @@ class RemoteSession(SessionCalls):
         self,
         text: PromptContent,
         *,
-        returns: type[T],
+        returns: TypeForm[T],
         until: Literal["rest", "end"] = "rest",
         command: str | None = None,
     ) -> T: ...
@@ -136,7 +138,7 @@ class RemoteSession(SessionCalls):
         until: Literal["rest", "end"] = "rest",
         command: str | None = None,
     ) -> object:
-        """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object.
+        """Send a prompt and return how its turn ended; with *returns*, a type or a JSON Schema, such an object.
 
         A class travels as its schema, and its object is made here: if the class refuses the answer, `AnswerUnfit` is
         raised, and the model is not asked again. It also returns when the turn waits for a person, with the calls in

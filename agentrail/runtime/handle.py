@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast, overload
 
+from typing_extensions import TypeForm
+
 from agentrail.api.session_calls import SessionCalls
 from agentrail.errors import BadChoice, BadOptions
 from agentrail.hooks.plugin import AnyPlugin
@@ -49,7 +51,7 @@ else:  # modules that only a living session needs are imported at the first use
     made = LazyModule("agentrail.api.handle_commands")
     commands = LazyModule("agentrail.runtime.commands")
 
-Form: TypeAlias = type[object] | Mapping[str, Json]
+Form: TypeAlias = TypeForm[object] | Mapping[str, Json]
 T = TypeVar("T")
 
 
@@ -110,7 +112,7 @@ class SessionHandle(SessionCalls):
         self,
         text: PromptContent,
         *,
-        returns: type[T],
+        returns: TypeForm[T],
         until: Literal["rest", "end"] = "rest",
         command: str | None = None,
     ) -> T: ...
@@ -133,7 +135,7 @@ class SessionHandle(SessionCalls):
         until: Literal["rest", "end"] = "rest",
         command: str | None = None,
     ) -> object:
-        """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object.
+        """Send a prompt and return how its turn ended; with *returns*, a type or a JSON Schema, such an object.
 
         It also returns when the turn waits for a person, with the calls in `reply.held`, unless *until* is `end`.
         Raise `AsksItself` if the caller is a tool or service of this session, or of one whose turn this one waits for.

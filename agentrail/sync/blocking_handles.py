@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from functools import partial
     from typing import cast
 
+    from typing_extensions import TypeForm
+
     from agentrail.api.handle_commands import AnyCommand
     from agentrail.api.session_values import ChildView, HeldCall, Reply, Status
     from agentrail.app.spec import SessionSpec
@@ -102,7 +104,7 @@ class SessionHandle:
         self,
         text: PromptContent,
         *,
-        returns: type[T],
+        returns: TypeForm[T],
         until: Literal["rest", "end"] = "rest",
         command: str | None = None,
     ) -> T: ...
@@ -125,7 +127,7 @@ class SessionHandle:
         until: Literal["rest", "end"] = "rest",
         command: str | None = None,
     ) -> object:
-        """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object.
+        """Send a prompt and return how its turn ended; with *returns*, a type or a JSON Schema, such an object.
 
         It also returns when the turn waits for a person, with the calls in `reply.held`, unless *until* is `end`.
         Raise `AsksItself` if the caller is a tool or service of this session, or of one whose turn this one waits for.

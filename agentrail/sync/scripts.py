@@ -9,6 +9,8 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar, cast, overload
 
+from typing_extensions import TypeForm
+
 from agentrail.app.supervisor import SEVERAL
 from agentrail.app.supervisor import open_supervisor as trio_open_supervisor
 from agentrail.bridge.followed_turn import followed
@@ -53,7 +55,7 @@ class RootSupervisor(Supervisor):
 
     @overload
     def run(
-        self, prompt: PromptContent, spec: SessionSpec, *, returns: type[T], on_event: OnEvent | None = None
+        self, prompt: PromptContent, spec: SessionSpec, *, returns: TypeForm[T], on_event: OnEvent | None = None
     ) -> T: ...
 
     @overload
@@ -187,7 +189,9 @@ def run_sync(
 
 
 @overload
-def run_sync(prompt: PromptContent, spec: SessionSpec, *, returns: type[T], on_event: OnEvent | None = None) -> T: ...
+def run_sync(
+    prompt: PromptContent, spec: SessionSpec, *, returns: TypeForm[T], on_event: OnEvent | None = None
+) -> T: ...
 
 
 @overload
@@ -202,7 +206,7 @@ def run_sync(
 ) -> object:
     """Open a supervisor, start a session, and ask it *prompt*; all is closed then.
 
-    What it returns is the reply, or with *returns*, a class or a JSON Schema, such an object.
+    What it returns is the reply, or with *returns*, a type or a JSON Schema, such an object.
 
     *on_event* is called with each event of the session until then, in the thread of the caller. What it raises
     cancels the call.

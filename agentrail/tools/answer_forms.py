@@ -1,37 +1,59 @@
 """The form of an answer: a JSON Schema, and the reader that makes the caller's object of JSON that fits it.
 
-A class becomes a schema as the annotation of a tool's parameter does, and its objects are made by the same readers.
+A type becomes a schema as the annotation of a tool's parameter does, and its objects are made by the same readers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from functools import lru_cache
-from typing import Final, cast
+from types import NoneType
+from typing import Final, NewType, cast, get_origin
 
 from agentrail.errors import BadReturns, BadTool, NotJson
 from agentrail.hooks.hook_runner import AnswerForm, ReadAnswer
-from agentrail.tools.argument_reader import reader_of
-from agentrail.tools.fields import fields_of, summary_of
+from agentrail.tools.argument_reader import object_reader, reader_of
+from agentrail.tools.fields import ArgumentField, fields_of, summary_of
 from agentrail.tools.json_schema.validation import MAX_SCHEMAS, schema_problem, schema_validator
 from agentrail.tools.schemas import DEFINITIONS, schema_of
-from agentrail.tools.type_shapes import ForeignShape, RecordShape, ShapePlace, shape_of_class
+from agentrail.tools.type_shapes import (
+    ForeignShape,
+    RecordShape,
+    Shape,
+    ShapePlace,
+    name_of,
+    shape_of,
+    shape_of_class,
+)
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.untrusted_values import type_name
 
-WANTED: Final = "a JSON Schema (a mapping), a dataclass, a `TypedDict`, or a class of attrs, pydantic or msgspec"
+WANTED: Final = (
+    "a JSON Schema (a mapping), a dataclass, a `TypedDict`, a class of attrs, pydantic or msgspec, or a type such as"
+    " `list[int]`"
+)
 
-NO_OBJECT: Final = 'it must say `"type": "object"`; put what it is now into a field of a class'
-"""What is wrong with a list, a union or a text as the form of an answer."""
+NO_OBJECT: Final = 'it must say `"type": "object"`; put what it is now into a property, or give a type: `list[int]`'
+"""What is wrong with a JSON Schema of a list, a union or a text as the form of an answer."""
+
+VALUE: Final = "value"
+"""The only field of the object that an answer is put into if its type is no object."""
+
+_WITHOUT_FIELDS: Final = (str, int, float, NoneType, Enum)
+"""Classes that a JSON value can be, although they have no fields."""
 
 IT: Final = "it"
 """The place of the class itself, in the message about a field of it."""
 
 
 def form_of(returns: object) -> AnswerForm:
-    """Return the form of *returns*, a schema or a class; raise `BadReturns` if it is neither, or cannot be used."""
-    if isinstance(returns, type):
-        return _form_of_class(returns)
+    """Return the form of *returns*, a schema or a type; raise `BadReturns` if it is neither, or cannot be used.
+
+    Providers want an object: a type that is none, such as `list[int]`, becomes the only field of one.
+    """
+    if isinstance(returns, type | NewType) or get_origin(returns) is not None:
+        return _form_of_type(returns)
     if not isinstance(returns, Mapping):
         problem = f"it is a `{type_name(returns)}`; give {WANTED}"
         raise BadReturns(problem)
@@ -55,25 +77,44 @@ def misfit(schema: JsonObject, value: JsonObject) -> str | None:
 
 
 @lru_cache(maxsize=MAX_SCHEMAS)
-def _form_of_class(cls: type) -> AnswerForm:
-    at = ShapePlace(cls.__name__, IT)
+def _form_of_type(annotation: object) -> AnswerForm:
+    at = ShapePlace(name_of(annotation), IT)
     try:
-        shape = shape_of_class(cls, at)
-        schema = None if shape is None else _schema_of_class(shape, at)
+        shape = _shape_of(annotation, at)
+        schema = _object_schema(shape, at)
+        if schema is not None:
+            _check(schema)
+            return AnswerForm(schema, cast("ReadAnswer", reader_of(shape)))
+        field = ArgumentField(VALUE, shape, at)
+        wrapped = schema_of((field,))
     except BadTool as why:
-        problem = f"of `{why.args[0]}` no schema can be made: {why.args[1]}"
+        of_class = f"of `{why.args[0]}` no schema can be made: " if isinstance(annotation, type) else ""
+        problem = f"{of_class}{why.args[1]}"
         raise BadReturns(problem) from why
-    if shape is None or schema is None:
+    _check(wrapped)
+    read = object_reader((field,))
+    return AnswerForm(wrapped, lambda answer: read(answer)[VALUE])
+
+
+def _shape_of(annotation: object, at: ShapePlace) -> Shape:
+    """Return the shape of a type; raise `BadReturns` for a class that has no fields, and is no enumeration."""
+    if not isinstance(annotation, type) or annotation is JsonObject or issubclass(annotation, _WITHOUT_FIELDS):
+        return shape_of(annotation, at)
+    cls = cast("type[object]", annotation)
+    shape = shape_of_class(cls, at)
+    if shape is None:
         problem = f"`{cls.__name__}` has no fields; give {WANTED}"
         raise BadReturns(problem)
-    _check(schema)
-    return AnswerForm(schema, cast("ReadAnswer", reader_of(shape)))
+    return shape
 
 
-def _schema_of_class(shape: ForeignShape | RecordShape, at: ShapePlace) -> JsonObject:
-    """Return the schema of a class of this *shape*, with its own keywords at the top."""
+def _object_schema(shape: Shape, at: ShapePlace) -> JsonObject | None:
+    """Return the schema of a class of this *shape*, with its own keywords at the top; `None` if it is no object."""
     if isinstance(shape, ForeignShape):
-        return _without_reference(shape.type.schema)
+        schema = _without_reference(shape.type.schema)
+        return schema if schema.get("type") == "object" else None
+    if not isinstance(shape, RecordShape):
+        return None
     schema = schema_of(fields_of(shape.cls, at))
     summary = summary_of(shape.cls)
     return freeze_object({**schema, "description": summary}) if summary else schema

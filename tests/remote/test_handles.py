@@ -176,8 +176,10 @@ async def test_a_reply_has_the_messages_of_its_turn(opened: Open) -> None:
 
 @EACH_PLACE
 async def test_an_answer_is_an_object_of_the_class_that_was_asked_for(opened: Open) -> None:
-    async with opened(scripted("Paris", '{"name": "Paris", "people": 2}', '{"x": 1}')) as place:
+    answers = ("Paris", '{"name": "Paris", "people": 2}', '{"value": [1, 2]}', '{"x": 1}')
+    async with opened(scripted(*answers)) as place:
         assert await place.session.ask("where?", returns=City) == City("Paris", 2)
+        assert await place.session.ask("how many?", returns=list[int]) == [1, 2]
         assert await place.session.ask("and?", returns={"type": "object", "required": ["x"]}) == {"x": 1}
         assert type(await raised(place.session.ask("hi", returns={"type": "nothing"}))) is BadReturns
 

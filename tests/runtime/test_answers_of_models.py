@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, RootModel, field_validator
 
 from agentrail import SessionHandle, open_supervisor
 from agentrail.cli.run_options import schema_of
-from agentrail.errors import AnswerUnfit, BadReturns
+from agentrail.errors import AnswerUnfit
 from agentrail.events import AnswerRejected, MessageDelta, ToolExecutionEnd
 from agentrail.plugins import Planning
 from agentrail.testing import ScriptedModel, call, say
@@ -179,10 +179,9 @@ class Node(BaseModel):
     children: list[Node] = []
 
 
-async def test_a_form_is_an_object_at_its_top(world: World) -> None:
-    session = await world.spawn(['{"children": [{}]}'])
-    with pytest.raises(BadReturns, match="put what it is now into a field of a class"):
-        await session.ask("names", returns=Names)
+async def test_a_model_that_is_no_object_is_wrapped_in_one(world: World) -> None:
+    session = await world.spawn(['{"value": ["ann"]}', '{"children": [{}]}'])
+    assert await session.ask("names", returns=Names) == Names(["ann"])
     assert await session.ask("a tree", returns=Node) == Node(children=[Node()])
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Annotated, TypedDict, assert_type
+from typing import Annotated, Literal, TypedDict, assert_type
 
 import attrs
 import pytest
@@ -51,6 +52,10 @@ class Place(TypedDict):
     city: str
 
 
+class Colour(Enum):
+    RED = "red"
+
+
 SCHEMA: Mapping[str, Json] = {"type": "object", "properties": {"room": {"type": "string"}}, "required": ["room"]}
 GOOD = '{"room": "kitchen"}'
 BY_TOOL = say(calls=[call("answer", {"room": "kitchen"})])
@@ -64,6 +69,46 @@ async def test_an_answer_is_an_object_of_the_class(world: World) -> None:
     assert await session.ask("where?", returns=Room) == Room("hall")
     assert await session.ask("which city?", returns=Place) == {"city": "Bonn"}
     assert await session.ask("which room?", returns=SCHEMA) == {"room": "kitchen"}
+
+
+@pytest.mark.parametrize(
+    ("returns", "written", "answer"),
+    [
+        (list[int], "[1, 2]", [1, 2]),
+        (int, "7", 7),
+        (float, "7", 7.0),
+        (str | int, '"seven"', "seven"),
+        (Room | Place, '{"city": "Bonn"}', {"city": "Bonn"}),
+        (list[Room], '[{"name": "hall"}]', [Room("hall")]),
+        (Room | None, "null", None),
+        (Literal["yes", "no"], '"no"', "no"),
+        (Colour, '"red"', Colour.RED),
+        (dict[str, int], '{"a": 1}', {"a": 1}),
+        (tuple[int, str], '[1, "a"]', (1, "a")),
+        (Annotated[int, Range(ge=1)], "1", 1),
+        (JsonObject, '{"a": [1]}', {"a": [1]}),
+    ],
+    ids=str,
+)
+async def test_a_type_that_is_no_object_is_wrapped_in_one(
+    world: World, returns: type[object], written: str, answer: object
+) -> None:
+    model = ScriptedModel([f'{{"value": {written}}}'])
+    session = await world.spawn(model)
+    assert await session.ask("go", returns=returns) == answer
+    schema = model.requests[0].tools[-1].parameters
+    assert (schema["type"], schema["required"]) == ("object", ("value",))
+
+
+async def test_a_wrapped_answer_that_does_not_fit_is_asked_for_again(world: World) -> None:
+    session = await world.spawn(['{"value": ["a"]}', '{"value": [0]}', '{"value": [1]}'])
+    assert await session.ask("go", returns=list[Annotated[int, Range(ge=1)]]) == [1]
+    assert len(world.heard(session).of(AnswerRejected)) == 2
+
+
+async def test_a_spec_may_say_a_type(world: World) -> None:
+    session = await world.spawn(['{"value": [1]}'], returns=list[int])
+    assert (await session.ask("go")).answer == {"value": (1,)}
 
 
 async def test_a_model_without_a_form_gets_a_tool_that_no_session_sees(world: World) -> None:
@@ -148,14 +193,15 @@ async def test_bounds_are_checked_by_the_schema(world: World) -> None:
 @pytest.mark.parametrize(
     ("returns", "problem"),
     [
-        ({"type": "array"}, 'it must say `"type": "object"`'),
+        ({"type": "array"}, 'it must say `"type": "object"`; put what it is now into a property, or give a type'),
         ({"type": "object", "properties": 5}, "its schema is invalid"),
         ({"type": "object", "x": object()}, "its schema is not JSON"),
-        (int, "`int` has no fields"),
+        (set[int], r"it is annotated `set\[int\]`, of which no schema can be made; use `list\[...\]`"),
         (object, "`object` has no fields"),
+        ([int], "it is a `list`; give a JSON Schema"),
         ("Invoice", "it is a `str`; give a JSON Schema"),
     ],
-    ids=["a list", "an invalid schema", "no JSON", "int", "object", "a text"],
+    ids=["a list", "an invalid schema", "no JSON", "a set", "object", "a list of types", "a text"],
 )
 async def test_what_is_no_form_is_refused_at_once(world: World, returns: object, problem: str) -> None:
     session = await world.spawn([])
@@ -282,12 +328,16 @@ async def the_types_that_checkers_see(session: SessionHandle) -> None:
     assert_type(await session.ask("bill me", returns=Invoice), Invoice)
     assert_type(await session.ask("where?", returns=Room), Room)
     assert_type(await session.ask("where?", returns=Place), Place)
+    assert_type(await session.ask("how many?", returns=list[int]), list[int])
+    assert_type(await session.ask("how many?", returns=int | str), int | str)
+    assert_type(await session.ask("may it?", returns=Literal["yes", "no"]), Literal["yes", "no"])
+    assert_type(await session.ask("which?", returns=Room | Kitchen), Room | Kitchen)
     assert_type(await session.ask("where?", returns=SCHEMA, command="one"), JsonObject)
     assert_type(await session.prompt("where?", returns=Room), Accepted)
     assert_type(await session.prompt_nowait("where?", returns=SCHEMA), Accepted)
-    await session.prompt("where?", returns="Room")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-    await session.ask("where?", returns="Room")  # type: ignore[call-overload] # pyright: ignore[reportCallIssue, reportArgumentType]
+    await session.prompt("where?", returns=5)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    await session.ask("where?", returns=5)  # type: ignore[call-overload] # pyright: ignore[reportCallIssue, reportArgumentType]
     SessionSpec(returns=Invoice)
     SessionSpec(returns=Place)
     SessionSpec(returns=SCHEMA)
-    SessionSpec(returns="Room")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    SessionSpec(returns=5)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
