@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
 from types import NoneType
-from typing import Final, NewType, cast, get_origin
+from typing import Final, NewType, TypeGuard, cast, get_origin
 
 from agentrail.errors import BadReturns, BadTool, NotJson
 from agentrail.hooks.hook_runner import AnswerForm, ReadAnswer
@@ -98,14 +98,19 @@ def _form_of_type(annotation: object) -> AnswerForm:
 
 def _shape_of(annotation: object, at: ShapePlace) -> Shape:
     """Return the shape of a type; raise `BadReturns` for a class that has no fields, and is no enumeration."""
-    if not isinstance(annotation, type) or annotation is JsonObject or issubclass(annotation, _WITHOUT_FIELDS):
+    if not _must_have_fields(annotation):
         return shape_of(annotation, at)
-    cls = cast("type[object]", annotation)
-    shape = shape_of_class(cls, at)
+    shape = shape_of_class(annotation, at)
     if shape is None:
-        problem = f"`{cls.__name__}` has no fields; give {WANTED}"
+        problem = f"`{annotation.__name__}` has no fields; give {WANTED}"
         raise BadReturns(problem)
     return shape
+
+
+def _must_have_fields(annotation: object) -> TypeGuard[type[object]]:
+    """Whether *annotation* is a class whose objects can be no JSON without fields."""
+    is_json = annotation is JsonObject
+    return isinstance(annotation, type) and not is_json and not issubclass(annotation, _WITHOUT_FIELDS)
 
 
 def _object_schema(shape: Shape, at: ShapePlace) -> JsonObject | None:
