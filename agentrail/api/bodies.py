@@ -147,6 +147,10 @@ class SessionsQuery(PageQuery):
     """Sessions with this label."""
     ended: bool | None = None
     """Sessions that have, or have not, ended."""
+    text: Name | None = None
+    """Sessions in which a person or the model has said this, in capital letters or not. Each page searches a part of
+    the sessions alone, so that it may have few items, or none, and a `next` all the same.
+    """
 
 
 class MessagesQuery(Query):

@@ -204,6 +204,17 @@ class StatusView(View):
     """Name of the agent that works: of the profile, or the one that the session was handed over to."""
 
 
+class PassageView(View):
+    """Where something was said."""
+
+    event: int
+    """Number of the event that tells it."""
+    at: int
+    """When it was said, in milliseconds since 1970."""
+    text: str
+    """The words around it."""
+
+
 class SessionView(View):
     """A stored session, as lists show it."""
 
@@ -231,6 +242,8 @@ class SessionView(View):
     """When its first timer is due, in milliseconds since 1970; null if it has none."""
     problem: str = ""
     """Why it cannot go on, such as that its profile is gone; empty if it can."""
+    found: PassageView | None = None
+    """The first passage with the `text` of the query; null if there is none, or it was not asked for."""
 
 
 class ContextLayerView(View):

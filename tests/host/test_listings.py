@@ -1,15 +1,24 @@
-"""Lists of a host that are not of one session: commands."""
+"""Lists of a host that are not of one session: commands, and sessions by what was said in them."""
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
 
+import httpx
 import trio
 
+from agentrail import SessionSpec
 from agentrail.host import ApiKeys, Identity
 from agentrail.host.authentication.api_keys import new_key, render_keys
+from agentrail.host.operations.text_search import AFTER, BEFORE, MOST_RECORDS, MOST_SESSIONS, TextSearch
 from agentrail.host.plugins.command_plugin import CommandPlugin, HostCommand
-from tests.host.hosted import LINES, open_desk, scripted
+from agentrail.journals import MemoryJournal, SqliteJournal, StoredSession
+from agentrail.testing import ScriptedModel
+from tests.host.hosted import LINES, frames, listening, open_desk, scripted
 
 
 class Slashes(CommandPlugin):
@@ -70,3 +79,69 @@ async def test_a_user_whose_name_stands_for_everybody_sees_only_their_own_sessio
         assert [each["session"] for each in mine.json()["items"]] == ["_2a.own"]
         refused = await star.get("/v1/sessions", params={"owner": "*"}, headers=headers)
         assert (refused.status_code, refused.json()["type"]) == (403, "urn:agentrail:problem:scope-missing")
+
+
+async def found(client: httpx.AsyncClient, text: str, **query: str | int) -> dict[str, str]:
+    """Return the passages that a search finds, by the ids of the sessions."""
+    answer = await client.get("/v1/sessions", params={"text": text, **query})
+    return {item["session"]: item["found"]["text"] for item in answer.json()["items"]}
+
+
+async def test_what_was_said_is_searched_within_the_sessions_that_the_key_may_see() -> None:
+    desks = {
+        "ann": ("trip", "Where is the Eiffel Tower?"),
+        "bob": ("tour", "I like the EIFFEL tower."),
+        "eve": ("trip", "eiffel"),
+    }
+    async with open_desk(SessionSpec(model=ScriptedModel(["In *Paris*."], repeat_last=True))) as desk:
+        for user, (session, message) in desks.items():
+            await desk.clients[user].post("/v1/chat", json={"session": session, "message": message})
+        await desk.ann.post("/v1/sessions", json={"session": "other", "title": "Eiffel"})
+        assert await found(desk.ann, "eiffel") == {"ann.trip": "Where is the Eiffel Tower?"}
+        assert await found(desk.ann, "paris") == {"ann.trip": "In *Paris*."}
+        assert await found(desk.ann, "e.f") == await found(desk.ann, "desk") == {}
+        assert (await desk.ann.get("/v1/sessions", params={"text": "eiffel", "owner": "*"})).status_code == 403
+        boss = desk.clients["boss"]
+        assert await found(boss, "eiffel") == {}
+        assert set(await found(boss, "eiffel", owner="*")) == {"ann.trip", "bob.tour"}
+        assert set(await found(desk.clients["eve"], "eiffel", owner="*")) == {"ann.trip"}
+
+        page = (await boss.get("/v1/sessions", params={"text": "eiffel", "owner": "*", "limit": 1})).json()
+        assert [item["session"] for item in page["items"]] == ["ann.trip"]
+        rest = await found(boss, "eiffel", owner="*", limit=1, after=page["next"])
+        assert rest == {"bob.tour": "I like the EIFFEL tower."}
+        async with listening(desk, "GET", "/v1/sessions/trip/events?types=PromptReceived", since="0") as events:
+            (told,) = frames(await events.until(lambda text: "PromptReceived" in text))
+        assert page["items"][0]["found"]["event"] == json.loads(told["data"])["seq"]
+
+
+async def test_a_passage_is_a_part_of_what_was_said() -> None:
+    long = "a " * 1_000 + "needle" + " b" * 1_000
+    async with open_desk(scripted("Yes.")) as desk:
+        await desk.ann.post("/v1/chat", json={"session": "long", "message": long})
+        passage = (await found(desk.ann, "needle"))["ann.long"]
+    assert "needle" in passage
+    assert len(passage) == BEFORE + AFTER
+
+
+async def test_a_search_stops_after_so_many_sessions_and_records() -> None:
+    search = TextSearch(MemoryJournal())
+    many = [StoredSession(f"s{number}", 1) for number in range(MOST_SESSIONS + 1)]
+    assert (await search.search(many, "x", 10)).count == MOST_SESSIONS
+    half = [StoredSession(f"s{number}", MOST_RECORDS // 2) for number in range(4)]
+    assert (await search.search(half, "x", 10)).count == 2
+    longer = [StoredSession(f"s{number}", MOST_RECORDS * 3) for number in range(4)]
+    assert (await search.search(longer, "x", 10)).count == 1
+
+
+async def test_a_session_that_cannot_be_searched_is_listed_with_what_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    async with open_desk(scripted("Yes.", "Yes."), journal=SqliteJournal(path)) as desk:
+        for session in ("bad", "good"):
+            await desk.ann.post("/v1/chat", json={"session": session, "message": "needle"})
+        with closing(sqlite3.connect(path)) as file, file:
+            file.execute("UPDATE record SET body = body || ' ' WHERE number = 2 AND session LIKE '%bad'")
+        bad, good = (await desk.ann.get("/v1/sessions", params={"text": "needle"})).json()["items"]
+    assert (bad["found"], good["problem"]) == (None, "")
+    assert "record 2" in bad["problem"]
+    assert good["found"]["text"] == "needle"

@@ -23,6 +23,7 @@ from agentrail.api.views import (
     ErasedView,
     HeldView,
     OpenedView,
+    PassageView,
     SessionsView,
     SessionView,
     StatusView,
@@ -45,6 +46,7 @@ from agentrail.errors import (
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others, of_tenant
 from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.text_search import MOST_SESSIONS, TextSearch
 from agentrail.host.plugins.command_plugin import commands_for
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.requests.http_messages import HttpResponse
@@ -69,11 +71,13 @@ class SessionLifeCalls:
         sessions: HostedSessions,
         supervisor: Supervisor,
         files: SessionFiles,
+        search: TextSearch,
         when_erased: Sequence[Callable[[str], None]],
     ) -> None:
         """Make the calls; *when_erased* are called with the id of a session that is gone, or of which the texts are."""
         self._sessions = sessions
         self._files = files
+        self._search = search
         self._when_erased = when_erased
         self._supervisor = supervisor
 
@@ -139,9 +143,20 @@ class SessionLifeCalls:
                 after = named(who.tenant, who.user, query.after)
             except UnknownSession:
                 raise BadQuery(request.call.name, "its `after`", "is not the `next` of a page") from None
+        if query.text is not None:
+            return request.view_answer(await self._searched(query.text, session_filter, after, limit, who.tenant))
         sessions = await self._sessions.listed(session_filter, after, limit + 1)
         items = tuple([_session_view(session, who.tenant) for session in sessions[:limit]])
         return request.view_answer(SessionsView(items, items[-1].session if len(sessions) > limit else None))
+
+    async def _searched(
+        self, text: str, session_filter: SessionFilter, after: SessionName | None, limit: int, tenant: str
+    ) -> SessionsView:
+        sessions = await self._sessions.listed(session_filter, after, MOST_SESSIONS + 1)
+        searched = await self._search.search(sessions, text, limit)
+        items = tuple([_session_view(session, tenant, passage) for session, passage in searched.found])
+        is_over = searched.count == len(sessions)
+        return SessionsView(items, None if is_over else _session_view(sessions[searched.count - 1], tenant).session)
 
     async def show(self, request: CallRequest) -> HttpResponse:
         """Show a session with what it does; it is neither started nor woken for that."""
@@ -210,7 +225,7 @@ def _opened_answer(request: CallRequest, name: SessionName) -> HttpResponse:
     return request.view_answer(OpenedView(name.visible), headers=headers)
 
 
-def _session_view(stored: StoredSession, tenant: str) -> SessionView:
+def _session_view(stored: StoredSession, tenant: str, found: PassageView | None = None) -> SessionView:
     about = stored.about
     return SessionView(
         session=stored.session_id if tenant == WHOLE_JOURNAL else visible(stored.session_id),
@@ -225,6 +240,7 @@ def _session_view(stored: StoredSession, tenant: str) -> SessionView:
         records=stored.head,
         due=stored.due,
         problem=stored.problem,
+        found=found,
     )
 
 
