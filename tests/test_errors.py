@@ -9,6 +9,8 @@ from typing import cast
 
 import pytest
 
+from agentrail.codec.json_text import from_text
+from agentrail.codec.values import decode, write
 from agentrail.core.vocabulary.errors_as_data import ERRORS
 from agentrail.errors import (
     AgentrailError,
@@ -23,6 +25,7 @@ from agentrail.errors import (
 )
 from agentrail.errors.agentrail_error import MAX_SHOWN, error, shortened
 from tests.each_case import each_case
+from tests.kit import Refused
 
 DECLARED = [cls for cls in ERRORS.values() if cls.__match_args__]
 SAMPLES = {"str": "text", "int": 3, "float": 2.5, "float | None": 1.5, "tuple[str, ...]": ("a", "b"), "object": 7}
@@ -40,7 +43,8 @@ def test_the_fields_of_an_error_are_its_arguments_and_can_be_read(cls: type[Agen
     assert tuple(given) == cls.__match_args__
     assert found.args == tuple(given.values())
     assert {name: cast("object", getattr(found, name)) for name in given} == given
-    for other in (cls(**given), pickle.loads(pickle.dumps(found)), copy.copy(found)):  # noqa: S301 - our own
+    back = decode(Refused, from_text(write(Refused.of(found)))).error
+    for other in (cls(**given), pickle.loads(pickle.dumps(found)), copy.copy(found), back):  # noqa: S301 - our own
         assert type(other) is cls
         assert other == found
         assert f"{other}" == f"{found}"

@@ -35,6 +35,7 @@ from agentrail.tools import make_spec, tool
 from agentrail.tools.declaring import ToolOptions
 from agentrail.values.json import EMPTY
 from agentrail.values.usage import Limit, Price
+from tests.each_case import check_each
 
 TYPES_CHECKED: Final = ("agentrail", "agentrail.plugins", "agentrail.tools", "agentrail.testing")
 """The packages of which the types of arguments are tried too."""
@@ -140,13 +141,18 @@ def test_what_is_made_for_users_is_public() -> None:
     assert PUBLIC.keys() >= MADE_FOR_USERS
 
 
-@pytest.mark.parametrize("name", OURS)
-def test_an_argument_that_is_misspelt_is_answered_with_what_was_meant(name: str) -> None:
-    called = PUBLIC[name]
-    if any(one.kind is Parameter.VAR_KEYWORD for one in inspect.signature(called).parameters.values()):
-        pytest.skip("it hands on what it is given by name")
-    parameters = by_name(called)
-    for one in parameters:
+def hands_on_names(called: Called) -> bool:
+    return any(one.kind is Parameter.VAR_KEYWORD for one in inspect.signature(called).parameters.values())
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_an_argument_that_is_misspelt_is_answered_with_what_was_meant(module: str) -> None:
+    named = [PUBLIC[name] for name in OURS if name in import_module(module).__all__]
+    check_each([called for called in named if not hands_on_names(called)], _says_what_was_meant)
+
+
+def _says_what_was_meant(called: Called) -> None:
+    for one in by_name(called):
         with pytest.raises(UnknownField) as caught:
             called(**required(called), **{misspelt(one.name): 1})
         assert f"did you mean `{one.name}`?" in str(caught.value)
@@ -178,7 +184,12 @@ def test_an_option_of_a_tool_is_of_its_type_or_refused(option: str) -> None:
         assert option in said
 
 
-TYPED: Final = sorted(PUBLIC.keys() & {name for module in TYPES_CHECKED for name in import_module(module).__all__})
+NOT_CALLED: Final = frozenset({"run", *(name for name in MADE_FOR_USERS if not attrs.has(PUBLIC[name]))})  # type: ignore[arg-type]
+"""What runs, and what is made of parts that nobody has."""
+
+TYPED: Final = sorted(
+    (PUBLIC.keys() & {name for module in TYPES_CHECKED for name in import_module(module).__all__}) - NOT_CALLED
+)
 
 
 @pytest.mark.parametrize(
@@ -187,10 +198,6 @@ TYPED: Final = sorted(PUBLIC.keys() & {name for module in TYPES_CHECKED for name
 def test_an_argument_of_a_wrong_type_is_one_of_our_errors_or_a_type_error(name: str) -> None:
     """Nothing breaks somewhere inside, on an attribute or an item that is not there."""
     called = PUBLIC[name]
-    if name in MADE_FOR_USERS and not attrs.has(called):  # type: ignore[arg-type]
-        pytest.skip("it is made of parts that nobody has")
-    if name == "run":
-        pytest.skip("it runs")
     for one in by_name(called):
         for wrong in WRONG:
             with suppress(AgentrailError, TypeError if name in MADE_FOR_USERS else AgentrailError):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import get_args
 
 import msgspec
-import pytest
 
 from agentrail.api.bodies import CallBody
 from agentrail.api.operation_table import CALLS, HostCall, errors_of
 from agentrail.api.problems import ROWS
 from agentrail.errors import NotAuthenticated, ScopeMissing, TooManyRequests
+from tests.each_case import each_case
 
-ALL = pytest.mark.parametrize("call", CALLS.values(), ids=lambda call: call.name)
+ALL = each_case(CALLS.values())
 IDENTITY = {"tenant", "tenant_id", "user", "user_id", "by", "who", "scope", "scopes", "key", "identity"}
 
 

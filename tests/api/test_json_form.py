@@ -19,6 +19,7 @@ from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from docs.printing.typescript_page import declarations
 from tests.codec.sampling import event_sample
+from tests.each_case import each_case
 from tests.host.clients.programs import run
 
 INSTALLED: Final = Path(__file__).parents[2] / "build" / "clients"
@@ -26,8 +27,11 @@ COMPILER: Final = INSTALLED / "node_modules" / "typescript" / "bin" / "tsc"
 NODE: Final = shutil.which("node")
 
 
+DOCUMENT: Final = document()
+
+
 def schema_of(name: str) -> Draft202012Validator:
-    return Draft202012Validator({"$ref": f"#/components/schemas/{name}", "components": document()["components"]})
+    return Draft202012Validator({"$ref": f"#/components/schemas/{name}", "components": DOCUMENT["components"]})
 
 
 def samples() -> list[Envelope]:
@@ -35,7 +39,7 @@ def samples() -> list[Envelope]:
     return [event_sample(event) for event in EVENTS]
 
 
-@pytest.mark.parametrize("envelope", samples(), ids=lambda envelope: type(envelope.event).__name__)
+@each_case(samples())
 def test_an_envelope_is_written_as_a_host_sends_it(envelope: Envelope) -> None:
     written = to_json(envelope)
     assert "\n" not in written

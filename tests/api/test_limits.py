@@ -1,14 +1,16 @@
 """The limits of a host are positive figures."""
 
+from itertools import product
+
 import pytest
 
 from agentrail.api.limits import DEFAULTS
 from agentrail.errors import WrongType
 from agentrail.host import HostLimits
+from tests.each_case import each_case
 
 
-@pytest.mark.parametrize("name", HostLimits.__struct_fields__)
-@pytest.mark.parametrize("figure", [0, -1, float("nan"), float("inf"), True, "5", None])
+@each_case(product(HostLimits.__struct_fields__, [0, -1, float("nan"), float("inf"), True, "5", None]))
 def test_what_is_no_limit_is_refused(name: str, figure: object) -> None:
     with pytest.raises(WrongType, match=f"as `{name}`; give a "):
         DEFAULTS.but(**{name: figure})

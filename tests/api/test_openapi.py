@@ -104,10 +104,11 @@ def test_a_call_says_that_its_turn_may_wait_for_a_person(call: HostCall) -> None
     assert ("202" in told) == (call.held or call.status == 202)
 
 
-@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
-def test_the_schema_of_an_event_takes_what_is_sent(event: type) -> None:
+@pytest.mark.long
+def test_the_schema_of_an_event_takes_what_is_sent() -> None:
     schema = checker({"$ref": "#/components/schemas/Envelope"})
-    schema.validate(json.loads(to_json(event_sample(event))))
+    sent = {event: json.loads(to_json(event_sample(event))) for event in EVENTS}
+    assert [event for event, envelope in sent.items() if not schema.is_valid(envelope)] == []
 
 
 def test_the_schema_of_a_problem_takes_each_problem() -> None:

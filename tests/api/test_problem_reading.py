@@ -14,6 +14,7 @@ from agentrail.api.problems import INTERNAL, MODEL_FAILED, NO_DOCUMENT, NOT_TOLD
 from agentrail.api.public_ids import new_name
 from agentrail.errors import AgentrailError, HostFailed
 from agentrail.models import Json
+from tests.each_case import each_case
 from tests.kit import freeze_object
 
 FACTS: Final[Mapping[object, object]] = {
@@ -54,22 +55,24 @@ def sent(error: BaseException, tenant: str = "") -> dict[str, Json]:
     return cast("dict[str, Json]", json.loads(problem_of(error, "talk", tenant).content))
 
 
-def told(cls: type[AgentrailError]) -> tuple[object, ...]:
-    """Return what of the facts of an example is told, and at the other places what stands for them."""
-    facts = cast("list[object]", sent(example(cls))["facts"])
+def told(cls: type[AgentrailError], document: Mapping[str, Json]) -> tuple[object, ...]:
+    """Return what *document* tells of the facts of an example, and at the other places what stands for them."""
+    facts = cast("list[object]", document["facts"])
     pairs = zip(hints(cls), facts, strict=True)
     return tuple([STAND_INS.get(hint) if fact is None else FACTS[hint] for hint, fact in pairs])
 
 
-@pytest.mark.parametrize("cls", [cls for cls in ROWS if ROWS[cls].told_as is None], ids=lambda cls: cls.__name__)
+@each_case([cls for cls in ROWS if ROWS[cls].told_as is None])
 def test_an_error_of_each_row_comes_back_with_its_class_and_the_facts_that_were_told(
     cls: type[AgentrailError],
 ) -> None:
-    found = error_of(freeze_object(sent(example(cls))))
+    error = example(cls)
+    document = sent(error)
+    found = error_of(freeze_object(document))
     assert type(found) is cls
-    assert found.args == told(cls)
-    is_whole = found.args == example(cls).args
-    assert str(found) == (str(example(cls)) if is_whole else sent(example(cls))["detail"])
+    assert found.args == told(cls, document)
+    is_whole = found.args == error.args
+    assert str(found) == (str(error) if is_whole else document["detail"])
 
 
 @pytest.mark.parametrize("cls", PARTLY_TOLD, ids=lambda cls: cls.__name__)

@@ -13,6 +13,7 @@ import pytest
 
 from tests.docs.pages import PAGES, blocks_of, programs_of
 from tests.docs.sources import ROOT
+from tests.each_case import each_case
 from tests.plugins.shell_lines import FORBIDDEN, HARMLESS, read
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -46,7 +47,7 @@ def _anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_case(PAGES)
 def test_every_link_leads_somewhere(page: Path) -> None:
     for target in _LINK.findall("\n".join(_prose(page))):
         if "://" in target:
@@ -76,12 +77,12 @@ def test_every_block_is_python_with_its_output_or_for_a_reader() -> None:
     assert languages <= {"console", "python", "text", "sh", "toml", "json", "js", "typescript"}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_case(PAGES)
 def test_a_page_needs_no_knowledge_of_what_agentrail_was_made_after(page: Path) -> None:
     assert re.findall(r"\b(?:names of|in|than) the seed\b|\bthe seed's\b", page.read_text("utf-8"), re.IGNORECASE) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_case(PAGES)
 def test_tables_and_lists_begin_after_a_blank_line(page: Path) -> None:
     """Else they are text on the site."""
     pairs = pairwise(["", *_prose(page)])

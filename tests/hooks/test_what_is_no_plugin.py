@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, date
 from decimal import Decimal
 from ipaddress import IPv4Address
+from itertools import product
 from pathlib import PurePosixPath
 from threading import Lock
 from types import FunctionType, MappingProxyType
@@ -317,8 +318,7 @@ ATTRIBUTE_AS: dict[str, object] = {
 }
 
 
-@pytest.mark.parametrize("member", ATTRIBUTE_AS.values(), ids=ATTRIBUTE_AS)
-@pytest.mark.parametrize("name", ATTRIBUTES)
+@each_case(product(ATTRIBUTES, ATTRIBUTE_AS.values()))
 def test_an_attribute_that_is_written_as_a_method_is_refused_with_its_class(name: str, member: object) -> None:
     with pytest.raises(BadPlugin, match=rf"its `{name}` is .* is read and never .*; (write|put) `(@property|{name} =)"):
         made(**{name: member})
@@ -426,8 +426,7 @@ def test_an_attribute_may_be_a_constant_a_property_or_a_field() -> None:
         assert seat_for("p", plugin).priority == 7
 
 
-@pytest.mark.parametrize("name", [name for name in OTHERS if name != "upgrade"])
-@pytest.mark.parametrize("member", ["text", 5, None, property(gives("text"))], ids=lambda one: type(one).__name__)
+@each_case(product([name for name in OTHERS if name != "upgrade"], ["text", 5, None, property(gives("text"))]))
 def test_a_method_that_is_written_as_an_attribute_is_refused_with_its_class(name: str, member: object) -> None:
     kind = "a property" if isinstance(member, property) else f"a `{type(member).__name__}`"
     with pytest.raises(BadPlugin, match=rf"its `{name}` is {kind}; write `def {name}\(self"):

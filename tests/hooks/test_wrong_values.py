@@ -21,6 +21,7 @@ from agentrail.tools import err, ok
 from agentrail.values.untrusted_values import MADE_OFTEN, described
 from agentrail.values.value import defaults_of
 from tests.cells.bench import plug
+from tests.each_case import check_each
 
 WRONG: tuple[object, ...] = (5, "x", None, object(), math.nan, b"x", ["x"], {"a": 1}, (), True)
 
@@ -46,11 +47,12 @@ def given() -> Iterator[tuple[type[Action[object]], str]]:
                 yield action, field
 
 
-@pytest.mark.parametrize(("action", "field"), list(given()))
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda one: f"{one!r:.7}")
-def test_what_a_field_of_an_action_cannot_hold_is_told_with_the_action(
-    action: type[Action[object]], field: str, wrong: object
-) -> None:
+def test_what_a_field_of_an_action_cannot_hold_is_told_with_the_action(wrong: object) -> None:
+    check_each([(action, field, wrong) for action, field in given()], _is_told)
+
+
+def _is_told(action: type[Action[object]], field: str, wrong: object) -> None:
     moment = next(name for name, accepted in MATRIX.items() if action in accepted)
     needed = {name: GOOD[name] for name in action.__struct_fields__ if name not in defaults_of(action)}
     plugin = plug("P", **{moment: action(**{**needed, field: wrong})})  # type: ignore[arg-type]  # made from tables

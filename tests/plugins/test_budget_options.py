@@ -1,9 +1,12 @@
 """Options of `BudgetGuard` that are no limits are refused: a limit that nothing is above guards nothing."""
 
+from itertools import product
+
 import pytest
 
 from agentrail.errors import BadOptions
 from agentrail.plugins import BudgetGuard
+from tests.each_case import each_case
 
 LIMITS = (
     "max_tokens",
@@ -17,15 +20,13 @@ LIMITS = (
 )
 
 
-@pytest.mark.parametrize("name", LIMITS)
-@pytest.mark.parametrize("found", [float("nan"), float("inf"), -1, -0.5, "3", True, []], ids=repr)
+@each_case(product(LIMITS, [float("nan"), float("inf"), -1, -0.5, "3", True, []]))
 def test_what_is_no_limit_is_refused_with_its_name(name: str, found: object) -> None:
     with pytest.raises(BadOptions, match=f"{name}=.* is no number from 0 on"):
         BudgetGuard(**{name: found})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", LIMITS[:-1])
-@pytest.mark.parametrize("found", [0, 1, 2.5, 1e6])
+@each_case(product(LIMITS[:-1], [0, 1, 2.5, 1e6]))
 def test_a_number_is_a_limit(name: str, found: float) -> None:
     assert getattr(BudgetGuard(**{name: found}), name) == found  # type: ignore[arg-type]
 

@@ -229,7 +229,7 @@ mksh -c "[ 'a[\\$(touch x)]' -eq 0 ]"
 """Lines that run `touch x` in a folder with the file `f`, which has one line."""
 
 
-@pytest.mark.parametrize("line", MAY_RUN_RM)
+@each_case(MAY_RUN_RM)
 def test_a_line_in_which_a_launcher_may_run_a_denied_program_does_not_pass(line: str) -> None:
     assert verdict(DENIED, line) == "held"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import pytest
 
@@ -41,6 +42,7 @@ from agentrail.testing import (
     steer,
 )
 from agentrail.tools.builtin import write_todos
+from tests.each_case import each_case
 from tests.kit import Element
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.world import open_world, settle, until
@@ -275,8 +277,7 @@ async def test_a_restart_does_not_lose_the_plan() -> None:
 # How steps move
 
 
-@pytest.mark.parametrize("first", " >x!-")
-@pytest.mark.parametrize("then", " >x!-")
+@each_case(product(" >x!-", " >x!-"))
 def test_a_step_moves_only_further_and_one_that_is_over_does_not_move(first: str, then: str) -> None:
     trace = played(say(f"## Plan\n- [{first}] a\n- [ ] b"), say(f"- [{then}] A!"), prompt("Hm."), say("Hm."))
     further = (" >".find(first) % 3) < (" >".find(then) % 3)

@@ -9,6 +9,7 @@ from agentrail.cli.acp.updates import SessionUpdates
 from agentrail.models import AssistantMessage, Text, Thinking, ToolCall, ToolMessage, Usage
 from agentrail.tools import Todo
 from agentrail.values import events as e
+from tests.each_case import each_case
 from tests.kit import NOTHING_USED, freeze_object
 
 ALL = ClientAbilities(notices=True, compactions=True, forms=True)
@@ -161,8 +162,7 @@ ENDS: list[tuple[e.Event, str, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize(("event", "status", "content"), ENDS)
+@each_case((version, *end) for version in (1, 2) for end in ENDS)
 def test_a_call_is_ended_in_every_way_in_which_it_ends(
     version: int, event: e.Event, status: str, content: str | None
 ) -> None:
