@@ -53,6 +53,8 @@ class FigureBucketView(View):
     """Time of calls that ended; null if none did, and for a session or a model."""
     abort: LatencyView | None
     """Time from the call of an abort to its record in the journal; null as above."""
+    person: LatencyView | None = None
+    """Time for which calls and questions waited for a person; null as for `tool`."""
 
 
 class SeriesView(View):

@@ -11,11 +11,13 @@ import pytest
 from agentrail import SessionSpec, State, connect, tool
 from agentrail.host.health.figures_history import KEPT, MINUTE, NAMES, POINTS, Bucket, FiguresHistory
 from agentrail.models import Usage
+from agentrail.plugins import HumanApproval
 from agentrail.runtime.diagnosis.metrics import Spread
 from agentrail.testing import ScriptedModel, call, say, stall
-from tests.host.hosted import KEYS, open_desk, scripted
+from agentrail.tools.builtin import ask_user
+from tests.host.hosted import KEYS, Desk, listening, open_desk, scripted
 from tests.host.test_host import chat
-from tests.kit import Setup
+from tests.kit import Element, Setup
 
 USED = Usage(100, 10, cached_tokens=40, cost_usd=0.25)
 
@@ -68,6 +70,38 @@ async def test_figures_are_by_tenant_session_model_and_tool() -> None:
         (took,) = [bucket["tool"] for bucket in series["buckets"] if bucket["tool"] is not None]
         assert took["count"] == 1
         assert 0 <= took["p50_s"] <= took["p95_s"] <= took["longest_s"]
+
+
+async def decide(desk: Desk, what: str, field: str, **more: str) -> None:
+    """Decide about what waits for a person."""
+    (held,) = (await desk.ann.get("/v1/approvals")).json()["items"]
+    answer = await desk.ann.post(f"/v1/sessions/trip/{what}", json={field: held["id"], **more})
+    assert answer.is_success, answer.text
+
+
+async def until_told(desk: Desk, event: str) -> None:
+    async with listening(desk, "GET", "/v1/sessions/trip/events", since="0") as events:
+        assert event in await events.until(lambda text: event in text)
+
+
+async def test_waits_for_people_are_counted_apart_from_the_time_of_the_tool() -> None:
+    script: list[Element] = [say(calls=[call("boom")]), say(calls=[call("ask_user", {"question": "Why?"})]), "Well."]
+    spec = SessionSpec(
+        model=ScriptedModel(script, name="small"), tools=[boom, ask_user], plugins=[HumanApproval(tools=["boom"])]
+    )
+    async with open_desk(spec) as desk:
+        await desk.ann.post("/v1/chat", json={"message": "go", "session": "trip"})
+        await decide(desk, "approve", "approval")
+        await until_told(desk, "AskUser")
+        await decide(desk, "respond", "ref", answer="Because.")
+        await until_told(desk, "AgentEnd")
+        boss = desk.clients["boss"]
+        found = (await figures(boss, per="tool"))["series"]
+        (tenant,) = (await figures(boss))["series"]
+    people = {series["name"]: [it["person"]["count"] for it in series["buckets"] if it["person"]] for series in found}
+    assert people == {"boom": [1], "ask_user": [1]}
+    assert sum(it["person"]["count"] for it in tenant["buckets"] if it["person"]) == 2
+    assert all(it["person"]["longest_s"] >= 0 for it in tenant["buckets"] if it["person"])
 
 
 async def test_an_abort_is_counted_with_its_time() -> None:

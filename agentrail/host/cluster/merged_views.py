@@ -103,6 +103,7 @@ def _merge_bucket(at_ms: int, buckets: list[FigureBucketView]) -> FigureBucketVi
         first_word=_merge_latency(bucket.first_word for bucket in buckets),
         tool=_merge_latency(bucket.tool for bucket in buckets),
         abort=_merge_latency(bucket.abort for bucket in buckets),
+        person=_merge_latency(bucket.person for bucket in buckets),
     )
 
 

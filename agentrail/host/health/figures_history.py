@@ -18,6 +18,7 @@ from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.state import State
 from agentrail.runtime.diagnosis.metrics import ABORTED, BOUNDS, MILLISECONDS, REST, TURN_BOUNDS, Spread
 from agentrail.runtime.diagnosis.session_listener import Duration, SessionListener
+from agentrail.runtime.inbox.replies import held_calls
 from agentrail.values import events as e
 from agentrail.values.usage import Usage
 
@@ -61,7 +62,18 @@ class SeriesKey(NamedTuple):
 class Series:
     """Figures of one tenant, session, model or tool, in one bucket."""
 
-    __slots__ = ("aborts", "cost_usd", "errors", "first_words", "tools", "turn_times", "turns", "unpriced", "used")
+    __slots__ = (
+        "aborts",
+        "cost_usd",
+        "errors",
+        "first_words",
+        "people",
+        "tools",
+        "turn_times",
+        "turns",
+        "unpriced",
+        "used",
+    )
 
     def __init__(self) -> None:
         self.used: list[int] = [0, 0, 0, 0]  # responses, and tokens: read, written, of the cache
@@ -73,6 +85,7 @@ class Series:
         self.first_words: Spread | None = None
         self.aborts: Spread | None = None
         self.tools: Spread | None = None
+        self.people: Spread | None = None
 
     def use(self, usage: Usage) -> None:
         """Count the usage of a response."""
@@ -86,7 +99,7 @@ class Series:
         self.turns = self.turns or Counter()
         self.turns[how] += 1
 
-    def take(self, duration: Duration | Literal["tool"], seconds: float) -> None:
+    def take(self, duration: Duration | Literal["tool", "person"], seconds: float) -> None:
         """Count a time."""
         match duration:
             case "turn":
@@ -97,6 +110,8 @@ class Series:
                 self.tools = _with(self.tools, seconds, TURN_BOUNDS)
             case "abort":
                 self.aborts = _with(self.aborts, seconds, BOUNDS)
+            case "person":
+                self.people = _with(self.people, seconds, TURN_BOUNDS)
 
     def merge(self, other: Series) -> None:
         """Count what *other* has, too."""
@@ -110,6 +125,7 @@ class Series:
         self.first_words = _merged(self.first_words, other.first_words)
         self.aborts = _merged(self.aborts, other.aborts)
         self.tools = _merged(self.tools, other.tools)
+        self.people = _merged(self.people, other.people)
 
     @property
     def rank(self) -> tuple[float, int, int]:
@@ -135,6 +151,7 @@ class Series:
             first_word=_latency(self.first_words),
             tool=_latency(self.tools),
             abort=_latency(self.aborts),
+            person=_latency(self.people),
         )
 
 
@@ -240,8 +257,17 @@ class FiguresHistory(SessionListener):
                 case e.ToolExecutionEnd(name=tool, is_error=True):
                     for series in self._of_call(before, tool):
                         series.errors += 1
+                case e.ApprovalResolved(approval_id=waits) | e.UserResponded(ref=waits):
+                    self._decided(before, waits)
                 case _:
                     pass
+
+    def _decided(self, state: State, waits: str) -> None:
+        """Count how long the call or question *waits* has waited for a person."""
+        for held in held_calls(state):
+            if held.id == waits and held.since:
+                for series in self._of_call(state, held.tool):
+                    series.take("person", (self._now_ms() - held.since) / MILLISECONDS)
 
     def _end(self, state: State, how: str) -> None:
         for series in self._of(state, state.using[0]):
