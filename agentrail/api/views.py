@@ -15,7 +15,7 @@ import msgspec
 
 from agentrail.api.public_ids import visible
 from agentrail.values.content import Part
-from agentrail.values.json import JsonObject
+from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import History, Message
 from agentrail.values.tools import Err, Ok
 from agentrail.values.value import Value, learned
@@ -626,6 +626,17 @@ class TaskResultsView(View):
     """There is one page."""
 
 
+class OptionView(View):
+    """An option that may be changed, with its value."""
+
+    plugin: str
+    """Key of its plugin; empty if it is one of the model."""
+    name: str
+    """Its name."""
+    data: Json
+    """Its value; null also if JSON cannot hold it."""
+
+
 class OfferedView(View):
     """What the profile of a session offers by name."""
 
@@ -635,6 +646,10 @@ class OfferedView(View):
     """Names of tools."""
     plugins: tuple[str, ...]
     """Keys of plugins."""
+    options: tuple[OptionView, ...] = ()
+    """Options of the plugins that the session has, as far as clients may change them; and those of its model, without
+    what the program alone may give.
+    """
 
 
 class IdentityView(View):

@@ -7,11 +7,11 @@ from typing import cast
 import httpx
 import trio
 
-from agentrail import SessionSpec, tool
+from agentrail import Secret, SessionSpec, tool
 from agentrail.host import Profile
 from agentrail.journals import MemoryJournal
 from agentrail.models import ToolCall
-from agentrail.plugins import BudgetGuard
+from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import CERTIFICATES, open_desk, scripted
 
@@ -110,8 +110,25 @@ async def test_what_a_session_may_be_given_is_told() -> None:
     async with open_desk(desks) as desk:
         await opened(desk.ann)
         found = (await desk.ann.get(f"{TRIP}/offered")).json()
-        assert found == {"models": ["big", "small"], "tools": [], "plugins": ["BudgetGuard"]}
+        assert found == {"models": ["big", "small"], "tools": [], "plugins": ["BudgetGuard"], "options": []}
         assert (await desk.ann.get("/v1/agents")).json() == {"items": ["desk", "other"], "next": None}
+
+
+async def test_options_that_may_be_changed_are_told_with_their_values() -> None:
+    spec = SessionSpec(
+        model=ScriptedModel(["one"], name="small"),
+        model_options={"temperature": 0.5, "api_key": Secret("KEY"), "extra": {"base_url": "https://example.org"}},
+        plugins=[HumanApproval(tools=["pay*"], timeout=7.0)],
+    )
+    profile = Profile("desk", spec, plugin_options={"HumanApproval": ["timeout"], "BudgetGuard": ["usd"]})
+    async with open_desk([profile]) as desk:
+        boss = desk.clients["boss"]
+        await opened(boss)
+        found = (await boss.get(f"{TRIP}/offered")).json()
+        timeout = {"plugin": "HumanApproval", "name": "timeout", "data": 7.0}
+        assert found["options"] == [timeout, {"plugin": "", "name": "temperature", "data": 0.5}]
+        assert await sent(boss, "plugins", do="update", plugin="HumanApproval", options={"timeout": 9}) == (204, "")
+        assert (await boss.get(f"{TRIP}/offered")).json()["options"][0] == {**timeout, "data": 9}
 
 
 async def test_a_part_of_the_records_is_blotted_out() -> None:

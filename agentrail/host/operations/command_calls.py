@@ -172,6 +172,11 @@ def _check_options(whose: str, options: JsonObject) -> None:
         raise BadOptions(whose, f"clients may not name secrets, such as `{secret}`: {PROGRAM_SAYS}")
 
 
+def is_of_the_program(options: JsonObject) -> bool:
+    """Whether the program alone may give *options*, because they lead to secrets or to other servers."""
+    return not OF_THE_PROGRAM.isdisjoint(_keys_in(options)) or named_secret(options) is not None
+
+
 def _keys_in(value: Json) -> Iterator[str]:
     """Yield the keys in *value*, however deep: an option of a plugin may be a model with its options."""
     if isinstance(value, Mapping):

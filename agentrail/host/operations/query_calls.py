@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import trio
 
-from agentrail.api.views import AgentsView, IdentityView, OfferedView, PromptView, QueueView, view
+from agentrail.api.views import AgentsView, IdentityView, OfferedView, OptionView, PromptView, QueueView, view
+from agentrail.core.vocabulary.state import State
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.call_request import CallRequest, running_session
-from agentrail.host.profiles import ProfileTable
+from agentrail.host.operations.command_calls import is_of_the_program
+from agentrail.host.profiles import Offered, ProfileTable
 from agentrail.host.requests.http_messages import HttpResponse
+
+
+def _options(state: State, offer: Offered) -> Iterator[OptionView]:
+    """Yield the options that clients may change, with their values."""
+    for plugin in state.plugins:
+        for name in offer.options.get(plugin.key, ()):
+            yield OptionView(plugin.key, name, plugin.options.get(name))
+    for name, value in state.model_options.items():
+        if not is_of_the_program({name: value}):
+            yield OptionView("", name, value)
 
 
 class QueryCalls:
@@ -28,9 +42,9 @@ class QueryCalls:
         """Show the names of the tools, plugins and models that the session may be given."""
         _, session = await running_session(self._sessions, request)
         offer = await self._sessions.offered(session)
-        return request.view_answer(
-            OfferedView(*[tuple(sorted(names)) for names in (offer.models, offer.tools, offer.plugins)])
-        )
+        models, tools, plugins = [tuple(sorted(names)) for names in (offer.models, offer.tools, offer.plugins)]
+        options = tuple(_options(session.inspect(), offer))
+        return request.view_answer(OfferedView(models, tools, plugins, options))
 
     async def identity(self, request: CallRequest) -> HttpResponse:
         """Show whose the key is."""
