@@ -420,13 +420,30 @@ async def keeps_in_a_task(hand: Hand, seconds: float, _ctx: ToolContext) -> None
     hand.advance(seconds)
 
 
+class Rest(trio.abc.Instrument):
+    """The next rest of the loop: the task that starts a thread may still run when the thread does."""
+
+    def __init__(self) -> None:
+        self._begun = threading.Event()
+        trio.lowlevel.add_instrument(self)
+
+    def before_io_wait(self, timeout: float) -> None:
+        if timeout > 0:
+            self._begun.set()
+
+    def advance(self, hand: Hand, seconds: float) -> None:
+        """In a thread: advance the clock when the loop rests."""
+        assert self._begun.wait(PATIENCE)
+        hand.advance(seconds)
+
+
 async def keeps_in_its_thread(hand: Hand, seconds: float, ctx: ToolContext) -> None:
     assert ctx.threads is not None
-    await ctx.threads.run(partial(hand.advance, seconds))
+    await ctx.threads.run(partial(Rest().advance, hand, seconds))
 
 
 async def keeps_in_another_thread(hand: Hand, seconds: float, _ctx: ToolContext) -> None:
-    await trio.to_thread.run_sync(hand.advance, seconds)
+    await trio.to_thread.run_sync(Rest().advance, hand, seconds)
 
 
 async def collects(hand: Hand, seconds: float, _ctx: ToolContext) -> None:
