@@ -9,14 +9,19 @@ import httpx
 import trio
 
 from agentrail import SessionSpec
-from agentrail.app.supervisor import others_of
+from agentrail.app.supervisor import look_at_slots, others_of
 from agentrail.host import ApiKeys, Cluster, Host, HostLimits, HostPlugin, Profile
 from agentrail.journals import Journal
 from tests.free_port import free_port
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk
+from tests.patience import PATIENCE
 
 KEY = "k" * 32
 LEASE = 1.0
+"""Of hosts for whose end others wait. A process that gets no CPU for so long loses its sessions."""
+
+LONG_LEASE = 60.0
+"""Of all others."""
 
 
 @asynccontextmanager
@@ -28,7 +33,7 @@ async def open_place(
     port: int = 0,
     key: str = KEY,
     cluster: Cluster | None = None,
-    lease: float = LEASE,
+    lease: float = LONG_LEASE,
 ) -> AsyncGenerator[Desk]:
     """Serve a host of the cluster on *port*, or on any; or one of a *cluster* with ways of its own."""
     cluster = cluster or Cluster(f"http://127.0.0.1:{port or free_port()}", key, lease=lease)
@@ -48,7 +53,7 @@ async def open_place(
                 httpx.AsyncClient(
                     base_url=url,
                     headers={"authorization": f"Bearer {key}"},
-                    timeout=20,
+                    timeout=2 * PATIENCE,
                     trust_env=False,
                     verify=CERTIFICATES,
                 )
@@ -71,7 +76,9 @@ async def two_places(
 
 
 async def until_known(*places: Desk) -> None:
-    """Wait until each of *places* knows all others."""
-    with trio.fail_after(10):
-        while any(len(others_of(place.serving.supervisor)) < len(places) - 1 for place in places):  # noqa: ASYNC110
-            await trio.sleep(0.01)
+    """Have each of *places* look for all others, and wait until it knows them."""
+    with trio.fail_after(PATIENCE):
+        for place in places:
+            while len(others_of(place.serving.supervisor)) < len(places) - 1:
+                look_at_slots(place.serving.supervisor)
+                await trio.sleep(0.01)

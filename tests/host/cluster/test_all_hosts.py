@@ -26,6 +26,7 @@ from tests.free_port import free_port
 from tests.host.cluster.played_holder import ENDS, played_holder
 from tests.host.cluster.several import open_place, two_places, until_known
 from tests.host.hosted import KEYS, Desk
+from tests.patience import PATIENCE
 
 MINUTE = 60_000
 NAME = "h.acme.ann.trip"
@@ -58,7 +59,7 @@ async def heard(
     changes: RemoteView[RowChangesView], session: str, fits: Callable[[RowView | None], bool]
 ) -> RowView | None:
     """Return the row of a session when it fits."""
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         async for change in changes:
             if session in change.changed and fits(change.changed[session]):
                 return change.changed[session]

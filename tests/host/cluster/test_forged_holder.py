@@ -16,6 +16,7 @@ from tests.free_port import free_port
 from tests.host.cluster.played_holder import ENDS, journal_with, played_holder
 from tests.host.cluster.several import KEY, open_place
 from tests.host.cluster.test_forwarding import talks
+from tests.patience import PATIENCE
 
 CHAT = {"session": "trip", "message": "hi"}
 FAULT = "urn:agentrail:problem:cluster-fault"
@@ -155,8 +156,8 @@ async def test_an_answer_has_bounded_room_and_time(answer: object, monkeypatch: 
     monkeypatch.setattr(holder_connection, "HEAD_SECONDS", 0.5)
     async with played_holder(answer) as holder:  # type: ignore[arg-type]  # one of those above
         journal = await journal_with(holder.address, talks())
-        async with open_place(journal, talks(), lease=60) as place:
-            with trio.fail_after(10):
+        async with open_place(journal, talks()) as place:
+            with trio.fail_after(PATIENCE):
                 found = await place.ann.post("/v1/chat", json=CHAT)
     assert (found.status_code, found.json()["type"]) == (503, FAULT)
 
@@ -165,8 +166,8 @@ async def test_a_frame_of_a_stream_has_bounded_room(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(whole_frames, "FRAME_BYTES", 1_000_000)
     async with played_holder(frame_without_end) as holder:
         journal = await journal_with(holder.address, talks())
-        async with open_place(journal, talks(), lease=60) as place:
-            with trio.fail_after(10):
+        async with open_place(journal, talks()) as place:
+            with trio.fail_after(PATIENCE):
                 found = await place.ann.get("/v1/sessions/trip/events?since=0")
     assert "host-closing" in found.text
     assert "xxx" not in found.text
@@ -180,7 +181,7 @@ async def test_only_headers_that_hosts_send_come_to_the_client() -> None:
     )
     async with played_holder(head + b"<script>alert(1)</script>") as holder:
         journal = await journal_with(holder.address, talks())
-        async with open_place(journal, talks(), lease=60) as place:
+        async with open_place(journal, talks()) as place:
             answer = await place.ann.post("/v1/chat", json=CHAT)
     own = {"date", "content-length", "connection", "x-request-id", "content-type", "cache-control", "retry-after"}
     assert answer.status_code == 201
@@ -192,7 +193,7 @@ async def test_no_browser_is_made_to_ask_for_a_password() -> None:
     head = b'HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Basic realm="again"\r\nconnection: close\r\n\r\n'
     async with played_holder(head + b'{"type": "urn:agentrail:problem:key-withdrawn"}') as holder:
         journal = await journal_with(holder.address, talks())
-        async with open_place(journal, talks(), lease=60) as place:
+        async with open_place(journal, talks()) as place:
             answer = await place.ann.post("/v1/chat", json=CHAT)
     assert (answer.status_code, answer.headers.get("www-authenticate")) == (401, None)
 
@@ -211,7 +212,7 @@ async def test_no_answer_of_another_program_is_an_error_of_this_host(
 ) -> None:
     async with played_holder(head) as holder:
         journal = await journal_with(holder.address, talks())
-        async with open_place(journal, talks(), lease=60) as place:
+        async with open_place(journal, talks()) as place:
             answer = await place.ann.post("/v1/chat", json=CHAT)
     assert answer.status_code in {200, 204, 503}
     assert "set-cookie" not in answer.headers

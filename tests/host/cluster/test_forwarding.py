@@ -20,6 +20,7 @@ from agentrail.host import ApiKeys, Cluster, Host, HostLimits, HostPlugin, Ident
 from agentrail.host.authentication.identity import ForwardedIdentity
 from agentrail.host.cluster.cluster_identity import FRESH, SignedCall, read_signature, signed_key
 from agentrail.host.cluster.forwarding import MAX_HOPS
+from agentrail.host.cluster.held_sessions import PAUSE
 from agentrail.journals import NO_LEASE, Claim, Lease, MemoryJournal
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import SLOTS, slot_claim
@@ -28,11 +29,11 @@ from agentrail.runtime.shared.clock import Clock
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, say
 from tests.free_port import free_port
-from tests.host.cluster.several import KEY, LEASE, open_place, two_places, until_known
+from tests.host.cluster.several import KEY, LEASE, LONG_LEASE, open_place, two_places, until_known
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, frames, listening
 from tests.host.uploaded.test_uploads import sizes
 from tests.host.websocket.talking import talking
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, within
 
 
 def talks() -> SessionSpec:
@@ -97,7 +98,7 @@ async def test_a_remote_handle_works_on_a_session_of_another_host() -> None:
             seen: list[Envelope] = []
             async with session.subscribe(since=0) as events:
                 assert (await session.ask("hi")).text == "fine"
-                with trio.fail_after(5):
+                with trio.fail_after(PATIENCE):
                     async for envelope in events:
                         seen.append(envelope)
                         if isinstance(envelope.event, AgentEnd):
@@ -108,7 +109,7 @@ async def test_a_remote_handle_works_on_a_session_of_another_host() -> None:
             assert running(first, second) == [1, 0]
             async with session.subscribe() as events:
                 await session.stop()
-                with trio.fail_after(5):
+                with trio.fail_after(PATIENCE):
                     assert [envelope async for envelope in events]
 
 
@@ -160,7 +161,7 @@ class Moved(Cluster):
     """The cluster of a host that first finds the others where another program listens now."""
 
     def __init__(self, port: int) -> None:
-        super().__init__(f"http://127.0.0.1:{free_port()}", KEY, lease=LEASE)
+        super().__init__(f"http://127.0.0.1:{free_port()}", KEY, lease=LONG_LEASE)
         self.port: int | None = port
 
     async def find(self, address: str) -> HostAddress | None:
@@ -221,7 +222,7 @@ async def test_the_tree_and_what_waits_are_those_of_all_hosts() -> None:
         assert (await second.clients["eve"].get("/v1/tree")).json()["children"] == []
         decided = await second.ann.post("/v1/sessions/trip/approve", json={"approval": waiting["id"]})
         assert decided.status_code < 300, decided.text
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             while (await second.ann.get("/v1/approvals")).json()["items"]:  # noqa: ASYNC110 - no event tells of it
                 await trio.sleep(0.01)
         assert running(first, second) == [1, 0]
@@ -358,12 +359,12 @@ async def test_a_session_of_a_dead_host_comes_back_where_it_is_asked_for() -> No
     async with open_place(journal, talks()) as first:
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
     dead = f"http://127.0.0.1:{free_port()}"
-    async with open_place(journal, talks()) as second:
+    async with open_place(journal, talks(), lease=LEASE) as second:
         await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), int(LEASE * 1000)))
         began = trio.current_time()
         answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
         assert (answer.status_code, answer.json()["text"]) == (200, "fine")
-        assert LEASE / 2 < trio.current_time() - began < LEASE + 1
+        assert LEASE / 2 < trio.current_time() - began < within(LEASE + 1)
         assert running(second) == [1]
 
 
@@ -373,10 +374,10 @@ async def test_a_host_that_refuses_connections_and_renews_no_lease_is_not_waited
         for name in ("trip", "fresh"):
             await first.ann.post("/v1/chat", json={"session": name, "message": "hi"})
     dead = f"http://127.0.0.1:{free_port()}"
-    async with open_place(journal, talks(), lease=60) as second:
+    async with open_place(journal, talks()) as second:
         missing, fresh = Lease(Clock().now_ms(), 39_000), Lease(Clock().now_ms(), 60_000)
         await journal.claim("h.acme.ann.trip", dead, missing)  # it was renewed 21 seconds ago
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
         assert (answer.status_code, answer.json()["text"]) == (200, "fine")
         await journal.claim("h.acme.ann.fresh", dead, fresh)
@@ -390,9 +391,9 @@ async def test_a_listener_on_a_websocket_waits_in_the_host_for_the_session_of_a_
     async with open_place(journal, talks()) as first:
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
     dead = f"http://127.0.0.1:{free_port()}"
-    async with open_place(journal, talks(), lease=60) as second, talking(second) as talker:
+    async with open_place(journal, talks()) as second, talking(second) as talker:
         await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), 39_000))
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             await talker.say(id="e", listen="events", session="trip", since="0")
             assert await talker.heard() == {"id": "e", "cursor": "0.0"}
         assert running(second) == [1]
@@ -424,14 +425,15 @@ async def test_those_who_wait_for_the_session_of_a_dead_host_ask_the_journal_tog
     journal, dead = CountingJournal(), f"http://127.0.0.1:{free_port()}"
     async with open_place(journal, talks()) as first:
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
-    async with open_place(journal, talks(), lease=60) as second:
+    async with open_place(journal, talks()) as second:
         await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), 60_000))
-        with trio.move_on_after(2.0):
-            async with trio.open_nursery() as nursery:
-                for _ in range(10):
-                    nursery.start_soon(partial(second.ann.post, "/v1/sessions/trip/prompt", json={"message": "hi"}))
-    waiting = [at for at in journal.refused if at > journal.refused[0] + 1.0]
-    assert 0 < len(waiting) < 5
+        async with trio.open_nursery() as nursery:
+            for _ in range(10):
+                nursery.start_soon(partial(second.ann.post, "/v1/sessions/trip/prompt", json={"message": "hi"}))
+            while len(asked := [at for at in journal.refused if at > journal.refused[0] + 1.0]) < 3:  # noqa: ASYNC110 - no event tells of it
+                await trio.sleep(0.1)
+            nursery.cancel_scope.cancel()
+    assert asked[2] - asked[0] > PAUSE
 
 
 @pytest.mark.campaign
@@ -447,7 +449,7 @@ async def test_all_who_wait_are_answered_as_soon_as_the_lease_has_ended() -> Non
     async with trio.open_nursery() as around:
         listeners = await around.start(partial(trio.serve_tcp, hang_up, 0, host="127.0.0.1"))
         holder = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}"
-        async with open_place(journal, talks()) as second:
+        async with open_place(journal, talks(), lease=LEASE) as second:
             await journal.claim("h.acme.ann.trip", holder, Lease(Clock().now_ms(), int(1500 * LEASE)))
             async with trio.open_nursery() as nursery:
                 for _ in range(12):
@@ -460,9 +462,9 @@ async def test_the_patience_of_a_listener_begins_when_the_journal_is_there() -> 
     journal, dead = CountingJournal(away=2.5 * LEASE), f"http://127.0.0.1:{free_port()}"
     async with open_place(journal, talks()) as first:
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
-    async with open_place(journal, talks()) as second, talking(second) as talker:
+    async with open_place(journal, talks(), lease=LEASE) as second, talking(second) as talker:
         await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), int(3000 * LEASE)))
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             await talker.say(id="e", listen="events", session="trip", since="0")
             assert await talker.heard() == {"id": "e", "cursor": "0.0"}
 
@@ -470,8 +472,8 @@ async def test_the_patience_of_a_listener_begins_when_the_journal_is_there() -> 
 async def test_a_session_that_a_dead_host_claimed_and_did_not_begin_is_opened() -> None:
     journal, dead = MemoryJournal(), f"http://127.0.0.1:{free_port()}"
     await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), 500))
-    async with open_place(journal, talks(), lease=60) as place:
-        with trio.fail_after(5):
+    async with open_place(journal, talks()) as place:
+        with trio.fail_after(PATIENCE):
             answer = await place.ann.post("/v1/sessions", json={"session": "trip"})
     assert answer.status_code == 201, answer.text
 
@@ -515,7 +517,7 @@ async def test_a_session_that_another_host_has_taken_over_is_not_taken_from_it()
     journal = TakenJournal(alive)
     async with open_place(journal, talks()) as first:
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
-    async with open_place(journal, talks(), lease=60) as second:
+    async with open_place(journal, talks()) as second:
         await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), 39_000))
         with trio.move_on_after(0.5):
             await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
@@ -526,9 +528,9 @@ async def test_two_hosts_that_take_over_at_once_both_answer() -> None:
     journal, dead = OvertakenJournal(), f"http://127.0.0.1:{free_port()}"
     async with open_place(journal, talks()) as first:
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
-    async with open_place(journal, talks(), lease=60) as second:
+    async with open_place(journal, talks()) as second:
         await journal.claim("h.acme.ann.trip", dead, Lease(Clock().now_ms(), 39_000))
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
         assert (answer.status_code, answer.json()["text"], journal.is_overtaken) == (200, "fine", True)
 
@@ -542,8 +544,8 @@ async def test_a_host_that_hears_and_does_not_answer_is_waited_for_as_long_as_it
         lease = Lease(Clock().now_ms(), int(LEASE * 1000))
         for name in ("h.acme.ann.trip", slot_claim(0)):
             await journal.claim(name, address, lease)
-        async with open_place(journal, talks()) as second:
-            with trio.fail_after(3 * LEASE):
+        async with open_place(journal, talks(), lease=LEASE) as second:
+            with trio.fail_after(within(3 * LEASE)):
                 answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
             assert (answer.status_code, answer.json()["text"]) == (200, "fine")
 
@@ -554,7 +556,7 @@ async def test_a_session_of_a_program_that_is_no_host_is_refused_at_once() -> No
         await first.ann.post("/v1/sessions", json={"session": "trip"})
     async with open_place(journal, talks()) as second:
         await journal.claim("h.acme.ann.trip", "worker-1", Lease(Clock().now_ms(), 60_000))
-        with trio.fail_after(LEASE):
+        with trio.fail_after(within(1.0)):
             answer = await second.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
         assert answer.status_code == 503
 
@@ -563,7 +565,7 @@ class Homes(Cluster):
     """A cluster in which each session has its home at the same host, and a host in front runs none."""
 
     def __init__(self, url: str, home: str) -> None:
-        super().__init__(url, KEY, lease=LEASE)
+        super().__init__(url, KEY, lease=LONG_LEASE)
         self._home = home
         self.slots = frozenset(range(SLOTS)) if url == home else frozenset()
         self.members = frozenset({home}) - {url}

@@ -16,19 +16,17 @@ from agentrail.testing import ScriptedModel
 from tests.host.cluster.several import LEASE, open_place
 from tests.host.hosted import KEYS, Desk, frames, listening
 from tests.host.websocket.talking import talking
+from tests.patience import PATIENCE
 from tests.recovery.shared import SharedJournal
-
-LONG = 60.0
-"""Seconds of a lease whose renewal would tell the host only after the test."""
 
 
 @asynccontextmanager
 async def one_that_does_not_know() -> AsyncGenerator[tuple[Desk, Desk]]:
-    """Yield a host whose session `trip` goes on at another, and that one."""
+    """Yield a host whose session `trip` goes on at another, and that one: no renewal tells the first in time."""
     journal, spec = MemoryJournal(), SessionSpec(model=ScriptedModel(["fine"], repeat_last=True))
     async with (
-        open_place(journal, spec, lease=LONG) as first,
-        open_place(journal, spec, lease=LONG) as second,
+        open_place(journal, spec) as first,
+        open_place(journal, spec) as second,
     ):
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "one"})
         await second.serving.supervisor.resume("h.acme.ann.trip", take_over=True)
@@ -84,7 +82,7 @@ async def test_a_listener_on_a_socket_goes_on_too() -> None:
         async with connect(first.serving.url, KEYS["ann"]) as supervisor:
             session = supervisor.session("trip")
             async with session.subscribe(since=int(seq)) as events:
-                with trio.fail_after(5):
+                with trio.fail_after(PATIENCE):
                     await second.ann.post("/v1/chat", json={"session": "trip", "message": "three"})
                     while not isinstance((await anext(events)).event, AgentEnd):
                         pass
@@ -99,7 +97,7 @@ async def test_a_listener_on_a_socket_goes_on_when_the_host_has_noticed() -> Non
         assert (await first.ann.post("/v1/chat", json={"session": "trip", "message": "three"})).status_code == 200
         assert len(second.serving.supervisor.sessions()) == 1
         ends = 0
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             while ends < 3:
                 ends += isinstance((await anext(events)).event, AgentEnd)
 
@@ -163,9 +161,9 @@ async def test_what_waited_while_a_host_was_cut_off_from_the_journal_is_carried_
 async def test_a_session_that_left_a_host_and_came_back_meanwhile_knows_its_cursors(way: str) -> None:
     journal, spec = MemoryJournal(), SessionSpec(model=ScriptedModel(["fine"], repeat_last=True))
     line = AskedJournal(journal)
-    async with open_place(cast("Journal", line), spec, lease=LONG) as first:
+    async with open_place(cast("Journal", line), spec) as first:
         await first.ann.post("/v1/chat", json={"session": "trip", "message": "one"})
-        async with open_place(journal, spec, lease=LONG) as second:
+        async with open_place(journal, spec) as second:
             await second.serving.supervisor.resume("h.acme.ann.trip", take_over=True)
             await second.ann.post("/v1/chat", json={"session": "trip", "message": "two"})
             last = await last_cursor(second)

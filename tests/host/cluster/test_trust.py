@@ -19,10 +19,11 @@ from agentrail.journals import Journal, MemoryJournal
 from agentrail.runtime.shared.clock import Clock
 from tests.free_port import free_port
 from tests.host.cluster.played_holder import journal_with, played_holder
-from tests.host.cluster.several import KEY, LEASE, open_place, until_known
+from tests.host.cluster.several import KEY, LONG_LEASE, open_place, until_known
 from tests.host.cluster.test_forwarding import ANN, running, talks
 from tests.host.hosted import KEYS, LINES, Desk
 from tests.host.websocket.talking import talking
+from tests.patience import PATIENCE
 
 FAULT = "urn:agentrail:problem:cluster-fault"
 CHAT = {"session": "trip", "message": "hi"}
@@ -58,7 +59,7 @@ async def test_what_was_signed_before_a_host_began_is_signed_again() -> None:
     address = f"http://127.0.0.1:{free_port()}"
     cluster = Cluster(address, KEY)
     key = signed_key(cluster, ANN, address, Clock().now_ms() - 1000, SignedCall("GET", "/v1/sessions"))
-    async with open_place(MemoryJournal(), talks(), cluster=Cluster(address, KEY, lease=LEASE)):
+    async with open_place(MemoryJournal(), talks(), cluster=Cluster(address, KEY, lease=LONG_LEASE)):
         headers = {"authorization": f"Bearer {key}"}
         async with httpx.AsyncClient(base_url=address, trust_env=False) as client:
             answer = await client.get("/v1/sessions", headers=headers)
@@ -91,7 +92,7 @@ async def test_a_host_of_an_older_version_that_refuses_a_signature_is_a_fault_to
     )
     async with played_holder(old) as holder:
         journal = await journal_with(holder.address, talks())
-        async with open_place(journal, talks(), lease=60) as place:
+        async with open_place(journal, talks()) as place:
             answer = await place.ann.post("/v1/chat", json=CHAT)
     assert (answer.status_code, answer.json()["type"]) == (503, FAULT)
 
@@ -101,7 +102,7 @@ async def test_no_key_of_a_client_goes_to_the_host_that_runs_its_session() -> No
     secrets = {"x-api-key": "s1", "cookie": "id=s2", "x-user": "s3", "proxy-authorization": "s4", "api-token": "s5"}
     async with played_holder(answer) as holder:
         journal = await journal_with(holder.address, talks())
-        async with open_place(journal, talks(), lease=60) as place:
+        async with open_place(journal, talks()) as place:
             headers = {**secrets, "idempotency-key": "once", "accept-language": "de"}
             await place.ann.post("/v1/chat", json=CHAT, headers=headers)
     assert not secrets.keys() & holder.headers.keys()
@@ -128,7 +129,7 @@ async def place_with_keys(journal: Journal, keys: KeyFile) -> AsyncGenerator[str
         authenticator=ApiKeys(keys.path),
         journal=journal,
         limits=HostLimits(drain_seconds=0.3),
-        cluster=Cluster(address, KEY, lease=LEASE),
+        cluster=Cluster(address, KEY, lease=LONG_LEASE),
     )
     async with host.serving(int(address.rpartition(":")[2])):
         yield address
@@ -140,14 +141,14 @@ async def test_a_key_that_is_withdrawn_at_one_host_uses_none_of_its_sessions_by_
     async with (
         place_with_keys(journal, keys) as first,
         place_with_keys(journal, others) as second,
-        httpx.AsyncClient(headers=headers, trust_env=False, timeout=20) as ann,
+        httpx.AsyncClient(headers=headers, trust_env=False, timeout=PATIENCE) as ann,
     ):
         assert (await ann.post(f"{first}/v1/sessions", json={"session": "trip"})).status_code == 201
         assert (await ann.post(f"{second}/v1/chat", json=CHAT)).status_code == 200
         async with ann.stream("GET", f"{second}/v1/sessions/trip/events?since=0") as stream:
             name = next(key.id for key in keys.keys().values() if key.identity.user == "ann")
             keys.withdraw(name)
-            with trio.fail_after(10):
+            with trio.fail_after(PATIENCE):
                 text = "".join([piece async for piece in stream.aiter_text()])
         assert "urn:agentrail:problem:key-withdrawn" in text
         answer = await ann.post(f"{second}/v1/chat", json=CHAT)
