@@ -17,7 +17,7 @@ from typing import Final
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.adapters.user_folders import home
 from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.own_files import NOT_OURS, is_own_file, write_beside
+from agentrail.cli.own_files import NOT_OURS, is_own_file, make_once
 from agentrail.errors import FileFailed
 from agentrail.values.json import canonical
 
@@ -63,7 +63,7 @@ def user_key() -> bytes:
     try:
         if not file.exists():
             verb = "make"
-            _make(file)
+            make_once(file, secrets.token_bytes(KEY_BYTES))
         if not is_own_file(file.lstat()):
             raise FileFailed("use", str(file), f"{NOT_OURS}; {DELETE_IT}")
         key = file.read_bytes()
@@ -72,16 +72,3 @@ def user_key() -> bytes:
     if len(key) != KEY_BYTES:
         raise FileFailed("use", str(file), f"it is no key; {DELETE_IT}")
     return key
-
-
-def _make(file: Path) -> None:
-    """Write a new key to *file*, whole or not at all; no-op if another process has made it meanwhile."""
-    new = write_beside(file, secrets.token_bytes(KEY_BYTES))
-    try:
-        os.link(new, file)  # unlike a rename, it replaces no key
-    except FileExistsError:
-        pass
-    except OSError:  # a file system without hard links: of two processes that make the first key, the later one wins
-        new.replace(file)
-    finally:
-        new.unlink(missing_ok=True)

@@ -50,6 +50,19 @@ def replace_own(file: Path, text: str) -> None:
     write_beside(file, text.encode()).replace(file)
 
 
+def make_once(file: Path, content: bytes) -> None:
+    """Write *content* to a new *file*, whole or not at all; no-op if another process has made it meanwhile."""
+    new = write_beside(file, content)
+    try:
+        os.link(new, file)  # unlike a rename, it replaces no file
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without hard links: of two processes that make the first one, the later one wins
+        new.replace(file)
+    finally:
+        new.unlink(missing_ok=True)
+
+
 def write_beside(file: Path, content: bytes) -> Path:
     """Write *content* to a new file beside *file*, whose place it can take, and return its path."""
     _make_folder(file)

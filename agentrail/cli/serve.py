@@ -15,6 +15,7 @@ import trio
 from agentrail.app import process
 from agentrail.cli import serve_end, serve_keys
 from agentrail.cli.serve_options import WRONG_USAGE, ServeOptions, parsed
+from agentrail.cli.serve_token import kept_token
 from agentrail.cli.workers.worker_link import WorkerLink
 from agentrail.errors import AgentrailError
 from agentrail.host.builtin_plugins.request_log import FORMS
@@ -46,6 +47,7 @@ def main(argv: Sequence[str]) -> int:
 
             return serve_by_workers(options)
         host, description = find_host(options.served, None if link is None else link.cluster())
+        _give_token(host, options)
         # At its end, Python collects garbage among all objects there are. That took four fifths of the CPU of an exit,
         # for which the clients of the next process wait:
         # tests/host/test_serve_command.py::test_a_process_that_ends_looks_for_no_garbage
@@ -56,6 +58,15 @@ def main(argv: Sequence[str]) -> int:
     except (AgentrailError, NothingToServeError) as error:
         print(f"agentrail: {error}", file=sys.stderr)
         return WRONG_USAGE
+
+
+def _give_token(host: Host, options: ServeOptions) -> None:
+    """Give *host* the token of the options, or that of the served folder, if a token lets in who is at this machine."""
+    if host.needs_token:
+        host.token = options.token or kept_token(options.folder)
+    elif options.token:
+        problem = f"cannot serve {options.served.file} with --token: its host has an `authenticator` of its own"
+        raise NothingToServeError(problem)
 
 
 def _log(form: str, number: int | None) -> None:

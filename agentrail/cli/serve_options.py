@@ -13,6 +13,7 @@ from attrs import frozen
 
 from agentrail.adapters.journals.journal_places import place_named
 from agentrail.adapters.python_file import split_name
+from agentrail.cli.serve_token import token_named
 from agentrail.host.builtin_plugins.request_log import FORMS
 from agentrail.host.served_file import ServedFile
 
@@ -63,6 +64,13 @@ class ServeOptions:
     cores: int
     ray: str | None
     replace: bool
+    token: str | None
+    """The token for this machine; `None` for that of the folder."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder that is served: that of the file."""
+        return Path.cwd() if self.served.file is None else self.served.file.absolute().parent
 
 
 def parsed(argv: Sequence[str]) -> ServeOptions:
@@ -81,6 +89,8 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
         parser.error("--ray is for a program, which each machine has; give its FILE")
     if words.replace and not words.ray:
         parser.error("--replace is for shards of Ray; give --ray ADDRESS too")
+    if words.token and (words.keys or words.ray):
+        parser.error("--token is for this machine alone, without --keys and --ray; leave it out")
     file = Path(text) if text else None
     return ServeOptions(
         ServedFile(file, name, words.journal, words.keys, words.otel, tuple(words.member)),
@@ -97,6 +107,7 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
         words.cores,
         words.ray,
         words.replace,
+        words.token,
     )
 
 
@@ -140,6 +151,7 @@ def options_parser() -> argparse.ArgumentParser:
     parser.add_argument("--ray", metavar="ADDRESS", help="the processes are shards of Ray; or `auto`")
     parser.add_argument("--replace", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--keys", type=Path, metavar="PATH", help="a file of keys (default: a token for this machine)")
+    parser.add_argument("--token", type=token_named, metavar="TEXT", help="that token (default: one for each folder)")
     parser.add_argument("--log-form", choices=FORMS, default=FORMS[0], metavar="FORM", help=" or ".join(FORMS))
     add_collections = partial(parser.add_argument, dest="fewer_collections", default=True)
     add_collections("--fewer-collections", action="store_true", help=argparse.SUPPRESS)

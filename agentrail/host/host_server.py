@@ -201,6 +201,8 @@ class Host:
         self._rows = HostPluginRow(plugins, on_plugin_error)
         self._context_providers = tuple(context_providers)
         self._authenticator = authenticator
+        self.token: str | None = None
+        """The token for this machine, if there is no authenticator; `None`: one is made at each start."""
         self.journal = journal
         """Where its sessions are kept; `None` if they are gone when the host ends."""
         self.limits = limits
@@ -214,6 +216,11 @@ class Host:
         """How other hosts on the same journal reach it; `None` if there are none."""
         if cluster is not None:
             self.join(cluster)
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether it has no authenticator, so that a token lets in who is at this machine."""
+        return self._authenticator is None
 
     @property
     def profiles(self) -> tuple[Profile, ...]:
@@ -285,7 +292,8 @@ class Host:
                 if isinstance(addresses[0], Inherited):
                     addresses[0].socket.close()
                 raise BadChoice("host", host, NEEDS_KEYS)
-            authenticator = token = LocalToken(token=None if self.cluster is None else self.cluster.local_token)
+            shared = None if self.cluster is None else self.cluster.local_token
+            authenticator = token = LocalToken(token=self.token or shared)
             fragment = f"/{token.fragment}"
         policy = SitePolicy(
             hosts=frozenset({_in_url(name) for name in (*LOOPBACK, host, *self._cluster_names)}.union(hosts)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -54,8 +55,9 @@ async def commanded(
 ) -> AsyncGenerator[Served]:
     """Run a *command* that serves in *folder*, with the descriptors *given*; kill it at the end if it still runs.
 
-    Its environment is *env*; that of this process if `None`.
+    Its environment is *env*; if `None`, that of this process, with a home in *folder*.
     """
+    env = {**os.environ, "AGENTRAIL_HOME": str(folder / "home")} if env is None else env
     async with trio.open_nursery() as nursery:
         with (folder / LOG).open("ab") as log:
             run = partial(trio.run_process, cwd=folder, stdout=PIPE, stderr=log, check=False, pass_fds=given, env=env)

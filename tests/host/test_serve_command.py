@@ -140,6 +140,19 @@ async def test_without_a_file_the_demo_agent_is_served(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+async def test_the_address_stays_the_same_when_the_folder_is_served_again(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "app.py").write_text(FILES["a specification"][0], encoding="utf-8")
+    tokens = []
+    for arguments in (["one/app.py"], ["one/app.py", "--cores", "1"], [], ["--token", "t" * 20]):
+        async with commanded([*SERVE, "--port", "0", *arguments], tmp_path) as one:
+            tokens.append(one.token)
+    assert tokens == [tokens[0], tokens[0], tokens[2], "t" * 20]
+    assert tokens[2] != tokens[0]
+    assert sorted(path.name for path in (tmp_path / "one").iterdir() if path.name != "__pycache__") == ["app.py"]
+
+
+@pytest.mark.long
 async def test_the_log_is_json_and_has_the_client_of_a_named_proxy(tmp_path: Path) -> None:
     with trio.fail_after(60):
         async with commanded([*SERVE, "--port", "0", "--log-form", "json", "--proxy", "127.0.0.1"], tmp_path) as one:
@@ -199,6 +212,10 @@ BAD = {
     "no origin": (["spec.py", "--origin", "pages.example"], "origins='pages.example' is not a choice"),
     "keys for a host": (["host.py", "--keys", "keys"], "give it `authenticator=ApiKeys('keys')`"),
     "a journal for a host": (["host.py", "--journal", "kept.db"], "give it `journal=SqliteJournal('kept.db')`"),
+    "a token for a host with keys": (
+        ["keys.py", "--token", "t" * 20],
+        "cannot serve keys.py with --token: its host has an `authenticator` of its own",
+    ),
     "a slash at the end": (["spec.py", "--origin", "http://127.0.0.1:8000/"], "without a path or a `/` at the end"),
     "no file of keys": (["keys", "list", "gone"], "there is no file 'gone'; `make` makes it"),
     "nothing about keys": (["keys"], "the following arguments are required: make|list|withdraw"),
@@ -230,6 +247,8 @@ async def test_what_cannot_be_served_is_told(arguments: list[str], told: str, tm
     (tmp_path / "spec.py").write_text(FILES["a specification"][0], encoding="utf-8")
     (tmp_path / "host.py").write_text(FILES["a host"][0], encoding="utf-8")
     (tmp_path / "broken.py").write_text("x = 0\n1 / x\n", encoding="utf-8")
+    with_keys = FILES["a host"][0].replace("', other)]", "', other)], authenticator=ApiKeys(lines='')")
+    (tmp_path / "keys.py").write_text(f"from agentrail.host import ApiKeys\n{with_keys}", encoding="utf-8")
     (tmp_path / "folder").mkdir()
     (tmp_path / "gpt.py").write_text(FILES["a specification"][0].replace("'demo'", "'gpt-5'"), encoding="utf-8")
     (tmp_path / "raises.py").write_text(RAISES, encoding="utf-8")

@@ -27,6 +27,8 @@ def user_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (home / OWN / "run").mkdir(parents=True)
     (home / OWN / "agents.key").write_text(SECRET)
     (home / OWN / "run" / "j.sock.json").write_text(SECRET)
+    (home / OWN / "tokens").mkdir()
+    (home / OWN / "tokens" / "1234").write_text(SECRET)
     (home / "link").symlink_to(f"{OWN}/agents.key")
     (home / "folder").symlink_to(OWN)
     (home / "notes.txt").write_text("notes")
@@ -56,7 +58,15 @@ async def journal_in(folder: Path) -> AsyncGenerator[SqliteJournal]:
 
 @pytest.mark.usefixtures("opening")
 @pytest.mark.parametrize(
-    "path", [f"{OWN}/agents.key", f"{OWN}/run/j.sock.json", "link", "folder/agents.key", f"{OWN}/missing"]
+    "path",
+    [
+        f"{OWN}/agents.key",
+        f"{OWN}/run/j.sock.json",
+        f"{OWN}/tokens/1234",
+        "link",
+        "folder/agents.key",
+        f"{OWN}/missing",
+    ],
 )
 async def test_no_tool_reads_or_changes_a_file_of_agentrail(path: str, user_home: Path) -> None:
     sandbox = LocalSandbox(user_home)
