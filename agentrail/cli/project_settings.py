@@ -25,6 +25,7 @@ from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import MODES, Mode, mode_named
 from agentrail.cli.folder_code import CodeFile, Sources, code_of_program, code_of_sources, content_of, sources_of
 from agentrail.cli.journal_file import file_named
+from agentrail.cli.named_plugins import USE, check_plugin
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import NotJson, WrongType
 from agentrail.errors.agentrail_error import advice
@@ -64,9 +65,6 @@ PATHS: Final = ("skills", "memory")
 
 NO_PATHS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 NO_SOURCES: Final[Mapping[str, Sources]] = MappingProxyType({})
-
-USE: Final = "use"
-"""Key of a plugin's table that says which plugin it is: the name of one that comes with agentrail, or `FILE:CLASS`."""
 
 SERVER: Final = tuple([field.name for field in attrs.fields(McpServer) if field.name != "name"])
 """What the table of an MCP server may say."""
@@ -191,7 +189,10 @@ def _settings(path: Path, parsed: Mapping[str, object]) -> ProjectSettings:
     settings = ProjectSettings(path, values, paths)
     files = [file_of(plugin) for plugin in settings.plugins]
     places = {file: settings.folder / file for file in files if file}
-    return settings.but(sources={file: sources_of(place, place.parent) for file, place in places.items()})
+    sources = {file: sources_of(place, place.parent) for file, place in places.items()}
+    for file, plugin in zip(files, settings.plugins, strict=True):
+        check_plugin(path, plugin, sources[file][places[file]] if file else b"")
+    return settings.but(sources=sources)
 
 
 def file_of(plugin: Mapping[str, Json]) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import import_module
-from typing import Final, cast
+from typing import cast
 
 import msgspec
 
@@ -16,15 +15,12 @@ from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.allowed_code import guarded
 from agentrail.cli.allowed_server import AllowedServer
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.project_settings import USE, ProjectSettings
+from agentrail.cli.named_plugins import USE, built_in, made
+from agentrail.cli.project_settings import ProjectSettings
 from agentrail.errors import AgentrailError, BadSpec
-from agentrail.errors.agentrail_error import advice
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.values.json import EMPTY, Json
 from agentrail.values.value import learned
-
-BUILT_IN: Final = "agentrail.plugins"
-"""Where the plugins are that come with agentrail."""
 
 
 def with_settings(spec: SessionSpec, settings: ProjectSettings) -> SessionSpec:
@@ -62,24 +58,13 @@ def _server(settings: ProjectSettings, name: str, options: Mapping[str, Json]) -
 
 
 def _plugin(settings: ProjectSettings, table: Mapping[str, Json]) -> AnyPlugin:
-    use = str(table[USE])
-    make = _class_of(settings, use)
-    try:
-        plugin = make(**{key: value for key, value in table.items() if key != USE})
-    except Exception as error:
-        raise BadInputError(f"{settings.path}: the plugin `{use}`: {error}") from error
-    if not isinstance(plugin, AnyPlugin):
-        raise BadInputError(f"{settings.path}: `{use}` is no plugin")
-    return plugin
+    return made(settings.path, table, _class_of(settings, str(table[USE])))
 
 
 def _class_of(settings: ProjectSettings, use: str) -> Callable[..., object]:
     file, colon, name = use.rpartition(":")
     if not colon:
-        public: list[str] = import_module(BUILT_IN).__all__
-        if use not in public:
-            raise BadInputError(f"{settings.path}: there is no plugin `{use}`; {advice(use, public, 'there are')}")
-        return cast("Callable[..., object]", getattr(import_module(BUILT_IN), use))
+        return built_in(settings.path, use)
     try:
         place = settings.folder / file
         return cast("Callable[..., object]", find_member(place, name, (type,), settings.sources[file]).value)

@@ -373,10 +373,6 @@ def test_plugins_and_servers_are_made_as_the_settings_say(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ('[[plugins]]\nuse = "BudgetGard"', "there is no plugin `BudgetGard`; did you mean `BudgetGuard`?"),
-        ('[[plugins]]\nuse = "BudgetGuard"\nmax_used = 1', "the plugin `BudgetGuard`: "),
-        ('[[plugins]]\nuse = "Continue"', "`Continue` is no plugin"),
-        ('[[plugins]]\nuse = "mine.py:Quiet"', "the plugin `mine.py:Quiet`: it has no `Quiet`"),
         ('[[plugins]]\nuse = "mine.py:Path"', "`mine.py:Path` is no plugin"),
         ("[mcp.a]", "`mcp.a`: "),
         ('[mcp.a]\ncommand = ["x"]\ntimeout = -1', "`mcp.a`: "),
@@ -390,6 +386,37 @@ def test_what_cannot_be_made_is_told(folder: Path, text: str, why: str) -> None:
     with pytest.raises(BadInputError) as error:
         with_settings(spec_for("demo", folder), settings)
     assert why in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('[[plugins]]\nuse = "BudgetGard"', "there is no plugin `BudgetGard`; did you mean `BudgetGuard`?"),
+        ('[[plugins]]\nuse = "BudgetGuard"\nmax_used = 1', "the plugin `BudgetGuard`: "),
+        ('[[plugins]]\nuse = "BudgetGuard"\nmax_tokens = "many"', "the plugin `BudgetGuard`: "),
+        ('[[plugins]]\nuse = "Continue"', "`Continue` is no plugin"),
+        ('[[plugins]]\nuse = "mine.py:Laud"', "`mine.py:Laud`: it has no `Laud`; did you mean `Loud`?"),
+        ('[[plugins]]\nuse = "broken.py:Loud"', "`broken.py:Loud`: its file is no Python: "),
+    ],
+)
+def test_a_plugin_that_cannot_be_made_is_told_before_anybody_is_asked(folder: Path, text: str, why: str) -> None:
+    say(folder, f"{text}\n[mcp.files]\ncommand = ['files']")
+    (folder / "broken.py").write_text("class Loud(:")
+    with pytest.raises(BadInputError) as error:
+        settings_of(folder, ask=lambda _settings, _surfaces: pytest.fail("somebody was asked"))
+    assert why in str(error.value)
+    assert not (folder / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["from elsewhere import *\n", "from elsewhere import Loud\n", "globals()['Loud'] = 1\n", "Loud = Quiet = 1\n"],
+)
+def test_a_plugin_that_may_be_there_is_asked_about(folder: Path, code: str) -> None:
+    say(folder, '[[plugins]]\nuse = "mine.py:Loud"')
+    (folder / "mine.py").write_text(code)
+    with pytest.raises(BadInputError, match=r"`plugins\.1`: nobody has allowed this yet"):
+        settings_of(folder)
 
 
 MORE = {key: getattr(OPTIONS, key) for key in ASKED_IF_MORE}
