@@ -197,7 +197,7 @@ WRITTEN: Final = (
 """What users call, inherit or implement: they write the types of its members in annotations of their own."""
 
 NOT_OURS: Final = (
-    frozenset({"False", "None", "P", "Path", "R", "S", "T", "True"})
+    frozenset({"False", "None", "P", "Path", "R", "S", "T", "True", "TypeForm"})
     | set(vars(typing))
     | set(vars(collections.abc))
     | set(vars(contextlib))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrail.errors import TurnAborted
-from agentrail.models import Price, Usage
+from agentrail.models import Json, Price, Usage
 from agentrail.plugins import BudgetGuard
 from agentrail.testing import call, say
 from tests.kit import Element
@@ -63,3 +63,26 @@ def test_a_limit_is_exceeded_by_one_response_of_all_sessions_at_most(
     ]
     over = (dollars if in_dollars else tokens) - (limit * DEARER if in_dollars else limit)
     assert over <= max(largest) + 1e-9
+
+
+async def waits_told(guard: BudgetGuard, caplog: pytest.LogCaptureFixture, *starts: Element, **options: Json) -> int:
+    """Let three sub-agents work as *starts* says, with *options* of their model; return how often a wait is told."""
+    names = ("a", "b", "c")
+    agents = {name: agent([say("done", delay=1.0)], name, model_options=options) for name in names}
+    async with open_world() as world:
+        session = await world.spawn([*starts, "fine"], "p", agents=agents, plugins=[guard])
+        await session.ask("go")
+    told = [record.message for record in caplog.records if "waits until others of its family" in record.message]
+    assert all("it might exceed BudgetGuard: max_tokens=" in text for text in told)
+    return len(told)
+
+
+async def test_why_sub_agents_wait_for_each_other_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    assert await waits_told(BudgetGuard(max_tokens=100_000), caplog, tasks("a", "b", "c")) == 1
+
+
+async def test_sub_agents_that_need_not_wait_say_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    one_by_one = [task(name) for name in ("a", "b", "c")]
+    assert await waits_told(BudgetGuard(max_tokens=100_000), caplog, *one_by_one) == 0
+    assert await waits_told(BudgetGuard(max_tokens=100_000), caplog, tasks("a", "b", "c"), max_tokens=100) == 0
+    assert await waits_told(BudgetGuard(), caplog, tasks("a", "b", "c")) == 0

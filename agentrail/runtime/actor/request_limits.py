@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnded, CompactionFailed
 from agentrail.core.vocabulary.state import State
@@ -17,6 +19,13 @@ from agentrail.runtime.shared.provider_limits import ProviderLimits, nobody
 from agentrail.runtime.work.limit_queue import LimitKey, Pending, Purse, Reached, most_of
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.usage import NOTHING_USED, Usage
+
+log = logging.getLogger("agentrail.session")
+
+WAITS: Final = (
+    "a request of `%s` waits until others of its family have ended: with them it might exceed %s, as each counts as the"
+    ' most that it can cost; `model_options={"max_tokens": …}` lowers that, so that sub-agents work at the same time'
+)
 
 
 def used_beside(state: State, links: FamilyLinks) -> tuple[str, Usage]:
@@ -115,11 +124,18 @@ class Spending:
         try:
             await purse.queue.turn(waiter)
             while (full := self._full(purse)) is not None:
+                self._tell_wait(purse, full)
                 purse.queue.stay(waiter, full.limits)
                 await purse.queue.turn(waiter)
             return self._noted(name, request, purse, line)
         finally:
             purse.queue.leave(waiter)
+
+    def _tell_wait(self, purse: Purse, full: Reached) -> None:
+        """Log why a request waits for others, once for the family."""
+        if not (purse.has_told_wait or purse.is_held):
+            purse.has_told_wait = True
+            log.warning(WAITS, self.state.session_id, full.name)
 
     def _noted(self, name: str, request: ModelRequest, purse: Purse, line: tuple[str, ...]) -> Pending:
         """Reserve for *request* the most that it can cost, and return the reservation."""

@@ -254,11 +254,12 @@ class Pending:
 class Purse:
     """Reservations for requests of a session and its sub-agents, and the queue of requests that wait for room."""
 
-    __slots__ = ("pending", "queue")
+    __slots__ = ("has_told_wait", "pending", "queue")
 
     def __init__(self) -> None:
         self.pending: list[Pending] = []
         self.queue = LimitQueue()
+        self.has_told_wait = False  # whether the log says why requests wait for each other
 
     def sums(self, above: str, below: str, *, at_most: bool) -> tuple[Usage, Usage]:
         """Return two sums: the requests of session *below* and its sub-agents, and the other ones under *above*.
@@ -273,6 +274,11 @@ class Purse:
             elif above in reservation.line:
                 others = others.plus(cost)
         return own, others
+
+    @property
+    def is_held(self) -> bool:
+        """Whether all room is reserved for a sub-agent that comes back, until its usage is known."""
+        return any(not reservation.name for reservation in self.pending)
 
     def hold(self, line: tuple[str, ...]) -> Pending:
         """Reserve all room for the last session of *line*, so that others wait; return the reservation."""
