@@ -13,6 +13,7 @@ from agentrail.testing.conformance.expected_errors import raised
 from tests.adapters.journals.postgres.proxy import CutLine
 from tests.adapters.journals.postgres.server import PostgresServer, needs_postgres
 from tests.kit import opened, run_of
+from tests.patience import PATIENCE
 
 pytestmark = [needs_postgres, pytest.mark.long]
 
@@ -43,7 +44,7 @@ def locked(url: str, session_id: str) -> Iterator[psycopg.Connection]:
 async def wait_for(url: str, count: int) -> None:
     """Wait until so many statements wait for a lock."""
     query = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'agentrail'"
-    with psycopg.connect(url, autocommit=True) as connection, trio.fail_after(20):
+    with psycopg.connect(url, autocommit=True) as connection, trio.fail_after(PATIENCE):
         while connection.execute(query).fetchone() != (count,):  # noqa: ASYNC110 - nobody sets an event for it
             await trio.sleep(0.01)
 

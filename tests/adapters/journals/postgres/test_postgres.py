@@ -4,6 +4,7 @@ import logging
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -34,6 +35,7 @@ from agentrail.testing.conformance.expected_errors import raised
 from tests.adapters.journals.postgres.server import PostgresServer, folder_of_servers, needs_postgres
 from tests.adapters.journals.test_listing import check_last_used
 from tests.kit import opened, run_of
+from tests.patience import PATIENCE
 
 pytestmark = [needs_postgres, pytest.mark.long]
 
@@ -276,11 +278,10 @@ async def test_a_held_session_is_seldom_claimed_whatever_the_clock_shows(off: in
     with patch.object(clock, "time", SimpleNamespace(time=lambda: time.time() + off)):
         async with open_supervisor(journal=waiting, specs={"n": build}) as supervisor:
             began = trio.current_time()
-            with trio.move_on_after(1.5):
+            with trio.fail_after(PATIENCE):
                 while not supervisor.sessions():  # noqa: ASYNC110 - nobody sets an event for it
                     await trio.sleep(0.01)
             took = trio.current_time() - began
-            assert supervisor.sessions()
             assert waiting.claims < 5 * took + 2
     await holder.close()
     await waiting.close()
@@ -295,19 +296,21 @@ async def test_what_was_acknowledged_outlives_a_server_that_is_killed_under_load
         await trio.to_thread.run_sync(server.make)
         await trio.to_thread.run_sync(server.start)
         journal = PostgresJournal(server.url)
-        acknowledged: dict[str, int] = {}
+        acknowledged = 0
+        heads = Counter[str]()
         is_over = False
 
         async def write(name: str) -> None:
+            nonlocal acknowledged
             claim = await journal.claim(name, "test", Lease(0, 60_000))
-            head = 0
             while not is_over:
                 try:
-                    acknowledged[name] = head = await journal.append(claim, head, run_of(name, head + 1, 1))
+                    heads[name] = await journal.append(claim, heads[name], run_of(name, heads[name] + 1, 1))
+                    acknowledged += 1
                 except NothingWritten:
                     await trio.sleep(0.05)
                 except JournalUnavailable:
-                    head = await _head(journal, name)
+                    heads[name] = await _head(journal, name, heads[name])
 
         try:
             async with trio.open_nursery() as nursery:
@@ -318,24 +321,27 @@ async def test_what_was_acknowledged_outlives_a_server_that_is_killed_under_load
                     await trio.to_thread.run_sync(server.kill)
                     await trio.sleep(0.1)
                     await trio.to_thread.run_sync(server.start)
-                    before = sum(acknowledged.values())
-                    with trio.fail_after(20):
-                        while sum(acknowledged.values()) <= before:  # noqa: ASYNC110 - nobody sets an event for it
+                    before = acknowledged
+                    with trio.fail_after(PATIENCE):
+                        while acknowledged <= before:  # noqa: ASYNC110 - nobody sets an event for it
                             await trio.sleep(0.01)
                 is_over = True
-            for name, head in acknowledged.items():
-                records = await journal.read(name, 0, 100_000)
-                assert records == run_of(name, 1, len(records))
-                assert len(records) - head in {0, 1}, "one may be written whose answer the kill cut off"
+            for name, head in heads.items():
+                await _head(journal, name, head)
             await journal.close()
         finally:
             if server.process is not None:
                 await trio.to_thread.run_sync(server.kill)
 
 
-async def _head(journal: PostgresJournal, name: str) -> int:
+async def _head(journal: PostgresJournal, name: str, known: int) -> int:
+    """Return the number of the last record: the one that is *known*, or the next, whose answer the kill cut off."""
     while True:
         try:
-            return len(await journal.read(name, 0, 100_000))
+            records = await journal.read(name, 0, 100_000)
         except JournalUnavailable:
             await trio.sleep(0.05)
+        else:
+            assert records == run_of(name, 1, len(records))
+            assert len(records) - known in {0, 1}
+            return len(records)
