@@ -25,6 +25,7 @@ from agentrail.errors import CannotListen
 from agentrail.host import Host
 from agentrail.host.authentication.authenticators import SocketOwner
 from agentrail.sandboxes import BubblewrapSandbox, Command
+from tests.patience import PATIENCE
 from tests.sandboxes.kinds import needs_bubblewrap
 
 pytestmark = pytest.mark.long
@@ -128,10 +129,10 @@ async def test_a_socket_at_which_a_confined_command_listens_is_not_talked_to(tmp
     here = trio.Event()
     async with trio.open_nursery() as nursery:
         process = sandbox.prepare(
-            Command(f'/usr/bin/env python3 -c "{code}"', timeout=20, merge=True), lambda *_: here.set()
+            Command(f'/usr/bin/env python3 -c "{code}"', timeout=2 * PATIENCE, merge=True), lambda *_: here.set()
         )
         nursery.start_soon(process.run)
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             await here.wait()
         async with await trio.open_unix_socket(tmp_path / "planted") as line:
             with pytest.raises(StrangePeerError, match=r"in a sandbox or a container.*\(namespaces: .*mnt.*\)"):

@@ -72,7 +72,7 @@ async def check_views(supervisor: RemoteSupervisor, names: set[str]) -> None:
     assert {child.name for child in tree.children} == {row.session for row in rows.items} == names
     assert {row.host for row in rows.items} == set(SHARDS)
     assert (rows.total, rows.missing) == (len(names), ())
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         async with supervisor.watch_tree() as trees:
             async for seen in trees:
                 if {child.name for child in seen.children} == names:

@@ -22,6 +22,7 @@ from agentrail.cluster.stand_in import StandIn
 from agentrail.host import Host, Identity, Profile
 from agentrail.journals import MemoryJournal
 from tests.host.cluster.test_forwarding import talks
+from tests.patience import PATIENCE
 
 PLAN = ShardPlan(1, "", "", "", 10.0, "k" * 32)
 WHO = Identity("local", "you", frozenset({"sessions", "talk"}))
@@ -91,7 +92,7 @@ async def hang_up(stream: trio.SocketStream) -> None:
 
 async def test_a_line_finds_a_shard_whose_old_port_another_program_has(ray: OneActor) -> None:
     journal, told = MemoryJournal(), (trio.Event(), trio.Event())
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             ended = await nursery.start(serve, journal, ray, told[0])
             port = ray.port
@@ -126,7 +127,7 @@ class Freezer:
 
 async def test_a_line_to_a_shard_that_is_stopped_is_cut_when_ray_has_it_elsewhere(ray: OneActor) -> None:
     journal, told = MemoryJournal(), trio.Event()
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             await nursery.start(serve, journal, ray, told)
             freezer = Freezer(ray.port)

@@ -27,6 +27,7 @@ from agentrail.testing import ScriptedModel, stall
 from tests.host.hosted import KEYS, frames, listening, open_desk, scripted
 from tests.host.test_decisions import pay
 from tests.host.test_host import chat, until
+from tests.patience import PATIENCE
 
 
 class Ends(HostPlugin):
@@ -203,8 +204,8 @@ async def test_a_host_is_served_at_the_loopback_of_ipv6() -> None:
 
 
 async def test_a_host_that_closes_does_not_wait_for_streams_of_events() -> None:
-    limits = HostLimits(drain_seconds=30)
-    with trio.fail_after(15):
+    limits = HostLimits(drain_seconds=2 * PATIENCE)
+    with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             heard = list[str]()
             async with open_desk(scripted("one"), limits=limits) as desk:

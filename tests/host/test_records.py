@@ -21,6 +21,7 @@ from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import Desk, open_desk, scripted
 from tests.host.test_host import chat
+from tests.patience import PATIENCE
 
 LONG: Final = "x" * 5_000
 
@@ -176,7 +177,7 @@ async def test_reading_does_not_bring_a_session_back() -> None:
         await chat(desk.ann, "go", session="trip")
         head = (await look(desk.clients["boss"], "records"))["head"]
     async with open_desk(with_echo("hi"), journal=journal) as desk:
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             assert (await look(desk.clients["boss"], "why", about="1"))["entries"]
             assert (await look(desk.clients["boss"], "records"))["head"] >= head
         assert (await look(desk.clients["boss"], "records"))["head"] == head

@@ -13,6 +13,7 @@ import trio
 
 from agentrail.cli.serve_options import parsed
 from tests.host.commanded import SERVE, commanded
+from tests.patience import PATIENCE
 
 FILES = {
     "a host": (
@@ -109,7 +110,7 @@ async def test_clients_that_say_nothing_leave_descriptors_to_others(tmp_path: Pa
                 stream = await stack.enter_async_context(await trio.open_tcp_stream(host, int(port)))
                 with suppress(trio.BrokenResourceError):
                     await stream.send_all(b"GET / HTTP/1.1\r\n")
-            with trio.fail_after(5):
+            with trio.fail_after(PATIENCE):
                 async with await trio.open_tcp_stream(host, int(port)) as stream:
                     await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
                     assert (await stream.receive_some()).startswith(b"HTTP/1.1 200")

@@ -19,6 +19,7 @@ from agentrail.host.http11 import unix_listener
 from agentrail.host.http11.certificates import Certificate
 from agentrail.host.http11.listening import Tcp, UnixSocket, opened
 from tests.host.http11.served import everything, request, served, statuses
+from tests.patience import PATIENCE
 
 CLOSE = request("GET / HTTP/1.1", "Connection: close")
 
@@ -90,7 +91,7 @@ async def test_a_folder_that_another_process_keeps_locked_is_not_waited_for_for_
         holder = f"process {os.getpid()} of user {os.getuid()}"
         with (
             pytest.raises(CannotListen, match=f"{holder} has locked its folder `{tmp_path}`.*; end that process, or"),
-            trio.fail_after(5),
+            trio.fail_after(PATIENCE),
         ):
             async with opened(UnixSocket(tmp_path / "socket")):
                 pass

@@ -17,6 +17,7 @@ from agentrail.host.requests.http_messages import Headers, HttpRequest, HttpResp
 from agentrail.host.requests.refusals import BAD_HOST, HttpRefusal
 from agentrail.host.requests.static_content import StaticContent
 from tests.host.http11.served import NOW_MS, everything, request, served, statuses
+from tests.patience import PATIENCE
 
 CLOSE = request("GET / HTTP/1.1", "Connection: close")
 Write = Callable[[Send], Awaitable[bytes | None]]
@@ -61,7 +62,7 @@ async def test_a_stream_is_cancelled_when_its_peer_goes_away() -> None:
         async with await one.connect() as stream:
             await stream.send_all(request())
             await begun.wait()
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             await cancelled.wait()
 
 
@@ -142,7 +143,7 @@ async def test_a_plain_handler_goes_on_when_its_peer_goes_away() -> None:
             await stream.send_all(request())
             await begun.wait()
         go_on.set()
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             await done.wait()
 
 

@@ -18,6 +18,7 @@ from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import AT_ONCE, Tcp, UnixSocket
 from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
 from tests.host.http11.served import NOW_MS, Served, everything, request, served, statuses
+from tests.patience import PATIENCE
 
 WAITING = 8 * AT_ONCE
 ROOM = HostLimits(connections_per_address=1000)
@@ -28,14 +29,14 @@ async def hello(_: HttpRequest) -> HttpResponse:
 
 
 async def _accepted(one: Served, count: int) -> None:
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         while len(one.server) < count:
             await trio.testing.wait_all_tasks_blocked()
 
 
 async def _closed(port: int) -> None:
     """Wait until nobody listens at the port any more."""
-    with trio.fail_after(10), suppress(OSError):
+    with trio.fail_after(PATIENCE), suppress(OSError):
         while True:
             await (await trio.open_tcp_stream("127.0.0.1", port)).aclose()
     await trio.testing.wait_all_tasks_blocked()
