@@ -49,6 +49,24 @@ GAVE_UP: Final = 70
 ENDING: Final = ("SIGTERM", "SIGINT", HANGUP)
 """The names of the signals that stop a program in an orderly way; some systems do not have all of them."""
 
+ONE_SIGNAL: Final = 0.2
+"""Seconds within which a signal that comes again is the same one: `timeout` sends it to a process and to its group."""
+
+
+class SignalRepeats:
+    """Tells signals that were sent anew from those that come again within `ONE_SIGNAL`, and are not to count twice."""
+
+    def __init__(self) -> None:
+        self._counted_at: dict[int, float] = {}
+
+    def has(self, number: int) -> bool:
+        """Whether the signal *number*, which has just come, is one that has counted."""
+        now = trio.current_time()
+        is_repeat = now < self._counted_at.get(number, -ONE_SIGNAL) + ONE_SIGNAL
+        if not is_repeat:
+            self._counted_at[number] = now
+        return is_repeat
+
 
 @checked
 def run(main: Callable[[], Awaitable[T]], *, stop_within: float = 10.0, fewer_collections: bool = False) -> T | None:
@@ -138,7 +156,7 @@ async def _obey(scope: trio.CancelScope, last_resort: _LastResort, task_status: 
     if not numbers:
         task_status.started()
         return
-    hung_up = hangup()
+    hung_up, repeats = hangup(), SignalRepeats()
 
     def begin(number: int) -> None:
         """Start the countdown, unless the signal is a SIGHUP that listeners get."""
@@ -150,6 +168,8 @@ async def _obey(scope: trio.CancelScope, last_resort: _LastResort, task_status: 
             signal.signal(signal_number, _first(begin, signal.getsignal(signal_number)))
         task_status.started()
         async for number in signals:
+            if repeats.has(number):
+                continue
             if _is_hangup(number) and not hung_up.ends:
                 hung_up.tell()
                 continue

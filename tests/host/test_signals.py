@@ -8,6 +8,7 @@ import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any, Final
 
 import httpx
@@ -18,6 +19,7 @@ from attrs import frozen
 from agentrail.app.process import GAVE_UP
 from tests.host.commanded import SERVE, Served, commanded
 from tests.host.hosted import frames
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.long
 
@@ -232,6 +234,31 @@ async def test_a_call_that_does_not_end_in_time_is_named(tmp_path: Path) -> None
     assert re.search(said, one.served.log) is not None, one.served.log
 
 
+async def test_a_host_that_timeout_tells_to_end_finishes_its_turns(tmp_path: Path) -> None:
+    """The program `timeout` sends its signal to the process, and then to the group of the process."""
+    async with serving(tmp_path, 60) as one:
+        await one.client.post("/v1/sessions", json={"session": "trip"})
+        await one.client.post("/v1/sessions/trip/prompt", json={"message": "go"})
+        await one.noted("waits")
+        one.process.send_signal(signal.SIGTERM)
+        one.process.send_signal(signal.SIGTERM)
+        await one.refuses()
+        (tmp_path / "go").touch()
+        assert await one.process.wait() == 0
+    assert "you.trip persisted" in one.notes()
+    assert "Traceback" not in one.served.log
+
+
+def test_a_host_that_is_told_to_end_while_it_starts_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n", encoding="utf-8")
+    with Popen([*SERVE, "app.py"], cwd=tmp_path, stdout=PIPE, stderr=PIPE) as process:  # noqa: S603 - our own program
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=PATIENCE) == (b"", b"")
+    assert process.returncode == -signal.SIGTERM
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_host_that_is_told_twice_ends_at_once(number: signal.Signals, tmp_path: Path) -> None:
     async with serving(tmp_path, 60) as one:
@@ -240,6 +267,8 @@ async def test_a_host_that_is_told_twice_ends_at_once(number: signal.Signals, tm
         await one.noted("waits")
         one.process.send_signal(number)
         await one.refuses()
-        one.process.send_signal(number)
-        assert await one.process.wait() == GAVE_UP
+        while one.process.returncode is None:  # one that comes at once is the same signal
+            one.process.send_signal(number)
+            await trio.sleep(0.02)
+        assert one.process.returncode == GAVE_UP
     assert one.notes() == ["first starts", "last starts", "you.trip started", "waits"]

@@ -8,8 +8,11 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+import trio
+import trio.testing
 
 import agentrail
+from agentrail.app.process import ONE_SIGNAL, SignalRepeats
 from agentrail.errors import WrongType
 from tests.patience import PATIENCE
 
@@ -162,10 +165,22 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     process.send_signal(signal.SIGTERM)
     assert process.stderr is not None
     assert any("SIGTERM: the program stops within" in line for line in process.stderr)
-    process.send_signal(signal.SIGTERM)
+    while process.poll() is None:  # one that comes at once is the same signal
+        process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=PATIENCE)
     assert "it was told twice" in errors
     assert process.returncode == 70
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_a_signal_that_comes_again_at_once_is_the_same_one() -> None:
+    repeats = SignalRepeats()
+    told = [repeats.has(signal.SIGTERM), repeats.has(signal.SIGTERM), repeats.has(signal.SIGINT)]
+    await trio.sleep(ONE_SIGNAL * 0.9)
+    told.append(repeats.has(signal.SIGTERM))
+    await trio.sleep(ONE_SIGNAL * 0.2)
+    told += [repeats.has(signal.SIGTERM), repeats.has(signal.SIGTERM)]
+    assert told == [False, True, False, True, False, True]
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ import trio
 
 from agentrail.adapters.system import HAS_INHERITED_SOCKETS
 from agentrail.app.hangup import HANGUP, Hangup, noted_hangup
-from agentrail.app.process import ending_signals
+from agentrail.app.process import SignalRepeats, ending_signals
 from agentrail.cli.serve_options import WRONG_USAGE, ServeOptions
 from agentrail.cli.workers.worker_link import VARIABLE, WorkerAssignment, WorkerReport, reserve_port
 from agentrail.errors import AgentrailError, CannotListen
@@ -144,10 +144,12 @@ class WorkerSupervisor:
 
     async def _obey(self, task_status: trio.TaskStatus[None]) -> None:
         """End all at a signal that ends a program; pass a SIGHUP on, at which processes read their files anew."""
-        hangup = noted_hangup() or Hangup(is_noting=True)
+        hangup, repeats = noted_hangup() or Hangup(is_noting=True), SignalRepeats()
         with trio.open_signal_receiver(*ending_signals()) as signals, hangup.listening(self._read_anew):
             task_status.started()
             async for number in signals:
+                if repeats.has(number):
+                    continue
                 name = signal.Signals(number).name
                 if name == HANGUP and not hangup.ends:
                     hangup.tell()
