@@ -7,7 +7,7 @@ from coverage import CoverageData
 
 from property_tests.mutants import matrix
 from property_tests.mutants.areas import Suite
-from property_tests.mutants.matrix import EDITS, FILE, GROUPS, SECONDS, drawn, jobs_of, load, lost_edits, store
+from property_tests.mutants.matrix import EDITS, FILE, GROUPS, SECONDS, drawn, is_near, jobs_of, load, lost_edits, store
 from property_tests.mutants.operators import Edit
 from property_tests.mutants.reach import Reach
 from property_tests.mutants.server import Job
@@ -39,12 +39,13 @@ def test_an_edit_that_is_gone_is_replaced_and_the_others_stay(monkeypatch: pytes
     assert drawn(now, Suite(("host",), ()), names) == []
 
 
-def test_each_folder_gets_its_quick_tests_that_reach_the_edit() -> None:
-    edit = Edit("core/a.py", "f", "1", "2", 0, frozenset({1}), 0, 1)
+def test_each_folder_gets_its_quick_tests_that_reach_the_edit_and_more_of_those_near_it() -> None:
+    edit = Edit("core/machine/hook_order.py", "f", "1", "2", 0, frozenset({1}), 0, 1)
     seconds = {
         "tests/core/test_a.py::test_slow": SECONDS,
         "tests/core/test_a.py::test_slower": SECONDS,
         "tests/core/test_a.py::test_quick": 0.1,
+        "tests/core/test_order.py::test_slow": SECONDS,
         "tests/host/ag_ui/test_b.py::test_b": 0.1,
     }
 
@@ -57,9 +58,30 @@ def test_each_folder_gets_its_quick_tests_that_reach_the_edit() -> None:
 
     jobs = jobs_of(edit, Reach(seconds, (Recorded(no_disk=True),)))
     assert sorted(jobs, key=lambda job: job.tests) == [
-        Job(edit, ("tests/core/test_a.py::test_quick", "tests/core/test_a.py::test_slow"), cold=False),
+        Job(
+            edit,
+            (
+                "tests/core/test_order.py::test_slow",
+                "tests/core/test_a.py::test_quick",
+                "tests/core/test_a.py::test_slow",
+            ),
+            cold=False,
+        ),
         Job(edit, ("tests/host/ag_ui/test_b.py::test_b",), cold=False),
     ]
+
+
+@pytest.mark.parametrize(
+    ("test", "is_it"),
+    [
+        ("tests/host/http11/test_limits.py::test_a", True),
+        ("tests/host/test_connection_shares.py::test_a", True),
+        ("tests/host/test_streams.py::test_http11", False),
+    ],
+)
+def test_a_test_is_near_an_edit_by_a_word_of_its_path(test: str, is_it: bool) -> None:
+    edit = Edit("host/http11/http_connection.py", "f", "1", "2", 0, frozenset({1}), 0, 1)
+    assert is_near(test, edit) is is_it
 
 
 def test_each_edit_of_the_matrix_is_of_a_group_and_its_folders_are_asked() -> None:

@@ -174,4 +174,18 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "It costs a call alone: the limit is set to what it is.": (
         "host/http11/open_files.py allow_open_files: soft >= needed → soft > needed",
     ),
+    "It costs a write alone: what comes with the last frames is sent before them.": (
+        "host/ag_ui/run_stream.py RunStream._write_on.give: frames and self._last is None → (frames)",
+    ),
+    "No prompt has an empty id.": (
+        "host/ag_ui/run_frames.py RunFrames._end: bool(self.ref) and ref == self.ref → (ref == self.ref)",
+    ),
+    "Both have as many figures: it is for who adds one.": (
+        "host/health/figures_history.py Series.use: True → False",
+        "host/health/figures_history.py Series.merge: True → False",
+    ),
+    "It is counted before anybody reads it.": (
+        "host/uploads/session_files.py Intake.__init__: 0 → 1",
+        "host/uploads/session_files.py Intake.__init__: 0 → 1 #2",
+    ),
 }

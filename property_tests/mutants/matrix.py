@@ -32,7 +32,10 @@ EDITS: Final = 100
 """How many edits of each group are drawn."""
 
 SECONDS: Final = 1.5
-"""CPU seconds of the tests of one folder for one edit, the quick ones first, as recorded."""
+"""CPU seconds of the tests of one folder for one edit, the quick ones first, as recorded.
+
+Those that are near the edit by their names have as many of their own: thousands reach what each request goes through.
+"""
 
 _MACHINE: Final = quick("tests/cells", "tests/core", "tests/host", "tests/plugins", "tests/runtime")
 
@@ -148,11 +151,24 @@ def _tell(job: Job, fate: Fate) -> None:
 
 
 def jobs_of(edit: Edit, known: Reach) -> list[Job]:
-    """Return a job for each folder with tests that reach *edit*: with as many of them as take `SECONDS`."""
+    """Return a job for each folder with tests that reach *edit*: the near ones that take `SECONDS`, then any others."""
     folders: dict[str, list[str]] = {}
     for test in known.tests(edit)[0]:
         folders.setdefault(folder_of(test), []).append(test)
-    return [Job(edit, _within(tests, known.seconds), cold=False) for tests in folders.values()]
+    jobs: list[Job] = []
+    for tests in folders.values():
+        near = _within([test for test in tests if is_near(test, edit)], known.seconds)
+        far = _within([test for test in tests if not is_near(test, edit)], known.seconds)
+        jobs.append(Job(edit, (*near, *far), cold=False))
+    return jobs
+
+
+def is_near(test: str, edit: Edit) -> bool:
+    """Whether the path of *test*, below its folder, has a word of the path of the edited module, below its area."""
+    _, _, *of_test = test.partition("::")[0].removesuffix(".py").replace("test_", "").split("/")
+    _, *of_module = edit.module.removesuffix(".py").split("/")
+    words = [set("_".join(parts).split("_")) for parts in (of_test, of_module)]
+    return not words[0].isdisjoint(words[1])
 
 
 def _within(tests: Sequence[str], seconds: Mapping[str, float]) -> tuple[str, ...]:

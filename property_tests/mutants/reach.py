@@ -1,18 +1,19 @@
 """Records once which test reaches which line, and how long it takes: `python -m property_tests.mutants.reach`.
 
-What is recorded of a folder of tests stays in `build/mutants` until the package, a test of that folder, or a module
-that tests share changes. Without arguments, all that `make test` runs is recorded.
+What is recorded of a file of tests stays in `build/mutants` until the package, that file, or a module that tests share
+changes. Without arguments, all that `make test` runs is recorded.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -49,9 +50,16 @@ class Part:
     """Whether these are the ones that are marked `long`, or the others."""
 
     @property
-    def options(self) -> tuple[str, ...]:
-        """What pytest is given to run them."""
-        return "-m", "long" if self.is_long else "not long", self.path
+    def mark(self) -> str:
+        """Expression of marks by which pytest selects them."""
+        return "long" if self.is_long else "not long"
+
+    @property
+    def files(self) -> list[str]:
+        """Their files."""
+        path = ROOT / self.path
+        files = path.rglob("test_*.py") if path.is_dir() else [path]
+        return sorted(file.relative_to(ROOT).as_posix() for file in files)
 
 
 @frozen
@@ -112,15 +120,19 @@ def reach(parts: Iterable[Part]) -> Reach:
     recordings: list[CoverageData] = []
     sources = _sources()
     for part in parts:
-        at = BUILD / f"reach-{_key(part, sources)}"
-        if not at.with_suffix(".json").exists():
-            print("recording which test reaches which line:", *part.options, flush=True)
-            command = [sys.executable, "-m", "property_tests.mutants.reach", str(at), *part.options]
-            subprocess.run(command, check=True, cwd=ROOT)
-        seconds |= json.loads(at.with_suffix(".json").read_text(encoding="utf-8"))
-        data = CoverageData(str(at.with_suffix(".coverage")))
-        data.read()
-        recordings.append(data)
+        places = _places(part.files, part.mark, sources)
+        new = [file for file, at in places.items() if not at.with_suffix(".json").exists()]
+        if new:
+            print(f"recording which test reaches which line: {len(new)} files of {part.path}, {part.mark}", flush=True)
+            subprocess.run(
+                [sys.executable, "-m", "property_tests.mutants.reach", part.mark, *new], check=True, cwd=ROOT
+            )
+        for at in places.values():
+            seconds |= json.loads(at.with_suffix(".json").read_text(encoding="utf-8"))
+            if at.with_suffix(".coverage").exists():
+                data = CoverageData(str(at.with_suffix(".coverage")))
+                data.read()
+                recordings.append(data)
     return Reach(seconds, tuple(recordings))
 
 
@@ -136,10 +148,14 @@ def _sources() -> bytes:
     return _digest([*(ROOT / "agentrail").rglob("*.py"), *shared])
 
 
-def _key(part: Part, sources: bytes) -> str:
-    path = ROOT / part.path
-    tests = _digest(path.rglob("test_*.py") if path.is_dir() else [path])
-    return hashlib.sha256(sources + tests + " ".join(part.options).encode()).hexdigest()[:16]
+def _places(files: Iterable[str], mark: str, sources: bytes) -> dict[str, Path]:
+    """Return where what is recorded of each of *files* is stored, without a suffix."""
+    return {file: BUILD / f"reach-{_key(file, mark, sources)}" for file in files}
+
+
+def _key(file: str, mark: str, sources: bytes) -> str:
+    parts = (sources, file.encode(), mark.encode(), (ROOT / file).read_bytes())
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 
 def _digest(paths: Iterable[Path]) -> bytes:
@@ -151,46 +167,75 @@ def _digest(paths: Iterable[Path]) -> bytes:
 
 @define(eq=False)
 class Recorder:
-    """A plugin of pytest that gives each test a context of its own."""
+    """A plugin of pytest that makes a recording of each file of tests, in which each test has a context of its own."""
 
-    coverage: Coverage
-    seconds: dict[str, float] = field(factory=dict)
+    places: Mapping[str, Path]
+    """Where the recording of each file is stored, without a suffix."""
+    _file: str = ""
+    _coverage: Coverage | None = None
+    _seconds: dict[str, dict[str, float]] = field(factory=dict)
+
+    def turn_to(self, file: str) -> None:
+        """Go on with the recording of *file*; no-op if it is the one under way."""
+        if file == self._file:
+            return
+        self.store()
+        at = self.places[file]
+        coverage = Coverage(
+            data_file=str(at.with_suffix(".coverage")), include=[f"{ROOT}/agentrail/*"], config_file=False
+        )
+        if file in self._seconds:
+            coverage.load()
+        self._file, self._coverage = file, coverage
+        self._seconds.setdefault(file, {})
+        coverage.start()
+
+    def store(self) -> None:
+        """End the recording that is under way, and store it."""
+        if self._coverage is not None:
+            self._coverage.stop()
+            self._coverage.save()
+            seconds = json.dumps(self._seconds[self._file])
+            self.places[self._file].with_suffix(".json").write_text(seconds, encoding="utf-8")
+            self._file, self._coverage = "", None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Record the lines and the time of one test."""
-        self.coverage.switch_context(item.nodeid)
+        self.turn_to(item.nodeid.partition("::")[0])
+        assert self._coverage is not None
+        seconds = self._seconds[self._file]
+        self._coverage.switch_context(item.nodeid)
         began = time.process_time()
-        self.seconds[item.nodeid] = 0.0
+        seconds[item.nodeid] = 0.0
         done = yield
-        if item.nodeid in self.seconds:
-            self.seconds[item.nodeid] = time.process_time() - began
-        self.coverage.switch_context(IMPORT)
+        if item.nodeid in seconds:
+            seconds[item.nodeid] = time.process_time() - began
+        self._coverage.switch_context(IMPORT)
         return done
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Leave out what does not pass."""
         if not report.passed:
-            self.seconds.pop(report.nodeid, None)
+            self._seconds[self._file].pop(report.nodeid, None)
 
 
-def record(at: Path, options: Sequence[str]) -> None:
-    """Run the tests that pytest finds by *options*, and store which lines each reaches."""
-    at.parent.mkdir(parents=True, exist_ok=True)
-    data_file, of = str(at.with_suffix(".coverage")), [f"{ROOT}/agentrail/*"]
-    coverage = Coverage(data_file=data_file, include=of, config_file=False)
-    coverage.start()
-    recorder = Recorder(coverage)
-    code = pytest.main([*OPTIONS, f"--basetemp={at.with_suffix('.tmp')}", *options], [recorder])
-    coverage.stop()
-    coverage.save()
+def record(mark: str, files: Sequence[str]) -> None:
+    """Run the tests of *files* with a *mark*, and store which lines each reaches."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    recorder = Recorder(_places(files, mark, _sources()))
+    recorder.turn_to(files[0])  # it also gets what runs while the modules of all files are imported
+    code = pytest.main([*OPTIONS, f"--basetemp={BUILD / f'tmp-{os.getpid()}'}", "-m", mark, *files], [recorder])
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
         sys.exit(f"the tests could not be run: {code!r}")
-    at.with_suffix(".json").write_text(json.dumps(recorder.seconds), encoding="utf-8")
+    recorder.store()
+    for at in recorder.places.values():
+        if not at.with_suffix(".json").exists():  # no test of the file has this mark
+            at.with_suffix(".json").write_text("{}", encoding="utf-8")
 
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        record(Path(sys.argv[1]), sys.argv[2:])
+        record(sys.argv[1], sys.argv[2:])
     else:
         reach(all_parts())

@@ -201,13 +201,13 @@ async def test_requests_are_counted_by_route_and_status() -> None:
 
 
 async def test_a_request_whose_client_has_gone_is_counted_without_a_status() -> None:
-    async with open_desk(scripted(stall())) as desk:
+    model = ScriptedModel([stall()])
+    async with open_desk(SessionSpec(model=model)) as desk:
         async with listening(desk, "GET", "/v1/sessions") as listener:
             assert listener.status == 200
         async with trio.open_nursery() as nursery:
             nursery.start_soon(chat, desk.ann, "stay")
-            while not desk.serving.supervisor.sessions():  # noqa: ASYNC110 - no event tells of it
-                await trio.sleep(0.01)
+            await until(lambda: bool(model.requests))
             nursery.cancel_scope.cancel()
         found: Samples = {}
         while of(found, "agentrail_requests_total", method="POST", route="/v1/chat", status="0") is None:
