@@ -10,7 +10,7 @@ from typing import Final, cast
 import trio
 
 from agentrail import Abort, Ask, Context, Continue, ReplaceMessages, ReplaceResponse, State, open_supervisor
-from agentrail.core.machine import prompts, subagents
+from agentrail.core.machine import prompts
 from agentrail.core.vocabulary.inputs import ElsewhereUsed
 from agentrail.errors import TurnAborted
 from agentrail.models import AssistantMessage, Message, Origin, Text, UserMessage
@@ -51,14 +51,6 @@ from tests.runtime.test_limit_queue import Restless, requests_of, sent_of, wrong
 
 CHANGES: Final = (
     Change(
-        "work_of_sub_agents_does_not_count",
-        "the time in which only sub-agents work does not count for the session",
-        cast("property", vars(State)["runs_without_person"]).fget,
-        " or any(agent.works and not agent.rests for agent in self.subagents)",
-        "",
-        "budget_seconds",
-    ),
-    Change(
         "waiting_for_a_person_counts",
         "the time in which all calls wait for a person counts",
         cast("property", vars(State)["runs_without_person"]).fget,
@@ -80,14 +72,6 @@ CHANGES: Final = (
         BudgetGuard.inherited,
         "_rest(self.max_seconds, worked)",
         "self.max_seconds",
-        "budget_seconds",
-    ),
-    Change(
-        "who_waited_has_its_seconds_still",
-        "the time in which others work does not count for a sub-agent that waits for a person",
-        subagents.on_elsewhere,
-        "draft.state.shared_worked_ms = elsewhere.worked_ms",
-        "pass",
         "budget_seconds",
     ),
     Change(
@@ -160,22 +144,6 @@ CHANGES: Final = (
         ContentPolicy._rule,
         "guessed = self._guessed(text) if self.fail_open else",
         "guessed = self._guessed(text) if text else",
-        "policy",
-    ),
-    Change(
-        "categories_of_a_yes_are_not_read",
-        "a text passes although the judge names a category",
-        ContentPolicy._read,
-        "if compliant and not policies:",
-        "if compliant:",
-        "policy",
-    ),
-    Change(
-        "judged_over_and_over",
-        "a text that has passed is judged again",
-        ContentPolicy._rule,
-        " or digest == state.passed",
-        "",
         "policy",
     ),
     Change(

@@ -67,30 +67,6 @@ READ: Final = (
 
 OWN: Final = (
     Change(
-        "one_repair_too_many",
-        "the model is sent back once more than it may be",
-        SelfVerify.before_finish,
-        "failed_before >= self.max_repairs",
-        "failed_before > self.max_repairs",
-        QUALITY,
-    ),
-    Change(
-        "last_review_sends_back",
-        "the model is sent back after the last review, so that its answer is not reviewed",
-        Reflection._judged,
-        "new.reviews >= self.max_reviews",
-        "new.reviews > self.max_reviews",
-        QUALITY,
-    ),
-    Change(
-        "plan_asked_once_more",
-        "a plan is asked for once more than it may be",
-        Planning.after_response,
-        "state.asked < self.max_plan_attempts",
-        "state.asked <= self.max_plan_attempts",
-        QUALITY,
-    ),
-    Change(
         "plan_not_shown_anew",
         "the section of the plan is not set again when a step has moved",
         planning._with,

@@ -33,7 +33,7 @@ from agentrail.plugins import (
     TimedOut,
     WriteFile,
 )
-from agentrail.plugins.memory import episodic_memory, facts, memory_loader
+from agentrail.plugins.memory import episodic_memory, memory_loader
 from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import Choose
 from agentrail.tools import ok
@@ -85,14 +85,6 @@ CHANGES: Final = (
         "loader",
     ),
     Change(
-        "facts_saved_again",
-        "a fact that the file has is added again",
-        facts.with_facts,
-        "if _key(fact) not in keys and size <= room:",
-        "if size <= room:",
-        "flush",
-    ),
-    Change(
         "facts_of_nobody_saved",
         "facts are taken from texts that no person has written",
         MemoryFlush._find,
@@ -106,14 +98,6 @@ CHANGES: Final = (
         episodic_memory.episodes_in,
         'stored.get("user") != user',
         'not stored.get("user")',
-        "episodes",
-    ),
-    Change(
-        "runs_with_failures_kept",
-        "a run in which a call failed is shown as a good one",
-        EpisodicMemory._run,
-        " or _has_failed(messages)",
-        "",
         "episodes",
     ),
     Change(

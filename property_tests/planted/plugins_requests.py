@@ -9,7 +9,6 @@ from typing import Final
 from agentrail import Context, Continue, ReplaceMessages, SwitchModel
 from agentrail.models import AssistantMessage, FrozenObject, Message, Text, ToolCall, ToolMessage, UserMessage
 from agentrail.plugins import BeforeRequest, ModelRouter, ModelRule, PatchToolCalls, PromptCache, Recovery
-from agentrail.plugins.requests import model_router, patch_tool_calls
 from agentrail.plugins.requests.model_router import Chosen
 from agentrail.plugins.requests.recovery import Fallen
 from agentrail.testing import Choose
@@ -128,14 +127,6 @@ REQUESTS: Final[dict[str, Callable[[int], str | None]]] = {
 
 CHANGES: Final = (
     Change(
-        "earlier_result_for_a_call",
-        "a result that stands before its call counts as its result",
-        patch_tool_calls._first_after,
-        "if index > place:",
-        "if True:",
-        "patch",
-    ),
-    Change(
         "patched_calls_told_again",
         "the same faults are told of at each request",
         PatchToolCalls._patched,
@@ -160,36 +151,12 @@ CHANGES: Final = (
         "router",
     ),
     Change(
-        "retries_are_routed",
-        "a retry goes to another model than the attempt before",
-        ModelRouter.before_request,
-        "if hook.attempt > 1:",
-        "if hook.attempt > 2:",
-        "router",
-    ),
-    Change(
         "router_undoes_a_fallback",
         "the model is switched whenever it is not the one of the rules",
         ModelRouter.before_request,
         "if chosen == state:",
         "if chosen == state and model == ctx.model:",
         "router",
-    ),
-    Change(
-        "night_ends_an_hour_late",
-        "the last hour of a time of day counts too",
-        model_router._is_hour,
-        "hour >= first or hour < end",
-        "hour >= first or hour <= end",
-        "router",
-    ),
-    Change(
-        "fallback_one_attempt_late",
-        "the next model is asked after one failed attempt more",
-        Recovery.before_request,
-        "if state.failures < self.after_attempts:",
-        "if state.failures <= self.after_attempts:",
-        "recovery",
     ),
     Change(
         "failures_of_requests_add_up",

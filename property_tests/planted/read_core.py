@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core.machine import (
-    actor_events,
     configuration,
     forking,
     in_doubt_calls,
     recovery,
-    resting,
     subagents,
     tool_runs,
 )
@@ -71,14 +69,6 @@ CHANGES: Final = (
         configuration._queue,
         "if not (old.kind == change.kind",
         "if not (False and old.kind == change.kind",
-        "world",
-    ),
-    Change(
-        "asks_without_end",
-        "a plugin may ask as often as it likes",
-        hook_run._pause_for_ask,
-        "if asks[key] > MAX_ASKS",
-        "if False",
         "world",
     ),
     Change(
@@ -170,14 +160,6 @@ CHANGES: Final = (
         "world",
     ),
     Change(
-        "sleeps_beside_cancelled_work",
-        "a session sleeps while cancelled work of it runs",
-        actor_events.can_sleep,
-        "state.has_running_work or state.quarantined_calls or",
-        "state.has_running_work or",
-        "world",
-    ),
-    Change(
         "fork_takes_the_queue",
         "a fork has the prompts that wait in its origin",
         forking.branch,
@@ -223,14 +205,6 @@ CHANGES: Final = (
         in_doubt_calls.remember,
         "(*draft.state.in_doubt_calls, doubt)",
         "(doubt,)",
-        "world",
-    ),
-    Change(
-        "clock_goes_on_at_rest",
-        "the time of a turn goes on while it rests for a person",
-        resting.stop_clock,
-        "if due is not None and state.turn is not None:",
-        "if due is not None and state.turn is None:",
         "world",
     ),
     Change(

@@ -40,14 +40,6 @@ CHANGES: Final = (
         "journal",
     ),
     Change(
-        "lease_renewed_after_it_was_lost",
-        "a claim is renewed although a later one is valid",
-        Writer._hold,
-        "latest is None or latest.epoch != claim.epoch",
-        "latest is None",
-        "journal",
-    ),
-    Change(
         "released_lease_goes_on",
         "a lease that is released keeps others away until it ends",
         Writer.release,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail import Plugin
 from agentrail.core import tools_on_demand
-from agentrail.core.machine import deferred_tools, prompts, responses
+from agentrail.core.machine import deferred_tools, prompts
 from agentrail.runtime.actor import screened_inputs
 from agentrail.runtime.work.screening import HeldText
 from agentrail.runtime.work.tool_call import RunningCall
@@ -56,14 +55,6 @@ CHANGES: Final = (
         "safety",
     ),
     Change(
-        "sub_agents_do_not_screen",
-        "a sub-agent inherits no plugin that screens",
-        Plugin.inherited,
-        "self if screens or",
-        "self if",
-        "safety",
-    ),
-    Change(
         "deferred_tools_declared",
         "a request declares the deferred tools too",
         tools_on_demand.declared,
@@ -85,14 +76,6 @@ CHANGES: Final = (
         deferred_tools.tell_again,
         "if there:",
         "if not there:",
-        "world",
-    ),
-    Change(
-        "one_wrong_answer_too_many",
-        "an answer that does not fit goes back once more than allowed",
-        responses._takes_answer,
-        "turn.misfits >= options",
-        "turn.misfits > options",
         "world",
     ),
     Change(

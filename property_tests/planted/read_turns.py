@@ -6,9 +6,9 @@ from typing import Final
 
 from agentrail.core.machine import (
     approvals,
-    due_timers,
     endings,
     prompts,
+    replaced_history,
     requests,
     responses,
     resting,
@@ -22,14 +22,6 @@ from property_tests.planted.change import Change
 # ruff: noqa: SLF001 - private parts are what is broken here
 
 CHANGES: Final = (
-    Change(
-        "abort_clears_the_queue",
-        "any abort clears the queue",
-        endings.on_abort,
-        "if command.clear_queue:",
-        "if True:",
-        "world",
-    ),
     Change(
         "abort_keeps_steering",
         "steering that waits outlives an abort",
@@ -55,14 +47,6 @@ CHANGES: Final = (
         "world",
     ),
     Change(
-        "steering_stops_immune_calls",
-        "steering stops calls that are immune",
-        tool_results.skip_for_steering,
-        "call.status is CallStatus.RUNNING and not (call.spec is not None and call.spec.immune)",
-        "call.status is CallStatus.RUNNING",
-        "world",
-    ),
-    Change(
         "steering_behind_the_queue",
         "steering that no request has carried comes behind the prompts that wait",
         prompts._steering_to_queue,
@@ -74,14 +58,6 @@ CHANGES: Final = (
             "state.queue = (*state.queue, *(Prompt(text.ref, (Text(text.text),), asked=text.asked) "
             "for text in state.steering))"
         ),
-        "world",
-    ),
-    Change(
-        "steering_one_too_many",
-        "one more steering text may wait than is allowed",
-        steering.on_steer,
-        "if len(state.steering) >= limit",
-        "if len(state.steering) > limit",
         "world",
     ),
     Change(
@@ -173,27 +149,11 @@ CHANGES: Final = (
         "world",
     ),
     Change(
-        "one_try_too_few",
-        "a tool that breaks is tried once less",
-        tool_runs.on_raised,
-        "call.attempt <= draft.state",
-        "call.attempt < draft.state",
-        "world",
-    ),
-    Change(
         "retry_after_ignored",
         "a provider that wants a pause does not get it",
         responses.back_off,
         "max(pause * (0.5 + random / 2), min(asked_to_wait, options.retry_after_cap))",
         "(pause * (0.5 + random / 2))",
-        "world",
-    ),
-    Change(
-        "one_retry_too_few",
-        "a request is tried once less",
-        responses._try_again,
-        "if tried > options.max_retries",
-        "if tried >= options.max_retries",
         "world",
     ),
     Change(
@@ -210,14 +170,6 @@ CHANGES: Final = (
         responses._use_spare,
         "spares=tuple(spares)",
         "spares=turn.spares",
-        "world",
-    ),
-    Change(
-        "one_stall_too_many",
-        "a request may stall once more",
-        responses.on_stalled,
-        "if stalls >= state.setup",
-        "if stalls > state.setup",
         "world",
     ),
     Change(
@@ -239,9 +191,9 @@ CHANGES: Final = (
     Change(
         "mark_not_moved",
         "behind a compaction a turn does not know where it began",
-        requests.on_compaction_ended,
+        replaced_history.replace_history,
         "if state.turn is not None:\n        state.turn",
-        "if state.turn is not None and not ended.messages:\n        state.turn",
+        "if state.turn is not None and not messages:\n        state.turn",
         "world",
     ),
     Change(
@@ -250,14 +202,6 @@ CHANGES: Final = (
         responses._try_again,
         "    draft.add_usage(partial.usage)\n",
         "",
-        "world",
-    ),
-    Change(
-        "cleared_timer_fires",
-        "a timer that was replaced fires at its old time",
-        due_timers.on_timer,
-        "if due is None or due > draft.at",
-        "if due is None",
         "world",
     ),
     Change(
@@ -293,14 +237,6 @@ CHANGES: Final = (
         "world",
     ),
     Change(
-        "one_round_too_many",
-        "a turn may have one round more",
-        requests.next_round,
-        "if state.round >= state.setup",
-        "if state.round > state.setup",
-        "world",
-    ),
-    Change(
         "later_attempts_without_a_limit",
         "only the first attempt of a call has a time limit",
         tool_runs._start,
@@ -314,14 +250,6 @@ CHANGES: Final = (
         tool_checks._loops,
         "turn.repeats + 1 if turn.last_call == this else 1",
         "turn.repeats + 1",
-        "world",
-    ),
-    Change(
-        "prompt_does_not_supersede",
-        "a prompt does not end the rest of a turn that waits for a person",
-        prompts.accept,
-        'if state.resting and (state.paused_stages or state.setup.options.on_prompt_while_held == "supersede"):',
-        "if state.resting and state.paused_stages:",
         "world",
     ),
     Change(

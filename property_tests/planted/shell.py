@@ -361,11 +361,6 @@ def slow_listeners_fed(p: Planting) -> None:
     p.rewrite(SlowHooks.took, "isinstance(input_, HooksWereSlow) or ", "")
 
 
-@bug("a listener that is slow over the news that its session sleeps wakes it", "liveness")
-def woken_by_a_slow_listener(p: Planting) -> None:
-    p.rewrite(SlowHooks.took, " or outcome.state.asleep", "")
-
-
 # Supervision
 
 
