@@ -25,10 +25,9 @@ def test_a_kind_is_found_where_it_is_and_nowhere_else(kind: str) -> None:
     assert wrong == []
 
 
-def test_the_corpus_is_large_and_has_both_for_each_kind() -> None:
+def test_each_kind_has_lines_with_it_and_without() -> None:
     positive = Counter(line.kind for line in LINES if line.spans)
     negative = Counter(line.kind for line in LINES if not line.spans)
-    assert len(LINES) >= 300
     assert set(positive) == set(negative) == set(PII_PATTERNS) == PII_KINDS | SECRET_KINDS
     assert all(positive[kind] >= 4 and negative[kind] >= 5 for kind in PII_PATTERNS)
 

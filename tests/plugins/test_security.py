@@ -36,10 +36,6 @@ def decision(action: Ruled) -> str:
     return rule.partition("`")[0] if found else "path"
 
 
-def names(table: list[tuple[str, str, str]]) -> list[str]:
-    return [f"{kind}-{text}" for kind, text, _ in table]
-
-
 COMMANDS: list[tuple[str, str, str]] = [
     # The root and its spellings.
     ("root", "rm -rf /", "remove-root"),
@@ -341,9 +337,10 @@ COMMANDS: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("command", "expected"), [row[1:] for row in COMMANDS], ids=names(COMMANDS))
-def test_a_command_is_blocked_held_or_passes(command: str, expected: str) -> None:
-    assert decision(ruled({"command": command})) == expected
+@pytest.mark.parametrize("kind", dict.fromkeys(kind for kind, _, _ in COMMANDS))
+def test_a_command_is_blocked_held_or_passes(kind: str) -> None:
+    rows = [(command, expected) for other, command, expected in COMMANDS if other == kind]
+    assert [(command, decision(ruled({"command": command}))) for command, _ in rows] == rows
 
 
 HOLDING = {
@@ -358,9 +355,7 @@ HOLDING = {
 """Rules that are never sure: they hold, and no block names them."""
 
 
-def test_there_are_enough_commands_of_each_kind() -> None:
-    assert len(COMMANDS) >= 120
-    assert len({command for _, command, _ in COMMANDS}) == len(COMMANDS)
+def test_each_rule_that_blocks_has_a_command() -> None:
     assert {rule for _, _, rule in COMMANDS} - {"pass", "hold", "look", "path"} == ALL_RULES - HOLDING
 
 
@@ -463,10 +458,6 @@ PATHS: list[tuple[str, str, str]] = [
 @each_case([row[1:] for row in PATHS])
 def test_a_path_is_blocked_or_passes(path: str, expected: str) -> None:
     assert decision(ruled({"path": path}, "read_file")) == expected
-
-
-def test_there_are_enough_paths() -> None:
-    assert len({path for _, path, _ in PATHS}) == len(PATHS) >= 60
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,6 @@ async def read_all(asked: HttpRequest) -> HttpResponse:
     return HttpResponse(200, (), await asked.body.read())
 
 
-def test_there_are_many_cases() -> None:
-    assert len({case.sent for case in CASES}) >= 500
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("group", GROUPS)
 async def test_what_could_be_understood_in_two_ways_is_refused_and_what_follows_is_not_read(group: str) -> None:

@@ -96,10 +96,3 @@ async def test_websockets_judges_handshakes_as_we_do_or_takes_more(port: int) ->
     ]
     refused = dict.fromkeys(names, 400)
     assert differs == refused | {"no Host": 101, "HTTP/1.0": 505, "an address with a fragment": 101}
-
-
-def test_there_are_many_cases() -> None:
-    every = [(each.section, each.name) for each in (*CASES, *sizes(MOST))]
-    every += [(each.section, each.name) for each in HANDSHAKES]
-    assert len(set(every)) == len(every)
-    assert len(every) >= 300
