@@ -20,6 +20,7 @@ from tests.host.deployed.client import Client
 from tests.host.deployed.crowd import Deployment, bytecode_in, checked, come_to_rest, deployment
 from tests.host.deployed.line_client import LineClient
 from tests.host.hosted import KEYS
+from tests.patience import within
 from tests.recovery.shared import serve
 
 pytestmark = pytest.mark.long
@@ -95,7 +96,7 @@ async def one_round(folder: Path, place: str, ports: tuple[int, int], number: in
         if number % 2:  # it comes back at its address before its leases have ended
             await stack.enter_async_context(serving(folder, place, holder))
         before = [len(client.acknowledged) for client in clients]
-        with trio.fail_after(20 * LEASE):
+        with trio.fail_after(within(20 * LEASE)):
             for client, count in zip(clients, before, strict=True):
                 while len(client.acknowledged) < count + 2:  # noqa: ASYNC110 - no event tells of it
                     await trio.sleep(0.05)
