@@ -98,7 +98,7 @@ console: console-types ## check and build the page of the host, for which node a
 
 console-tools: $(WEB)/node_modules/.package-lock.json ## install what builds the page of the host and checks it in a browser, with npm
 
-wheel: build/wheel/.tried ## build the wheel, and try it in environments of its own, without any extra and with all
+wheel: build/wheel/.tried ## build the wheel, and try it in an environment of its own, without any extra and with all
 
 sandbox-tools: ## install what confines commands (bubblewrap), with the system's package manager
 	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q bubblewrap || { apt-get update -q && apt-get install -y -q bubblewrap; }; }
@@ -304,16 +304,16 @@ build/sdks/.installed: .venv/test Makefile
 	tar -xzf build/sdks/anthropic-*.tar.gz -C build/sdks --strip-components=1 --wildcards '*/tests/lib/streaming/fixtures' '*/tests/fixtures'
 	@touch $@
 
-# What is tried is the wheel alone, without any extra and with all: the environments have no path into the repository.
+# What is tried is the wheel alone, without any extra and then with all: the environment has no path into the repository.
+# Few of the modules are imported, so that pip compiles none.
 build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shell find agentrail -name '*.py')
 	rm -rf $(WHEEL) && mkdir -p $(WHEEL)
 	$(PIP) wheel --no-deps --wheel-dir $(WHEEL) .
-	$(PYTHON) -m venv --without-pip $(WHEEL)/none
-	$(PIP) --python $(WHEEL)/none/bin/python install $(WHEEL)/agentrail_otp-*.whl
-	$(PY) -I tests/installed.py $(WHEEL)/none/bin/python
-	$(PYTHON) -m venv --without-pip $(WHEEL)/all
-	$(PIP) --python $(WHEEL)/all/bin/python install "$$(echo $(WHEEL)/agentrail_otp-*.whl)[$(subst $(SPACE),$(COMMA),$(EXTRAS))]"
-	$(PY) -I tests/installed.py $(WHEEL)/all/bin/python $(EXTRAS)
+	$(PYTHON) -m venv --without-pip $(WHEEL)/env
+	$(PIP) --python $(WHEEL)/env/bin/python install --no-compile $(WHEEL)/agentrail_otp-*.whl
+	$(PY) -I tests/installed.py $(WHEEL)/env/bin/python
+	$(PIP) --python $(WHEEL)/env/bin/python install --no-compile "$$(echo $(WHEEL)/agentrail_otp-*.whl)[$(subst $(SPACE),$(COMMA),$(EXTRAS))]"
+	$(PY) -I tests/installed.py $(WHEEL)/env/bin/python $(EXTRAS)
 	@touch $@
 
 .venv/lint: .venv/test

@@ -65,7 +65,7 @@ def problems(python: str, folder: Path, *extras: str) -> Iterator[str]:
         ([command, "run", "hello"], ("I am the built-in demo model",)),
         ([python, "-I", "-m", "agentrail", "run", "hello"], ("I am the built-in demo model",)),
         ([python, "-I", "-c", NAMES], ("",)),
-        ([command, "check", "--examples", "20", "my_plugins.py"], ("✓ laws: Turns", "-m pip install ")),
+        ([command, "check", "--examples", "2", "my_plugins.py"], ("✓ laws: Turns", "-m pip install ")),
         *(([python, "-I", "-c", OF_EXTRA[extra]], ("",)) for extra in extras),
     ]
     for words, expected in commands:
