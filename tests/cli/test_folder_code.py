@@ -350,9 +350,8 @@ def test_neighbours_of_one_name_in_two_folders_are_not_mixed_up(folder: Path) ->
 @pytest.mark.parametrize("text", ["def f(:", "x = '\0'", "(" * 100_000])
 def test_a_plugin_that_is_no_python_is_told(folder: Path, text: str) -> None:
     put(folder, {"agentrail.toml": '[[plugins]]\nuse = "mine.py:Loud"', "mine.py": text})
-    allow_all(folder)
-    with pytest.raises(BadInputError, match=r"the plugin `mine.py:Loud`: it raised"):
-        loud(folder)
+    with pytest.raises(BadInputError, match=r"the plugin `mine.py:Loud`: its file (is no Python|cannot be read): "):
+        allow_all(folder)
 
 
 # Writes of the agent
