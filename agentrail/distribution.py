@@ -31,11 +31,16 @@ def requirement(origin: str | None, *extras: str) -> str:
     noted: object = None if origin is None else json.loads(origin)
     match noted:
         case {"url": str(url), "vcs_info": {"vcs": str(vcs), "commit_id": str(commit)}}:
-            return f"{name} @ {vcs}+{url}@{commit}"
+            source = f"{vcs}+{url}@{commit}"
         case {"url": str(url)}:
-            return f"{name} @ {url}"
+            source = url
         case _:
             return name
+    match noted:
+        case {"subdirectory": str(folder)}:
+            return f"{name} @ {source}#subdirectory={folder}"
+        case _:
+            return f"{name} @ {source}"
 
 
 def install_words(origin: str | None, extra: str) -> str:

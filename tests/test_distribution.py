@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from packaging.requirements import Requirement
 
 from agentrail.distribution import DISTRIBUTION, STRANGER, install_words, requirement
 
@@ -32,6 +33,13 @@ FETCHES_THE_STRANGER: Final = re.compile(
 CLONE: Final = '{"url": "file:///home/ada/a%20clone", "dir_info": {"editable": true}}'
 FOLDER: Final = '{"url": "file:///home/ada/a%20clone", "dir_info": {}}'
 GIT: Final = '{"url": "https://git.example/a.git", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}}'
+TAG: Final = (
+    '{"url": "ssh://git@git.example/a.git", '
+    '"vcs_info": {"vcs": "git", "commit_id": "c0ffee", "requested_revision": "v0.1"}, "subdirectory": "python"}'
+)
+ARCHIVE: Final = (
+    '{"url": "https://files.example/a.tar.gz", "archive_info": {"hashes": {"sha256": "abc"}}, "subdirectory": "python"}'
+)
 WHEEL: Final = '{"url": "file:///tmp/agentrail_otp-0.1.0-py3-none-any.whl", "archive_info": {}}'
 
 
@@ -81,13 +89,16 @@ def test_the_project_has_the_name() -> None:
         (CLONE, "agentrail-otp[mcp,cli] @ file:///home/ada/a%20clone"),
         (FOLDER, "agentrail-otp[mcp,cli] @ file:///home/ada/a%20clone"),
         (GIT, "agentrail-otp[mcp,cli] @ git+https://git.example/a.git@c0ffee"),
+        (TAG, "agentrail-otp[mcp,cli] @ git+ssh://git@git.example/a.git@c0ffee#subdirectory=python"),
+        (ARCHIVE, "agentrail-otp[mcp,cli] @ https://files.example/a.tar.gz#subdirectory=python"),
         (WHEEL, "agentrail-otp[mcp,cli] @ file:///tmp/agentrail_otp-0.1.0-py3-none-any.whl"),
     ],
-    ids=["index", "clone", "folder", "git", "wheel"],
+    ids=["index", "clone", "folder", "git", "folder of a tag", "folder of an archive", "wheel"],
 )
 def test_a_requirement_names_where_this_installation_came_from(origin: str | None, told: str) -> None:
     assert requirement(origin, "mcp", "cli") == told
     assert requirement(origin) == told.replace("[mcp,cli]", "")
+    assert Requirement(told).extras == {"mcp", "cli"}
 
 
 @pytest.mark.parametrize(

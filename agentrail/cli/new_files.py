@@ -73,6 +73,7 @@ trio_mode = true
 
 [tool.mypy]
 strict = true
+exclude = ["build/"]  # where `pip install .` copies the module
 """
 
 _README: Final = """\
@@ -81,11 +82,12 @@ _README: Final = """\
 `{module}.py` has {about}; `test_{module}.py` tests it, without a model and without a key.
 
 ```sh
-python -m pytest
+python3 -m venv .venv && . .venv/bin/activate
+pip install -e '.[test]'
+pytest
+mypy .
 agentrail {try_it}
 ```
-
-The test needs the extra `testing` of agentrail, which brings pytest.
 """
 
 _AGENT: Final = '''\

@@ -5,6 +5,8 @@ Their types are checked in `tests/docs/test_types.py`.
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import subprocess
 import sys
@@ -72,6 +74,33 @@ def test_the_command_that_it_prints_tries_the_code(
     ran = python(folder, *argv, *(("--time", "1") if kind == "plugin" else ()))
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert ran.stdout.startswith(OF_TRIALS[kind])
+
+
+@pytest.mark.long
+def test_what_the_readme_says_works_where_nothing_is_installed(tmp_path: Path) -> None:
+    folder = made("agent", tmp_path / "teahouse")
+    (commands,) = re.findall(r"```sh\n(.*?)```", (folder / "README.md").read_text("utf-8"), re.DOTALL)
+    make_environment, *rest = commands.splitlines()
+    environment = {**os.environ, "AGENTRAIL_HOME": str(tmp_path / "home")}
+
+    def run(*lines: str) -> subprocess.CompletedProcess[str]:
+        script = "\n".join(["set -e", *lines])
+        return subprocess.run(  # noqa: S603 - our own lines
+            ["/bin/sh", "-c", script],
+            cwd=folder,
+            env=environment,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=20 * PATIENCE,
+        )
+
+    reached = run(make_environment, "pip download -q --no-deps -d ../index 'setuptools>=77'")
+    if reached.returncode != 0:
+        pytest.skip(f"no index of packages can be reached: no project was installed ({reached.stderr[-200:]})")
+    ran = run(". .venv/bin/activate", *rest)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.rstrip().endswith(OF_TRIALS["agent"])
 
 
 def test_without_pytest_the_extra_is_named(
