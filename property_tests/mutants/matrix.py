@@ -2,7 +2,7 @@
 
 `python -m property_tests.mutants.matrix --write [word ...]` tests the edits that are not in it, and those whose names
 have one of the words; an edit whose function is gone makes room for the next one. `--check` exits 1 if nothing notices
-an edit any more that something did.
+an edit any more that something did. With `--area host`, only the edits of the host are looked at.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SECONDS: Final = 1.5
 Those that are near the edit by their names have as many of their own: thousands reach what each request goes through.
 """
 
-_MACHINE: Final = quick("tests/cells", "tests/core", "tests/host", "tests/plugins", "tests/runtime")
+_MACHINE: Final = quick("tests/cells", "tests/core", "tests/plugins", "tests/runtime")
 
 GROUPS: Final = (
     Suite(("host",), quick("tests/api", "tests/host", "tests/remote")),
@@ -58,9 +58,12 @@ def main(words: Sequence[str]) -> int:
     do = parser.add_mutually_exclusive_group(required=True)
     do.add_argument("--write", action="store_true", help="test what is not in the matrix yet, and write it down")
     do.add_argument("--check", action="store_true", help="test what is in the matrix, and tell what is lost")
+    parser.add_argument("--area", action="append", help="the edits of this area, and those drawn with it (all)")
     parser.add_argument("--jobs", type=int, default=2, help="how many processes (2)")
     asked = parser.parse_args(words)
-    stored, edits = load(FILE), all_edits()
+    groups = [group for group in GROUPS if not asked.area or not set(asked.area).isdisjoint(group.areas)]
+    whole, edits = load(FILE), all_edits()
+    stored = {name: folders for name, folders in whole.items() if any(is_of(name, group) for group in groups)}
     gone = sorted(stored.keys() - {edit.name for edit in edits})
     for name in gone:
         print(f"gone: {name}")
@@ -69,12 +72,18 @@ def main(words: Sequence[str]) -> int:
         for name in lost:
             print(f"lost: {name}: noticed by {', '.join(stored[name])} before, and by no folder now")
         return int(bool(lost or gone))
-    chosen = [edit.name for group in GROUPS for edit in drawn(edits, group, stored.keys())]
+    chosen = [edit.name for group in groups for edit in drawn(edits, group, stored.keys())]
     again = {name for name in chosen if name not in stored or any(word in name for word in asked.words)}
     new = tested(edits, again, asked.jobs)
-    store(FILE, {name: new[name] if name in again else stored[name] for name in chosen})
+    others = {name: folders for name, folders in whole.items() if name not in stored}
+    store(FILE, others | {name: new[name] if name in again else stored[name] for name in chosen})
     print(f"{len(again)} edits tested, {sum(not folders for folders in new.values())} of them noticed by no folder")
     return 0
+
+
+def is_of(name: str, group: Suite) -> bool:
+    """Whether the edit with this *name* is of *group*."""
+    return name.partition("/")[0] in group.areas
 
 
 def load(file: Path) -> dict[str, list[str]]:
@@ -98,7 +107,8 @@ def drawn(edits: Iterable[Edit], group: Suite, stored: Collection[str]) -> list[
     explained = {name for names in EXPLAINED.values() for name in names}
     its = [edit for edit in edits if edit.area in group.areas and edit.name not in explained]
     its.sort(key=lambda edit: (edit.name not in stored, edit.rank))
-    return list(islice((edit for edit in its if edit.name in stored or not needs_import(edit)), EDITS))
+    in_functions = (edit for edit in its if edit.name in stored or (edit.function and not needs_import(edit)))
+    return list(islice(in_functions, EDITS))
 
 
 def lost_edits(before: Matrix, now: Matrix) -> list[str]:

@@ -181,9 +181,8 @@ class Recorder:
             return
         self.store()
         at = self.places[file]
-        coverage = Coverage(
-            data_file=str(at.with_suffix(".coverage")), include=[f"{ROOT}/agentrail/*"], config_file=False
-        )
+        coverage = Coverage(str(at.with_suffix(".coverage")), include=[f"{ROOT}/agentrail/*"], config_file=False)
+        coverage.set_option("run:disable_warnings", ["no-data-collected"])  # a file may test programs of its own
         if file in self._seconds:
             coverage.load()
         self._file, self._coverage = file, coverage
