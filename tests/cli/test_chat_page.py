@@ -23,6 +23,7 @@ from tests.cli.talking import WITHOUT_UNIX_SOCKETS, Talk, at_a_terminal, through
 from tests.host.browser.browsing import CHROMIUM, FLAGS, SECONDS, static_site
 from tests.host.console.test_other_origins import TRY
 from tests.host.console.visiting import needs_browser
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -36,7 +37,7 @@ async def page_of(journal: Path) -> AsyncGenerator[tuple[HolderFile, httpx.Async
     async with open_shared(journal, profile_of):
         page = find_page(journal)
         assert page is not None
-        async with httpx.AsyncClient(base_url=page.address, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=page.address, trust_env=False, timeout=PATIENCE) as client:
             yield page, client
 
 

@@ -19,6 +19,7 @@ from agentrail.cli.console_page import READER, main, reading_host
 from agentrail.host.authentication.authenticators import LocalToken
 from agentrail.journals import Journal, MemoryJournal, SqliteJournal
 from agentrail.testing import ScriptedModel, stall
+from tests.patience import PATIENCE
 
 SECONDS: Final = 20
 HOSTED: Final = "h.acme.ann.trip"
@@ -43,7 +44,9 @@ async def shown(journal: Journal) -> AsyncGenerator[httpx.AsyncClient]:
     key = LocalToken(READER)
     async with reading_host(journal, key).serving() as serving:
         headers = {"authorization": f"Bearer {key.fragment.partition('=')[2]}"}
-        async with httpx.AsyncClient(base_url=serving.url, headers=headers, trust_env=False) as client:
+        async with httpx.AsyncClient(
+            base_url=serving.url, headers=headers, trust_env=False, timeout=PATIENCE
+        ) as client:
             yield client
 
 
@@ -109,7 +112,9 @@ async def test_a_journal_that_another_process_writes_is_shown_and_goes_on(tmp_pa
             assert found is not None, said
             assert found[1] == str(journal.path)
             headers = {"authorization": f"Bearer {found[3]}"}
-            async with httpx.AsyncClient(base_url=found[2], headers=headers, trust_env=False) as client:
+            async with httpx.AsyncClient(
+                base_url=found[2], headers=headers, trust_env=False, timeout=PATIENCE
+            ) as client:
                 head = (await client.get("/v1/sessions/live/records")).json()["head"]
                 await session.ask("Second.")
                 records = (await client.get(f"/v1/sessions/live/records?since={head}")).json()

@@ -22,6 +22,7 @@ from agentrail.cli.sessions import main
 from agentrail.cli.shared_host import is_served, open_served, open_shared
 from agentrail.errors import CannotListen
 from agentrail.events import AgentEnd
+from tests.patience import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -124,7 +125,7 @@ async def test_a_process_without_the_token_is_refused(tmp_path: Path) -> None:
         port, token = holder_of(journal)
         challenge = "0" * 64
         proof = proof_of(token, challenge)
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as client:
             for headers in (
                 {},
                 {"authorization": "Bearer whoever-reaches-the-socket"},

@@ -18,6 +18,7 @@ from agentrail.journals import SqliteJournal
 from agentrail.models import EmitChunk, ModelRequest, Response, Text, Usage, render
 from agentrail.plugins import AfterTool, BeforeTool, BlockTool, Context, Continue, Plugin, SetSection
 from agentrail.testing import ScriptedModel, call, say
+from tests.patience import PATIENCE
 from tests.testing.test_as_test import ran
 
 
@@ -116,7 +117,9 @@ async def _of_host(path: Path) -> object:
     journal = SqliteJournal(path)
     async with reading_host(journal, key).serving() as serving:
         headers = {"authorization": f"Bearer {key.token}"}
-        async with httpx.AsyncClient(base_url=serving.url, headers=headers, trust_env=False) as client:
+        async with httpx.AsyncClient(
+            base_url=serving.url, headers=headers, trust_env=False, timeout=PATIENCE
+        ) as client:
             answer = (await client.get("/v1/sessions/trip/seen?whole=true")).json()
     await journal.close()
     return answer

@@ -90,7 +90,9 @@ async def check_views(supervisor: RemoteSupervisor, names: set[str]) -> None:
 
 async def check_metrics(served: Served) -> None:
     """Check that figures are those of the front and of both shards."""
-    async with httpx.AsyncClient(base_url=served.url, headers={"authorization": f"Bearer {served.token}"}) as client:
+    async with httpx.AsyncClient(
+        base_url=served.url, headers={"authorization": f"Bearer {served.token}"}, timeout=PATIENCE
+    ) as client:
         metrics = (await client.get("/metrics")).text.splitlines()
     for name in ("front", *SHARDS):
         assert f'agentrail_host_up{{host="{name}"}} 1' in metrics

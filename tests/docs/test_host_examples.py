@@ -32,6 +32,7 @@ from tests.docs.pages import blocks_of
 from tests.docs.sources import ROOT
 from tests.host.hosted import KEYS, LINES, listening, open_desk, scripted
 from tests.kit import Element
+from tests.patience import PATIENCE
 
 EXAMPLES: Final = ROOT / "docs" / "examples"
 GUIDE: Final = ROOT / "docs" / "guide" / "serving.md"
@@ -106,7 +107,9 @@ async def test_each_tenant_has_its_own_agent_also_after_a_restart(
             tools: dict[str, list[str]] = {}
             for user in ("ann", "eve"):
                 headers = {"authorization": f"Bearer {KEYS[user]}"}
-                async with httpx.AsyncClient(base_url=serving.url, headers=headers, trust_env=False) as client:
+                async with httpx.AsyncClient(
+                    base_url=serving.url, headers=headers, trust_env=False, timeout=PATIENCE
+                ) as client:
                     if began:
                         await client.post("/v1/sessions", json={"session": "trip"})
                     answer = await client.post("/v1/chat", json={"message": "hello", "session": "trip"})

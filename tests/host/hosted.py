@@ -21,6 +21,7 @@ from agentrail.journals import Journal
 from agentrail.testing import ScriptedModel
 from tests.host.asgi.servers import served_by
 from tests.kit import Element
+from tests.patience import PATIENCE
 
 USERS: Final = {
     "ann": ("acme", "ann", ("talk", "decide")),
@@ -34,8 +35,8 @@ KEYS: Final = {name: key for name, (_, key) in MADE.items()}
 CERTIFICATES: Final = ssl.create_default_context()
 """For all clients: without it, each reads all certificates of the machine, which takes longer than most tests."""
 LINES: Final = render_keys([row for row, _ in MADE.values()])
-LIMITS: Final = HostLimits(drain_seconds=0.5)
-"""A turn that a test leaves open does not keep its host for long."""
+LIMITS: Final = HostLimits(drain_seconds=0.5, loop_lag_seconds=PATIENCE)
+"""A turn that a test leaves open does not keep its host for long, and a busy machine makes it no less ready."""
 
 
 @frozen

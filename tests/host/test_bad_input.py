@@ -16,6 +16,7 @@ from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, stall
 from tests.host.hosted import KEYS, MADE, open_desk, scripted
 from tests.host.test_host import chat, until
+from tests.patience import PATIENCE
 from tests.runtime.journals import TestJournal
 
 DEPTH, SIZE = 8, 500
@@ -103,7 +104,10 @@ async def test_what_is_sent_wrongly_is_told() -> None:
 
 async def test_a_key_that_is_missing_or_unknown_is_told() -> None:
     name = MADE["ann"][0].id
-    async with open_desk(scripted("one")) as desk, httpx.AsyncClient(base_url=desk.serving.url) as client:
+    async with (
+        open_desk(scripted("one")) as desk,
+        httpx.AsyncClient(base_url=desk.serving.url, timeout=PATIENCE) as client,
+    ):
         for headers in [
             [],
             [("authorization", "")],
@@ -147,7 +151,7 @@ async def test_origin_host_and_token_must_all_be_right() -> None:
         bearer = f"Bearer {KEYS['ann']}"
         tokens = [bearer, None, "Bearer x", f"{bearer}x", bearer.replace("Bearer", "Token"), f"bearer {KEYS['ann']}"]
         wrong = []
-        async with httpx.AsyncClient(base_url=desk.serving.url) as client:
+        async with httpx.AsyncClient(base_url=desk.serving.url, timeout=PATIENCE) as client:
             for host, origin, token in product(hosts, origins, tokens):
                 sent = f"http://{host.lower()}" if origin == "own" else origin
                 given = {"host": host, "origin": sent, "authorization": token}

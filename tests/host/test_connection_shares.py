@@ -23,6 +23,7 @@ from tests.host.http11.served import everything, statuses
 from tests.host.rfc6455.raw_peer import KEY
 from tests.host.websocket.talking import found_of, problem, talking
 from tests.kit import Element
+from tests.patience import PATIENCE
 
 MOST: Final = 20
 OF_KEY: Final = MOST // 4
@@ -444,7 +445,8 @@ async def test_by_default_health_is_answered_to_an_address_that_may_have_no_more
         await go_on.wait()
         return True
 
-    async with open_desk(scripted("one"), limits=DEFAULT.but(drain_seconds=0.5), checks={"slow": slow}) as desk:
+    limits = DEFAULT.but(drain_seconds=0.5, check_seconds=PATIENCE, loop_lag_seconds=PATIENCE)
+    async with open_desk(scripted("one"), limits=limits, checks={"slow": slow}) as desk:
         crowd = Crowd(desk)
         for _ in range(DEFAULT.connections_per_address):
             await crowd.connect(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")

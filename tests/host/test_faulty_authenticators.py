@@ -16,6 +16,7 @@ from agentrail.errors import AuthenticatorFailed, NotAuthenticated, TooManyReque
 from agentrail.host import Host, Identity, Profile
 from agentrail.host.authentication.authenticators import GuardedAuthenticator, LocalToken, guarded
 from tests.host.hosted import LIMITS, scripted
+from tests.patience import PATIENCE
 
 SECRET: Final = "ak_secret"
 ANN: Final = Identity("acme", "ann", frozenset({"talk"}))
@@ -105,7 +106,7 @@ async def test_a_host_answers_503_and_goes_on() -> None:
 
     async with (
         Host([Profile("desk", scripted("one"))], authenticator=Turning(), limits=LIMITS).serving() as serving,
-        httpx.AsyncClient(base_url=serving.url, trust_env=False) as client,
+        httpx.AsyncClient(base_url=serving.url, trust_env=False, timeout=PATIENCE) as client,
     ):
         refused = await client.get("/v1/sessions")
         assert (refused.status_code, refused.headers["retry-after"], refused.json()["detail"]) == (

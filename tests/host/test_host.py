@@ -39,6 +39,7 @@ from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, fail, say, stall
 from tests.host.hosted import KEYS, LINES, MADE, Desk, desk_of, frames, listening, open_desk, scripted
 from tests.kit import Element
+from tests.patience import PATIENCE
 from tests.runtime.families import agent, task
 
 
@@ -190,7 +191,10 @@ async def test_a_foreign_session_is_one_that_is_not_there() -> None:
 
 
 async def test_without_a_key_nothing_but_health_is_told() -> None:
-    async with open_desk(scripted("one")) as desk, httpx.AsyncClient(base_url=desk.serving.url) as client:
+    async with (
+        open_desk(scripted("one")) as desk,
+        httpx.AsyncClient(base_url=desk.serving.url, timeout=PATIENCE) as client,
+    ):
         assert (await client.get("/healthz")).json() == {"status": "ok"}
         assert (await client.get("/readyz")).json()["ready"] is True
         refused = await client.get("/v1/sessions")
@@ -226,12 +230,12 @@ async def test_a_command_that_is_sent_twice_is_carried_out_once() -> None:
 
 
 async def test_a_tenant_that_is_too_fast_is_told_when_to_come_back() -> None:
-    limits = HostLimits(requests_per_second=1.0, burst=3)
+    limits = HostLimits(requests_per_second=0.01, burst=3)
     async with open_desk(scripted("one"), limits=limits) as desk:
         found = [(await desk.clients[name].get("/v1/sessions")).status_code for name in ("ann", "bob", "ann", "boss")]
         assert found == [200, 200, 200, 429]
         refused = await desk.ann.get("/v1/sessions")
-        assert int(refused.headers["retry-after"]) == 1
+        assert 100 - PATIENCE < int(refused.headers["retry-after"]) <= 100
         assert (await desk.clients["eve"].get("/v1/sessions")).status_code == 200
 
 
@@ -243,9 +247,11 @@ async def test_without_keys_only_this_machine_is_served() -> None:
     async with host.serving() as serving:
         token = serving.entry.partition("#token=")[2]
         assert token
-        async with httpx.AsyncClient(base_url=serving.url, headers={"authorization": f"Bearer {token}"}) as client:
+        async with httpx.AsyncClient(
+            base_url=serving.url, headers={"authorization": f"Bearer {token}"}, timeout=PATIENCE
+        ) as client:
             assert (await chat(client, "hi")).json()["text"] == "one"
-        async with httpx.AsyncClient(base_url=serving.url, cookies={"token": token}) as client:
+        async with httpx.AsyncClient(base_url=serving.url, cookies={"token": token}, timeout=PATIENCE) as client:
             assert (await chat(client, "hi")).status_code == 401
             assert (await client.get("/healthz", headers={"host": "evil.example"})).status_code == 403
 
@@ -260,7 +266,7 @@ async def test_at_a_socket_there_is_a_port_only_if_one_is_given(tmp_path: Path) 
     async with host.serving(0, unix=tmp_path / "s") as serving:
         key = {"authorization": f"Bearer {serving.entry.partition('#token=')[2]}"}
         async with (
-            httpx.AsyncClient(base_url=serving.url, headers=key) as at_port,
+            httpx.AsyncClient(base_url=serving.url, headers=key, timeout=PATIENCE) as at_port,
             httpx.AsyncClient(
                 base_url="http://localhost", headers=key, transport=httpx.AsyncHTTPTransport(uds=str(tmp_path / "s"))
             ) as at_socket,

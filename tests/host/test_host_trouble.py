@@ -199,7 +199,7 @@ async def test_a_client_gets_at_no_secret_of_the_host_by_options(options: dict[s
 async def test_a_host_is_served_at_the_loopback_of_ipv6() -> None:
     async with Host([Profile("desk", scripted("one"))]).serving(host="::1") as serving:
         assert serving.url.startswith("http://[::1]:")
-        async with httpx.AsyncClient(base_url=serving.url, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=serving.url, trust_env=False, timeout=PATIENCE) as client:
             assert (await client.get("/healthz")).status_code == 200
 
 

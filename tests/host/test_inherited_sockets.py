@@ -21,6 +21,7 @@ from agentrail.errors import BadChoice, CannotListen
 from agentrail.host import Host, Profile
 from tests.host.commanded import SERVE, commanded
 from tests.host.hosted import KEYS, LINES
+from tests.patience import PATIENCE
 
 WITH_KEYS = (*SERVE, "--keys", "keys.txt")
 ANYWHERE = "0.0.0.0"  # noqa: S104 - it is refused
@@ -90,7 +91,7 @@ async def test_systemd_passes_one_on(folder: Path, listener: socket.socket) -> N
     with trio.fail_after(60):
         async with served(activated, folder, listener) as said:
             assert f"at {url}\n" in said
-            async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+            async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=PATIENCE) as client:
                 assert (await client.get("/healthz")).status_code == 200
 
 

@@ -32,6 +32,7 @@ from tests.host.hosted import Desk, listening, open_desk, scripted
 from tests.host.test_host import chat, until
 from tests.host.websocket.talking import talking
 from tests.kit import Element
+from tests.patience import PATIENCE
 
 Samples = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -279,7 +280,7 @@ async def test_metrics_need_a_key_with_the_scope() -> None:
     async with open_desk(scripted("one")) as desk:
         refused = await desk.ann.get("/metrics")
         assert (refused.status_code, refused.json()["type"]) == (403, "urn:agentrail:problem:scope-missing")
-        async with httpx.AsyncClient(base_url=desk.serving.url, trust_env=False) as nobody:
+        async with httpx.AsyncClient(base_url=desk.serving.url, trust_env=False, timeout=PATIENCE) as nobody:
             assert (await nobody.get("/metrics")).status_code == 401
 
 

@@ -31,15 +31,17 @@ from agentrail.host.health.loop_lag import LoopLag
 from agentrail.host.health.readiness import FRESH, Probe
 from agentrail.host.plugins.plugin_runner import FAILING, HostPluginRow
 from agentrail.journals import SqliteJournal
-from tests.host.hosted import Desk, open_desk, scripted
+from tests.host.hosted import LIMITS, Desk, open_desk, scripted
 from tests.host.test_host import chat, until
+from tests.patience import PATIENCE
 
+CALM = LIMITS.but(check_seconds=PATIENCE)
 OK = {"journal": True, "disk": True, "loop": True, "plugins": True, "accepting": True}
 
 
 async def ready(desk: Desk) -> tuple[int, dict[str, bool]]:
     """Return the status, and the result of each check, as who has no key sees them."""
-    async with httpx.AsyncClient(base_url=desk.serving.url, trust_env=False) as nobody:
+    async with httpx.AsyncClient(base_url=desk.serving.url, trust_env=False, timeout=PATIENCE) as nobody:
         answer = await nobody.get("/readyz")
         assert (await nobody.get("/healthz")).json() == {"status": "ok"}
     found = answer.json()
@@ -55,7 +57,7 @@ class Secretive(HostPlugin):
 
 async def test_a_host_that_is_well_is_ready(tmp_path: Path) -> None:
     journal = SqliteJournal(tmp_path / "agentrail.db")
-    async with open_desk(scripted("one"), [Secretive()], journal=journal) as desk:
+    async with open_desk(scripted("one"), [Secretive()], journal=journal, limits=CALM) as desk:
         assert await ready(desk) == (200, OK)
         assert "a-name-to-keep" not in (await desk.ann.get("/readyz")).text
         assert (await desk.ann.get("/v1/sessions")).json()["items"] == []
@@ -66,12 +68,12 @@ async def test_a_host_that_is_well_is_ready(tmp_path: Path) -> None:
 async def test_a_journal_that_is_only_read_is_ready_as_long_as_it_can_be(tmp_path: Path) -> None:
     journal = SqliteJournal(tmp_path / "agentrail.db")
     await journal.sessions()
-    async with open_desk(scripted("one"), journal=ReadOnlyJournal(journal)) as desk:
+    async with open_desk(scripted("one"), journal=ReadOnlyJournal(journal), limits=CALM) as desk:
         assert await ready(desk) == (200, OK)
     await journal.close()
     journal.path.write_bytes(b"no journal" * 1000)
     broken = ReadOnlyJournal(SqliteJournal(journal.path))
-    async with open_desk(scripted("one"), journal=broken) as desk:
+    async with open_desk(scripted("one"), journal=broken, limits=CALM) as desk:
         assert await ready(desk) == (503, OK | {"journal": False})
 
 
@@ -89,7 +91,7 @@ class Connections:
 async def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
     connections = Connections()
     journal = SqliteJournal(tmp_path / "agentrail.db", connect=connections)
-    async with open_desk(scripted("one"), journal=journal) as desk:
+    async with open_desk(scripted("one"), journal=journal, limits=CALM) as desk:
         await chat(desk.ann, "hi", session="trip")
         connections.opened[0].execute("PRAGMA query_only = 1")
         assert await ready(desk) == (503, OK | {"journal": False})
@@ -100,7 +102,7 @@ async def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
 async def test_a_journal_that_is_full(tmp_path: Path) -> None:
     connections = Connections()
     journal = SqliteJournal(tmp_path / "agentrail.db", connect=connections)
-    async with open_desk(scripted("one", "two"), journal=journal) as desk:
+    async with open_desk(scripted("one", "two"), journal=journal, limits=CALM) as desk:
         await chat(desk.ann, "hi", session="trip")
         writer = connections.opened[0]
         (pages,) = writer.execute("PRAGMA page_count").fetchone()
@@ -114,7 +116,7 @@ async def test_a_journal_that_is_full(tmp_path: Path) -> None:
 
 
 async def test_a_full_disk() -> None:
-    async with open_desk(scripted("one"), limits=HostLimits(free_bytes=2**62)) as desk:
+    async with open_desk(scripted("one"), limits=CALM.but(free_bytes=2**62)) as desk:
         assert await ready(desk) == (503, OK | {"disk": False})
 
 
@@ -176,7 +178,7 @@ class Harmless(Gate):
 
 @pytest.mark.parametrize(("plugin", "is_well"), [(Gate(), False), (Harmless(), True)], ids=["critical", "other"])
 async def test_a_plugin_that_fails(plugin: HostPlugin, is_well: bool) -> None:
-    async with open_desk(scripted("one"), [plugin]) as desk:
+    async with open_desk(scripted("one"), [plugin], limits=CALM) as desk:
         await chat(desk.ann, "fail")
         assert await ready(desk) == ((200 if is_well else 503), OK | {"plugins": is_well})
 
@@ -184,7 +186,7 @@ async def test_a_plugin_that_fails(plugin: HostPlugin, is_well: bool) -> None:
 @pytest.mark.parametrize("critical", [True, False])
 async def test_a_plugin_that_has_lost_its_task(critical: bool) -> None:
     plugin = type("Loses", (LosesItsTask,), {"critical": critical})()
-    async with open_desk(scripted("one"), [plugin]) as desk:
+    async with open_desk(scripted("one"), [plugin], limits=CALM) as desk:
         await wait_all_tasks_blocked()
         assert await ready(desk) == ((503 if critical else 200), OK | {"plugins": not critical})
 
@@ -228,7 +230,8 @@ async def hangs() -> None:
     ids=["nothing", "true", "false", "raises", "hangs"],
 )
 async def test_a_check_of_the_program(check: HostCheck, is_ok: bool) -> None:
-    async with open_desk(scripted("one"), checks={"queue": check}, limits=HostLimits(check_seconds=0.2)) as desk:
+    limits = LIMITS.but(check_seconds=1.0) if check is trio.sleep_forever else CALM
+    async with open_desk(scripted("one"), checks={"queue": check}, limits=limits) as desk:
         assert await ready(desk) == ((200 if is_ok else 503), OK | {"queue": is_ok})
 
 

@@ -18,6 +18,7 @@ import pytest
 import trio
 
 from tests.host.commanded import SERVE, Served, commanded
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.long
 
@@ -132,7 +133,7 @@ async def test_keys_are_read_anew_even_if_the_file_does_not_look_changed(tmp_pat
     key, file = await made_key(tmp_path), tmp_path / "keys.txt"
     with trio.fail_after(60):
         async with commanded([*SERVE, "--port", "0", "--keys", "keys.txt"], tmp_path) as one:
-            async with httpx.AsyncClient(base_url=one.url, trust_env=False) as client:
+            async with httpx.AsyncClient(base_url=one.url, trust_env=False, timeout=PATIENCE) as client:
                 ask = partial(client.get, "/v1/sessions", headers={"authorization": f"Bearer {key}"})
                 assert (await ask()).status_code == 200
                 before, lines = file.stat(), file.read_text(encoding="utf-8")

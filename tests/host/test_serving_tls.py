@@ -15,6 +15,7 @@ from agentrail.errors import BadChoice, CannotListen
 from agentrail.host import Host, Profile
 from tests.host.commanded import SERVE, commanded
 from tests.host.hosted import scripted
+from tests.patience import PATIENCE
 
 
 class Files:
@@ -43,7 +44,9 @@ async def test_the_command_serves_by_tls(files: Files, tmp_path: Path) -> None:
     with trio.fail_after(60):
         async with commanded([*SERVE, "--port", "0", "--tls", "cert.pem", "key.pem"], tmp_path) as one:
             assert one.url.startswith("https://127.0.0.1:")
-            async with httpx.AsyncClient(base_url=one.url, verify=files.client, trust_env=False) as client:
+            async with httpx.AsyncClient(
+                base_url=one.url, verify=files.client, trust_env=False, timeout=PATIENCE
+            ) as client:
                 assert (await client.get("/v1/sessions")).status_code == 401
                 mine = {"authorization": f"Bearer {one.token}"}
                 assert (await client.get("/v1/sessions", headers=mine)).json() == {"items": [], "next": None}

@@ -14,6 +14,7 @@ from agentrail.models import ToolCall
 from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import CERTIFICATES, open_desk, scripted
+from tests.patience import PATIENCE
 
 TRIP = "/v1/sessions/trip"
 
@@ -193,5 +194,7 @@ async def test_a_key_may_ask_whose_it_is() -> None:
             {"tenant": "acme", "user": "ann", "scopes": ["decide", "talk"]},
             {"tenant": "ops", "user": "root", "scopes": ["observe", "operate"]},
         ]
-        async with httpx.AsyncClient(base_url=desk.serving.url, trust_env=False, verify=CERTIFICATES) as client:
+        async with httpx.AsyncClient(
+            base_url=desk.serving.url, trust_env=False, verify=CERTIFICATES, timeout=PATIENCE
+        ) as client:
             assert (await client.get("/v1/identity")).status_code == 401

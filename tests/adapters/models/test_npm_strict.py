@@ -98,7 +98,7 @@ async def test_a_strict_server_takes_our_requests(tmp_path: Path) -> None:
 
 async def test_a_strict_server_refuses_what_is_not_said_to_be_json(tmp_path: Path) -> None:
     body = json.dumps({"model": "gpt-5.4", "messages": ASKED}).encode()
-    async with strict_server(tmp_path) as url, httpx.AsyncClient() as client:
+    async with strict_server(tmp_path) as url, httpx.AsyncClient(timeout=PATIENCE) as client:
         headers = {"authorization": f"Bearer {KEY}"}
         bare = await client.post(f"{url}/chat/completions", content=body, headers=headers)
         typed = await client.post(

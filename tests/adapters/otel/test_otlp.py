@@ -20,6 +20,7 @@ from agentrail.telemetry import OpenTelemetry
 from agentrail.testing import ScriptedModel
 from tests.adapters.otel.collector import Collector, collecting
 from tests.adapters.otel.test_conventions import remove
+from tests.patience import PATIENCE
 from tests.runtime.world import until
 
 
@@ -90,7 +91,7 @@ def test_a_host_with_telemetry_of_its_own_is_not_given_another(tmp_path: Path) -
 
 async def test_a_host_exports_too(collector: Collector) -> None:
     host = Host([Profile("demo", SessionSpec(model=ScriptedModel(["done"]), name="desk"))], telemetry=OpenTelemetry())
-    async with host.serving() as serving, httpx.AsyncClient() as client:
+    async with host.serving() as serving, httpx.AsyncClient(timeout=PATIENCE) as client:
         assert (await client.get(f"{serving.url}/healthz")).status_code == 200
         session = await serving.supervisor.spawn(SessionSpec(model=ScriptedModel(["done"]), name="desk"))
         await session.ask("go")

@@ -15,6 +15,8 @@ from agentrail.models import EmitChunk, Json, Message, ModelRequest, Response, T
 from agentrail.plugins import BeforePrompt, CallService
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.asgi.servers import on_uvicorn
+from tests.host.hosted import LIMITS
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.long
 
@@ -88,8 +90,8 @@ async def test_code_of_the_program_runs_in_the_loop_of_the_server() -> None:
         Profile("desk", build, context_providers=[provide]),
         Profile("other", SessionSpec(model=Model())),
     ]
-    app = Host(profiles, authenticator=Users(), checks={"own": check}).asgi()
-    async with on_uvicorn(app) as url, httpx.AsyncClient(base_url=url, trust_env=False) as client:
+    app = Host(profiles, authenticator=Users(), checks={"own": check}, limits=LIMITS).asgi()
+    async with on_uvicorn(app) as url, httpx.AsyncClient(base_url=url, trust_env=False, timeout=PATIENCE) as client:
         assert (await client.post("/v1/chat", json=HI)).json()["text"] == "finished"
         shown = (await client.get("/v1/sessions/trip/messages")).text
         for label in ("marked", "plain", "service"):

@@ -22,6 +22,7 @@ from tests.host.hosted import CERTIFICATES, KEYS, LIMITS, LINES, Desk, frames, s
 from tests.host.http11.served import everything, request
 from tests.host.rfc6455.raw_peer import KEY
 from tests.host.websocket.talking import talking
+from tests.patience import PATIENCE
 
 ON_EACH = pytest.mark.parametrize("server", list(SERVERS))
 
@@ -34,7 +35,9 @@ def host_of(*script: str, limits: HostLimits = LIMITS) -> Host:
 
 @asynccontextmanager
 async def client_of(url: str) -> AsyncGenerator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=url, headers=AUTHORIZED, verify=CERTIFICATES, trust_env=False) as client:
+    async with httpx.AsyncClient(
+        base_url=url, headers=AUTHORIZED, verify=CERTIFICATES, trust_env=False, timeout=PATIENCE
+    ) as client:
         yield client
 
 

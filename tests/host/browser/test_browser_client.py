@@ -14,6 +14,7 @@ import pytest
 from agentrail.host.operations.console_calls import PLAIN_PAGE
 from tests.host.browser.browsing import CHROMIUM, CLIENT, FLAGS, Desk, Wire, host_process, static_site
 from tests.host.browser.scenes import HOSTILE, TRANSFER
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -242,7 +243,7 @@ def test_hostile_text_stays_text(page: Page) -> None:
 
 def test_a_hostile_title_stays_text(desk: Desk) -> None:
     headers = {"authorization": f"Bearer {desk.token}"}
-    with httpx.Client(base_url=desk.wire.address, headers=headers, trust_env=False) as client:
+    with httpx.Client(base_url=desk.wire.address, headers=headers, trust_env=False, timeout=PATIENCE) as client:
         opened = client.post("/v1/sessions", json={"session": "hostile", "title": HOSTILE})
         assert opened.status_code == 201
     with desk.tab() as page:

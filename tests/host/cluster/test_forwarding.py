@@ -289,7 +289,9 @@ ANN = Identity("acme", "ann", frozenset({"talk"}))
 
 async def asked_with(desk: Desk, key: str) -> httpx.Response:
     headers = {"authorization": f"Bearer {key}"}
-    async with httpx.AsyncClient(base_url=desk.serving.url, trust_env=False, verify=CERTIFICATES) as client:
+    async with httpx.AsyncClient(
+        base_url=desk.serving.url, trust_env=False, verify=CERTIFICATES, timeout=PATIENCE
+    ) as client:
         return await client.get("/v1/sessions", headers=headers)
 
 
@@ -347,7 +349,7 @@ async def test_a_request_does_not_go_round_for_ever() -> None:
         path, body = "/v1/sessions/ann.trip/prompt", b'{"message": "hi"}'
         key = signed_key(Cluster(url, KEY), who, url, Clock().now_ms(), SignedCall("POST", path, "", body))
         headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
-        async with httpx.AsyncClient(base_url=url, trust_env=False, verify=CERTIFICATES) as client:
+        async with httpx.AsyncClient(base_url=url, trust_env=False, verify=CERTIFICATES, timeout=PATIENCE) as client:
             answer = await client.post(path, headers=headers, content=body)
         assert answer.status_code == 503
         assert answer.json()["type"] == "urn:agentrail:problem:session-held"
@@ -648,7 +650,9 @@ async def test_a_program_with_the_key_asks_without_a_host_in_front_for_as_long_a
         key = signed_key(Cluster(url, KEY), who, url, Clock().now_ms(), call, is_first=True)
         async with connect(url, key) as supervisor:
             session = await supervisor.spawn("desk", "other")
-            async with httpx.AsyncClient(base_url=url, trust_env=False, verify=CERTIFICATES) as client:
+            async with httpx.AsyncClient(
+                base_url=url, trust_env=False, verify=CERTIFICATES, timeout=PATIENCE
+            ) as client:
                 again = await client.get("/v1/ws", headers={"authorization": f"Bearer {key}"})
             assert (again.status_code, again.json()["type"]) == (503, "urn:agentrail:problem:cluster-fault")
             assert (await session.ask("hi")).text == "fine"

@@ -15,6 +15,7 @@ from agentrail.journals import MemoryJournal
 from agentrail.runtime.shared.clock import Clock
 from tests.host.cluster.several import KEY, LEASE
 from tests.host.cluster.test_forwarding import talks
+from tests.patience import PATIENCE
 
 USER = Identity("local", "you", frozenset({"talk"}))
 PATH = "/v1/sessions"
@@ -31,7 +32,10 @@ async def member(journal: MemoryJournal) -> AsyncGenerator[tuple[Cluster, httpx.
     async with (
         host.serving() as serving,
         httpx.AsyncClient(
-            base_url=serving.url, headers={"authorization": f"Bearer {cluster.local_token}"}, trust_env=False
+            base_url=serving.url,
+            headers={"authorization": f"Bearer {cluster.local_token}"},
+            trust_env=False,
+            timeout=PATIENCE,
         ) as client,
     ):
         yield cluster, client

@@ -32,7 +32,7 @@ OLD, NEW = "o" * 32, "n" * 32
 
 async def status_of(place: Desk, key: str, method: str, path: str, body: bytes = b"") -> int:
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
-    async with httpx.AsyncClient(base_url=place.serving.url, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=place.serving.url, trust_env=False, timeout=PATIENCE) as client:
         return (await client.request(method, path, headers=headers, content=body)).status_code
 
 
@@ -61,7 +61,7 @@ async def test_what_was_signed_before_a_host_began_is_signed_again() -> None:
     key = signed_key(cluster, ANN, address, Clock().now_ms() - 1000, SignedCall("GET", "/v1/sessions"))
     async with open_place(MemoryJournal(), talks(), cluster=Cluster(address, KEY, lease=LONG_LEASE)):
         headers = {"authorization": f"Bearer {key}"}
-        async with httpx.AsyncClient(base_url=address, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=address, trust_env=False, timeout=PATIENCE) as client:
             answer = await client.get("/v1/sessions", headers=headers)
         assert (answer.status_code, answer.json()["type"]) == (503, "urn:agentrail:problem:host-closing")
 

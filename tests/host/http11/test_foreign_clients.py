@@ -18,6 +18,7 @@ from agentrail.host.http11.listening import UnixSocket
 from agentrail.host.requests.http_messages import HttpRequest, HttpResponse, Send
 from tests.host.http11.served import Served, echo, served, statuses
 from tests.host.http11.test_addresses import Certified
+from tests.patience import PATIENCE
 
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 
@@ -81,7 +82,7 @@ async def test_curl_by_tls_and_by_a_unix_socket(tmp_path: Path) -> None:
 async def test_httpx() -> None:
     async with (
         served(either) as one,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{one.port}", trust_env=False) as client,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{one.port}", trust_env=False, timeout=PATIENCE) as client,
     ):
         for number in range(5):
             answer = await client.post(f"/{number}?q=ä b", json={"a": number})

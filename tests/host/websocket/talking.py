@@ -12,6 +12,7 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_stream
 
 from tests.host.hosted import CERTIFICATES, KEYS, Desk
+from tests.patience import PATIENCE
 
 Said: TypeAlias = dict[str, object]
 
@@ -116,6 +117,6 @@ async def refusal(desk: Desk, user: str | None, *headers: tuple[str, str], query
     given = {name.decode(): value.decode() for name, value in _headers(user, headers)}
     given |= {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
     given |= {"sec-websocket-key": "c2l4dGVlbiBieXRlcyBvaw=="}
-    async with httpx.AsyncClient(trust_env=False, verify=CERTIFICATES) as client:
+    async with httpx.AsyncClient(trust_env=False, verify=CERTIFICATES, timeout=PATIENCE) as client:
         found = await client.get(f"{desk.serving.url}/v1/ws{query}", headers=given)
         return found.status_code, str(found.json()["type"]).removeprefix("urn:agentrail:problem:")
