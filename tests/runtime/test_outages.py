@@ -525,18 +525,19 @@ async def test_nothing_is_lost_or_doubled_while_the_journal_is_away(
 @pytest.mark.long
 def test_each_place_where_the_shell_awaits_a_port_is_in_the_tables() -> None:
     """A new place needs a row that says who an outage concerns there, and which story leads there."""
-    found = {(function.name, call) for function in functions() for call in journal_calls(function.node)}
+    shell = list(functions())
+    found = {(function.name, call) for function in shell for call in journal_calls(function.node)}
     rows = {(place.leaf, place.call) for place in PLACES}
     assert found <= rows, f"no row says whose affair an outage is in {sorted(found - rows)}"
     assert rows <= found, f"there is no such place any more: {sorted(rows - found)}"
     helpers = {leaf.rpartition(".")[2]: leaf for leaf, _ in rows if leaf.count(".") == 1}
     callers = {
-        (helpers[name], function.name) for function in functions() for name in names_in(function.node) & helpers.keys()
+        (helpers[name], function.name) for function in shell for name in names_in(function.node) & helpers.keys()
     }
     known = {name for place in PLACES for name in (place.leaf, place.on)}
     missing = {(leaf, caller) for leaf, caller in callers if caller not in known}
     assert not missing, f"no row says what comes of an outage in {sorted(missing)}"
-    others = {(function.name, call) for function in functions() for call in other_calls(function.node)}
+    others = {(function.name, call) for function in shell for call in other_calls(function.node)}
     assert others == {(place.leaf, place.call) for place in OTHERS}
 
 
