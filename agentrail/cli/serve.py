@@ -46,6 +46,10 @@ def main(argv: Sequence[str]) -> int:
             from agentrail.cli.workers.worker_supervisor import serve_by_workers  # noqa: PLC0415 - only needed here
 
             return serve_by_workers(options)
+        if options.reload:
+            from agentrail.cli.serve_reload import serve_reloading  # noqa: PLC0415 - only needed here
+
+            return serve_reloading(options)
         host, description = find_host(options.served, None if link is None else link.cluster())
         _give_token(host, options)
         # At its end, Python collects garbage among all objects there are. That took four fifths of the CPU of an exit,

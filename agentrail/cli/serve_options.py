@@ -22,6 +22,8 @@ PORT: Final = 8765
 FIRST_DESCRIPTOR: Final = 3
 """The first descriptor that systemd passes on."""
 
+RELOAD: Final = "--reload"
+
 ALL: Final = "all"
 """What `--cores` is given for as many processes as there are cores."""
 
@@ -66,6 +68,8 @@ class ServeOptions:
     replace: bool
     token: str | None
     """The token for this machine; `None` for that of the folder."""
+    reload: bool
+    """Whether the host starts anew whenever a Python file of the folder changes."""
 
     @property
     def folder(self) -> Path:
@@ -91,6 +95,10 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
         parser.error("--replace is for shards of Ray; give --ray ADDRESS too")
     if words.token and (words.keys or words.ray):
         parser.error("--token is for this machine alone, without --keys and --ray; leave it out")
+    if words.reload and (words.ray or words.cores > 1):
+        parser.error("--reload is for one process, without --cores and --ray; leave it out")
+    if words.reload and not text:
+        parser.error("--reload is for a file that changes; give its FILE")
     file = Path(text) if text else None
     return ServeOptions(
         ServedFile(file, name, words.journal, words.keys, words.otel, tuple(words.member)),
@@ -108,6 +116,7 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
         words.ray,
         words.replace,
         words.token,
+        words.reload,
     )
 
 
@@ -151,6 +160,7 @@ def options_parser() -> argparse.ArgumentParser:
     parser.add_argument("--ray", metavar="ADDRESS", help="the processes are shards of Ray; or `auto`")
     parser.add_argument("--replace", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--keys", type=Path, metavar="PATH", help="a file of keys (default: a token for this machine)")
+    parser.add_argument(RELOAD, action="store_true", help="start anew when a Python file changes")
     parser.add_argument("--token", type=token_named, metavar="TEXT", help="that token (default: one for each folder)")
     parser.add_argument("--log-form", choices=FORMS, default=FORMS[0], metavar="FORM", help=" or ".join(FORMS))
     add_collections = partial(parser.add_argument, dest="fewer_collections", default=True)

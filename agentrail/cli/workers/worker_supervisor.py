@@ -121,7 +121,7 @@ class WorkerSupervisor:
                     keeping.start_soon(self._keep, worker)
             nursery.cancel_scope.cancel()
         statuses = [self._status, *[worker.status for worker in self._workers]]
-        return next((_exit_code(status) for status in statuses if status), 0)
+        return next((exit_code(status) for status in statuses if status), 0)
 
     async def _until_ending(self, event: trio.Event) -> None:
         """Wait for *event*, but no longer than until all end."""
@@ -237,7 +237,7 @@ def serve_by_workers(options: ServeOptions) -> int:
 async def _serve(options: ServeOptions) -> int:
     try:
         async with AsyncExitStack() as stack:
-            descriptor = await stack.enter_async_context(_listening(options))
+            descriptor = await stack.enter_async_context(listening(options))
             addresses = [stack.enter_context(closing(reserve_port())) for _ in range(options.cores)]
             workers = tuple([WorkerProcess(number, address) for number, address in enumerate(addresses, 1)])
             return await WorkerSupervisor(workers, descriptor).run()
@@ -247,7 +247,7 @@ async def _serve(options: ServeOptions) -> int:
 
 
 @asynccontextmanager
-async def _listening(options: ServeOptions) -> AsyncGenerator[int]:
+async def listening(options: ServeOptions) -> AsyncGenerator[int]:
     """Listen for clients where the options say, and yield the descriptor of the socket."""
     if options.descriptor is not None:
         with inherited(options.descriptor).socket as sock:
@@ -273,8 +273,9 @@ async def _cancel_after(event: trio.Event, scope: trio.CancelScope) -> None:
     scope.cancel()
 
 
-def _exit_code(status: int) -> int:
-    return status if status > 0 else BY_SIGNAL - status
+def exit_code(status: int) -> int:
+    """Return the *status* of a process as shells show it: a negative one is that of a signal."""
+    return status if status >= 0 else BY_SIGNAL - status
 
 
 def _ending_text(status: int) -> str:
