@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -14,6 +14,8 @@ from agentrail.cli.screen import Tone, line
 from agentrail.cli.terminal import Terminal
 from agentrail.errors import UnknownApproval
 from agentrail.values.json import freeze
+
+YES_NO: Final = "[y]es / [n]o"
 
 NOBODY: Final = "nobody is here to ask"
 """The reason for a rejection, and the answer to a question, if there is no person to decide."""
@@ -34,6 +36,7 @@ class PendingDecisions:
         self._advice = advice
         self._held: HeldCall | None = None
         self._edits = False
+        self._instead: Callable[[], Awaitable[None]] | None = None  # sends a prompt that ends the turn of the call
 
     @property
     def is_open(self) -> bool:
@@ -62,17 +65,25 @@ class PendingDecisions:
         self._held = call
         self._terminal.show(question_about(call))
 
+    def ask_instead(self, send: Callable[[], Awaitable[None]]) -> None:
+        """Ask whether to *send* a prompt, which takes the place of the held call: the next line is the answer."""
+        if self._held is not None:
+            self._instead, self._edits = send, False
+            self._say(f"{self._held.tool} waits for you, and is not carried out if you send this. Send it? {YES_NO}")
+
     def forget(self, call: HeldCall | None = None) -> None:
         """Withdraw the open question; if *call* is given, only if the question is still about that call."""
         if call is None or call == self._held:
-            self._held, self._edits = None, False
+            self._held, self._edits, self._instead = None, False, None
 
     async def answer(self, text: str) -> None:
         """Take *text* as the decision; ask again if it is no valid answer."""
         call = self._held
         if call is None:
             return
-        if call.kind == "question":
+        if self._instead is not None:
+            await self._replaced(call, self._instead, text)
+        elif call.kind == "question":
             await self._respond(call, text)
         elif self._edits:
             await self._edited(call, text)
@@ -90,6 +101,18 @@ class PendingDecisions:
             else:
                 await self._session.reject(call.id, NOBODY, auto_resume=True)
         self.forget(call)
+
+    async def _replaced(self, call: HeldCall, send: Callable[[], Awaitable[None]], text: str) -> None:
+        """Take *text* as the answer whether to *send* a prompt in place of *call*; else ask about the call again."""
+        match text.lower().rstrip(",.:;"):
+            case "y" | "yes":
+                self.forget(call)
+                await send()
+            case "n" | "no":
+                self._instead = None
+                self.ask(call)
+            case _:
+                self._say("Please answer y or n.")
 
     async def _respond(self, call: HeldCall, text: str) -> None:
         if not text:

@@ -10,6 +10,7 @@ import math
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import trio
@@ -358,7 +359,9 @@ class Console:
     async def _act(self, text: str) -> None:
         if not (self._terminal.by_hand or text.startswith(STEER)):
             await self._asks_or_rests()
-        if text.startswith("/") and "/" not in text[1:].partition(" ")[0]:  # else it begins with a path
+        if text.startswith(QUEUES) and self._answering.is_open:
+            self._answering.ask_instead(partial(self._commands.carry_out, text))
+        elif text.startswith("/") and "/" not in text[1:].partition(" ")[0]:  # else it begins with a path
             await self._commands.carry_out(text)
         elif self._answering.is_open:
             await self._answering.answer(text)
