@@ -65,7 +65,7 @@ def _names(package: str) -> list[str]:
     return [name for name in import_module(package).__all__ if not name.startswith("__")]
 
 
-@pytest.mark.parametrize("path", LAZY, ids=lambda path: path.parent.name)
+@each_case(LAZY)
 def test_a_stub_has_imports_alone(path: Path) -> None:
     """A running program reads the names and their homes from it, line by line."""
     lines = path.read_text("utf-8").splitlines()
@@ -145,7 +145,7 @@ def test_a_checker_of_types_sees_each_event_that_the_catalogue_has(package: str)
     assert sorted(_offered(package)) == sorted(_names(package)) == public
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@each_case(PACKAGES)
 def test_every_name_is_there(package: str) -> None:
     module = import_module(package)
     for name in _names(package):

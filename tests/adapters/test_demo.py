@@ -35,6 +35,7 @@ from agentrail.models import (
 from agentrail.tools import ToolSpec
 from agentrail.values.content import text_of
 from agentrail.values.json import canonical
+from tests.each_case import each_case
 from tests.kit import freeze_object, thaw
 
 
@@ -123,8 +124,7 @@ def test_what_only_looks_like_a_request_is_none(text: str) -> None:
 # Arguments
 
 
-@pytest.mark.parametrize(
-    ("text", "spec", "args"),
+@each_case(
     [
         ("list docs", a_tool("ls", directory="string"), {"directory": "docs"}),
         ("list docs", a_tool("list_files"), {}),
@@ -138,8 +138,8 @@ def test_what_only_looks_like_a_request_is_none(text: str) -> None:
         ("run ls", a_tool("run", "n", "b", cmd="string", n="integer", b="boolean"), {"cmd": "ls", "n": 1, "b": False}),
         ("count to 20", a_tool("count", "to", to="integer"), {"to": 20}),
         ("remember x", a_tool("note", "text", "tags", text="string", tags="array"), {"text": "x", "tags": []}),
-    ],
-)  # fmt: skip
+    ]
+)
 def test_slots_go_where_the_schema_wants_them(text: str, spec: ToolSpec, args: Mapping[str, Json]) -> None:
     assert calls_of([ask(user(text), tools=[spec])]) == [(spec.name, args)]
 

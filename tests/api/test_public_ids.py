@@ -21,6 +21,7 @@ from agentrail.api.public_ids import (
 from agentrail.errors import BadName, UnknownSession
 from agentrail.runtime.shared.ids import new_id
 from agentrail.values.session_ids import MAX_ID, follows_grammar
+from tests.each_case import each_case
 
 HOSTILE = st.one_of(
     st.text(alphabet="ab.-_h2e", max_size=8),
@@ -131,9 +132,7 @@ def test_a_sub_agent_is_named_below_its_parent() -> None:
     assert read_internal("h.acme.alice.main.call-1") == ("acme", "alice", "main.call-1")
 
 
-@pytest.mark.parametrize(
-    "said", ["", ".", "a.", ".a", "a..b", "alice.main.", "a_2Eb.c", "a_zz.c", "h.acme.b.c/d", "x" * 200]
-)
+@each_case(["", ".", "a.", ".a", "a..b", "alice.main.", "a_2Eb.c", "a_zz.c", "h.acme.b.c/d", "x" * 200])
 def test_what_is_no_id_is_answered_as_a_missing_session(said: str) -> None:
     with pytest.raises(UnknownSession):
         named("acme", "bob", said)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agentrail.api.operation_table import CALLS
 from agentrail.api.routes import ROUTES, HostRoute, Matched, match
 from agentrail.errors import MethodRefused, UnknownRoute
+from tests.each_case import each_case
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "")
 IDS = st.text(alphabet=string.ascii_letters + string.digits + "._-", min_size=1, max_size=12) | st.text(
@@ -53,8 +54,7 @@ def test_a_path_means_the_route_with_its_parts_and_nothing_else(method: str, pat
         assert caught.value.allowed == ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
 
 
-@pytest.mark.parametrize(
-    "path",
+@each_case(
     [
         "",
         "//",
@@ -73,7 +73,7 @@ def test_a_path_means_the_route_with_its_parts_and_nothing_else(method: str, pat
         "/console",
         "/console/",
         "/console/a/b.js",
-    ],
+    ]
 )
 def test_a_path_that_is_almost_one_is_none(path: str) -> None:
     for method in METHODS:

@@ -101,7 +101,7 @@ def test_what_does_not_fit_is_refused_with_the_place(said: object, problem: str)
     assert wrong(said) == problem
 
 
-@pytest.mark.parametrize("name", sorted(set(CALLS) - SOCKET_CALLS))
+@each_case(sorted(set(CALLS) - SOCKET_CALLS))
 def test_a_call_of_another_media_type_or_without_a_key_is_refused(name: str) -> None:
     assert wrong({"id": "1", "call": name}).startswith(f"its `call` names no call that goes over a WebSocket: `{name}`")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,9 +43,7 @@ def test_what_is_read_as_a_cursor_is_written_so(text: str) -> None:
     assert cursor is None or text in {str(cursor), str(cursor.seq)}
 
 
-@pytest.mark.parametrize(
-    "text", ["", ".", "1.", ".1", "-1", "+1", "01", "1.02", " 1", "1 ", "1\n", "1.2.3", "1e3", "٣", "9" * 19]
-)
+@each_case(["", ".", "1.", ".1", "-1", "+1", "01", "1.02", " 1", "1 ", "1\n", "1.2.3", "1e3", "٣", "9" * 19])
 def test_what_is_no_cursor_is_not_read_as_one(text: str) -> None:
     assert read_cursor(text) is None
 

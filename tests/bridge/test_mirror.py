@@ -13,6 +13,7 @@ import pytest
 from agentrail import ActorTrace, AskedPrompt, Monitor, SessionHandle, Supervisor, aio, open_supervisor, sync
 from agentrail.errors import UnknownArgument
 from docs.printing.mirrors import in_words_of
+from tests.each_case import each_case
 
 NAMES = {"ActorTrace": "Trace"}
 """Classes whose mirror has another name."""
@@ -43,7 +44,7 @@ def signature(cls: type, name: str) -> tuple[str, ...]:
     return (*parameters, returns)
 
 
-@pytest.mark.parametrize(("original", "mirror"), PAIRS, ids=lambda cls: f"{cls.__module__}.{cls.__name__}")
+@each_case(PAIRS)
 def test_each_public_member_is_mirrored_with_its_docstring(original: type, mirror: type) -> None:
     names = set(members(original)) - FOR_THE_RUNTIME
     assert set(members(mirror)) == names

@@ -55,6 +55,7 @@ from tests.cells.bench import NOW, Bench, Now, call, plug, ruled, with_call
 from tests.cells.moments import MOMENTS
 from tests.cells.registry import figure, fold
 from tests.cells.scenes import executing, limit, out, path, result, run, running, said, start, starts, streaming
+from tests.each_case import each_case
 from tests.kit import DONE, AbortSent, AnyInput, CompactSent, Phase, Ruling, SteerSent, StopSent, TimerFired, Verdict
 
 LOOKUP: Final = CallService("lookup")
@@ -434,7 +435,7 @@ def changes(hook: str, wanted: ChangeTools) -> AnyPlugin:
     return cast("type[AnyPlugin]", type("P", (type(bare),), {"declarations": brings}))()
 
 
-@pytest.mark.parametrize("hook", [hook for hook in MOMENTS if Ask in MATRIX[hook]])
+@each_case([hook for hook in MOMENTS if Ask in MATRIX[hook]])
 def test_a_change_of_the_tools_is_carried_out_in_the_step_itself(hook: str) -> None:
     _, got = MOMENTS[hook].fire(changes(hook, ChangeTools(("iron",))))
     after = got.step.state
@@ -452,7 +453,7 @@ def test_a_change_of_the_tools_is_carried_out_in_the_step_itself(hook: str) -> N
     ]
 
 
-@pytest.mark.parametrize("hook", [hook for hook in MOMENTS if Ask in MATRIX[hook]])
+@each_case([hook for hook in MOMENTS if Ask in MATRIX[hook]])
 def test_an_impossible_change_of_the_tools_is_answered_and_changes_none(hook: str) -> None:
     bench, got = MOMENTS[hook].fire(changes(hook, ChangeTools(("iron",), ("saw",))))
     assert "iron" not in bench.state.tools

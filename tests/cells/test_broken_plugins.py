@@ -48,6 +48,7 @@ from tests.cells.registry import failure, figure
 from tests.cells.scenes import executing, idle, running, streaming
 from tests.cells.tables import HOOKS
 from tests.cells.test_matrix import WHEN_BROKEN, blocked
+from tests.each_case import each_case
 from tests.kit import DONE, Phase, Refused, Ruling, SteerSent, StopSent, Verdict
 
 OOPS: Final = "ValueError: oops"
@@ -136,7 +137,7 @@ MALFORMED: Final[tuple[tuple[str, object, str], ...]] = (
 """Hook, answer, and what is wrong with the answer."""
 
 
-@pytest.mark.parametrize(("hook", "answer", "why"), MALFORMED)
+@each_case(MALFORMED)
 def test_a_malformed_answer_is_reported_and_nothing_comes_of_it(hook: str, answer: object, why: str) -> None:
     error = PluginError("P", hook, why)
     _, got = MOMENTS[hook].fire(probe(hook, answer))

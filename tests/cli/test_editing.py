@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from agentrail.cli.line_editor import END_OF_INPUT, END_OF_PASTE, ENTER, PASTE, EditedLine, keys_in
 from agentrail.cli.screen import clean, columns
+from tests.each_case import each_case
 from tests.opcodes import counted_opcodes
 
 typed_text = st.text(st.sampled_from("\x1b[O~A5; aé日\x7f\n"), max_size=12)
@@ -52,8 +53,7 @@ def test_whatever_came_a_whole_key_gets_through(text: str) -> None:
     assert rest == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
+@each_case(
     [
         ("hello", "hello|"),
         ("helo\x1b[Dl", "hell|o"),
@@ -69,7 +69,7 @@ def test_whatever_came_a_whole_key_gets_through(text: str) -> None:
         ("a\x1b[1;5Cb\x00c", "abc|"),
         ("日本\x1b[D語", "日語|本"),
         ("\x1b[A\x1b[B", "|"),
-    ],
+    ]
 )
 def test_a_line_is_edited(text: str, shown: str) -> None:
     assert with_cursor(typed(text)) == shown

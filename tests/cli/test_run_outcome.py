@@ -24,6 +24,7 @@ from agentrail.errors import AgentrailError, TurnAborted
 from agentrail.events import Envelope, Event, PluginError, StreamError
 from agentrail.plugins.invisible_characters import visible
 from agentrail.values.json import canonical
+from tests.each_case import each_case
 from tests.kit import freeze_object
 
 TEXTS = st.text() | st.lists(
@@ -84,7 +85,7 @@ ENDINGS: list[tuple[AgentrailError, RunTally, Outcome]] = [
 ]
 
 
-@pytest.mark.parametrize(("error", "tally", "outcome"), ENDINGS)
+@each_case(ENDINGS)
 def test_each_error_has_an_outcome(error: AgentrailError, tally: RunTally, outcome: Outcome) -> None:
     ending = ending_of_error(error, tally)
     assert ending.outcome is outcome

@@ -130,7 +130,7 @@ def test_a_type_of_states_that_come_back_is_readable(hint: object) -> None:
     assert readable(hint) is None
 
 
-@pytest.mark.parametrize(("name", "union"), UNIONS.items())
+@each_case(UNIONS.items())
 def test_the_names_of_classes_are_unique_within_a_union(name: str, union: object) -> None:
     names = [cls.__name__ for cls in get_args(union)]
     assert len(set(names)) == len(names) > 1, name

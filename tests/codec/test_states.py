@@ -237,7 +237,7 @@ NOT_READABLE: list[tuple[object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("hint", "problem"), NOT_READABLE, ids=lambda one: str(one)[:30])
+@each_case(NOT_READABLE)
 def test_a_type_that_could_not_be_read_back_is_named_with_the_reason(hint: object, problem: str) -> None:
     assert readable(hint) == problem
 

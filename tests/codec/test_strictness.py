@@ -122,7 +122,7 @@ VALUES: list[tuple[object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "problem"), VALUES, ids=[problem for _, problem in VALUES])
+@each_case(VALUES)
 def test_a_value_that_could_not_be_read_back_is_not_written(value: object, problem: str) -> None:
     with pytest.raises(BadValue) as refused:
         encode(value)

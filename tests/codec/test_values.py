@@ -38,6 +38,7 @@ from tests.codec.plain import encode
 from tests.codec.plugin_states import First
 from tests.codec.sampling import STORED, event_sample, sample
 from tests.codec.shapes import Leaf, shape_of
+from tests.each_case import each_case
 from tests.kit import EMPTY, NOTHING_USED, Arrival, Ruling, freeze_object
 from tests.opcodes import counted_opcodes
 
@@ -105,8 +106,7 @@ Money = NewType("Money", int)
 Named = TypeAliasType("Named", str)
 
 
-@pytest.mark.parametrize(
-    ("hint", "data", "read"),
+@each_case(
     [
         (Money, 5, 5),
         (Annotated[int, "what it means"], 5, 5),
@@ -121,8 +121,7 @@ Named = TypeAliasType("Named", str)
         (None, None, None),
         (typing.Sequence[int], [1], (1,)),
         (typing.AbstractSet[int], [1], frozenset({1})),
-    ],
-    ids=str,
+    ]
 )
 def test_hints_say_the_same_in_all_their_forms(hint: object, data: object, read: object) -> None:
     assert decode_state(hint, data) == read

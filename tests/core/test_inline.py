@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agentrail.core.inline_tags import LONGEST, TITLE, TagFilter, Tagged, title_in, without_tags
 from agentrail.models import Text, Thinking
+from tests.each_case import each_case
 
 TAG: Final = re.compile(rf"<(status|title)>(.{{0,{LONGEST}}}?)</\1>", re.DOTALL)
 """Pattern of a tag, in one line."""
@@ -44,8 +45,7 @@ def test_any_split_of_a_text_gives_the_same(text: str, data: st.DataObject) -> N
     assert all(part.text for part in parts)
 
 
-@pytest.mark.parametrize(
-    ("text", "left", "tags"),
+@each_case(
     [
         ("a<status>looking</status>b", "ab", [Tagged("status", "looking")]),
         ("<title> The lamps\n</title>", "", [Tagged("title", "The lamps")]),
@@ -57,7 +57,7 @@ def test_any_split_of_a_text_gives_the_same(text: str, data: st.DataObject) -> N
         ("<status>" + "x" * LONGEST + "</status>", "", [Tagged("status", "x" * LONGEST)]),
         ("<status>" + "x" * (LONGEST + 1) + "</status>", "<status>" + "x" * (LONGEST + 1) + "</status>", []),
         ("<status>a <title>b</title>", "<status>a ", [Tagged("title", "b")]),
-    ],
+    ]
 )
 def test_what_is_a_tag_and_what_is_text(text: str, left: str, tags: list[Tagged]) -> None:
     assert filtered([text]) == (left, tags)

@@ -20,6 +20,7 @@ from agentrail.events import SessionHibernated, SessionRestarted, SessionWoken
 from agentrail.testing import Holder, World
 from agentrail.tools import ok
 from tests.core.driving import answer, asked, back, begin, call, events, hello, session
+from tests.each_case import each_case
 from tests.kit import AbortSent, CompactSent, StopSent, ToolReturned
 
 
@@ -122,13 +123,12 @@ def _is_a_sub_agent() -> World:
     return world
 
 
-@pytest.mark.parametrize(
-    "make",
+@each_case(
     [
         *(_runs, _streams, _runs_a_call, _runs_a_call_in_the_background, _waits_for_what_it_has_cancelled),
         *(_has_a_prompt_behind_a_held_call, _is_to_change_a_plugin, _rests_since_it_came_back, _has_a_sub_agent),
         *(_compacts, _is_a_sub_agent, asleep),
-    ],
+    ]
 )
 def test_a_session_does_not_sleep_while_something_is_under_way(make: Callable[[], World]) -> None:
     world = make()

@@ -35,6 +35,7 @@ from agentrail.tools import ok
 from agentrail.values.messages import MessageRange, Rearranged
 from agentrail.values.value import Value
 from tests.core.driving import asked, call, session
+from tests.each_case import each_case
 from tests.kit import EMPTY, NOTHING_USED, Setup, ToolReturned
 
 READ, OTHER, *_ = TOOLS
@@ -268,8 +269,7 @@ def timers_of(said: str) -> tuple[tuple[str, int], ...]:
     return tuple((each[0], int(each[1])) for each in said.split())
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "form"),
+@each_case(
     [
         ("", "a5", ChangedTimers((), (("a", 5),))),
         ("a5 b6 c7", "a5 c7", ChangedTimers(("b",))),
@@ -281,7 +281,7 @@ def timers_of(said: str) -> tuple[tuple[str, int], ...]:
         ("a5 b6", "b6 a5", ChangedTimers((), (("a", 5),))),
         ("a5 b6 c7", "c7 b6 a5", ChangedTimers((), (("c", 7), ("b", 6), ("a", 5)))),
         ("a5 b6", "c7 b6", ChangedTimers(("a",), (("c", 7), ("b", 6)))),
-    ],
+    ]
 )
 def test_of_timers_those_that_were_set_and_cleared_are_written(old: str, new: str, form: ChangedTimers) -> None:
     before = state().but(timers=timers_of(old))
@@ -297,8 +297,7 @@ def queue_of(refs: str) -> tuple[Prompt, ...]:
     return tuple(PROMPTS[ref] for ref in refs)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "form"),
+@each_case(
     [
         ("", "a", queue_of("a")),
         ("a", "", ()),
@@ -310,7 +309,7 @@ def queue_of(refs: str) -> tuple[Prompt, ...]:
         ("abc", "cb", queue_of("cb")),
         ("abc", "adbc", queue_of("adbc")),
         ("aab", "ab", queue_of("ab")),
-    ],
+    ]
 )
 def test_of_prompts_those_that_came_and_went_are_written(old: str, new: str, form: object) -> None:
     before = state().but(queue=queue_of(old))

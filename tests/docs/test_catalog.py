@@ -43,7 +43,7 @@ def test_every_field_says_what_it_is(cls: type) -> None:
     assert [one.name for one in SOURCE.fields(cls) if not one.about] == []
 
 
-@pytest.mark.parametrize("plugin", plugins_page.offered(agentrail.plugins), ids=lambda plugin: plugin.__name__)
+@each_case(plugins_page.offered(agentrail.plugins))
 def test_every_option_of_a_built_in_plugin_says_what_it_is(plugin: type) -> None:
     assert [one.name for one in SOURCE.fields(plugin, inherited=False) if not one.about] == []
 

@@ -9,8 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
-import pytest
-
 from tests.docs.pages import PAGES, blocks_of, programs_of
 from tests.docs.sources import ROOT
 from tests.each_case import each_case
@@ -95,7 +93,7 @@ def test_the_third_example_of_the_readme_is_short() -> None:
     assert len([line for line in property_test.splitlines() if line.strip()]) <= 15
 
 
-@pytest.mark.parametrize("name", PACKAGES)
+@each_case(PACKAGES)
 def test_the_page_of_public_names_has_those_that_there_are(name: str) -> None:
     page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     _, _, behind = page.partition(f"## `{name}`\n")

@@ -220,13 +220,13 @@ UNFIT: dict[str, object] = {
 }
 
 
-@pytest.mark.parametrize("member", UNFIT.values(), ids=UNFIT)
+@each_case(UNFIT.values())
 def test_a_hook_that_would_not_answer_is_refused_with_its_class(member: object) -> None:
     with pytest.raises(BadPlugin, match="`before_tool`"):
         made(before_tool=member)
 
 
-@pytest.mark.parametrize("name", sorted({*HOOK_NAMES, *OTHERS} - {"init", "upgrade", "inherited", "describe"}))
+@each_case(sorted({*HOOK_NAMES, *OTHERS} - {"init", "upgrade", "inherited", "describe"}))
 def test_every_member_that_is_given_a_state_is_looked_at(name: str) -> None:
     with pytest.raises(BadPlugin, match=f"`{name}` is async"):
         made(**{name: waits})
@@ -637,7 +637,7 @@ OPTIONS: dict[str, object] = {
 }
 
 
-@pytest.mark.parametrize("option", OPTIONS.values(), ids=OPTIONS)
+@each_case(OPTIONS.values())
 def test_an_option_that_is_no_value_is_refused(option: object) -> None:
     with pytest.raises(BadPlugin, match=r"its option `option` .*; use "):
         seat_for("p", Optional(option))

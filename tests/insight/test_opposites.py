@@ -19,7 +19,7 @@ from tests.cells.bench import Bench, call, plug
 from tests.cells.moments import MOMENTS, probe
 from tests.cells.scripts import LOOKUP
 from tests.cells.test_matrix import ANSWERS
-from tests.each_case import check_each
+from tests.each_case import check_each, each_case
 from tests.insight.stories import records_of
 from tests.insight.test_why import CELLS
 from tests.kit import ApproveSent, CompactSent, freeze_object
@@ -185,7 +185,7 @@ def test_each_rule_has_a_case() -> None:
     assert {*CASES, *WITHOUT_A_PLUGIN} == set(FoldingRule)
 
 
-@pytest.mark.parametrize("rule", CASES, ids=lambda rule: rule.name.lower())
+@each_case(CASES)
 def test_each_rule_is_told_with_its_plugin_and_is_opposite_without_it(rule: FoldingRule) -> None:
     case = CASES[rule]
     bench = case.story(*case.plugins())

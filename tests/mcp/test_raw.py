@@ -14,6 +14,7 @@ from agentrail.mcp import McpServer
 from agentrail.models import Data, File, Image, Json, Text
 from agentrail.tools import make_spec, ok, validator_for
 from agentrail.values.step_budget import Meter
+from tests.each_case import each_case
 from tests.kit import freeze_object
 from tests.mcp.rig import AT_ONCE, NO_EXTRA, RAW, Marked, obedient, until, use
 from tests.patience import PATIENCE
@@ -228,8 +229,7 @@ async def test_what_it_was_told_in_secret_is_not_in_its_last_words(
     assert problem.endswith("it ended with code 1: I cannot live without a key, and it is not $ACME_KEY")
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
+@each_case(
     [
         ({}, "give it either a command"),
         ({"command": ["x"], "url": "http://x"}, "give it either a command"),
@@ -241,7 +241,7 @@ async def test_what_it_was_told_in_secret_is_not_in_its_last_words(
         ({"command": ["x"], "inherit": ["A="]}, "must name variables"),
         ({"command": ["x"], "timeout": 0}, "must be seconds above 0"),
         ({"command": ["x"], "start_timeout": math.inf}, "must be seconds above 0"),
-    ],
+    ]
 )
 def test_what_will_not_do_is_refused_at_once(options: dict[str, object], problem: str) -> None:
     with pytest.raises(BadMcpServer) as refused:

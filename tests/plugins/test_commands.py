@@ -294,8 +294,7 @@ def test_a_command_has_words_assignments_redirections_and_the_wrappers_around_it
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each_case(
     [
         ("a $X", Expansion.PARAMETER | Expansion.SPLITS),
         ('a "$X"', Expansion.PARAMETER),
@@ -309,7 +308,7 @@ def test_a_command_has_words_assignments_redirections_and_the_wrappers_around_it
         ("a x~", Expansion(0)),
         ("a ~", Expansion.TILDE),
         ("a k=~", Expansion.TILDE),
-    ],
+    ]
 )
 def test_a_word_knows_what_would_be_expanded_in_it(text: str, expected: Expansion) -> None:
     found = parse_commands(text)
@@ -317,8 +316,7 @@ def test_a_word_knows_what_would_be_expanded_in_it(text: str, expected: Expansio
     assert found.commands[-1].argv[1].expansions == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "names_file", "writes"),
+@each_case(
     [
         ("a > f", True, True),
         ("a >> f", True, True),
@@ -334,7 +332,7 @@ def test_a_word_knows_what_would_be_expanded_in_it(text: str, expected: Expansio
         ("a >&f", True, True),
         ("a <<< f", False, False),
         ("a <&3", False, False),
-    ],
+    ]
 )
 def test_a_redirection_knows_whether_it_writes_a_file(text: str, names_file: bool, writes: bool) -> None:
     found = parse_commands(text)

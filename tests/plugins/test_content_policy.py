@@ -36,6 +36,7 @@ from agentrail.plugins.guards.content_policy import (
 )
 from agentrail.testing import ScriptedModel, check_plugin, say
 from agentrail.testing.strategies import json_values
+from tests.each_case import each_case
 from tests.kit import freeze, freeze_object
 from tests.runtime.conftest import run_in_virtual_time
 
@@ -433,7 +434,7 @@ GUESSED = {
 }
 
 
-@pytest.mark.parametrize("text", GUESSED)
+@each_case(GUESSED)
 def test_without_a_judge_some_phrases_are_refused(text: str) -> None:
     found = ContentPolicy(brand_keywords=["stride"]).before_prompt(BeforePrompt(text), NEW, CTX)
     policy = GUESSED[text]
@@ -442,8 +443,7 @@ def test_without_a_judge_some_phrases_are_refused(text: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
+@each_case(
     [
         ({"categories": ["cheese"]}, "there are no categories cheese; the categories are instruction_subversion"),
         ({"categories": []}, "its `categories` are none"),
@@ -458,7 +458,7 @@ def test_without_a_judge_some_phrases_are_refused(text: str) -> None:
         ({"deadline": float("inf")}, "its `deadline` is inf"),
         ({"deadline": None}, "its `deadline` is None"),
         ({"fail_open": "yes"}, "its `fail_open` is 'yes'; it must be True or False"),
-    ],
+    ]
 )
 def test_options_that_cannot_be_are_refused_with_the_reason(options: dict[str, object], problem: str) -> None:
     with pytest.raises(BadOptions, match=problem):

@@ -99,7 +99,7 @@ HELD = (
 )
 
 
-@pytest.mark.parametrize("command", HELD)
+@each_case(HELD)
 def test_it_holds_what_no_look_would_tell(command: str) -> None:
     assert isinstance(GUARD.before_tool(hook(command), None, WORKING), HoldTool)
 

@@ -20,6 +20,7 @@ from agentrail.testing import ScriptedModel, call, check_plugin, say
 from agentrail.tools import Err, Ok, ToolContext, ToolResult, ToolSpec, ok, standard_tools
 from agentrail.tools.builtin.workspace import MAX_TEXT
 from agentrail.values.content import text_of
+from tests.each_case import each_case
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import Fake, fake
 from tests.runtime.world import open_world, settle
@@ -86,7 +87,7 @@ async def test_nothing_is_lost_of_a_result_that_its_tool_would_cut(length: int) 
         assert (await sandbox.read(path)).data.decode() == text
 
 
-@pytest.mark.parametrize("spec", [tool.spec for tool in standard_tools()], ids=lambda spec: spec.name)
+@each_case([tool.spec for tool in standard_tools()])
 def test_no_built_in_tool_that_cuts_loses_anything(spec: ToolSpec) -> None:
     """Each tool that ships is either excluded, as its answers end before its cut, or what it would cut is kept."""
     cut = spec.max_result_chars
@@ -211,8 +212,7 @@ def test_the_defaults_are_those_of_the_page() -> None:
         assert LargeResultOffload(folder=folder).folder == folder
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
+@each_case(
     [
         ({"max_tokens": -1}, "its `max_tokens` is -1; it must be a whole number from 0 on"),
         ({"max_tokens": 700}, "`head` and `tail` are 3000 characters, and `max_tokens` allows 2800"),
@@ -237,7 +237,7 @@ def test_the_defaults_are_those_of_the_page() -> None:
                 "x" * 401,
             )
         ),
-    ],
+    ]
 )
 def test_options_that_cannot_be_kept_are_refused(options: dict[str, object], told: str) -> None:
     with pytest.raises(BadOptions) as caught:

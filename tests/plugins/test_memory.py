@@ -35,6 +35,7 @@ from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel, call, check_plugin, say
 from agentrail.tools import ok, standard_tools
 from agentrail.values.content import MAX_MEMORY, memory_text
+from tests.each_case import each_case
 from tests.kit import freeze_object
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.world import open_world, settle, spec_of
@@ -312,8 +313,7 @@ def test_a_whole_sentence_is_a_fact_however_it_is_joined(verb: str, clause: str,
     assert spoken_facts([f"{verb}{joint} {clause}"], 10) == (clause,)
 
 
-@pytest.mark.parametrize(
-    ("said", "found"),
+@each_case(
     [
         ("Please remember in AGENTS.md to always use tabs.", ()),
         ("Remember to always use tabs.", ("always use tabs.",)),
@@ -325,14 +325,13 @@ def test_a_whole_sentence_is_a_fact_however_it_is_joined(verb: str, clause: str,
         ("I need you to remember that.", ()),
         ("I want you to always answer in German.", ("I want you to always answer in German.",)),
         ("I need a large font.", ("I need a large font.",)),
-    ],
+    ]
 )
 def test_what_a_person_wants_done_now_is_no_fact(said: str, found: tuple[str, ...]) -> None:
     assert spoken_facts([said], 10) == found
 
 
-@pytest.mark.parametrize(
-    "said",
+@each_case(
     [
         "My password is hunter2.",
         "Remember that the PIN is 1234.",
@@ -347,7 +346,7 @@ def test_what_a_person_wants_done_now_is_no_fact(said: str, found: tuple[str, ..
         "Remember my card 4111\u200b1111 1111 1111.",
         "Remember that mein Passwort hunter2 ist.",
         "Remember: 密码是 hunter2.",
-    ],
+    ]
 )
 def test_what_tells_a_secret_is_no_fact(said: str) -> None:
     assert spoken_facts([said], 10) == ()

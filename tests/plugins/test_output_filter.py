@@ -17,7 +17,7 @@ from agentrail.plugins.guards.pii_patterns import PII_PATTERNS
 from agentrail.runtime.work.screening import HeldText, longest_screened
 from agentrail.testing import ScriptedModel, call, check_plugin, say
 from agentrail.tools import ToolContext, ToolResult, ok
-from tests.each_case import check_each
+from tests.each_case import check_each, each_case
 from tests.kit import Element
 from tests.plugins.pii_lines import LINES
 from tests.runtime.conftest import run_in_virtual_time
@@ -136,8 +136,7 @@ def test_what_was_screened_stays_as_it_is(pieces: list[str]) -> None:
     assert guard.screen(once) == once
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
+@each_case(
     [
         ({"kinds": ["mail"]}, "there are no kinds mail; the kinds are api_key, credential, credit_card, email"),
         ({"kinds": 5}, r"its `kinds` is 5; give a list of texts"),
@@ -155,7 +154,7 @@ def test_what_was_screened_stays_as_it_is(pieces: list[str]) -> None:
         ({"replacement": "x" * 201}, "is no text of 1 to 200 characters"),
         ({"replacement": 5}, "replacement=5 is no text"),
         ({"replacement": "a zeta", "keywords": ["zeta"]}, "replacement='a zeta' is itself something that is taken out"),
-    ],
+    ]
 )
 def test_options_that_cannot_be_are_refused_with_the_reason(options: dict[str, object], problem: str) -> None:
     with pytest.raises(BadOptions, match=problem):

@@ -114,7 +114,7 @@ EDITS = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "args", "expected"), EDITS)
+@each_case(EDITS)
 def test_accept_edits_accepts_edits_below_the_folder_and_nothing_else(
     tool: str, args: Mapping[str, Json], expected: str
 ) -> None:
@@ -451,7 +451,7 @@ TOOLS = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "tool", "listed", "named"), TOOLS)
+@each_case(TOOLS)
 def test_a_wild_card_in_what_is_allowed_stops_at_the_end_of_a_servers_name(
     rule: str, tool: str, listed: str, named: bool
 ) -> None:

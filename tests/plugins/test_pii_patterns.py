@@ -16,7 +16,7 @@ from tests.each_case import each_case
 from tests.plugins.pii_lines import LINES, PiiLine
 
 
-@pytest.mark.parametrize("kind", PII_PATTERNS)
+@each_case(PII_PATTERNS)
 def test_a_kind_is_found_where_it_is_and_nowhere_else(kind: str) -> None:
     lines = [line for line in LINES if line.kind == kind]
     wrong = [
@@ -78,7 +78,7 @@ def test_one_digit_in_ten_fits_as_the_last_of_a_card(digits: str) -> None:
 # Time
 
 
-@pytest.mark.parametrize("kind", PII_PATTERNS)
+@each_case(PII_PATTERNS)
 def test_the_steps_of_a_kind_are_bounded_at_each_place(kind: str) -> None:
     assert flaw_of(PII_PATTERNS[kind].pattern.pattern) is None
 
@@ -142,7 +142,7 @@ ACCEPTED = (
 )
 
 
-@pytest.mark.parametrize(("pattern", "width"), ACCEPTED)
+@each_case(ACCEPTED)
 def test_a_pattern_whose_time_is_bounded_is_accepted_with_its_width(pattern: str, width: int | None) -> None:
     assert (flaw_of(pattern), width_of(pattern)) == (None, width)
 

@@ -296,8 +296,7 @@ def test_a_checklist_that_is_no_plan_only_moves_steps() -> None:
 # What a model may write
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
+@each_case(
     [
         ("", ()),
         ("- [ ]\n- [] a\n-[ ] b\n[ ] c\n- [ ]d\n- [xx] e", ()),
@@ -315,7 +314,7 @@ def test_a_checklist_that_is_no_plan_only_moves_steps() -> None:
         ("- [ ] Read it\n- [x] read it.\n- [ ] …", (Checklist(False, (PlanStep("Read it"), PlanStep("…"))),)),
         ("- [ ] a\x1b[2J\u202e\tb  c", (Checklist(False, (PlanStep("a [2J b c"),)),)),
         ("- [ ] " + "a" * (MAX_TEXT + 1), (Checklist(False, (PlanStep("a" * (MAX_TEXT - 1) + "…"),)),)),
-    ],
+    ]
 )
 def test_checklists_are_read_as_they_are_written(text: str, found: tuple[Checklist, ...] | None) -> None:
     if found is None:

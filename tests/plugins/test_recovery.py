@@ -22,6 +22,7 @@ from agentrail.plugins.requests.recovery import LARGEST_OPTIONS, MAX_REASON, Fal
 from agentrail.testing import ScriptedModel, call, permanent, say, transient
 from agentrail.tools import err
 from agentrail.values.json import canonical, weight
+from tests.each_case import each_case
 from tests.kit import EMPTY, NOTHING_USED, Element, freeze
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import raising
@@ -228,8 +229,7 @@ async def test_a_budget_counts_the_attempts_with_other_models_too() -> None:
 # Options and state
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
+@each_case(
     [
         ({"models": []}, "its `models` is empty"),
         ({"models": 3}, r"its `models` is 3; give a list of names"),
@@ -242,8 +242,7 @@ async def test_a_budget_counts_the_attempts_with_other_models_too() -> None:
         ({"models": "a", "after_tool_failures": True}, "its `after_tool_failures` is True"),
         ({"models": "a", "return_after": -1}, "its `return_after` is -1"),
         ({"models": "a", "abort": 1}, "its `abort` is 1"),
-    ],
-    ids=lambda found: found if isinstance(found, str) else ",".join(found),
+    ]
 )
 def test_options_that_cannot_be_used_are_refused(options: dict[str, object], problem: str) -> None:
     with pytest.raises(BadOptions, match=problem):

@@ -50,6 +50,7 @@ from agentrail.testing import (
     tell,
     transient,
 )
+from tests.each_case import each_case
 from tests.kit import Element, freeze
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import quick
@@ -331,8 +332,7 @@ def test_problems_go_back_as_a_few_short_lines(problems: list[object], listed: l
     assert max(map(len, listed)) <= MAX_PROBLEM
 
 
-@pytest.mark.parametrize(
-    ("said", "passes"),
+@each_case(
     [
         ("APPROVED", True),
         ("\n  **APPROVED**\n\nIt is right.", True),
@@ -346,7 +346,7 @@ def test_problems_go_back_as_a_few_short_lines(problems: list[object], listed: l
         ("", False),
         ("***", False),
         ("!" * 1_000_000 + "APPROVED", True),
-    ],
+    ]
 )
 def test_only_the_signal_at_the_beginning_passes_the_answer(said: str, passes: bool) -> None:
     hook = AfterResponse(AssistantMessage((Text(said),)))
@@ -411,8 +411,7 @@ def test_a_session_that_says_nothing_asks_nobody() -> None:
 # Options, laws, description
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
+@each_case(
     [
         ({"criteria": 5}, "its `criteria` is 5; give a list of texts"),
         ({"criteria": []}, r"its `criteria` is \(\); give at least one"),
@@ -429,7 +428,7 @@ def test_a_session_that_says_nothing_asks_nobody() -> None:
         ({"pass_signal": "*"}, "its `pass_signal` is '.'; give one line"),
         ({"pass_signal": "x" * 101}, "its `pass_signal` is .*; give one line"),
         ({"deadline": 0}, "its `deadline` is 0; it must be seconds above 0"),
-    ],
+    ]
 )
 def test_an_option_that_cannot_be_is_refused_with_its_name(options: dict[str, object], problem: str) -> None:
     with pytest.raises(BadOptions, match=f"`Reflection` does not take these options: {problem}"):

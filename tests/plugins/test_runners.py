@@ -110,7 +110,7 @@ def test_a_denied_program_is_blocked_where_another_one_runs_it(line: str) -> Non
     assert verdict(DENIED, line) == "blocked"
 
 
-@pytest.mark.parametrize("line", MAY_RUN_RM)
+@each_case(MAY_RUN_RM)
 def test_a_line_that_may_run_a_denied_program_is_held(line: str) -> None:
     assert verdict(DENIED, line) == "held"
 

@@ -537,8 +537,7 @@ def test_a_block_is_found_behind_a_hold() -> None:
     assert decision(ruled({"command": "$X", "path": "/etc/shadow"})) == "path"
 
 
-@pytest.mark.parametrize(
-    ("volume", "expected"),
+@each_case(
     [
         ("-v /:/h", "hold"),
         ("-v/:/h", "hold"),
@@ -550,7 +549,7 @@ def test_a_block_is_found_behind_a_hold() -> None:
         ("-v .:/app", "pass"),
         ('-v "$PWD":/app', "pass"),
         ("-v data:/var/lib/app -p 80:80", "pass"),
-    ],
+    ]
 )
 def test_a_container_is_held_that_is_given_a_folder_with_what_is_blocked(volume: str, expected: str) -> None:
     assert decision(ruled({"command": f"docker run --rm {volume} alpine ls"})) == expected

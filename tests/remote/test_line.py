@@ -41,6 +41,7 @@ from agentrail.remote.transport.host_connection import MAX_CALLS, MAX_FAULTS, MA
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame, ViewFrame
 from agentrail.remote.transport.host_subscription import MAX_KEPT
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
+from tests.each_case import each_case
 from tests.host.hosted import KEYS, open_desk, scripted
 from tests.patience import within
 from tests.remote.playing_host import KEY, Message, Play, PlayingHost
@@ -729,8 +730,7 @@ def test_addresses(url: str, address: HostAddress) -> None:
     assert read_address(str(address)) == address
 
 
-@pytest.mark.parametrize(
-    "url",
+@each_case(
     [
         "agents.example.org",
         "https://",
@@ -745,7 +745,7 @@ def test_addresses(url: str, address: HostAddress) -> None:
         "http://a\r\nhidden: 1",
         "unix:run/a.sock",
         "unix://host/run/a.sock",
-    ],
+    ]
 )
 def test_an_address_that_is_none_is_not_repeated(url: str) -> None:
     with pytest.raises(BadConnection) as raised:

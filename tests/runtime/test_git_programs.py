@@ -15,6 +15,7 @@ from agentrail.runtime.work.git_programs import unknown_settings
 from agentrail.sandboxes import Content, Listing, MemorySandbox
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools.builtin import shell
+from tests.each_case import each_case
 from tests.kit import Element
 from tests.patience import PATIENCE
 from tests.runtime.world import World
@@ -256,8 +257,7 @@ async def test_if_the_sandbox_fails_it_is_held(world: World, method: str, path: 
     assert [hint.replace("ConnectionResetError: ", "") for hint in hints] == ([unknown] if path else [])
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
+@each_case(
     [
         ('[core]\n\tfilemode = true\n\n# more\n[remote "a"]\n\turl = x # y\n', []),
         ("[core]\r\n\tbare = false\r\n", []),
@@ -277,7 +277,7 @@ async def test_if_the_sandbox_fails_it_is_held(world: World, method: str, path: 
         ("[core]\n\u00a0fsmonitor = x\n", ["line 2 of .git/config"]),
         ("[core]\nfsmonitor\n", ["core.fsmonitor"]),
         ("fsmonitor = x\n", [".fsmonitor"]),
-    ],
+    ]
 )
 def test_what_git_might_read_in_another_way_counts(text: str, found: list[str]) -> None:
     assert list(unknown_settings(text)) == found

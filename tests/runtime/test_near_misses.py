@@ -17,6 +17,7 @@ from agentrail.plugins.budget import Spent
 from agentrail.testing import call, say
 from agentrail.tools import NotStarted, Unknown
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
+from tests.each_case import each_case
 from tests.runtime.tools import quick
 from tests.runtime.world import World, settle
 
@@ -50,7 +51,7 @@ def test_the_old_name_of_the_limit_of_rounds_is_understood_with_a_warning() -> N
         SessionSpec(model="demo", max_rounds=4, **{old: 3})  # type: ignore[arg-type]  # on purpose
 
 
-@pytest.mark.parametrize("option", READERS)
+@each_case(READERS)
 def test_an_option_of_the_model_is_not_mistaken_for_a_field(option: str) -> None:
     said = (
         f'`SessionSpec` has no field `{option}`; it is an option of the model; write `model_options={{"{option}": …}}`'

@@ -669,7 +669,7 @@ BOTH = ExceptionGroup("both", [OSError(), KeyError("no")])
 BESIDE_OURS = ExceptionGroup("beside", [JournalFailed("x", "y"), KeyError("no")])
 
 
-@pytest.mark.parametrize("error", [*MISTAKES, *NO_EXCEPTIONS, BOTH, BESIDE_OURS], ids=repr)
+@each_case([*MISTAKES, *NO_EXCEPTIONS, BOTH, BESIDE_OURS])
 def test_what_tells_of_the_code_is_a_broken_contract(error: BaseException) -> None:
     meant = meaning(error, "write a record")
     assert type(meant) is BrokenJournal

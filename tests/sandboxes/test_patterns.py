@@ -7,6 +7,7 @@ import pytest
 from agentrail.adapters.sandboxes.globs import Glob, GlobPattern, Ignored
 from agentrail.adapters.sandboxes.searching import unlimited_meter
 from agentrail.errors import BadPattern, PathRefused
+from tests.each_case import each_case
 from tests.opcodes import counted_opcodes
 
 MOST_OPCODES = 3_000_000
@@ -79,8 +80,7 @@ def is_ignored(rules: Ignored, path: str) -> bool:
     )
 
 
-@pytest.mark.parametrize(
-    ("pattern", "path", "is_match"),
+@each_case(
     [
         ("*.py", "a/b.py", True),
         ("a/*.py", "a/b.py", True),
@@ -95,7 +95,7 @@ def is_ignored(rules: Ignored, path: str) -> bool:
         ("[ab].c", "b.c", True),
         ("\\*", "*", True),
         ("\\*", "a", False),
-    ],
+    ]
 )
 def test_a_glob_means(pattern: str, path: str, is_match: bool) -> None:
     assert Glob(pattern).matches(tuple(path.split("/")), unlimited_meter()) == is_match

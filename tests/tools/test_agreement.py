@@ -12,6 +12,7 @@ from agentrail.tools.argument_reader import ArgumentMisfitError, NotTakenError, 
 from agentrail.tools.fields import ArgumentField
 from agentrail.tools.json_schema.validation import flat_check
 from agentrail.tools.type_shapes import ShapePlace, shape_of
+from tests.each_case import each_case
 from tests.tools.kinds import Color, Level, Point, Query, Span, Tree, tool_of
 from tests.tools.reference import reference_fits
 
@@ -120,7 +121,7 @@ def with_x(said: Json) -> JsonObject:
     return {"type": "object", "properties": {"x": said}, "additionalProperties": False}
 
 
-@pytest.mark.parametrize("schema", [*NOT_FLAT, *map(with_x, NOT_PLAIN)], ids=str)
+@each_case([*NOT_FLAT, *map(with_x, NOT_PLAIN)])
 def test_the_quick_check_leaves_alone_what_it_does_not_know(schema: JsonObject) -> None:
     assert flat_check(schema) is None
 

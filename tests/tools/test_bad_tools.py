@@ -195,7 +195,7 @@ FUNCTIONS: list[tuple[Callable[..., object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("fn", "problem"), FUNCTIONS, ids=lambda row: getattr(row, "__name__", ""))
+@each_case(FUNCTIONS)
 def test_a_function_that_a_model_could_not_call_is_refused(fn: Callable[..., object], problem: str) -> None:
     assert problem in refusal(lambda: as_tool(fn))
 
@@ -254,7 +254,7 @@ OPTIONS: list[tuple[dict[str, object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "problem"), OPTIONS, ids=lambda row: str(row)[:30])
+@each_case(OPTIONS)
 def test_what_a_tool_declares_must_make_sense(options: dict[str, object], problem: str) -> None:
     decorator = cast("Callable[..., Callable[[object], object]]", tool)(**options)
     assert problem in refusal(lambda: decorator(fine))

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.tools.docstrings import read_docstring
+from tests.each_case import each_case
 
 ROWS: list[tuple[str | None, str, dict[str, str]]] = [
     (None, "", {}),
@@ -48,7 +49,7 @@ ROWS: list[tuple[str | None, str, dict[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "summary", "names"), ROWS, ids=ascii)
+@each_case(ROWS)
 def test_a_docstring_says_what_is_done_and_with_what(text: str | None, summary: str, names: dict[str, str]) -> None:
     found = read_docstring(text)
     assert (found.summary, found.names) == (summary, names)

@@ -16,6 +16,7 @@ from agentrail.tools.json_schema.dialect import META, FlawError, node_of
 from agentrail.tools.json_schema.nodes import Check
 from agentrail.tools.json_schema.validation import schema_problem
 from agentrail.values.step_budget import Meter, TooManyStepsError
+from tests.each_case import each_case
 from tests.kit import freeze, freeze_object
 from tests.tools.reference import reference_fits, reference_takes
 from tests.tools.schemas import SCHEMAS, VALUES
@@ -103,7 +104,7 @@ ROWS: list[Row] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "said"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
+@each_case([row[1:] for row in ROWS])
 def test_odd_schemas(schema: JsonObject, said: list[tuple[Json, bool]]) -> None:
     assert [(found, fits(schema, found)) for found, _ in said] == said
     if "uniqueItems" not in schema:  # jsonschema overlooks `[1]` twice if `[True]` stands between
@@ -136,7 +137,7 @@ FLAWS: list[tuple[Mapping[str, Json], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "flaw"), FLAWS, ids=[flaw[:60] for _, flaw in FLAWS])
+@each_case(FLAWS)
 def test_what_cannot_be_used_is_refused_and_nothing_is_fetched(schema: Mapping[str, Json], flaw: str) -> None:
     whole: JsonObject = {"type": "object", **schema}
     assert (schema_problem(whole) or "").startswith(flaw)

@@ -239,7 +239,7 @@ UNFITTING: list[tuple[object, object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("annotation", "value", "problem"), UNFITTING, ids=range(len(UNFITTING)))
+@each_case(UNFITTING)
 def test_wrong_data_is_refused_with_the_place_that_the_library_names(
     annotation: object, value: object, problem: str
 ) -> None:

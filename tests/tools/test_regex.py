@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agentrail.tools.json_schema.regex import MAX_GROUPS, MAX_PATTERN, Regex, UnusableError, flaw_of
 from agentrail.values.step_budget import CHECK_STEPS, Meter, TooManyStepsError
+from tests.each_case import each_case
 
 PLENTY = 10_000_000
 
@@ -125,7 +126,7 @@ FLAWS = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "flaw"), FLAWS, ids=lambda one: one[:30])
+@each_case(FLAWS)
 def test_what_cannot_be_counted_is_no_expression_of_ours(pattern: str, flaw: str) -> None:
     assert (flaw_of(pattern) or "").startswith(flaw)
     with pytest.raises(UnusableError):

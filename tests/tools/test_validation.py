@@ -106,7 +106,7 @@ ANNOTATED: list[tuple[object, object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("annotation", "given", "problem"), ANNOTATED, ids=lambda row: str(row)[:40])
+@each_case(ANNOTATED)
 def test_a_refusal_looks_into_the_branch_that_was_meant(annotation: object, given: object, problem: str) -> None:
     said = validator_for(tool_of(annotation).spec)(freeze_object({"x": given}))
     assert said is not None

@@ -4,6 +4,7 @@ import pytest
 
 from agentrail.models import Text
 from agentrail.values.untrusted_values import CHARACTERS_OF_A_FACT, MAX_FACTS, MAX_MESSAGE_CHARS, leaves, message_of
+from tests.each_case import each_case
 
 SHOWN = 0
 
@@ -20,8 +21,7 @@ class Counting:
 ONE = Counting()
 
 
-@pytest.mark.parametrize(
-    "fact",
+@each_case(
     [
         [ONE] * (MAX_FACTS + 1),
         [[ONE] * MAX_FACTS],
@@ -33,19 +33,7 @@ ONE = Counting()
         Text("\0" * CHARACTERS_OF_A_FACT * MAX_FACTS),
         bytes(CHARACTERS_OF_A_FACT * MAX_FACTS),
         OSError([ValueError("\0" * CHARACTERS_OF_A_FACT * MAX_FACTS)]),
-    ],
-    ids=[
-        "list",
-        "in a list",
-        "squared",
-        "in a dict",
-        "in a key",
-        "in a value",
-        "text",
-        "text of a value",
-        "bytes",
-        "in an error",
-    ],
+    ]
 )
 def test_an_error_that_holds_much_at_any_depth_is_not_written_out(fact: object) -> None:
     before = SHOWN

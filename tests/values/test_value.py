@@ -56,6 +56,7 @@ from agentrail.plugins import (
 from agentrail.sandboxes import Entry
 from agentrail.tools import Ok
 from agentrail.values.value import Authored, Value, quick
+from tests.each_case import each_case
 
 
 class Labelled(Value, kw_only=True):
@@ -238,7 +239,7 @@ QUICK = {
 """What the package makes for each chunk, event, hook, call, record and file, and where."""
 
 
-@pytest.mark.parametrize("module", QUICK)
+@each_case(QUICK)
 def test_what_is_made_often_is_made_quickly(module: str) -> None:
     found = [one.__self__ for one in vars(import_module(module)).values() if isinstance(one, MethodWrapperType)]
     assert found == list(QUICK[module])

@@ -42,6 +42,7 @@ from agentrail.models import (
 from agentrail.values.content import Said
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models.histories import PIXEL, TOOLS, user
+from tests.each_case import each_case
 from tests.kit import freeze_object, thaw
 
 KINDS = {
@@ -80,7 +81,7 @@ def body(model: str, messages: Sequence[Message] = (user("hello"),), /, **option
     return dict(FORMAT.render(request, "anthropic", model, read_settings(freeze_object(options))).body)
 
 
-@pytest.mark.parametrize(("kind", "wanted"), KINDS.items())
+@each_case(KINDS.items())
 def test_an_error_in_the_stream_is_told_by_its_type(kind: str, wanted: type[ModelError]) -> None:
     with pytest.raises(wanted) as raised:
         answered(anthropic.opening(), anthropic.error(kind, "so it is"))
@@ -187,8 +188,7 @@ def test_what_is_no_json_is_no_event(text: str) -> None:
         FORMAT.decoder().feed(ServerEvent("ping", text))
 
 
-@pytest.mark.parametrize(
-    ("model", "effort", "wanted"),
+@each_case(
     [
         ("claude-sonnet-5", "", {}),
         ("claude-sonnet-5", "none", {"thinking": {"type": "disabled"}}),
@@ -208,7 +208,7 @@ def test_what_is_no_json_is_no_event(text: str) -> None:
         ("claude-sonnet-4-5", "none", {"thinking": {"type": "disabled"}}),
         ("claude-sonnet-4-5", "high", {"thinking": {"type": "enabled", "budget_tokens": 20_000}}),
         ("claude-opus-4-20250514", "low", {"thinking": {"type": "enabled", "budget_tokens": 4_096}}),
-    ],
+    ]
 )
 def test_how_much_it_thinks(model: str, effort: str, wanted: dict[str, object]) -> None:
     found = body(model, reasoning_effort=effort or None)
@@ -220,8 +220,7 @@ def test_a_budget_for_thinking_stays_below_the_tokens_of_the_answer() -> None:
     assert found["thinking"] == {"type": "enabled", "budget_tokens": 4_999}
 
 
-@pytest.mark.parametrize(
-    ("model", "options", "problem"),
+@each_case(
     [
         ("claude-sonnet-5", {"temperature": 0.5}, "`temperature` is nothing that `claude-sonnet-5` takes"),
         ("claude-opus-4-7", {"temperature": 0}, "`temperature` is nothing that `claude-opus-4-7` takes"),
@@ -233,7 +232,7 @@ def test_a_budget_for_thinking_stays_below_the_tokens_of_the_answer() -> None:
         ("claude-fable-5-1", {"tool_choice": {"tool": "lamp"}}, "`tool_choice` cannot make `claude-fable-5-1` call"),
         ("claude-sonnet-5", {"tool_choice": "any", "reasoning_effort": "low"}, "`tool_choice` cannot force a call"),
         ("claude-haiku-4-5", {"reasoning_effort": "low", "max_tokens": 1_024}, "`max_tokens` must be above 1024"),
-    ],
+    ]
 )
 def test_what_a_model_would_refuse_is_refused_before_the_request(
     model: str, options: dict[str, Json], problem: str

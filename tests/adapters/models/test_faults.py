@@ -16,12 +16,12 @@ from agentrail.errors import (
     RequestRefused,
     WrongEndpoint,
 )
+from tests.each_case import each_case
 
 FAULTS = Faults({"no_money": QuotaSpent, "busy": Overloaded})
 
 
-@pytest.mark.parametrize(
-    ("status", "wanted"),
+@each_case(
     [
         (400, RequestRefused),
         (401, KeyRefused),
@@ -42,7 +42,7 @@ FAULTS = Faults({"no_money": QuotaSpent, "busy": Overloaded})
         (529, Overloaded),
         (200, WrongEndpoint),
         (302, WrongEndpoint),
-    ],
+    ]
 )
 def test_a_status_means_the_same_for_all(status: int, wanted: type[ModelError]) -> None:
     assert error_of_body(FAULTS, status, {}, b"") == wanted(f"{status}: it gives no reason", None)
@@ -119,8 +119,7 @@ def test_a_bad_request_that_says_that_the_context_is_too_long_is_an_overflow(sai
     assert isinstance(error_of_body(FAULTS, 500, {}, body), ProviderFailed)
 
 
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
+@each_case(
     [
         ({"retry-after": "7"}, 7.0),
         ({"retry-after": "0.5"}, 0.5),
@@ -135,7 +134,7 @@ def test_a_bad_request_that_says_that_the_context_is_too_long_is_an_overflow(sai
         ({"retry-after": "soon"}, None),
         ({"retry-after": ""}, None),
         ({}, None),
-    ],
+    ]
 )
 def test_when_to_try_again_is_read_in_each_form(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == seconds

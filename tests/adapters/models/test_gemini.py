@@ -45,6 +45,7 @@ from agentrail.models import (
 from tests.adapters.models import gemini_events as gemini
 from tests.adapters.models.histories import LAMPS, PIXEL, TOOLS, call, result, user
 from tests.adapters.models.server import recorded, serving, streaming
+from tests.each_case import each_case
 from tests.kit import freeze_object, thaw
 
 NEW, OLD = "gemini-3-flash-preview", "gemini-2.5-flash"
@@ -103,7 +104,7 @@ def back(response: Response) -> list[object]:
 # Errors
 
 
-@pytest.mark.parametrize(("status", "wanted"), KINDS.items())
+@each_case(KINDS.items())
 def test_an_error_in_the_stream_is_told_by_its_status(status: str, wanted: type[ModelError]) -> None:
     with pytest.raises(wanted) as raised:
         answered(gemini.content({"text": "well, "}), gemini.error(500, status, "so it is"))
@@ -152,8 +153,7 @@ def test_a_header_says_better_when_to_try_again() -> None:
 # Answers
 
 
-@pytest.mark.parametrize(
-    ("said", "stop"),
+@each_case(
     [
         ("STOP", StopReason.END),
         *((reason, StopReason.LENGTH) for reason in ("MAX_TOKENS", "CONTINUATION", "TOO_MANY_TOOL_CALLS")),
@@ -162,7 +162,7 @@ def test_a_header_says_better_when_to_try_again() -> None:
         *((reason, StopReason.REFUSED) for reason in ("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION")),
         ("OTHER", StopReason.END),
         ("BRAND_NEW", StopReason.END),
-    ],
+    ]
 )
 def test_why_it_stopped(said: str, stop: StopReason) -> None:
     assert answered(gemini.closing(said)).stop is stop
@@ -313,8 +313,7 @@ def test_pictures_of_results_stand_outside_of_them_for_older_models() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("model", "effort", "wanted"),
+@each_case(
     [
         (NEW, "", None),
         (NEW, "none", {"thinkingLevel": "MINIMAL"}),
@@ -327,7 +326,7 @@ def test_pictures_of_results_stand_outside_of_them_for_older_models() -> None:
         (OLD, "low", {"thinkingBudget": 2_048, "includeThoughts": True}),
         ("gemini-2.5-pro", "none", {"thinkingBudget": 128}),
         ("gemini-2.5-pro", "max", {"thinkingBudget": 24_576, "includeThoughts": True}),
-    ],
+    ]
 )
 def test_how_much_it_thinks(model: str, effort: str, wanted: dict[str, object] | None) -> None:
     config = body(model, reasoning_effort=effort or None).get("generationConfig")

@@ -51,6 +51,7 @@ from tests.adapters.models.server import (
     serving,
     streaming,
 )
+from tests.each_case import each_case
 from tests.kit import EMPTY, freeze_object
 
 DONE = "[DONE]"
@@ -229,8 +230,7 @@ def test_usage_that_falls_is_not_believed() -> None:
     assert counted == [UsageChunk(Usage(9, 3)), UsageChunk(Usage(9, 8)), UsageChunk(Usage(9, 8))]
 
 
-@pytest.mark.parametrize(
-    ("found", "wanted"),
+@each_case(
     [
         ({"error": {"message": "slow", "type": "tokens", "code": "rate_limit_exceeded"}}, RateLimited),
         (
@@ -245,7 +245,7 @@ def test_usage_that_falls_is_not_believed() -> None:
         (chat.piece("error"), ProviderFailed),
         (chat.piece("abort"), ProviderFailed),
         (chat.piece("insufficient_system_resource"), Overloaded),
-    ],
+    ]
 )
 def test_errors_in_the_stream(found: object, wanted: type[ModelError]) -> None:
     with pytest.raises(wanted):
@@ -317,8 +317,7 @@ def test_mistral_wants_the_model_to_speak_between_a_result_and_the_user(provider
         assert roles[-3:] == (["tool", "assistant", "user"] if provider == "mistral" else ["assistant", "tool", "user"])
 
 
-@pytest.mark.parametrize(
-    ("provider", "model", "bridged"),
+@each_case(
     [
         ("openrouter", "mistralai/mistral-large-2512", True),
         ("openrouter", "mistralai/mixtral-8x22b-instruct", True),
@@ -333,7 +332,7 @@ def test_mistral_wants_the_model_to_speak_between_a_result_and_the_user(provider
         ("openrouter", "meta-llama/llama-3.3-70b-instruct", False),
         ("openai-chat", "gpt-5.4", False),
         ("xai", "grok-4.3", False),
-    ],
+    ]
 )
 def test_a_model_of_mistral_is_known_by_its_name_at_any_server(provider: str, model: str, bridged: bool) -> None:
     asked = said(provider, calls=(call("c1", "attic", "Ab3456789"),))
@@ -360,7 +359,7 @@ def test_a_tool_that_returns_only_an_image_says_so() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", [name for name, found in PROVIDERS.items() if found.format == "openai_chat"])
+@each_case([name for name, found in PROVIDERS.items() if found.format == "openai_chat"])
 def test_each_server_has_an_address_and_a_local_one_needs_no_key(name: str) -> None:
     provider = PROVIDERS[name]
     assert provider.base_url.startswith("https://") == bool(provider.keys)

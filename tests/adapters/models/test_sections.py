@@ -50,7 +50,7 @@ def texts(*messages: Message) -> list[str]:
     return [part.text for part in last_turn(asked(*messages)).parts if isinstance(part, Text)]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_case(HOSTILE)
 def test_a_section_cannot_end_itself(text: str) -> None:
     for whole in (shown("plan", f"a {text} b"), shown(f"plan {text}", "a")):
         assert whole.startswith("<system>\n# plan")

@@ -61,7 +61,7 @@ BAD: tuple[tuple[str, Json, str], ...] = (
 )
 
 
-@pytest.mark.parametrize("name", READERS)
+@each_case(READERS)
 def test_each_option_is_read_and_none_means_the_default(name: str) -> None:
     given, wanted = GOOD[name]
     assert read_settings(freeze_object({name: given})) == wanted

@@ -2,6 +2,7 @@ import pytest
 
 from agentrail.adapters.models.sse import EventReader, ServerEvent
 from agentrail.errors import StreamGarbled
+from tests.each_case import each_case
 
 
 def read(*pieces: bytes) -> list[ServerEvent]:
@@ -9,8 +10,7 @@ def read(*pieces: bytes) -> list[ServerEvent]:
     return [event for piece in pieces for event in reader.feed(piece)] + reader.end()
 
 
-@pytest.mark.parametrize(
-    ("stream", "events"),
+@each_case(
     [
         (b"data: one\n\n", [("", "one")]),
         (b"data:one\n\n", [("", "one")]),
@@ -31,7 +31,7 @@ def read(*pieces: bytes) -> list[ServerEvent]:
         (b"event: x", []),
         (b"\n\n\n", []),
         (b"", []),
-    ],
+    ]
 )
 def test_events_are_read_as_the_standard_says_wherever_the_bytes_are_cut(
     stream: bytes, events: list[tuple[str, str]]

@@ -13,6 +13,7 @@ from agentrail.errors import ModelError, StreamEndedEarly
 from agentrail.models import PROVIDERS, Chunk, Response, Text, TextChunk, Thinking, ThinkingChunk, UsageChunk
 from tests.adapters.models.expected import RESPONSES, SPARE
 from tests.adapters.models.server import STREAMS, recorded
+from tests.each_case import each_case
 from tests.kit import NOTHING_USED
 from tests.profiles import CAMPAIGN
 
@@ -32,7 +33,7 @@ def test_each_stream_has_an_answer_and_each_answer_a_stream() -> None:
     assert sorted(path.stem for path in STREAMS.iterdir()) == sorted(RESPONSES)
 
 
-@pytest.mark.parametrize("name", RESPONSES)
+@each_case(RESPONSES)
 def test_a_stream_is_read_whole_and_its_chunks_add_up_to_the_answer(name: str) -> None:
     response, chunks = heard(name, recorded(f"{name}.sse"))
     said = "".join(part.text for part in response.parts if isinstance(part, Text))
@@ -65,20 +66,20 @@ def test_a_stream_may_be_cut_at_any_byte(name: str) -> None:
             assert heard(name, stream[:at], stream[at:])[0] == RESPONSES[name], at
 
 
-@pytest.mark.parametrize("name", RESPONSES)
+@each_case(RESPONSES)
 def test_a_stream_may_come_byte_by_byte_with_comments_pings_and_a_mark_at_its_beginning(name: str) -> None:
     events = recorded(f"{name}.sse").split(b"\n\n")
     stream = b"\xef\xbb\xbf" + b"\n\n: still at work\n\nretry: 3\n\n".join(events)
     assert heard(name, *(stream[at : at + 1] for at in range(len(stream))))[0] == RESPONSES[name]
 
 
-@pytest.mark.parametrize("name", RESPONSES)
+@each_case(RESPONSES)
 def test_data_may_stand_on_several_lines(name: str) -> None:
     stream = recorded(f"{name}.sse").replace(b',"', b',\ndata: "')
     assert heard(name, stream)[0] == RESPONSES[name]
 
 
-@pytest.mark.parametrize("name", RESPONSES)
+@each_case(RESPONSES)
 def test_a_stream_that_ends_before_its_last_event_is_no_answer(name: str) -> None:
     stream = recorded(f"{name}.sse")
     events = stream.strip().split(b"\n\n")
@@ -88,7 +89,7 @@ def test_a_stream_that_ends_before_its_last_event_is_no_answer(name: str) -> Non
             heard(name, cut)
 
 
-@pytest.mark.parametrize("name", RESPONSES)
+@each_case(RESPONSES)
 def test_the_last_event_needs_no_empty_line_behind_it(name: str) -> None:
     assert heard(name, recorded(f"{name}.sse").rstrip(b"\n"))[0] == RESPONSES[name]
 

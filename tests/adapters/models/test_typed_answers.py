@@ -25,6 +25,7 @@ from agentrail.tools import ToolSpec
 from tests.adapters.models.answers import WRITTEN, Called, Drawn, Heard
 from tests.adapters.models.official import KEYS, MODELS, PATHS
 from tests.adapters.models.server import Answering, Asked, Play, refusing, serving, streaming
+from tests.each_case import each_case
 from tests.kit import freeze, freeze_object, thaw
 from tests.profiles import CAMPAIGN
 
@@ -348,8 +349,7 @@ def test_a_schema_is_rewritten_as_the_sdk_of_anthropic_does(name: str) -> None:
     assert thaw(strict_form(freeze_object(schema)) or {}) == transform_schema(json.loads(json.dumps(schema)))
 
 
-@pytest.mark.parametrize(
-    "inside",
+@each_case(
     [
         {"type": "object", "additionalProperties": {"type": "string"}},
         {"type": "object"},
@@ -362,8 +362,7 @@ def test_a_schema_is_rewritten_as_the_sdk_of_anthropic_does(name: str) -> None:
         {"$ref": "#/$defs/Tree"},
         {"$ref": "https://example.org/schema"},
         {"type": ["object", "null"]},
-    ],
-    ids=range(11),
+    ]
 )
 def test_what_the_api_of_anthropic_cannot_say_comes_by_the_tool(inside: Json) -> None:
     tree = {"type": "object", "properties": {"below": {"$ref": "#/$defs/Tree"}}}

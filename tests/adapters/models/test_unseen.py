@@ -64,7 +64,7 @@ def test_a_model_of_the_table_says_why_and_which_other_takes_it(name: str, row: 
     assert model.why_untaken(File("text/plain", "NQ==")) is None
 
 
-@pytest.mark.parametrize("row", UNSEEN, ids=[row.names.split()[0] for row in UNSEEN])
+@each_case(UNSEEN)
 def test_the_model_to_take_instead_takes_it(row: Unseen) -> None:
     assert row.instead or row.provider == "deepseek"
     if row.instead:
@@ -73,7 +73,7 @@ def test_the_model_to_take_instead_takes_it(row: Unseen) -> None:
         assert [part for prefix in row.untaken for part in SHOWN[prefix][:1] if other.why_untaken(part)] == []
 
 
-@pytest.mark.parametrize("row", UNSEEN, ids=[row.names.split()[0] for row in UNSEEN])
+@each_case(UNSEEN)
 def test_the_table_has_models_that_are_known_and_a_source(row: Unseen) -> None:
     assert row.provider in PROVIDERS
     assert [name for name in row.names.split() if window_of(f"{row.provider}:{name}") is None] == []
@@ -85,8 +85,7 @@ def test_no_model_has_two_rows() -> None:
     assert len({*NAMES}) == len(NAMES)
 
 
-@pytest.mark.parametrize(
-    ("name", "has_row"),
+@each_case(
     [
         ("openai:gpt-4-0613", True),
         ("openai:o1-mini-2024-09-12", True),
@@ -105,7 +104,7 @@ def test_no_model_has_two_rows() -> None:
         ("gemini:gemma-3-27b-it", False),
         ("openai:a-model-of-tomorrow", False),
         ("ollama:gpt-4", False),
-    ],
+    ]
 )
 def test_a_name_counts_for_itself_and_its_dated_versions_alone(name: str, has_row: bool) -> None:
     provider, _, model = name.partition(":")

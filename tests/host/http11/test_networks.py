@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import trio
 import trio.testing
 
 from agentrail.host import HostLimits
 from agentrail.host.http11.listening import UnixSocket
 from agentrail.host.requests.networks import network_of
+from tests.each_case import each_case
 from tests.host.http11.served import request, served, statuses
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "together"),
+@each_case(
     [
         ("10.0.0.1", "10.0.0.1", True),
         ("10.0.0.1", "10.0.0.2", False),
@@ -29,7 +28,7 @@ from tests.host.http11.served import request, served, statuses
         ("127.0.0.1", "128.0.0.1", False),
         ("fe80::1%eth0", "fe80::2%eth0", True),
         ("", "", True),
-    ],
+    ]
 )
 def test_an_address_is_counted_with_its_network(one: str, other: str, together: bool) -> None:
     assert (network_of(one) == network_of(other)) is together

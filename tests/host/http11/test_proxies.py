@@ -13,14 +13,14 @@ from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Tcp
 from agentrail.host.requests.http_messages import Headers
 from agentrail.host.requests.proxies import Proxies
+from tests.each_case import each_case
 from tests.host.http11.served import NOW_MS, Served, echo, request
 
 PROXIES = Proxies.named(["10.0.0.0/8", "127.0.0.1", "2001:db8::/32"])
 XFF, FORWARDED = "x-forwarded-for", "forwarded"
 
 
-@pytest.mark.parametrize(
-    ("headers", "client"),
+@each_case(
     [
         ((), "10.0.0.1"),
         (((XFF, "192.0.2.1"),), "192.0.2.1"),
@@ -37,7 +37,7 @@ XFF, FORWARDED = "x-forwarded-for", "forwarded"
         (((FORWARDED, "for=6.6.6.6;for=192.0.2.1"),), "10.0.0.1"),
         (((XFF, "192.0.2.1"), (FORWARDED, "for=192.0.2.1")), "192.0.2.1"),
         (((XFF, "192.0.2.1"), (FORWARDED, "for=6.6.6.6")), "10.0.0.1"),
-    ],
+    ]
 )
 def test_the_client_is_the_last_address_that_no_proxy_has(headers: Headers, client: str) -> None:
     assert PROXIES.client("10.0.0.1", headers) == client

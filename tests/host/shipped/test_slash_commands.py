@@ -23,6 +23,7 @@ from agentrail.host import (
 )
 from agentrail.models import Usage
 from agentrail.testing import say
+from tests.each_case import each_case
 from tests.host.hosted import Desk, open_desk, scripted
 from tests.host.test_host import chat
 
@@ -278,8 +279,7 @@ async def test_a_plugin_makes_calls_for_whoever_asks_and_no_others() -> None:
 # What it is given
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "told"),
+@each_case(
     [
         ({"unknown": "tell"}, BadChoice, "unknown"),
         ({"shipped": ["/staus"]}, BadChoice, "/status"),
@@ -294,8 +294,7 @@ async def test_a_plugin_makes_calls_for_whoever_asks_and_no_others() -> None:
         ({"commands": [SlashCommand("/ping", "", ping)]}, BadOptions, "one line"),
         ({"commands": [SlashCommand("/ping", "a\nb", ping)]}, BadOptions, "one line"),
         ({"commands": [SlashCommand("/ping", "x", "ping")]}, BadOptions, "functions"),  # type: ignore[arg-type]
-    ],
-    ids=lambda found: found if isinstance(found, str) else "",
+    ]
 )
 def test_wrong_options_are_refused_where_they_are_given(
     given: dict[str, object], error: type[Exception], told: str

@@ -56,7 +56,7 @@ READ: dict[str, tuple[tuple[str, ...], Mapping[str, Field]]] = {
 }
 
 
-@pytest.mark.parametrize("case", READ)
+@each_case(READ)
 def test_what_is_in_the_subset_is_read(case: str) -> None:
     lines, fields = READ[case]
     assert read(*lines) == fields
