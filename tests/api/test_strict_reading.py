@@ -22,7 +22,6 @@ from agentrail.api.operation_table import CALLS
 from agentrail.errors import AgentrailError, BadBody, BadQuery, BadText, WrongMedia
 from agentrail.events import AgentEnd, Cursor, MessageDelta
 from agentrail.models import Image, Text
-from tests.each_case import each_case
 from tests.profiles import CAMPAIGN
 
 PROMPT_FIELDS = "(its fields are `files`, `message`, `returns`)"
@@ -43,7 +42,8 @@ def test_no_body_is_an_empty_one() -> None:
         read_body(PROMPT, b"")
 
 
-@each_case(
+@pytest.mark.parametrize(
+    ("content", "said"),
     [
         (b"message=hi", "expecting value at line 1, column 1"),
         (b'{"message":"hi"', "expecting ',' delimiter at line 1, column 16"),
@@ -63,15 +63,16 @@ def test_no_body_is_an_empty_one() -> None:
         (b'{"message":["\\ud800"]}', "its `message[0]` is text with half a surrogate pair, which JSON cannot hold"),
         (b'{"a":"b",' * 10_000, "it has more than 10000 items"),
         (b'{"message":[' + b"0," * 10_001, "it has more than 10000 items"),
-    ]
-)
+    ],
+)  # fmt: skip
 def test_what_is_no_strict_json_is_refused_with_the_place(content: bytes, said: str) -> None:
     with pytest.raises(BadText) as caught:
         read_body(PROMPT, content)
     assert caught.value.args[0] == said
 
 
-@each_case(
+@pytest.mark.parametrize(
+    ("content", "said"),
     [
         ([], "it is an array where an object is wanted"),
         ({}, "it lacks `message`"),
@@ -90,7 +91,7 @@ def test_what_is_no_strict_json_is_refused_with_the_place(content: bytes, said: 
         ({"message": "a", "files": ["a", 2]}, "its `files[1]` is a whole number where text is wanted"),
         ({"message": "a", "files": ["a" * 201]}, "its `files[0]` has more than 200 characters"),
         ({"message": "a", "files": ["a"] * 101}, "its `files` has more than 100 items"),
-    ]
+    ],
 )
 def test_what_does_not_fit_is_refused_with_the_place(content: object, said: str) -> None:
     with pytest.raises(BadBody) as caught:
@@ -163,7 +164,7 @@ WORST = [
 ]
 
 
-@each_case(WORST)
+@pytest.mark.parametrize("piece", WORST)
 def test_a_large_bad_body_costs_no_more_than_its_length(piece: bytes) -> None:
     """Sixteen times the text may take at most some fifty times as long: a square would take 256 times."""
 
@@ -203,7 +204,8 @@ def test_another_media_type_is_refused(found: str) -> None:
     check_media(EVENTS, found)
 
 
-@each_case(
+@pytest.mark.parametrize(
+    ("name", "query", "wanted"),
     [
         ("approvals", "", PageQuery()),
         ("approvals", "limit=5&after=a.b", PageQuery("a.b", 5)),
@@ -215,13 +217,14 @@ def test_another_media_type_is_refused(found: str) -> None:
         ("delete_session", "redact=true", DeleteQuery(redact=True)),
         ("events", "since=4.3&types=AgentEnd%2CMessageDelta", EventsQuery("4.3", "AgentEnd,MessageDelta")),
         ("tree", "", None),
-    ]
+    ],
 )
 def test_a_query_is_read_by_the_kinds_of_its_fields(name: str, query: str, wanted: object) -> None:
     assert read_query(CALLS[name], query) == wanted
 
 
-@each_case(
+@pytest.mark.parametrize(
+    ("name", "query", "said"),
     [
         ("approvals", "limt=5", "its `limt` is not known; did you mean `limit`?"),
         ("approvals", "limit=5&limit=6", "its `limit` stands there twice"),
@@ -233,7 +236,7 @@ def test_a_query_is_read_by_the_kinds_of_its_fields(name: str, query: str, wante
         ("approvals", "&".join(["a=1"] * 21), "it is not `name=value&name=value` in UTF-8, with at most 20"),
         ("delete_session", "redact=maybe", "its `redact` is text where a boolean is wanted"),
         ("tree", "deep=1", "its `deep` is not known; the call takes none"),
-    ]
+    ],
 )
 def test_a_query_that_does_not_fit_is_refused_with_the_place(name: str, query: str, said: str) -> None:
     with pytest.raises(BadQuery) as caught:
