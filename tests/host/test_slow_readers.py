@@ -16,10 +16,11 @@ from agentrail.api.limits import DEFAULTS
 from agentrail.host import HostLimits
 from agentrail.testing import ScriptedModel, say
 from tests.host.hosted import KEYS, Desk, frames, listening, open_desk
+from tests.patience import PATIENCE
 
 MOST_HELD = 256 * 1024
 LONG = say(chunks=["so much text in each of them " * 80] * 200)
-LIMITS = HostLimits(write_seconds=1.0, drain_seconds=0.5)
+LIMITS = HostLimits(write_seconds=2.0, drain_seconds=0.5)
 
 
 def spec() -> SessionSpec:
@@ -67,7 +68,7 @@ async def test_who_stops_reading_is_cut_and_goes_on_from_its_cursor() -> None:
             text = await reader.until(lambda text: "event: AgentStart" in text)
             before = await connections(desk)
             await talk(desk, 3)
-            with trio.fail_after(20):
+            with trio.fail_after(PATIENCE):
                 while await connections(desk) >= before:  # noqa: ASYNC110 - the host sees it
                     await trio.sleep(0.05)
         heard = [each["id"] for each in frames(text)]
@@ -90,12 +91,12 @@ async def test_what_is_held_for_each_is_a_cursor_and_little_more(readers: int) -
         tracemalloc.start()
         try:
             await talk(desk, 10)
-            with trio.fail_after(20):
+            with trio.fail_after(PATIENCE):
                 while waiting():  # noqa: ASYNC110 - the host lets go of it in its own time
                     await trio.sleep(0.05)
             held = memory()
             await stack.aclose()
-            with trio.fail_after(20):
+            with trio.fail_after(PATIENCE):
                 while await connections(desk) > 1:  # noqa: ASYNC110 - the host sees it
                     await trio.sleep(0.05)
             held -= memory()

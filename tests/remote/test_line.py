@@ -212,7 +212,7 @@ async def test_an_answer_that_is_too_deep_costs_the_connection_and_not_the_line(
 async def test_a_host_that_takes_no_call_for_too_long_is_told_of(refused: AgentrailError) -> None:
     host = PlayingHost(lambda message: [problem(message, refused)])
     with host.playing():
-        async with open_line(host.url, KEY, patience=0.1) as line:
+        async with open_line(host.url, KEY, patience=1.0) as line:
             with pytest.raises(type(refused)):
                 await line.call("prompt", session="trip", body=PROMPT)
 
@@ -564,7 +564,7 @@ async def test_of_a_view_only_the_newest_waits() -> None:
 async def test_callers_are_told_when_there_is_no_host_for_long() -> None:
     host = PlayingHost(once(1, 1))
     with host.playing():
-        line_of = open_line(host.url, KEY, patience=0.2)
+        line_of = open_line(host.url, KEY, patience=1.0, longest_pause=0.1)
         line = await line_of.__aenter__()
         heard = line.listen("events", "trip", since=Cursor(0))
         await heard.__aenter__()

@@ -91,7 +91,7 @@ async def test_a_command_is_answered_in_the_words_of_its_plugin() -> None:
 async def test_who_reads_too_slowly_is_cut_and_goes_on() -> None:
     words = "so much text in each of them " * 80
     spec = SessionSpec(model=ScriptedModel([say(chunks=[words] * 300)]))
-    async with open_desk(spec, limits=HostLimits(write_seconds=0.5, drain_seconds=0.5)) as desk:
+    async with open_desk(spec, limits=HostLimits(write_seconds=2.0, drain_seconds=0.5)) as desk:
         async with await connected(desk) as stream:
             stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, 4096)
             listener = await begin(stream)

@@ -200,7 +200,7 @@ async def deaf(desk: Desk) -> Peer:
 
 @pytest.mark.long
 async def test_a_client_that_does_not_read_is_closed_and_can_go_on_from_its_last_cursor() -> None:
-    limits = HostLimits(write_seconds=0.2, streams=1, drain_seconds=0.5)
+    limits = HostLimits(write_seconds=2.0, streams=1, drain_seconds=0.5)
     script = [say(LONG, chunks=50) for _ in range(20)]
     async with open_desk(scripted(*script), limits=limits) as desk, talking(desk) as talker:
         await talker.ask("open_session", body={"session": "trip"})
@@ -222,7 +222,7 @@ async def test_a_client_that_does_not_read_is_closed_and_can_go_on_from_its_last
 
 @pytest.mark.long
 async def test_a_client_that_reads_no_answers_is_closed_although_no_more_of_it_is_read() -> None:
-    limits = HostLimits(write_seconds=0.2, socket_calls=2, streams=1, drain_seconds=0.5)
+    limits = HostLimits(write_seconds=2.0, socket_calls=2, streams=1, drain_seconds=0.5)
     async with open_desk(scripted(say(LONG * 10)), limits=limits) as desk, talking(desk) as talker:
         await talker.ask("open_session", body={"session": "trip"})
         await talker.ask("chat", body={"message": "hi", "session": "trip"})
