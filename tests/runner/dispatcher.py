@@ -69,6 +69,9 @@ class Dispatcher:
                     self._worker_ended(handle)
                 else:
                     self._take(handle, message)
+        left = sum(map(len, self._waiting))
+        if left and not self._is_stopping():
+            self._fail_here(f"{left} tests did not run: no worker is left")
 
     def end(self) -> None:
         """End the workers that are left: each ends its test and its fixtures, or is killed after a while."""
@@ -153,7 +156,7 @@ class Dispatcher:
             return
         problem = f"worker {handle.number} ended with status {status}"
         if index == NO_TEST:  # the next one would, too
-            self._fail("the runner", (__file__, None, "worker"), f"{problem} while it ran no test")
+            self._fail_here(f"{problem} while it ran no test: {len(handle.open_indexes)} tests did not run")
             return
         item = self._session.items[index]
         self._fail(item.nodeid, item.location, f"{problem} while it ran this test")
@@ -162,6 +165,9 @@ class Dispatcher:
             self._waiting.appendleft(rest)
         if self._waiting and not self._is_stopping():
             self._fork(handle.number)
+
+    def _fail_here(self, problem: str) -> None:
+        self._fail("the runner", (__file__, None, "worker"), problem)
 
     def _fail(self, node_id: str, location: tuple[str, int | None, str], problem: str) -> None:
         report = pytest.TestReport(node_id, location, {}, "failed", problem, "call")

@@ -165,6 +165,16 @@ def test_a_worker_that_dies_fails_its_test_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_workers_that_die_between_tests_leave_word_of_what_did_not_run(tmp_path: Path) -> None:
+    dying = "import os\nos.register_at_fork(after_in_child=lambda: os._exit(3))\n"
+    done = ran(tmp_path, conftest=dying, test_a=PASSING, test_b=PASSING, test_c=PASSING)
+    assert (done.returncode, summary(done)) == (pytest.ExitCode.TESTS_FAILED, "3 failed")
+    for number in (0, 1):
+        assert f"worker {number} ended with status 3 while it ran no test: 2 tests did not run" in done.stdout
+    assert "2 tests did not run: no worker is left" in done.stdout
+
+
+@pytest.mark.long
 def test_after_so_many_failures_no_test_begins(tmp_path: Path) -> None:
     failing = "".join(f"def test_{number}(): assert False\n" for number in range(50))
     done = ran(tmp_path, "-x", test_a=failing, test_b=failing)
