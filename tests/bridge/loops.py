@@ -15,7 +15,6 @@ import uvloop
 from agentrail.bridge.body import AsyncBody
 from agentrail.bridge.trio_thread import TrioThread
 from tests.patience import PATIENCE
-from tests.profiles import CAMPAIGN
 
 T = TypeVar("T")
 
@@ -24,8 +23,8 @@ Run: TypeAlias = Callable[[Main[None]], None]
 
 
 async def patiently(main: Main[T]) -> T:
-    """Await *main*, and fail if it hangs; the campaign has ten times as much to do."""
-    return await asyncio.wait_for(main(), PATIENCE * (10 if CAMPAIGN else 1))
+    """Await *main*, which may be a campaign of its own, and fail if it hangs."""
+    return await asyncio.wait_for(main(), 10 * PATIENCE)
 
 
 def plain(main: Main[None]) -> None:

@@ -218,7 +218,7 @@ async def listening(stranger: Stranger) -> AsyncGenerator[tuple[int, bytearray],
 async def test_a_program_that_has_taken_the_port_gets_no_token_and_the_journal_is_served_anew(
     stranger: Stranger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loopback_endpoint, "PROVE_SECONDS", 0.2)
+    monkeypatch.setattr(loopback_endpoint, "PROVE_SECONDS", 1.0)
     journal = tmp_path / "j.db"
     async with listening(stranger) as (port, received):
         leave_behind(journal, port, "token-of-the-dead")

@@ -38,7 +38,13 @@ def made(kind: str, folder: Path) -> Path:
 def python(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", *argv]
     return subprocess.run(  # noqa: S603 - our own code
-        command, cwd=folder, check=False, capture_output=True, text=True, timeout=10 * PATIENCE, stdin=subprocess.DEVNULL
+        command,
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=10 * PATIENCE,
+        stdin=subprocess.DEVNULL,
     )
 
 
