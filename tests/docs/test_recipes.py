@@ -75,7 +75,7 @@ def test_an_answer_in_a_terminal_that_comes_too_late_is_no_error(
 
 def late(question: str) -> str:  # noqa: ARG001 - the question does not matter
     """Answer after the call has stopped waiting."""
-    time.sleep(0.5)
+    time.sleep(1.5)
     return "y"
 
 
