@@ -43,7 +43,7 @@ def files_below(folder: Path) -> Mapping[Path, tuple[int, int]]:
 
     Hidden folders and virtual environments are left out.
     """
-    found: dict[Path, tuple[int, int]] = {}
+    stats: dict[Path, tuple[int, int]] = {}
     folders, index = [folder], 0
     while index < min(len(folders), MOST_FOLDERS):
         with suppress(OSError), os.scandir(folders[index]) as entries:
@@ -55,9 +55,9 @@ def files_below(folder: Path) -> Mapping[Path, tuple[int, int]]:
                 elif path.suffix == ".py":
                     with suppress(OSError):  # it is just being replaced
                         stat = entry.stat()
-                        found[path] = stat.st_mtime_ns, stat.st_size
+                        stats[path] = stat.st_mtime_ns, stat.st_size
         index += 1
-    return found
+    return stats
 
 
 class Reloader:
@@ -93,7 +93,7 @@ class Reloader:
 
     async def _serve_once(self) -> int:
         """Serve by one process until a file changes or all ends; return its exit status."""
-        seen = files_below(self._folder)  # before the start: what changes meanwhile is not missed
+        former = files_below(self._folder)  # before the start: what changes meanwhile is not missed
         self._process = process = await trio.lowlevel.open_process(
             [*self._command],
             stdin=DEVNULL,
@@ -102,21 +102,21 @@ class Reloader:
         )
         async with trio.open_nursery() as nursery:  # noqa: TID251 - it ends with the process
             nursery.start_soon(self._tell_end, process)
-            changed = await self._next_change(seen)
+            changed = await self._next_change(former)
             nursery.cancel_scope.cancel()
         if changed is not None:
             _tell(CHANGED.format(changed.relative_to(self._folder)))
             self._stop()
         return await process.wait()
 
-    async def _next_change(self, seen: Mapping[Path, tuple[int, int]]) -> Path | None:
-        """Return a file that is no longer as it was *seen*; `None` if all ends."""
+    async def _next_change(self, former: Mapping[Path, tuple[int, int]]) -> Path | None:
+        """Return a file that is no longer as it was in *former*; `None` if all ends."""
         while not self._is_ending.is_set():
             with trio.move_on_after(LOOK_SECONDS):
                 await self._is_ending.wait()
             now = files_below(self._folder)
-            if now != seen:
-                return min(path for path, _ in now.items() ^ seen.items())
+            if now != former:
+                return min(path for path, _ in now.items() ^ former.items())
         return None
 
     async def _tell_end(self, process: trio.Process) -> None:

@@ -83,8 +83,8 @@ def _find_host(served: ServedFile, cluster: Cluster | None) -> tuple[Host, str]:
 
 def _left_out(value: object, others: Mapping[str, object], file: Path) -> Sequence[str]:
     """Return the names of those *others* in *file* that are not served with *value*."""
-    offered, read = _offered(value), _names_read(file)
-    return [name for name, other in others.items() if _is_left_out(other, offered, is_read=name in read)]
+    offered, used_names = _offered(value), _names_read(file)
+    return [name for name, other in others.items() if _is_left_out(other, offered, is_read=name in used_names)]
 
 
 def _is_left_out(other: object, offered: Sequence[object] | None, *, is_read: bool) -> bool:
