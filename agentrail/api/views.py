@@ -242,7 +242,7 @@ class SessionView(View):
     """When its first timer is due, in milliseconds since 1970; null if it has none."""
     problem: str = ""
     """Why it cannot go on, such as that its profile is gone; empty if it can."""
-    found: PassageView | None = None
+    passage: PassageView | None = None
     """The first passage with the `text` of the query; null if there is none, or it was not asked for."""
 
 

@@ -84,7 +84,7 @@ async def test_a_user_whose_name_stands_for_everybody_sees_only_their_own_sessio
 async def found(client: httpx.AsyncClient, text: str, **query: str | int) -> dict[str, str]:
     """Return the passages that a search finds, by the ids of the sessions."""
     answer = await client.get("/v1/sessions", params={"text": text, **query})
-    return {item["session"]: item["found"]["text"] for item in answer.json()["items"]}
+    return {item["session"]: item["passage"]["text"] for item in answer.json()["items"]}
 
 
 async def test_what_was_said_is_searched_within_the_sessions_that_the_key_may_see() -> None:
@@ -112,7 +112,7 @@ async def test_what_was_said_is_searched_within_the_sessions_that_the_key_may_se
         assert rest == {"bob.tour": "I like the EIFFEL tower."}
         async with listening(desk, "GET", "/v1/sessions/trip/events?types=PromptReceived", since="0") as events:
             (told,) = frames(await events.until(lambda text: "PromptReceived" in text))
-        assert page["items"][0]["found"]["event"] == json.loads(told["data"])["seq"]
+        assert page["items"][0]["passage"]["event"] == json.loads(told["data"])["seq"]
 
 
 async def test_a_passage_is_a_part_of_what_was_said() -> None:
@@ -142,6 +142,6 @@ async def test_a_session_that_cannot_be_searched_is_listed_with_what_is_wrong(tm
         with closing(sqlite3.connect(path)) as file, file:
             file.execute("UPDATE record SET body = body || ' ' WHERE number = 2 AND session LIKE '%bad'")
         bad, good = (await desk.ann.get("/v1/sessions", params={"text": "needle"})).json()["items"]
-    assert (bad["found"], good["problem"]) == (None, "")
+    assert (bad["passage"], good["problem"]) == (None, "")
     assert "record 2" in bad["problem"]
-    assert good["found"]["text"] == "needle"
+    assert good["passage"]["text"] == "needle"

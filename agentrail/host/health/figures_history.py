@@ -264,10 +264,10 @@ class FiguresHistory(SessionListener):
 
     def _decided(self, state: State, waits: str) -> None:
         """Count how long the call or question *waits* has waited for a person."""
-        for held in held_calls(state):
-            if held.id == waits and held.since:
-                for series in self._of_call(state, held.tool):
-                    series.take("person", (self._now_ms() - held.since) / MILLISECONDS)
+        for call in held_calls(state):
+            if call.id == waits and call.since:
+                for series in self._of_call(state, call.tool):
+                    series.take("person", (self._now_ms() - call.since) / MILLISECONDS)
 
     def _end(self, state: State, how: str) -> None:
         for series in self._of(state, state.using[0]):

@@ -154,7 +154,7 @@ class SessionLifeCalls:
     ) -> SessionsView:
         sessions = await self._sessions.listed(session_filter, after, MOST_SESSIONS + 1)
         searched = await self._search.search(sessions, text, limit)
-        items = tuple([_session_view(session, tenant, passage) for session, passage in searched.found])
+        items = tuple([_session_view(session, tenant, passage) for session, passage in searched.hits])
         is_over = searched.count == len(sessions)
         return SessionsView(items, None if is_over else _session_view(sessions[searched.count - 1], tenant).session)
 
@@ -225,7 +225,7 @@ def _opened_answer(request: CallRequest, name: SessionName) -> HttpResponse:
     return request.view_answer(OpenedView(name.visible), headers=headers)
 
 
-def _session_view(stored: StoredSession, tenant: str, found: PassageView | None = None) -> SessionView:
+def _session_view(stored: StoredSession, tenant: str, passage: PassageView | None = None) -> SessionView:
     about = stored.about
     return SessionView(
         session=stored.session_id if tenant == WHOLE_JOURNAL else visible(stored.session_id),
@@ -240,7 +240,7 @@ def _session_view(stored: StoredSession, tenant: str, found: PassageView | None 
         records=stored.head,
         due=stored.due,
         problem=stored.problem,
-        found=found,
+        passage=passage,
     )
 
 

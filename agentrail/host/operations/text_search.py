@@ -37,7 +37,7 @@ AFTER: Final = 120
 class Searched:
     """What a search has found, and how far it has come."""
 
-    found: tuple[tuple[StoredSession, PassageView | None], ...]
+    hits: tuple[tuple[StoredSession, PassageView | None], ...]
     """Sessions that have the text, each with its first passage; and those that cannot be read, without one."""
     count: int
     """In how many of the sessions it has searched."""
@@ -53,23 +53,23 @@ class TextSearch:
     async def search(self, sessions: Sequence[StoredSession], text: str, most: int) -> Searched:
         """Search for *text* in *sessions*, in their order, until *most* have it or enough records were read."""
         pattern = re.compile(re.escape(text), re.IGNORECASE)
-        found: list[tuple[StoredSession, PassageView | None]] = []
+        hits: list[tuple[StoredSession, PassageView | None]] = []
         records = count = 0
         for session in sessions[:MOST_SESSIONS]:
-            if len(found) == most or records >= MOST_RECORDS:
+            if len(hits) == most or records >= MOST_RECORDS:
                 break
             count += 1
             records += min(session.head, MOST_RECORDS)
             try:
                 passage = await self._first_passage(session, pattern)
             except BadRecord as error:
-                found.append((session.but(problem=str(error)), None))
+                hits.append((session.but(problem=str(error)), None))
                 continue
             except SessionBeingDeleted:
                 continue
             if passage is not None:
-                found.append((session, passage))
-        return Searched(tuple(found), count)
+                hits.append((session, passage))
+        return Searched(tuple(hits), count)
 
     async def _first_passage(self, session: StoredSession, pattern: re.Pattern[str]) -> PassageView | None:
         after = max(0, session.head - MOST_RECORDS)
@@ -86,11 +86,11 @@ def _passage(records: Sequence[Record], pattern: re.Pattern[str]) -> PassageView
     """Return the first passage that *pattern* finds in what was said in *records*."""
     for record in records:
         for envelope in record.events:
-            said = _said(envelope.event)
-            match = pattern.search(said)
+            words = _said(envelope.event)
+            match = pattern.search(words)
             if match is not None:
                 first, end = max(0, match.start() - BEFORE), match.start() + AFTER
-                return PassageView(envelope.seq, envelope.at, said[first:end])
+                return PassageView(envelope.seq, envelope.at, words[first:end])
     return None
 
 
