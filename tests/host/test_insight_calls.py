@@ -122,6 +122,7 @@ async def test_what_the_model_saw_has_its_origins_and_the_difference_to_the_requ
     assert [part["layer"] for part in last["difference"]["new"]] == ["history", "history"]
     assert {part["layer"] for part in first["parts"]} >= {"user", "tools", "history"}
     assert [part["tool"]["name"] for part in first["parts"] if part["tool"]] == ["echo"]
+    assert [part["layer"] for part in last["parts"] if part["message"]] == ["history"] * 3
     assert first["usage"]["input_tokens"] == 100
     assert last["provider"] is None  # a scripted model is of no provider
     assert LONG in json.dumps(whole)
