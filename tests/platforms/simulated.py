@@ -19,7 +19,7 @@ import stat
 import sys
 import tempfile
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 
@@ -40,7 +40,6 @@ PRELOADED = (
     "importlib.metadata",
     "linecache",
     "logging.handlers",
-    "mcp",
     "msgspec",
     "multiprocessing",
     "opentelemetry.sdk.metrics",
@@ -60,6 +59,9 @@ PRELOADED = (
     "zoneinfo",
 )
 """Loaded before anything is hidden: they chose what they use by the real system."""
+
+MCP = "mcp"
+"""As `PRELOADED`, but not for the command, which talks to no MCP server here: it takes longer than all the others."""
 
 POSIX_MODULES = (
     *(
@@ -118,11 +120,11 @@ def _names(body: list[ast.stmt], known: dict[str, object]) -> Iterator[str]:
                 yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
-def simulate(system: str, *, has_name: bool = True) -> None:
+def simulate(system: str, preloaded: Sequence[str] = PRELOADED, *, has_name: bool = True) -> None:
     """Make this process look like one on *system*, `win32` or `darwin`; `sys.platform` only if *has_name*."""
     platform.uname()  # remembered: it would ask the system
     tempfile.gettempdir()
-    for name in PRELOADED:
+    for name in preloaded:
         importlib.import_module(name)
     for module in CHANGED_MODULES:
         _hide_names(importlib.import_module(module), names_there(module, system))
@@ -230,7 +232,8 @@ def _is_open(path: str) -> bool:
 def main() -> None:
     """Run the module, or the file, that is named after the system, with the arguments that follow."""
     _, system, program, *_ = sys.argv
-    simulate(system.removesuffix(NAMELESS), has_name=not system.endswith(NAMELESS))
+    preloaded = PRELOADED if program == "agentrail" else (*PRELOADED, MCP)
+    simulate(system.removesuffix(NAMELESS), preloaded, has_name=not system.endswith(NAMELESS))
     sys.argv = sys.argv[2:]
     if program.endswith(".py"):
         runpy.run_path(program, run_name="__main__")
