@@ -212,19 +212,18 @@ def test_a_question_can_be_left_for_something_else() -> None:
 
 
 def test_a_later_prompt_takes_the_place_of_a_held_call_only_if_the_person_says_so() -> None:
+    asked = "  write_file waits for you, and is not carried out if you send this. Send it? [y]es / [n]o\n"
     with through_pipes("chat", "--samples") as talk:
         talk.say("write hello to a.txt\n")
         talk.wait_for("[e]dit\n")
-        for answer, then in (
-            ("maybe\nn\n", "  Please answer y or n.\n? write_file waits"),
-            ("y\n", "> list the files\n"),
-        ):
-            talk.say("/later list the files\n")
-            asked = "  write_file waits for you, and is not carried out if you send this. Send it? [y]es / [n]o\n"
-            assert talk.wait_for("Send it? [y]es / [n]o\n").endswith(asked)
-            talk.say(answer)
-            shown = talk.wait_for(then)
-        assert "superseded: write_file\n" in shown
+        talk.say("/later list the files\n")
+        assert talk.wait_for("Send it? [y]es / [n]o\n").endswith(asked)
+        talk.say("maybe\nn\n")
+        talk.wait_for("  Please answer y or n.\n? write_file waits")
+        talk.say("/later list the files\n")
+        assert talk.wait_for("Send it? [y]es / [n]o\n").endswith(asked)
+        talk.say("y\n")
+        assert "superseded: write_file\n" in talk.wait_for("> list the files\n")
         assert "a.txt" not in talk.wait_for("\n\n")
 
 
