@@ -16,8 +16,8 @@ from property_tests.pure_borders import CHECKS, REFUSALS
 from property_tests.volume import profile
 from tests.opcodes import counted_opcodes
 
-THROUGH_SESSIONS = {"ci": 40_000, "campaign": 5_000_000}
-CHECKED = {"ci": 200_000, "campaign": 20_000_000}
+THROUGH_SESSIONS = {"ci": 5_000, "campaign": 5_000_000}
+CHECKED = {"ci": 20_000, "campaign": 20_000_000}
 PORTS = {"journal", "model", "plugin", "service", "tool"}
 
 AT_ONCE = 40_000

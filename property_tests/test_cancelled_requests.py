@@ -38,7 +38,7 @@ from tests.adapters.models.server import (
 WIDTH: Final = 10
 """Most connections at once."""
 
-ROUNDS: Final = {"ci": 3, "campaign": 50}
+ROUNDS: Final = {"ci": 2, "campaign": 50}
 """How often `WIDTH` requests are cut at each moment."""
 
 CUSHION: Final = 0.005

@@ -12,7 +12,7 @@ from agentrail.testing import Choose, World
 from agentrail.testing.world.random_setups import draw_scene
 from property_tests.volume import profile
 
-SESSIONS = {"ci": 300, "campaign": 5_000}
+SESSIONS = {"ci": 40, "campaign": 5_000}
 LENGTH = 40
 
 

@@ -44,7 +44,7 @@ from property_tests.borders import quiet
 from property_tests.hostile import Chance, OddClock, draw_day
 from property_tests.volume import profile
 
-SCENES: Final = {"ci": 60, "campaign": 20_000}
+SCENES: Final = {"ci": 30, "campaign": 20_000}
 
 MOST_STEPS: Final = 5_000
 """Steps of tasks that one scene may take; most take a fifth of it."""

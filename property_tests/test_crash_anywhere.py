@@ -35,7 +35,7 @@ from tests.kit import Failpoint, watching
 from tests.recovery.mortal import SESSION, World, live
 from tests.runtime.world import check_records
 
-EXAMPLES = {"ci": 60, "campaign": 1_000}
+EXAMPLES = {"ci": 25, "campaign": 1_000}
 
 TOOLS = {
     "pure": EffectClass.PURE,

@@ -26,7 +26,11 @@ from agentrail.runtime.supervision.subagents import subagents
 from agentrail.runtime.work import background_jobs
 from property_tests.planted import Planting
 from tests.limits import SCENES, SIDES, Scene, adapters, machine, mailboxes, shell, test_runtime, tools
+from tests.profiles import CAMPAIGN
 from tests.runtime.conftest import run_in_virtual_time
+
+EACH: Final = 1 if CAMPAIGN else 3
+"""Of so many edits and scenes one is tried."""
 
 ENTERED: Final = (adapters, machine, mailboxes, shell, tools)
 """The modules of scenes."""
@@ -308,7 +312,7 @@ def fails(name: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.says)
+@pytest.mark.parametrize("edit", EDITS[::EACH], ids=lambda edit: edit.says)
 def test_an_edit_at_a_limit_is_noticed(edit: Edit) -> None:
     """Each scene or test named by the edit fails with it; without it they pass in their own runs."""
     planting = Planting()
@@ -376,7 +380,7 @@ def moved(planting: Planting, limit: str) -> None:
             planting.put(module, name, old + 1)
 
 
-@pytest.mark.parametrize("scene", constants(), ids=lambda scene: scene.name)
+@pytest.mark.parametrize("scene", constants()[::EACH], ids=lambda scene: scene.name)
 def test_a_limit_that_is_one_more_is_noticed(scene: Scene) -> None:
     planting = Planting()
     try:

@@ -30,10 +30,10 @@ from property_tests.volume import profile
 from tests.kit import Phase
 from tests.recovery.mortal import SESSION, World, live
 
-SESSIONS = 50
+SESSIONS = {"ci": 20, "campaign": 50}
 AT_EACH = {"ci": 1, "campaign": len(CHANGES)}
-"""Under how many changes each session comes back at each of its records; the 50 sessions have 677 records."""
-TOGETHER = 8
+"""Under how many changes each session comes back at each of its records; 20 sessions have 277 records."""
+TOGETHER = 3
 """After how many records in a row a session comes back under the same change: its records are written once for each."""
 TOOLS = ("pure", "idempotent", "checkable", "unsafe", "risky")
 
@@ -164,12 +164,12 @@ def test_sessions_come_back_under_newer_code_at_any_record() -> None:
     async def come_back(newer: Newer, _: trio.testing.MockClock) -> None:
         await under_newer_code(newer, returns[newer.name])
 
-    for seed in range(begin, begin + SESSIONS):
+    for seed in range(begin, begin + SESSIONS[profile()]):
         run(0, ClockWatch(), partial(write, seed))
     for newer in CHANGES:
         run(0, ClockWatch(), partial(come_back, newer))
-    assert min(map(len, returns.values())) > 5 * AT_EACH[profile()]
-    assert sum(map(len, returns.values())) > 667 * AT_EACH[profile()]
+    assert min(map(len, returns.values())) > 2 * AT_EACH[profile()]
+    assert sum(map(len, returns.values())) > 10 * SESSIONS[profile()] * AT_EACH[profile()]
 
 
 @pytest.mark.parametrize("newer", CHANGES, ids=lambda newer: newer.name)

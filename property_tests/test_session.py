@@ -50,4 +50,4 @@ def test_an_ended_session_refuses_every_call(seed: int) -> None:
 
 
 TestSession = SessionMachine.TestCase
-TestSession.settings = settings(max_examples=100 if profile() == "ci" else 3_000, stateful_step_count=40, deadline=None)
+TestSession.settings = settings(max_examples=40 if profile() == "ci" else 3_000, stateful_step_count=40, deadline=None)

@@ -14,7 +14,7 @@ from agentrail.testing import Choose, World
 from agentrail.testing.world.random_setups import draw_scene
 from property_tests.volume import profile
 
-SESSIONS = {"ci": 100, "campaign": 3_000}
+SESSIONS = {"ci": 40, "campaign": 3_000}
 LENGTH = 40
 
 

@@ -19,7 +19,7 @@ from agentrail.testing import Choose, World
 from agentrail.testing.world.random_setups import draw_scene
 from property_tests.volume import profile
 
-SESSIONS = {"ci": 150, "campaign": 5_000}
+SESSIONS = {"ci": 50, "campaign": 5_000}
 LENGTH = 40
 SPELLINGS = (Spelling(is_latest=True, has_content=True), Spelling(is_latest=False, has_content=False))
 

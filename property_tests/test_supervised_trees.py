@@ -21,7 +21,7 @@ from agentrail.errors import NotReady, SupervisorClosed, UnknownChild
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from property_tests.volume import profile
 
-EXAMPLES = {"ci": 300, "campaign": 20_000}
+EXAMPLES = {"ci": 100, "campaign": 20_000}
 
 SETTLED = 1_000.0
 """Seconds after which nothing happens any more in any of the trees."""

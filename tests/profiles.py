@@ -11,9 +11,9 @@ CAMPAIGN = PROFILE == "campaign"
 """Whether figures have their full size, and times are asserted: CI asserts no time."""
 
 
-def load_profile() -> None:
-    """Register the profiles and load the one that the environment asks for."""
-    settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100, print_blob=True)
+def load_profile(examples: int = 100) -> None:
+    """Register the profiles, that of CI with so many *examples*, and load the one that the environment asks for."""
+    settings.register_profile("ci", derandomize=True, deadline=None, max_examples=examples, print_blob=True)
     settings.register_profile(
         "campaign",
         deadline=timedelta(seconds=20),
