@@ -75,7 +75,6 @@ from agentrail.host.operations.record_calls import RecordCalls
 from agentrail.host.operations.session_calls import ListingCalls, SessionLifeCalls
 from agentrail.host.operations.subagent_calls import SubagentCalls
 from agentrail.host.operations.talk_calls import TalkCalls
-from agentrail.host.operations.text_search import TextSearch
 from agentrail.host.operations.view_calls import ViewCalls
 from agentrail.host.plugins.host_plugin import HostPlugin, check_providers, name_of
 from agentrail.host.plugins.plugin_runner import HostPluginRow, OnPluginError
@@ -524,9 +523,7 @@ class Host:
         stored = SessionFiles(limits)
         files = FileCalls(sessions, stored)
         talking = TalkCalls(sessions, files, row, turns, frames, streams, nursery)
-        lifecycle = SessionLifeCalls(
-            sessions, supervisor, stored, TextSearch(journal), (frames.erase, *health.when_erased)
-        )
+        lifecycle = SessionLifeCalls(sessions, supervisor, stored, journal, (frames.erase, *health.when_erased))
         looking = ViewCalls(sessions, frames, streams)
         listing = ListingCalls(row, sessions, supervisor, four_eyes=self._four_eyes)
         commands = CommandCalls(sessions, four_eyes=self._four_eyes)

@@ -51,7 +51,7 @@ from agentrail.host.plugins.command_plugin import commands_for
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.requests.http_messages import HttpResponse
 from agentrail.host.uploads.session_files import SessionFiles
-from agentrail.ports.journal import SessionFilter, StoredSession
+from agentrail.ports.journal import Journal, SessionFilter, StoredSession
 from agentrail.runtime.inbox.replies import held_calls
 
 audit_log = logging.getLogger("agentrail.audit")
@@ -71,13 +71,13 @@ class SessionLifeCalls:
         sessions: HostedSessions,
         supervisor: Supervisor,
         files: SessionFiles,
-        search: TextSearch,
+        journal: Journal,
         when_erased: Sequence[Callable[[str], None]],
     ) -> None:
         """Make the calls; *when_erased* are called with the id of a session that is gone, or of which the texts are."""
         self._sessions = sessions
         self._files = files
-        self._search = search
+        self._search = TextSearch(journal)
         self._when_erased = when_erased
         self._supervisor = supervisor
 
