@@ -104,6 +104,7 @@ def _script(rest: str) -> Mapping[str, Element]:
         "marked": say(calls=[call(MARKED_NAME)]),
         "delegate": say(calls=[call("task", task)]),
         "todo": say(calls=[call("write_todos", todos)]),
+        "hand": say("They can help.", calls=[call("transfer_to_billing")]),
         "break": permanent("this will never work"),
         "markdown": say(MARKDOWN),
         "paid": say("It has its price.", usage=Usage(1_000, 10, cost_usd=0.25)),
@@ -129,12 +130,20 @@ def _helper(request: ModelRequest) -> Element:
 
 HELD: Final = HumanApproval(tools=("transfer",), timeout=None)
 
+BILLING: Final = SessionSpec(
+    name="billing",
+    description="Pays back.",
+    model=ScriptedModel([answer], repeat_last=True, name="accountant"),
+    tools=[transfer],
+)
+
 SPEC: Final = SessionSpec(
     model=ScriptedModel([answer], repeat_last=True, name="scripted"),
     tools=[transfer, count_slowly, draw, read_page, ask_user, write_todos],
     agents={
         "helper": SessionSpec(description="Helps.", model=ScriptedModel([_helper], repeat_last=True), tools=[transfer])
     },
+    handoffs=[BILLING],
     plugins=[HELD],
 )
 
@@ -147,7 +156,7 @@ LIMITS: Final = HostLimits(
     connections_per_address=500,
 )
 
-profile = Profile("scenes", SPEC, plugins=[EventLogger()])
+profile = Profile("scenes", SPEC, plugins=[EventLogger()], plugin_options={"HumanApproval": ["timeout"]})
 KEPT: Final = Path("sessions.db")
 """A journal that a test has filled lies where the host starts."""
 

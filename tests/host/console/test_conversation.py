@@ -185,19 +185,13 @@ def test_the_setup_of_a_session_is_changed(visitor: Visitor) -> None:
         page.select_option("label:has-text('Tool to add') select", "draw")
         page.click("button:text-is('Add')")
         page.wait_for_selector("text=new tools: draw")
-        assert page.locator("section >> text=HumanApproval").count() == 1
-        page.fill("text=Options, as JSON: ", '{"timeout": 5')
-        page.click("text=Give it the options")
-        page.wait_for_selector(".told.bad >> text=JSON")
-        page.fill("text=Options, as JSON: ", '{"timeout": 5}')
-        page.click("text=Give it the options")
-        page.wait_for_selector(".told.bad >> text=clients may not change")
         page.fill("text=Options of the model", "{")
         page.click("button:text-is('Switch')")
         page.wait_for_selector(".told.bad >> text=JSON")
         page.fill("text=Options of the model", '{"temperature": 0.5}')
         page.click("button:text-is('Switch')")
         page.wait_for_selector("text=Other options for scripted")
+        until(page, lambda: '"temperature": 0.5' in page.locator("text=Options of the model").input_value())
         page.click("button:text-is('Add it')")
         page.wait_for_selector("text=The plugin EventLogger was added.")
         page.select_option("label:has-text('Plugin to remove') select", "EventLogger")
@@ -210,6 +204,48 @@ def test_the_setup_of_a_session_is_changed(visitor: Visitor) -> None:
         page.click("button:text-is('Resume')")
         page.wait_for_selector(".told >> text=Resumed")
     visitor.end("setup")
+
+
+def test_options_of_a_plugin_are_a_form_with_their_values(visitor: Visitor) -> None:
+    visitor.open("options", "hello")
+    with visitor.page("/s/options") as page:
+        page.click("text=Model, tools, plugins")
+        options = page.locator("form[aria-label='Options of HumanApproval']")
+        timeout, change = options.locator("input"), options.locator("button")
+        until(page, lambda: timeout.input_value() == "null")
+        assert change.is_disabled(), "nothing is changed"
+        timeout.fill("5 s")
+        options.locator("text=Not a value that it can have: timeout").wait_for()
+        assert change.is_disabled()
+        timeout.fill("-5")
+        change.click()
+        page.wait_for_selector(".told.bad >> text=timeout")
+        assert timeout.input_value() == "-5", "what was written is not lost"
+        timeout.fill("5")
+        change.click()
+        page.wait_for_selector("text=Other options for the plugin HumanApproval")
+        until(page, lambda: timeout.get_attribute("inputmode") == "decimal" and timeout.input_value() == "5")
+    visitor.end("options")
+
+
+def test_a_handoff_is_told_in_each_room(visitor: Visitor) -> None:
+    visitor.open("handed", "hand")
+    visitor.rest("handed")
+    with visitor.page("/s/handed") as page:
+        until(page, lambda: items(page)[-1:] == ["The turn is over."])
+        told = (
+            "scenes handed the conversation over to billing, which goes on. Its tools: transfer. Its model: accountant."
+        )
+        assert told in items(page)
+        assert items(page)[-2:] == ["Done.", "The turn is over."]
+        page.wait_for_selector(".side dd >> text=accountant")
+        page.click("nav >> text=Timeline")
+        page.wait_for_selector("[role=row] >> text=scenes handed the conversation over to billing")
+        page.click("nav >> text=Why")
+        page.fill("input", "1")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".account >> text=the conversation was handed over to billing, as the model asked")
+    visitor.end("handed")
 
 
 @pytest.mark.campaign

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.host.console.visiting import Visitor, needs_browser, until
+from tests.host.console.visiting import Visitor, needs_browser, until, words
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -122,6 +122,27 @@ def test_a_session_is_opened_and_stored_ones_are_found(visitor: Visitor) -> None
         page.click(".stored >> text=you.fresh")
         page.wait_for_selector("h1:has-text('fresh')")
     visitor.end("fresh")
+
+
+def test_what_was_said_is_searched_and_leads_to_where_it_was_said(visitor: Visitor) -> None:
+    visitor.open("quoted", "the Eiffel tower", "another thing")
+    visitor.open("unquoted", "hello")
+    for session in ("quoted", "unquoted"):
+        visitor.rest(session)
+    with visitor.page("/now") as page:
+        page.click("text=Stored sessions")
+        page.fill("label:has-text('What was said') input", "eiffel TOWER")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("[role=status] >> text=1 session has")
+        assert words(page.locator(".stored > li > a")) == ["you.quoted"]
+        page.click(".passage:has-text('the Eiffel tower') a")
+        page.wait_for_selector("[data-meant] >> text=the Eiffel tower")
+        page.go_back()
+        page.click("text=Stored sessions")
+        page.fill("label:has-text('What was said') input", "nobody says that")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("[role=status] >> text=0 sessions have")
+    visitor.end("quoted", "unquoted")
 
 
 @pytest.mark.campaign

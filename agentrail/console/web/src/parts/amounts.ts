@@ -17,6 +17,16 @@ export interface Spending {
   readonly cost_usd: number;
   readonly unpriced: number;
   readonly responses: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  /** Turns that ended, by how. */
+  readonly turns: Readonly<Record<string, number>>;
+}
+
+/** Whether something was done and no response told what it used: then 0 tokens, or $0.00, are not what was measured. */
+export function isUntold({ responses, turns, input_tokens: read, output_tokens: written, cost_usd: cost }: Spending): boolean {
+  const isBusy = responses > 0 || Object.keys(turns).length > 0;
+  return isBusy && read + written + cost === 0;
 }
 
 /** What several stretches of time have cost together; a price that is not known is told, and not taken for nothing. */
@@ -24,6 +34,8 @@ export function spent(parts: readonly Spending[]): string {
   const sum = (of: (part: Spending) => number) => parts.reduce((total, part) => total + of(part), 0);
   const unpriced = sum((part) => part.unpriced);
   const known = sum((part) => part.cost_usd);
+  const told = parts.filter((part) => !isUntold(part));
+  if (told.length === 0 && parts.length > 0) return dollars(null);
   if (unpriced === 0) return dollars(known);
   if (unpriced >= sum((part) => part.responses)) return dollars(null);
   return `${dollars(known)} and ${count(unpriced)} ${unpriced === 1 ? "response" : "responses"} of unknown price`;

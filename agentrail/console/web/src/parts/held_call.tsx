@@ -9,38 +9,48 @@ import { act, ActionButton, type Telling } from "./action";
 import { Diff } from "./diff";
 import { Folded } from "./folded";
 import { JsonText } from "./json_text";
-import { Moment, Until } from "./moment";
+import { Moment, Since, Until } from "./moment";
 import { escaped, Plain } from "./plain";
 
 type Held = View<"HeldView">;
 
-interface HeldProps {
+interface DecisionProps {
   readonly held: Held;
   readonly telling: Signal<Telling>;
   /** Called after a decision that the host has taken. */
   readonly decided: () => void;
 }
 
+interface HeldProps extends DecisionProps {
+  /** Title of its session, or the id if it has none. */
+  readonly title: string;
+}
+
 export function HeldCall(props: HeldProps) {
-  const { held } = props;
+  const { held, title } = props;
   const isQuestion = held.kind === "question";
   return (
     <section class="held" aria-label={isQuestion ? "The question" : `The call of ${held.tool}`}>
-      <h2>{isQuestion ? "A question" : <Plain text={held.tool} />}</h2>
-      <Facts held={held} />
+      <h2 class={isQuestion ? "asks" : undefined}>{isQuestion ? "A question" : <Plain text={held.tool} />}</h2>
+      <Facts held={held} title={title} />
       {isQuestion ? <Question {...props} /> : <Approval {...props} />}
     </section>
   );
 }
 
-function Facts({ held }: { held: Held }) {
+function Facts({ held, title }: { held: Held; title: string }) {
   return (
     <dl class="facts">
       <dt>Session</dt>
       <dd>
         <a href={address(held.session)}>
-          <Plain text={held.session} />
-        </a>
+          <Plain text={title} />
+        </a>{" "}
+        {title !== held.session && (
+          <span class="id">
+            <Plain text={held.session} />
+          </span>
+        )}
       </dd>
       {held.path.length > 0 && (
         <>
@@ -62,12 +72,28 @@ function Facts({ held }: { held: Held }) {
         <>
           <dt>Waits since</dt>
           <dd>
-            <Moment at={held.since} />
+            <Moment at={held.since} />, for <Since at={held.since} />
           </dd>
         </>
       )}
       <dt>Expires</dt>
-      <dd>{held.expires_at === null ? "never" : <Until at={held.expires_at} />}</dd>
+      <dd>
+        {held.expires_at === null ? (
+          "never"
+        ) : (
+          <>
+            <Until at={held.expires_at} />, and is then not made
+          </>
+        )}
+      </dd>
+      {held.path.length === 0 && (
+        <>
+          <dt>Why it waits</dt>
+          <dd>
+            <a href={address(held.session, "why", held.call_id)}>what its plugins said</a>
+          </dd>
+        </>
+      )}
       {held.family !== null && (
         <>
           <dt>“Always” lets pass</dt>
@@ -87,7 +113,7 @@ function proposedEdit(json: string): readonly [string, string] | null {
   return typeof before === "string" && typeof after === "string" ? [before, after] : null;
 }
 
-function Approval({ held, telling, decided }: HeldProps) {
+function Approval({ held, telling, decided }: DecisionProps) {
   const host = useHost();
   const isEdited = useSignal(false);
   const edit = proposedEdit(held.args.json);
@@ -124,6 +150,9 @@ function Approval({ held, telling, decided }: HeldProps) {
               Edit
             </button>
           </div>
+          <p class="hint">
+            Approved, it is made with exactly these arguments. Rejected, it is not made, and the model goes on with your reason.
+          </p>
           <Reject held={held} telling={telling} decided={decided} />
         </>
       )}
@@ -174,7 +203,7 @@ function argumentsProblem(text: string): string {
   }
 }
 
-function Reject({ held, telling, decided }: HeldProps) {
+function Reject({ held, telling, decided }: DecisionProps) {
   const host = useHost();
   const reason = useSignal("");
   const reject = async () => {
@@ -202,7 +231,7 @@ function Reject({ held, telling, decided }: HeldProps) {
   );
 }
 
-function Question({ held, telling, decided }: HeldProps) {
+function Question({ held, telling, decided }: DecisionProps) {
   const host = useHost();
   const answer = useSignal("");
   const respond = async (text: string) => {
@@ -212,6 +241,7 @@ function Question({ held, telling, decided }: HeldProps) {
   return (
     <>
       <Folded text={held.hint} what="question" />
+      <p class="hint">The model goes on with what is said here, word for word.</p>
       <div class="actions">
         {held.options.map((option) => (
           <ActionButton act={() => respond(option)}>

@@ -1,7 +1,10 @@
 /** Beside the conversation: what the session does and has used, its plugins in order, and how it can be changed. */
 import { useSignal, type Signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { indented, write } from "../host/exact_json";
 import { useHost } from "../host/host_context";
 import type { View } from "../host/interface";
+import { Refused } from "../host/socket";
 import { address, go } from "../route";
 import { activity } from "../store/activity";
 import type { Detail } from "../store/detail";
@@ -10,6 +13,7 @@ import { act, ActionButton, type Telling } from "./action";
 import { count, dollars } from "./amounts";
 import { ContextBar } from "./context_bar";
 import { History } from "./history";
+import { OptionForm } from "./option_form";
 import { Plain } from "./plain";
 
 interface SideProps {
@@ -123,11 +127,20 @@ function Changes({ session, view, detail, telling }: SideProps & { view: View<"D
   const host = useHost();
   const offered = useSignal<View<"OfferedView"> | null>(null);
   const isOpen = useSignal(false);
-  const load = async () => {
-    if (offered.value === null) offered.value = await host.call("offered", { session }).catch(() => null);
-  };
+  // Each change of the session may change what it is offered, and the values of its options
+  useEffect(() => {
+    if (!isOpen.value) return;
+    host.call("offered", { session }).then(
+      (found) => (offered.value = found),
+      (error: unknown) => {
+        if (!(error instanceof Refused)) throw error; // the actions say what stands in the way
+      },
+    );
+  }, [host, isOpen.value, view]);
   const doing = async (done: string, action: () => Promise<unknown>) => {
-    if (await act(telling, done, action)) detail.refresh();
+    const isDone = await act(telling, done, action);
+    if (isDone) detail.refresh();
+    return isDone;
   };
   const about = { session };
   const fork = () =>
@@ -149,15 +162,12 @@ function Changes({ session, view, detail, telling }: SideProps & { view: View<"D
       </section>
       <details
         open={isOpen.value}
-        onToggle={(event) => {
-          isOpen.value = event.currentTarget.open;
-          if (isOpen.value) void load();
-        }}
+        onToggle={(event) => (isOpen.value = event.currentTarget.open)}
       >
         <summary>Model, tools, plugins</summary>
         {isOpen.value && (
           <>
-            <Models session={session} names={offered.value?.models ?? []} doing={doing} />
+            <Models session={session} offered={offered.value} doing={doing} />
             <Chooser
               label="Tool to add"
               names={(offered.value?.tools ?? []).filter((name) => !view.tools.includes(name))}
@@ -182,7 +192,7 @@ function Changes({ session, view, detail, telling }: SideProps & { view: View<"D
               verb="Remove it"
               choose={(plugin) => doing(SOON, () => host.call("change_plugins", { ...about, body: { do: "detach", plugin } }))}
             />
-            <Plugins session={session} plugins={view.plugins} doing={doing} />
+            <Plugins session={session} plugins={view.plugins} options={offered.value?.options ?? []} doing={doing} />
           </>
         )}
       </details>
@@ -215,17 +225,30 @@ function Chooser(props: {
   );
 }
 
-type Doing = (done: string, action: () => Promise<unknown>) => Promise<void>;
+/** Does something and tells of it; returns whether it went well. */
+type Doing = (done: string, action: () => Promise<unknown>) => Promise<boolean>;
 
 const SOON = "Changed, as soon as no turn is open";
 
-function Models({ session, names, doing }: { session: string; names: readonly string[]; doing: Doing }) {
+interface ModelsProps {
+  readonly session: string;
+  readonly offered: View<"OfferedView"> | null;
+  readonly doing: Doing;
+}
+
+function Models({ session, offered, doing }: ModelsProps) {
   const host = useHost();
-  const options = useSignal("");
+  /** What a person has written; null: the options are those that the model has. */
+  const draft = useSignal<string | null>(null);
+  const names = offered?.models ?? [];
+  const has = (offered?.options ?? []).filter(({ plugin }) => !plugin);
+  const text = draft.value ?? (has.length ? indented(write(Object.fromEntries(has.map(({ name, data }) => [name, data])))) : "");
   const choose = (model: string) =>
     doing("Switched, from the next turn on", async () => {
-      const given = options.value.trim() && (JSON.parse(options.value) as Record<string, unknown>);
-      await host.call("switch_model", { session, body: { model, ...(given && { options: given }) } });
+      const given = text.trim();
+      if (given) JSON.parse(given); // what is no JSON is told, and not sent
+      await host.call("switch_model", { session, body: { model, ...(given && { options: { json: given } }) } });
+      draft.value = null;
     });
   if (names.length === 0) return null;
   return (
@@ -233,41 +256,53 @@ function Models({ session, names, doing }: { session: string; names: readonly st
       <Chooser label="Model" names={names} verb="Switch" choose={choose} />
       <label>
         Options of the model, as JSON; empty: none
-        <input class="code" spellcheck={false} value={options.value} onInput={(event) => (options.value = event.currentTarget.value)} />
+        <textarea
+          class="code"
+          rows={Math.min(8, text.split("\n").length)}
+          spellcheck={false}
+          value={text}
+          onInput={(event) => (draft.value = event.currentTarget.value)}
+        />
       </label>
     </>
   );
 }
 
-function Plugins({ session, plugins, doing }: { session: string; plugins: readonly string[]; doing: Doing }) {
+interface PluginsProps {
+  readonly session: string;
+  readonly plugins: readonly string[];
+  readonly options: View<"OfferedView">["options"];
+  readonly doing: Doing;
+}
+
+function Plugins({ session, plugins, options, doing }: PluginsProps) {
   const host = useHost();
-  const options = useSignal("{}");
-  const update = (plugin: string) =>
-    doing(SOON, async () => {
-      const given = JSON.parse(options.value) as Record<string, unknown>;
-      await host.call("change_plugins", { session, body: { do: "update", plugin, options: given } });
-    });
   if (plugins.length === 0) return <p>It has no plugins.</p>;
   return (
     <section>
       <h3>Plugins, in the order in which they are asked</h3>
       <ol>
-        {plugins.map((plugin) => (
-          <li>
-            <Plain text={plugin} /> <ActionButton act={() => update(plugin)}>Give it the options</ActionButton>
-          </li>
-        ))}
+        {plugins.map((plugin) => {
+          const own = options.filter((option) => option.plugin === plugin);
+          return (
+            <li key={plugin}>
+              <Plain text={plugin} />
+              {own.length > 0 && (
+                <OptionForm
+                  plugin={plugin}
+                  options={own}
+                  save={(changed) =>
+                    doing(SOON, () =>
+                      host.call("change_plugins", { session, body: { do: "update", plugin, options: changed } }),
+                    )
+                  }
+                />
+              )}
+            </li>
+          );
+        })}
       </ol>
-      <label>
-        Options, as JSON: those that change
-        <textarea
-          class="code"
-          rows={3}
-          spellcheck={false}
-          value={options.value}
-          onInput={(event) => (options.value = event.currentTarget.value)}
-        />
-      </label>
+      {options.every(({ plugin }) => !plugin) && <p class="hint">The host lets nobody change their options.</p>}
     </section>
   );
 }

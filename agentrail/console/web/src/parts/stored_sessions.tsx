@@ -1,4 +1,4 @@
-/** The sessions that are stored, whether or not they run: page after page, by their ids. */
+/** The sessions that are stored, whether or not they run, and those in which something was said: page after page, by their ids. */
 import { useSignal } from "@preact/signals";
 import { useHost } from "../host/host_context";
 import type { View } from "../host/interface";
@@ -7,59 +7,110 @@ import { SILENT, Told, act, type Telling } from "./action";
 import { Moment } from "./moment";
 import { Plain } from "./plain";
 
+type Session = View<"SessionView">;
+
+interface Wanted {
+  readonly whose: "own" | "all";
+  /** What was said in them; empty: anything. */
+  readonly text: string;
+}
+
 export function StoredSessions({ isOpen }: { isOpen: boolean }) {
   const host = useHost();
-  const items = useSignal<readonly View<"SessionView">[]>([]);
+  const items = useSignal<readonly Session[]>([]);
   const next = useSignal<string | null | undefined>(undefined);
-  const owner = useSignal<"own" | "all">("own");
+  /** What the items are a list of. */
+  const listed = useSignal<Wanted>({ whose: "own", text: "" });
+  const text = useSignal("");
   const telling = useSignal<Telling>(SILENT);
-  const load = async (whose: "own" | "all", after?: string) => {
+  const load = async (wanted: Wanted, after?: string) => {
+    listed.value = wanted;
+    if (after === undefined) items.value = [];
     await act(telling, "", async () => {
-      const query = { ...(whose === "all" && { owner: "*" }), ...(after !== undefined && { after }) };
+      const query = {
+        ...(wanted.whose === "all" && { owner: "*" }),
+        ...(wanted.text && { text: wanted.text }),
+        ...(after !== undefined && { after }),
+      };
       const page = await host.call("list_sessions", { query });
+      if (listed.value !== wanted) return; // something else was asked for meanwhile
       items.value = after === undefined ? page.items : [...items.value, ...page.items];
       next.value = page.next;
     });
   };
-  const choose = (whose: "own" | "all") => {
-    owner.value = whose;
-    void load(whose);
-  };
+  const { whose, text: searched } = listed.value;
   return (
-    <details open={isOpen} onToggle={(event) => event.currentTarget.open && next.value === undefined && void load(owner.value)}>
-      <summary>Stored sessions</summary>
-      <p>
+    <details open={isOpen} onToggle={(event) => event.currentTarget.open && next.value === undefined && void load(listed.value)}>
+      <summary>Stored sessions, and what was said in them</summary>
+      <form
+        class="filter"
+        role="search"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void load({ whose, text: text.value.trim() });
+        }}
+      >
         <label>
           Whose{" "}
-          <select value={owner.value} onChange={(event) => choose(event.currentTarget.value === "all" ? "all" : "own")}>
+          <select
+            value={whose}
+            onChange={(event) => void load({ whose: event.currentTarget.value === "all" ? "all" : "own", text: searched })}
+          >
             <option value="own">mine</option>
             <option value="all">of all users</option>
           </select>
         </label>
-      </p>
+        <label>
+          What was said{" "}
+          <input type="search" value={text.value} maxLength={MOST_TEXT} onInput={(event) => (text.value = event.currentTarget.value)} />
+        </label>
+        <button>Search</button>
+      </form>
       <Told telling={telling} />
+      {searched && next.value !== undefined && (
+        <p role="status" class="hint">
+          {items.value.length === 1 ? "1 session has" : `${items.value.length} sessions have`} “<Plain text={searched} />”{next.value !== null && ", of those searched so far"}.
+        </p>
+      )}
       <ul class="stored">
         {items.value.map((session) => (
-          <li key={session.session}>
-            <a href={address(session.session)}>
-              <Plain text={session.title || session.session} />
-            </a>{" "}
-            <Plain text={session.agent} />, {session.ended ? "ended" : "active"} <Moment at={session.active} />,{" "}
-            {session.records} records
-            {session.problem && (
-              <span class="bad">
-                {" "}
-                <Plain text={session.problem} />
-              </span>
-            )}
-          </li>
+          <StoredSession key={session.session} session={session} />
         ))}
       </ul>
       {next.value && (
-        <button type="button" onClick={() => void load(owner.value, next.value ?? undefined)}>
-          Show more
+        <button type="button" onClick={() => void load(listed.value, next.value ?? undefined)}>
+          {searched ? "Search in more sessions" : "Show more"}
         </button>
       )}
     </details>
+  );
+}
+
+/** The longest text that the host searches for. */
+const MOST_TEXT = 200;
+
+function StoredSession({ session }: { session: Session }) {
+  const { passage } = session;
+  return (
+    <li>
+      <a href={address(session.session)}>
+        <Plain text={session.title || session.session} />
+      </a>{" "}
+      <Plain text={session.agent} />, {session.ended ? "ended" : "active"} <Moment at={session.active} />, {session.records} records
+      {session.problem && (
+        <span class="bad">
+          {" "}
+          <Plain text={session.problem} />
+        </span>
+      )}
+      {passage && (
+        <p class="passage">
+          <a href={address(session.session, "event", passage.event)}>
+            <Moment at={passage.at} />
+          </a>{" "}
+          <Plain text={passage.text} />
+        </p>
+      )}
+    </li>
   );
 }

@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { QueryOf, View } from "../host/interface";
-import { count, dollars, spent, UNKNOWN } from "../parts/amounts";
+import { count, dollars, isUntold, spent, UNKNOWN } from "../parts/amounts";
 import { duration, Moment } from "../parts/moment";
 import { Plain } from "../parts/plain";
 import { Plot, type Line } from "../parts/plot";
@@ -10,6 +10,7 @@ import { ProblemNote } from "../parts/problem_note";
 import type { RoomProps } from "../rooms";
 import { address, replaceQuery, type Place } from "../route";
 import { useAnswer } from "../store/answer";
+import { useTitles } from "../store/titles";
 
 type Bucket = View<"FigureBucketView">;
 type Series = View<"SeriesView">;
@@ -35,7 +36,10 @@ const seconds = (value: number) => duration(value * 1000);
 const percent = (value: number) => `${Math.round(value * 100)} %`;
 const ended = ({ turns }: Bucket) => Object.values(turns).reduce((sum, number) => sum + number, 0);
 /** What a stretch of time has cost; null: the price of none of its responses is known. */
-const cost = ({ cost_usd: known, unpriced, responses }: Bucket) => (unpriced > 0 && unpriced >= responses ? null : known);
+const cost = (bucket: Bucket) =>
+  isUntold(bucket) || (bucket.unpriced > 0 && bucket.unpriced >= bucket.responses) ? null : bucket.cost_usd;
+/** Tokens of a stretch of time; null: no response has told how many. */
+const tokens = (bucket: Bucket, of: "input_tokens" | "output_tokens") => (isUntold(bucket) ? null : bucket[of]);
 const notEnded = ({ turns }: Bucket) => ended({ turns } as Bucket) - (turns["end"] ?? 0);
 
 /** Of what the host counts use, times of turns, and calls: of all else it knows nothing, and 0 would be wrong. */
@@ -45,15 +49,16 @@ const CALLED: readonly Per[] = ["tenant", "tool"];
 
 const MEASURES: Readonly<Record<string, Measure>> = {
   cost: { title: "Cost", pers: USED, of: cost, format: dollars, isSum: true, total: spent },
-  input: { title: "Tokens read", pers: USED, of: ({ input_tokens: tokens }) => tokens, format: count, isSum: true },
-  output: { title: "Tokens written", pers: USED, of: ({ output_tokens: tokens }) => tokens, format: count, isSum: true },
+  input: { title: "Tokens read", pers: USED, of: (bucket) => tokens(bucket, "input_tokens"), format: count, isSum: true },
+  output: { title: "Tokens written", pers: USED, of: (bucket) => tokens(bucket, "output_tokens"), format: count, isSum: true },
   cached: { title: "Cached share", pers: USED, of: ({ cached_share: share }) => share, format: percent, isSum: false },
-  responses: { title: "Responses", pers: USED, of: ({ responses }) => responses, format: count, isSum: true },
+  responses: { title: "Responses", pers: USED, of: (bucket) => (isUntold(bucket) ? null : bucket.responses), format: count, isSum: true },
   turns: { title: "Turns that ended", pers: USED, of: ended, format: count, isSum: true },
   ends: { title: "Turns that ended otherwise than well", pers: USED, of: notEnded, format: count, isSum: true },
   word: { title: "First word (95 %)", pers: TIMED, of: ({ first_word: time }) => time?.p95_s ?? null, format: seconds, isSum: false },
   turn: { title: "Turn, waits for people included (95 %)", pers: TIMED, of: ({ turn }) => turn?.p95_s ?? null, format: seconds, isSum: false },
   tool: { title: "Tool, without waits for people (95 %)", pers: CALLED, of: ({ tool }) => tool?.p95_s ?? null, format: seconds, isSum: false },
+  person: { title: "Until people decided (95 %)", pers: CALLED, of: ({ person }) => person?.p95_s ?? null, format: seconds, isSum: false },
   abort: { title: "Abort (95 %)", pers: TIMED, of: ({ abort }) => abort?.p95_s ?? null, format: seconds, isSum: false },
   errors: { title: "Failed calls", pers: CALLED, of: ({ tool_errors: errors }) => errors, format: count, isSum: true },
 };
@@ -169,6 +174,7 @@ interface LinesProps {
 
 function Lines({ figures, measure, change }: LinesProps) {
   const { series, more } = figures;
+  const titleOf = useTitles(namesOf(figures));
   const times = useMemo(() => {
     const all = new Set(series.flatMap(({ buckets }) => buckets.map(({ at_ms: at }) => at)));
     return [...all].sort((left, right) => left - right);
@@ -187,10 +193,15 @@ function Lines({ figures, measure, change }: LinesProps) {
         choose={(from, to) => change({ from: Math.round(from), to: Math.round(to) })}
       />
       <p class="hint">Drag over a stretch of time to see its sessions.</p>
-      <Totals figures={figures} measure={measure} />
+      <Totals figures={figures} measure={measure} titleOf={titleOf} />
       {more > 0 && <p>{count(more)} more are not shown.</p>}
     </>
   );
+}
+
+/** The sessions that *figures* are of; none if they are of something else. */
+function namesOf({ per, series }: View<"FiguresView">): string[] {
+  return per === "session" ? series.map(({ name }) => name).filter(Boolean) : [];
 }
 
 function lineOf({ name, buckets }: Series, times: readonly number[], { of }: Measure): Line {
@@ -205,7 +216,14 @@ function total({ buckets }: Series, { of, format, isSum, total: told }: Measure)
   return format(isSum ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values));
 }
 
-function Totals({ figures, measure }: { figures: View<"FiguresView">; measure: Measure }) {
+interface TotalsProps {
+  readonly figures: View<"FiguresView">;
+  readonly measure: Measure;
+  /** Gives the title of a session, or its id if it has none. */
+  readonly titleOf: (session: string) => string;
+}
+
+function Totals({ figures, measure, titleOf }: TotalsProps) {
   return (
     <div class="table" tabIndex={0} role="region" aria-label="The numbers">
       <table>
@@ -222,9 +240,7 @@ function Totals({ figures, measure }: { figures: View<"FiguresView">; measure: M
             <tr>
               <td>
                 {figures.per === "session" && series.name ? (
-                  <a href={address(series.name)}>
-                    <Plain text={series.name} />
-                  </a>
+                  <SessionLink session={series.name} title={titleOf(series.name)} />
                 ) : (
                   <Plain text={series.name || "all others"} />
                 )}
@@ -235,6 +251,24 @@ function Totals({ figures, measure }: { figures: View<"FiguresView">; measure: M
         </tbody>
       </table>
     </div>
+  );
+}
+
+function SessionLink({ session, title }: { session: string; title: string }) {
+  return (
+    <>
+      <a href={address(session)}>
+        <Plain text={title} />
+      </a>
+      {title !== session && (
+        <>
+          {" "}
+          <span class="id">
+            <Plain text={session} />
+          </span>
+        </>
+      )}
+    </>
   );
 }
 
@@ -269,6 +303,7 @@ function HostLines({ figures }: { figures: View<"FiguresView"> }) {
 /** The sessions that did something in a stretch of time. */
 function Chosen({ from, to, leave }: { from: number; to: number; leave: () => void }) {
   const answer = useAnswer("figures", null, { per: "session", since_ms: from, until_ms: to }).value;
+  const titleOf = useTitles(answer.value ? namesOf(answer.value) : []);
   return (
     <section aria-label="The chosen time">
       <h2>
@@ -281,10 +316,7 @@ function Chosen({ from, to, leave }: { from: number; to: number; leave: () => vo
             .filter(({ name }) => name)
             .map(({ name, buckets }) => (
               <li>
-                <a href={address(name)}>
-                  <Plain text={name} />
-                </a>{" "}
-                {spent(buckets)}
+                <SessionLink session={name} title={titleOf(name)} /> {spent(buckets)}
               </li>
             ))}
         </ul>

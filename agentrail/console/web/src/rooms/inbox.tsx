@@ -63,7 +63,7 @@ export default function Inbox() {
       {chosen !== undefined && (
         <div class="inbox" ref={box} onKeyDown={(event) => press(event, box.current)}>
           <HeldList items={items.value} titleOf={titleOf} chosen={nameOf(chosen)} box={box} />
-          <HeldCall key={nameOf(chosen)} held={chosen} telling={telling} decided={() => focusList(box.current)} />
+          <HeldCall key={nameOf(chosen)} held={chosen} title={titleOf(chosen.session)} telling={telling} decided={() => focusList(box.current)} />
         </div>
       )}
       {view.value?.next != null && <p>There are more than are shown here.</p>}

@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import { write } from "../host/exact_json";
 import type { View } from "../host/interface";
 import { act, ActionButton, SILENT, Told } from "../parts/action";
-import { count } from "../parts/amounts";
+import { count, UNKNOWN } from "../parts/amounts";
 import { Folded } from "../parts/folded";
 import { JsonText } from "../parts/json_text";
 import { Moment } from "../parts/moment";
@@ -86,8 +86,9 @@ function Facts({ session, seen }: { session: string; seen: View<"SeenView"> }) {
       <dt>Tokens</dt>
       <dd>
         about {count(seen.tokens)}
-        {usage &&
-          `; counted: ${count(usage.input_tokens)}, of which ${count(usage.cached_tokens)} were in the cache, and ${count(usage.output_tokens)} came back`}
+        {usage && usage.input_tokens + usage.output_tokens > 0
+          ? `; counted: ${count(usage.input_tokens)}, of which ${count(usage.cached_tokens)} were in the cache, and ${count(usage.output_tokens)} came back`
+          : "; nobody has counted them"}
       </dd>
       {Object.keys(seen.options).length > 0 && (
         <>
@@ -103,16 +104,17 @@ function Facts({ session, seen }: { session: string; seen: View<"SeenView"> }) {
 
 function Parts({ session, parts, what }: { session: string; parts: readonly Part[]; what: string }) {
   return (
-    <div class="table" tabIndex={0} role="region" aria-label={what}>
+    <div class="table request-parts" tabIndex={0} role="region" aria-label={what}>
       <table>
         <thead>
           <tr>
             <th scope="col">Layer</th>
             <th scope="col">What</th>
-            <th scope="col">From</th>
-            <th scope="col">Tokens</th>
+            <th scope="col" class="amount">
+              Tokens
+            </th>
             <th scope="col">Cached</th>
-            <th scope="col">Content</th>
+            <th scope="col">From</th>
           </tr>
         </thead>
         <tbody>
@@ -124,7 +126,10 @@ function Parts({ session, parts, what }: { session: string; parts: readonly Part
               </td>
               <td>
                 <Plain text={part.name} />
+                <Content part={part} />
               </td>
+              <td class="amount">{count(part.tokens)}</td>
+              <td>{part.cached === null ? UNKNOWN : part.cached ? "yes" : "no"}</td>
               <td>
                 <Plain text={part.by.join(", ")} />
                 {part.record !== null && (
@@ -133,11 +138,7 @@ function Parts({ session, parts, what }: { session: string; parts: readonly Part
                     <a href={address(session, "record", part.record)}>record {part.record}</a>
                   </>
                 )}
-              </td>
-              <td class="amount">{count(part.tokens)}</td>
-              <td>{part.cached === null ? "unknown" : part.cached ? "yes" : "no"}</td>
-              <td>
-                <Content part={part} />
+                {part.by.length === 0 && part.record === null && "the specification"}
               </td>
             </tr>
           ))}
@@ -182,10 +183,9 @@ function Difference({ session, seen }: { session: string; seen: View<"SeenView">
         <a href={address(session, "seen", before.request_id)}>the request of record {before.record}</a>.
       </p>
       {broke && (
-        <>
-          <p class="problem">The provider's cache was broken:</p>
-          <JsonText value={{ json: write(broke) }} what="event" />
-        </>
+        <p class="problem">
+          <Plain text={cacheBreak(broke)} />
+        </p>
       )}
       {settings.length > 0 && (
         <dl>
@@ -208,6 +208,13 @@ function Difference({ session, seen }: { session: string; seen: View<"SeenView">
       )}
     </>
   );
+}
+
+/** Returns what broke the provider's cache, as the event `PrefixChanged` tells it. */
+function cacheBreak(broke: Readonly<Record<string, unknown>>): string {
+  const { part, name, by, tokens } = broke as Readonly<{ part?: string; name?: string; by?: string; tokens?: number }>;
+  const first = `The provider's cache was broken: what changed first is ${part ?? UNKNOWN}${name ? ` (${name})` : ""}`;
+  return `${first}${by ? `, by ${by}` : ""}; about ${count(tokens ?? 0)} tokens are read again.`;
 }
 
 /** Returns *text* as one word of a shell. */

@@ -72,7 +72,7 @@ export interface Call extends Shown {
 
 export interface Note extends Shown {
   readonly kind: "note";
-  readonly text: string;
+  text: string;
   readonly mood: "plain" | "bad" | "end";
   /** Id of a session that it is about; empty if it is about this one. */
   readonly about: string;
@@ -117,6 +117,8 @@ export class Conversation {
   readonly #calls = new Map<string, Call>();
   readonly #said = new Map<string, Said>();
   #answer: Answer | null = null;
+  /** The note of a handoff, until the other agent goes on: events that tell what it brings along belong to it. */
+  #handoff: Note | null = null;
   #made = 0;
   #seq = 0;
   #at = 0;
@@ -126,6 +128,8 @@ export class Conversation {
   apply(event: SessionEvent, at: { readonly seq: number; readonly at: number; readonly by?: string }): void {
     [this.#seq, this.#at, this.#by] = [at.seq, at.at, at.by ?? ""];
     this.version += 1;
+    if (this.#goesWithHandoff(event)) return;
+    if (event.$ === "RequestStart" || event.$.startsWith("Agent")) this.#handoff = null;
     this.#applyTalk(event) || this.#applyModel(event) || this.#applyCall(event) || this.#applyLife(event);
   }
 
@@ -147,8 +151,21 @@ export class Conversation {
     item.version += 1;
   }
 
-  #note(text: string, mood: Note["mood"] = "plain", about = "", upTo = 0): void {
-    this.#add<Note>({ kind: "note", text, mood, about, upTo });
+  #note(text: string, mood: Note["mood"] = "plain", about = "", upTo = 0): Note {
+    return this.#add<Note>({ kind: "note", text, mood, about, upTo });
+  }
+
+  /** Takes an event that only tells what an agent brings along to which the conversation was handed over. */
+  #goesWithHandoff(event: SessionEvent): boolean {
+    const note = this.#handoff;
+    if (!note) return false;
+    if (event.$ === "ModelSwitched") {
+      this.status.model = event.to;
+      this.#touch(note, { text: `${note.text} Its model: ${event.to}.` });
+    } else if (event.$ === "ToolsUpdated" && !event.source) {
+      if (event.attached.length) this.#touch(note, { text: `${note.text} Its tools: ${event.attached.join(", ")}.` });
+    } else return false;
+    return true;
   }
 
   #say(kind: Said["kind"], ref: string, text: string, status: string): void {
@@ -285,7 +302,7 @@ export class Conversation {
         this.#note(`Model: ${event.from_} → ${event.to}${event.reason ? `: ${event.reason}` : ""}`);
         break;
       case "HandedOff":
-        this.#note(`Handed over to ${event.to}.`);
+        this.#handoff = this.#note(`${event.from_} handed the conversation over to ${event.to}, which goes on.`);
         break;
       case "ModelOptionsChanged":
         this.#note(`Other options for ${event.model}.`);

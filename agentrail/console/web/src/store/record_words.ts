@@ -76,6 +76,8 @@ function told(event: SessionEvent, by: string): string {
       return `It crashed and was started again: ${short(event.cause)}`;
     case "ModelSwitched":
       return `${who} switched the model to ${event.to}`;
+    case "HandedOff":
+      return `${event.from_} handed the conversation over to ${event.to}`;
     case "CompactEnd":
       return event.removed ? "The context was compacted" : "There was nothing to compact";
     case "PluginAttached":
@@ -99,7 +101,10 @@ export function inWords(name: string): string {
 /** Returns what happened with *record*. */
 export function happened(record: RecordView): string {
   const events = record.events.map((stored) => (stored as unknown as { readonly event: SessionEvent }).event);
-  const sentences = [...new Set(events.map((event) => told(event, record.by)).filter(Boolean))];
+  const handoff = events.find(({ $ }) => $ === "HandedOff");
+  // What the other agent brings along is told by the handoff
+  const telling = handoff ? events.filter(({ $ }) => $ !== "ModelSwitched") : events;
+  const sentences = [...new Set(telling.map((event) => told(event, record.by)).filter(Boolean))];
   if (sentences.length === 0) return `${inWords(record.input.kind)}${record.by ? ` (${record.by})` : ""}`;
   const more = sentences.length - MOST_EVENTS;
   return sentences.slice(0, MOST_EVENTS).join("; ") + (more > 0 ? `; and ${more} more` : "");
