@@ -19,6 +19,7 @@ from agentrail.values.content import ToolCall as ToolCall
 from agentrail.values.json import FrozenObject as FrozenObject
 from agentrail.values.json import Json as Json
 from agentrail.values.json import JsonObject as JsonObject
+from agentrail.values.partial_json import partial_json as partial_json
 from agentrail.values.messages import AskModel as AskModel
 from agentrail.values.messages import AssistantMessage as AssistantMessage
 from agentrail.values.messages import Compactor as Compactor
