@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentrail import Abort, Context, Continue, Plugin, ReplaceResponse
@@ -94,6 +94,12 @@ def test_nothing_is_replaced_where_nothing_is_found() -> None:
     assert OutputFilter(action="abort").after_response(response("fine"), None, CTX) == Continue()
 
 
+def test_of_addresses_that_a_dash_joins_none_is_left() -> None:
+    guard = OutputFilter(kinds={"email"})
+    assert guard.screen("bob@example.org-eve@example.org") == "[redacted][redacted]"
+    assert guard.screen("bob@example.org-zeta, bob@example.xn--p1ai") == "[redacted]-zeta, [redacted]"
+
+
 def test_keywords_are_whole_words_in_any_case_and_what_is_beside_them_stays() -> None:
     guard = OutputFilter(keywords=("zeta", "Zeta One", "机密", "c++"), kinds=(), replacement="***")
     assert guard.screen("Zeta ZETA zetas azeta zeta_ zeta's") == "*** *** zetas azeta zeta_ ***'s"
@@ -129,6 +135,7 @@ def _is_screened_in_pieces(kind: str, line: str) -> None:
 
 
 @pytest.mark.long
+@example(["bob@example.org", "-", "zeta", "-", "bob@example.org"])
 @given(st.lists(st.sampled_from([KEY, " ", "[redacted]", "zeta", "bob@example.org", "eyJ", "12", "-"]), max_size=9))
 def test_what_was_screened_stays_as_it_is(pieces: list[str]) -> None:
     guard = OutputFilter(kinds=PII_KINDS | SECRET_KINDS, keywords=("zeta",))

@@ -65,8 +65,8 @@ def grows(before: object, now: object) -> bool:
     match before, now:
         case dict(), dict():
             return all(key in now and grows(part, now[key]) for key, part in before.items())
-        case (list(), list()) | (tuple(), tuple()):
-            return len(before) <= len(now) and all(map(grows, before, now))
+        case tuple(), tuple():
+            return len(before) <= len(now) and all(grows(*pair) for pair in zip(before, now, strict=False))
         case str(), str():
             return now.startswith(before)
         case _:

@@ -53,13 +53,13 @@ def _second(_: str, match: re.Match[str]) -> Span:
 # E-mail
 
 _PICTURES: Final = frozenset({"gif", "jpeg", "jpg", "png", "svg", "webp"})
-_MIN_TOP: Final = 2
+_TOP: Final = r"(?P<top>(?i:xn--)[\w-]{1,59}+|[^\W\d_]{2,63}+(?!\w))"
+"""The last part of the name of a host: letters alone, or what stands for letters; not the `0` of `left-pad@1.3.0`."""
 
 
 def _email(text: str, match: re.Match[str]) -> Span | None:
-    """Return the span of the address in *match*; `None` for `icon@2x.png`, `left-pad@1.3.0` and `git@host:path`."""
-    top = match["top"].lower()
-    if len(top) < _MIN_TOP or top in _PICTURES or not (top.isalpha() or top.startswith("xn--")):
+    """Return the span of the address in *match*; `None` for `icon@2x.png` and `git@host:path`."""
+    if match["top"].lower() in _PICTURES:
         return None
     is_git = match["local"] == "git" and text[match.end() : match.end() + 1] == ":"
     return None if is_git else match.span()
@@ -313,7 +313,7 @@ PII_PATTERNS: Final[Mapping[str, PiiPattern]] = MappingProxyType(
             ("key", "Key", "KEY", "oken", "OKEN", "ecret", "ECRET", "assw", "ASSW", "earer", "EARER"),
         ),
         "email": PiiPattern(
-            re.compile(r"(?P<local>[\w.%+-]{1,64}+)@(?:[\w-]{1,63}+\.(?=[\w-])){1,20}+(?P<top>[\w-]{1,63}+)"),
+            re.compile(r"(?P<local>[\w.%+-]{1,64}+)@(?:[\w-]{1,63}+\.(?=[\w-])){1,20}+" + _TOP),
             _email,
             ("@",),
         ),
