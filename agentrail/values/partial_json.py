@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from agentrail.errors import NotJson
+from agentrail.values.argument_checks import checked
 from agentrail.values.json import Json, freeze
 
 _WORD: Final = re.compile(r'\s*([{\[]|[}\]]|[:,]|"(?:[^"\\]|\\.)*"|[^\s{}\[\]:,"]+)', re.DOTALL)
@@ -17,6 +18,7 @@ _HALF: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}$")
 """The first half of a character that is written as two escapes."""
 
 
+@checked
 def partial_json(text: str) -> Json:
     """Return the JSON value that *text*, the beginning of one, holds so far; `None` if there is none yet.
 

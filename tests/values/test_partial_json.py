@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.models import partial_json
-from agentrail.values.json import freeze
 from tests.each_case import each_case
+from tests.kit import freeze
 
 JSON = st.recursive(
     st.none()
@@ -48,6 +49,7 @@ def test_what_is_whole_is_there_and_strings_as_far_as_they_go(text: str, value: 
     assert partial_json(text) == freeze(value)
 
 
+@pytest.mark.long
 @given(JSON, st.booleans())
 def test_each_beginning_grows_into_the_value(value: object, is_ascii: bool) -> None:
     text = json.dumps(value, ensure_ascii=is_ascii)
