@@ -20,6 +20,9 @@ KEY = "k" * 32
 LEASE = 1.0
 """Of hosts for whose end others wait. A process that gets no CPU for so long loses its sessions."""
 
+KNOWN_LEASE = 3.0
+"""Of hosts that are to know each other: who has lost a slot to another one hears of it after a third."""
+
 LONG_LEASE = 60.0
 """Of all others."""
 
@@ -69,16 +72,17 @@ async def two_places(
 ) -> AsyncGenerator[tuple[Desk, Desk]]:
     """Serve two hosts on *journal*."""
     async with (
-        open_place(journal, spec, plugins, limits) as first,
-        open_place(journal, spec, plugins, limits) as second,
+        open_place(journal, spec, plugins, limits, lease=KNOWN_LEASE) as first,
+        open_place(journal, spec, plugins, limits, lease=KNOWN_LEASE) as second,
     ):
         yield first, second
 
 
 async def until_known(*places: Desk) -> None:
-    """Have each of *places* look for all others, and wait until it knows them."""
+    """Have *places*, with a lease of `KNOWN_LEASE`, look for each other until all know all others."""
+    supervisors = [place.serving.supervisor for place in places]
     with trio.fail_after(PATIENCE):
-        for place in places:
-            while len(others_of(place.serving.supervisor)) < len(places) - 1:
-                look_at_slots(place.serving.supervisor)
-                await trio.sleep(0.01)
+        while any(len(others_of(supervisor)) < len(places) - 1 for supervisor in supervisors):
+            for supervisor in supervisors:
+                look_at_slots(supervisor)
+            await trio.sleep(0.05)

@@ -29,7 +29,7 @@ from agentrail.runtime.shared.clock import Clock
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, say
 from tests.free_port import free_port
-from tests.host.cluster.several import KEY, LEASE, LONG_LEASE, open_place, two_places, until_known
+from tests.host.cluster.several import KEY, KNOWN_LEASE, LEASE, open_place, two_places, until_known
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, frames, listening
 from tests.host.uploaded.test_uploads import sizes
 from tests.host.websocket.talking import talking
@@ -161,7 +161,7 @@ class Moved(Cluster):
     """The cluster of a host that first finds the others where another program listens now."""
 
     def __init__(self, port: int) -> None:
-        super().__init__(f"http://127.0.0.1:{free_port()}", KEY, lease=LONG_LEASE)
+        super().__init__(f"http://127.0.0.1:{free_port()}", KEY, lease=KNOWN_LEASE)
         self.port: int | None = port
 
     async def find(self, address: str) -> HostAddress | None:
@@ -191,7 +191,10 @@ async def test_a_host_is_looked_for_again_where_another_program_listens_at_its_o
 
 async def test_a_view_has_the_sessions_of_a_host_that_is_not_where_it_was() -> None:
     journal, cluster = MemoryJournal(), Moved(free_port())
-    async with open_place(journal, talks()) as first, open_place(journal, talks(), cluster=cluster) as second:
+    async with (
+        open_place(journal, talks(), lease=KNOWN_LEASE) as first,
+        open_place(journal, talks(), cluster=cluster) as second,
+    ):
         await first.ann.post("/v1/sessions", json={"session": "trip"})
         await until_known(first, second)
         cluster.port = free_port()
@@ -567,7 +570,7 @@ class Homes(Cluster):
     """A cluster in which each session has its home at the same host, and a host in front runs none."""
 
     def __init__(self, url: str, home: str) -> None:
-        super().__init__(url, KEY, lease=LONG_LEASE)
+        super().__init__(url, KEY, lease=KNOWN_LEASE)
         self._home = home
         self.slots = frozenset(range(SLOTS)) if url == home else frozenset()
         self.members = frozenset({home}) - {url}

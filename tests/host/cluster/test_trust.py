@@ -19,7 +19,7 @@ from agentrail.journals import Journal, MemoryJournal
 from agentrail.runtime.shared.clock import Clock
 from tests.free_port import free_port
 from tests.host.cluster.played_holder import journal_with, played_holder
-from tests.host.cluster.several import KEY, LONG_LEASE, open_place, until_known
+from tests.host.cluster.several import KEY, KNOWN_LEASE, LONG_LEASE, open_place, until_known
 from tests.host.cluster.test_forwarding import ANN, running, talks
 from tests.host.hosted import KEYS, LINES, Desk
 from tests.host.websocket.talking import talking
@@ -68,7 +68,10 @@ async def test_what_was_signed_before_a_host_began_is_signed_again() -> None:
 
 async def test_a_user_with_a_good_key_hears_of_a_fault_of_the_cluster(caplog: pytest.LogCaptureFixture) -> None:
     journal = MemoryJournal()
-    async with open_place(journal, talks()) as first, open_place(journal, talks(), key="x" * 32) as second:
+    async with (
+        open_place(journal, talks(), lease=KNOWN_LEASE) as first,
+        open_place(journal, talks(), key="x" * 32, lease=KNOWN_LEASE) as second,
+    ):
         await first.ann.post("/v1/sessions", json={"session": "trip"})
         caplog.clear()
         answer = await second.ann.post("/v1/chat", json=CHAT)

@@ -133,23 +133,6 @@ def test_figures_never_take_an_unknown_price_for_nothing(visitor: Visitor) -> No
             until(page, lambda row=row, cost=cost: words(row.locator("td.amount")) == [cost])  # type: ignore[misc] # mypy infers no default
 
 
-def test_figures_have_titles_and_no_zeros_that_nobody_has_measured(visitor: Visitor) -> None:
-    for session, prompt in (("titled", "paid"), ("untold", "hello")):
-        visitor.open(session, prompt)
-        visitor.rest(session)
-    visitor.post("/v1/sessions/titled/label", {"title": "The rent"})
-    with visitor.page("/figures?per=session&what=input") as page:
-        titled, untold = (page.locator("tr", has_text=f"you.{session}") for session in ("titled", "untold"))
-        until(page, lambda: words(titled.locator("a")) == ["The rent"])
-        assert words(titled.locator("td.amount")) == ["1,000"]
-        for what in ("input", "output", "cost", "responses"):
-            page.select_option("main select >> nth=0", what)
-            until(page, lambda what=what: f"what={what}" in page.url)  # type: ignore[misc] # mypy infers no default
-            until(page, lambda: words(untold.locator("td.amount")) == ["unknown"])
-        page.select_option("main select >> nth=0", "turns")
-        until(page, lambda: words(untold.locator("td.amount")) == ["1"])
-
-
 def test_waits_for_people_are_plotted_apart_from_the_tool(visitor: Visitor) -> None:
     visitor.open("decided", "pay")
     visitor.post("/v1/sessions/decided/approve", {"approval": visitor.held("decided")})

@@ -6,6 +6,7 @@ import { covered, timeScale, FOLD_WIDTH, type Range, type TimeScale } from "../s
 import { count } from "./amounts";
 import { duration, moment, tickTime } from "./moment";
 import { ProblemNote } from "./problem_note";
+import { pixelsPerRem } from "./rem";
 
 const LANES = ["people", "model", "tools", "subagents", "plugins", "timers"] as const;
 const ROW = 16;
@@ -17,11 +18,11 @@ const GRAIN = 4;
 const MOST_BARS = 100;
 /** Height of the axis above the lanes. */
 const AXIS = 20;
-/** Fewer pixels have no room for a name, and so many a letter takes. */
+/** Fewer pixels have no room for a name; and how much a letter takes, in rem. */
 const LEAST_NAME = 36;
-const LETTER = 6.2;
-/** Pixels that the time of a tick takes. */
-const TICK_ROOM = 64;
+const LETTER = 0.39;
+/** How much the time of a tick takes, in rem. */
+const TICK_ROOM = 4;
 const BAD = /fail|error|block|abort|kill|reject|abandon|refus|broke|doubt/;
 
 interface Bar {
@@ -283,13 +284,15 @@ function Drawing({ spans, range, at, number, choose, zoom }: DrawingProps) {
 }
 
 function nameWithin(name: string, width: number): string {
-  const room = Math.floor((width - 8) / LETTER);
+  const room = Math.floor((width - 8) / (LETTER * pixelsPerRem()));
+  if (room < 2) return "";
   const plain = name.replace(/\p{C}/gu, "\u00b7");
   return plain.length > room ? `${plain.slice(0, Math.max(1, room - 1))}…` : plain;
 }
 
 /** The times above the lanes, and the waits that are folded. */
 function Axis({ scale, height, width }: { scale: TimeScale; height: number; width: number }) {
+  const room = TICK_ROOM * pixelsPerRem();
   return (
     <g>
       {scale.folds.map(({ from, to, x }) => (
@@ -303,7 +306,7 @@ function Axis({ scale, height, width }: { scale: TimeScale; height: number; widt
         </g>
       ))}
       {scale.ticks
-        .filter(({ x }, index, all) => x <= width - TICK_ROOM && (index === 0 || x - (all[index - 1]?.x ?? 0) >= TICK_ROOM))
+        .filter(({ x }, index, all) => x <= width - room && (index === 0 || x - (all[index - 1]?.x ?? 0) >= room))
         .map(({ at, x }) => (
           <g>
             <line class="lane-line" x1={x + LABELS} x2={x + LABELS} y1={AXIS - 4} y2={height} />

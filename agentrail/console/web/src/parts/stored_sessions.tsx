@@ -45,6 +45,7 @@ export function StoredSessions({ isOpen }: { isOpen: boolean }) {
       <form
         class="filter"
         role="search"
+        aria-label="In what was said"
         onSubmit={(event) => {
           event.preventDefault();
           void load({ whose, text: text.value.trim() });

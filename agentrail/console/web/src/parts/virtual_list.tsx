@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
+import { pixelsPerRem } from "./rem";
 
 /** Rows that are in the page beyond those in sight. */
 const AROUND = 6;
@@ -27,10 +28,6 @@ export interface VirtualListProps<Row> {
   readonly reach?: (last: number) => void;
   /** Height of a row in rem. */
   readonly height?: number;
-}
-
-function pixelsPerRem(): number {
-  return Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
 }
 
 export function VirtualList<Row>(props: VirtualListProps<Row>) {

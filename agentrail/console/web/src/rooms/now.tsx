@@ -147,7 +147,7 @@ function counted(shown: number, matching: number, total: number): string {
 
 function FilterForm({ filter, change }: { filter: Filter; change: (filter: Filter) => void }) {
   return (
-    <form class="filter" role="search" onSubmit={(event) => event.preventDefault()}>
+    <form class="filter" role="search" aria-label="In what runs" onSubmit={(event) => event.preventDefault()}>
       <label>
         Search{" "}
         <input
