@@ -90,6 +90,7 @@ CUT: Final = {
 """Streams of calls whose arguments are no JSON, and what either makes of them."""
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not STREAMS, reason="the streams of the SDK are not there: run `make sdk-streams`")
 async def test_both_hear_the_same_in_the_streams_that_the_sdk_is_tested_with() -> None:
     different: dict[str, tuple[Heard, Heard]] = {}

@@ -25,6 +25,7 @@ async def ended(connected: Editor, request_id: int) -> str:
     return str((await connected.update("state_update", state="idle"))["stopReason"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_prompt_is_answered(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:

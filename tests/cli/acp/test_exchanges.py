@@ -176,6 +176,7 @@ async def no_more_updates(connected: Editor, session: str) -> None:
     assert update.get("state", "running") == "running"
 
 
+@pytest.mark.long
 async def test_no_message_has_fields_that_the_protocol_does_not_know(tmp_path: Path, version: int) -> None:
     async with editor(tmp_path / "j.db") as connected:
         start = await connected.begin(version)
