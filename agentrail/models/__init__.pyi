@@ -19,7 +19,6 @@ from agentrail.values.content import ToolCall as ToolCall
 from agentrail.values.json import FrozenObject as FrozenObject
 from agentrail.values.json import Json as Json
 from agentrail.values.json import JsonObject as JsonObject
-from agentrail.values.partial_json import partial_json as partial_json
 from agentrail.values.messages import AskModel as AskModel
 from agentrail.values.messages import AssistantMessage as AssistantMessage
 from agentrail.values.messages import Compactor as Compactor
@@ -30,6 +29,7 @@ from agentrail.values.messages import Origin as Origin
 from agentrail.values.messages import StopReason as StopReason
 from agentrail.values.messages import ToolMessage as ToolMessage
 from agentrail.values.messages import UserMessage as UserMessage
+from agentrail.values.partial_json import partial_json as partial_json
 from agentrail.values.stream import PING as PING
 from agentrail.values.stream import CallChunk as CallChunk
 from agentrail.values.stream import Chunk as Chunk
