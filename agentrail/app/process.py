@@ -168,10 +168,10 @@ async def _obey(scope: trio.CancelScope, last_resort: _LastResort, task_status: 
             signal.signal(signal_number, _first(begin, signal.getsignal(signal_number)))
         task_status.started()
         async for number in signals:
-            if repeats.has(number):
-                continue
             if _is_hangup(number) and not hung_up.ends:
                 hung_up.tell()
+                continue
+            if repeats.has(number):
                 continue
             if scope.cancel_called:
                 _leave("it was told twice")

@@ -34,7 +34,7 @@ def check_plugin(settings: Path, table: Mapping[str, Json], content: bytes) -> N
     use = str(table[USE])
     _, colon, name = use.rpartition(":")
     if not colon:
-        made(settings, table, built_in(settings, use))
+        make_plugin(settings, table, built_in(settings, use))
     elif problem := _problem(content, name):
         raise BadInputError(f"{settings}: the plugin `{use}`: {problem}")
 
@@ -51,7 +51,7 @@ def built_in(settings: Path, use: str) -> Callable[..., object]:
     return cast("Callable[..., object]", cls)
 
 
-def made(settings: Path, table: Mapping[str, Json], make: Callable[..., object]) -> AnyPlugin:
+def make_plugin(settings: Path, table: Mapping[str, Json], make: Callable[..., object]) -> AnyPlugin:
     """Return the plugin that *make* makes with the options in *table*; raise `BadInputError` if it makes none."""
     use = str(table[USE])
     try:

@@ -28,16 +28,14 @@ ALL: Final = "all"
 """What `--cores` is given for as many processes as there are cores."""
 
 MANY: Final = {
-    "--name": "a name of the host, such as `agents.example.com`",
+    "--name": "a name of the host; this and the next may come again",
     "--origin": "another site whose pages use it: https://example.com",
     "--proxy": "a proxy in front: an address, network or `unix`",
     "--member": "a network of the cluster's other hosts: 10.0.0.0/8",
 }
 """Options that may be given more than once."""
 
-DESCRIPTION: Final = """\
-Serve a Host, Profile or SessionSpec of a Python file; without it, a demo agent.
-`serve keys` makes keys, `serve end` ends shards; the last four may come again."""
+DESCRIPTION: Final = "Serve what FILE has, else a demo agent. See also `serve keys` and `serve end`."
 
 
 class ServeParser(argparse.ArgumentParser):
@@ -165,7 +163,7 @@ def options_parser() -> argparse.ArgumentParser:
     parser.add_argument("--log-form", choices=FORMS, default=FORMS[0], metavar="FORM", help=" or ".join(FORMS))
     add_collections = partial(parser.add_argument, dest="fewer_collections", default=True)
     add_collections("--fewer-collections", action="store_true", help=argparse.SUPPRESS)
-    add_collections("--no-fewer-collections", action="store_false", help="collect garbage as often as Python does")
+    add_collections("--no-fewer-collections", action="store_false", help=argparse.SUPPRESS)
     parser.add_argument("--otel", action="store_true", help="export spans and metrics by OTLP: see OTEL_*")
     for option, about in MANY.items():
         parser.add_argument(option, action="append", default=[], metavar=option[2:].upper(), help=about)

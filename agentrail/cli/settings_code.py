@@ -15,7 +15,7 @@ from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.allowed_code import guarded
 from agentrail.cli.allowed_server import AllowedServer
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.named_plugins import USE, built_in, made
+from agentrail.cli.named_plugins import USE, built_in, make_plugin
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.errors import AgentrailError, BadSpec
 from agentrail.hooks.plugin import AnyPlugin
@@ -58,7 +58,7 @@ def _server(settings: ProjectSettings, name: str, options: Mapping[str, Json]) -
 
 
 def _plugin(settings: ProjectSettings, table: Mapping[str, Json]) -> AnyPlugin:
-    return made(settings.path, table, _class_of(settings, str(table[USE])))
+    return make_plugin(settings.path, table, _class_of(settings, str(table[USE])))
 
 
 def _class_of(settings: ProjectSettings, use: str) -> Callable[..., object]:

@@ -135,10 +135,10 @@ def _refuse(refused: list[str] | None, deed: str | None) -> None:
     if any(frame.f_code.co_filename.startswith("<frozen importlib") for frame in frames):
         return  # Python writes the compiled files of what a hook imports
     own = [frame for frame in frames if _package(frame) not in sys.stdlib_module_names] or frames
-    told = f"it {deed} in {own[0].f_code.co_filename}, line {own[0].f_lineno}"
-    if told not in refused:
-        refused.append(told)
-    raise PermissionError(f"refused while a hook runs: {told}; have a tool or a service do it")
+    where = f"it {deed} in {own[0].f_code.co_filename}, line {own[0].f_lineno}"
+    if where not in refused:
+        refused.append(where)
+    raise PermissionError(f"refused while a hook runs: {where}; have a tool or a service do it")
 
 
 def _frames_of_hook(frame: FrameType | None) -> Iterator[FrameType]:

@@ -92,8 +92,8 @@ def _form_of_type(annotation: object) -> AnswerForm:
         problem = f"{of_class}{why.args[1]}"
         raise BadReturns(problem) from why
     _check(wrapped)
-    read = object_reader((field,))
-    return AnswerForm(wrapped, lambda answer: read(answer)[VALUE])
+    reader = object_reader((field,))
+    return AnswerForm(wrapped, lambda answer: reader(answer)[VALUE])
 
 
 def _shape_of(annotation: object, at: ShapePlace) -> Shape:

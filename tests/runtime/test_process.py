@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,8 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     assert any("SIGTERM: the program stops within" in line for line in process.stderr)
     while process.poll() is None:  # one that comes at once is the same signal
         process.send_signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(0.05)
     _, errors = process.communicate(timeout=PATIENCE)
     assert "it was told twice" in errors
     assert process.returncode == 70

@@ -154,7 +154,7 @@ async def test_a_command_neither_sees_nor_replaces_files_of_agentrail(line: str,
         assert "SQLite" not in done.stdout.text
         assert (user_home / "j.db").read_bytes() == before
         assert (user_home / OWN / "agents.key").read_text() == SECRET
-        assert sorted(place.name for place in (user_home / OWN).iterdir()) == ["agents.key", "run"]
+        assert sorted(place.name for place in (user_home / OWN).iterdir()) == ["agents.key", "run", "tokens"]
         assert not (user_home / "j.db-journal").exists()
     async with journal_in(user_home) as journal:
         assert await journal.holders() == ()

@@ -148,11 +148,11 @@ class WorkerSupervisor:
         with trio.open_signal_receiver(*ending_signals()) as signals, hangup.listening(self._read_anew):
             task_status.started()
             async for number in signals:
-                if repeats.has(number):
-                    continue
                 name = signal.Signals(number).name
                 if name == HANGUP and not hangup.ends:
                     hangup.tell()
+                    continue
+                if repeats.has(number):
                     continue
                 log.warning("%s: all processes are told to end", name)
                 self._end()

@@ -86,7 +86,7 @@ def _passage(records: Sequence[Record], pattern: re.Pattern[str]) -> PassageView
     """Return the first passage that *pattern* finds in what was said in *records*."""
     for record in records:
         for envelope in record.events:
-            words = _said(envelope.event)
+            words = _words_of(envelope.event)
             match = pattern.search(words)
             if match is not None:
                 first, end = max(0, match.start() - BEFORE), match.start() + AFTER
@@ -94,7 +94,7 @@ def _passage(records: Sequence[Record], pattern: re.Pattern[str]) -> PassageView
     return None
 
 
-def _said(event: Event) -> str:
+def _words_of(event: Event) -> str:
     """Return what a person or the model has said, if *event* tells that."""
     match event:
         case PromptReceived() | SteeringReceived():

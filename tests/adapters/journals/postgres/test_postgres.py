@@ -300,9 +300,9 @@ async def test_what_was_acknowledged_outlives_a_server_that_is_killed_under_load
         heads = Counter[str]()
         is_over = False
 
-        async def write(name: str) -> None:
+        async def write(claim: Claim) -> None:
             nonlocal acknowledged
-            claim = await journal.claim(name, "test", Lease(0, 60_000))
+            name = claim.session_id
             while not is_over:
                 try:
                     heads[name] = await journal.append(claim, heads[name], run_of(name, heads[name] + 1, 1))
@@ -315,7 +315,7 @@ async def test_what_was_acknowledged_outlives_a_server_that_is_killed_under_load
         try:
             async with trio.open_nursery() as nursery:
                 for number in range(30):
-                    nursery.start_soon(write, f"s{number}")
+                    nursery.start_soon(write, await journal.claim(f"s{number}", "test", Lease(0, 60_000)))
                 for _ in range(3):
                     await trio.sleep(0.7)
                     await trio.to_thread.run_sync(server.kill)
