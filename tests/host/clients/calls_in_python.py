@@ -70,6 +70,7 @@ from agentrail_client.api.default import (
 from agentrail_client.models import (
     AbortBody,
     ApproveBody,
+    AskBody,
     AttachPluginBody,
     ChatBody,
     CompactBody,
@@ -137,7 +138,7 @@ def talking(client: AuthenticatedClient) -> None:
     run = ag_ui_run.sync_detailed(client=client, body=RunBody(thread_id="trip", run_id="run", messages=[said]))
     assert "RUN_FINISHED" in str(run.parsed)
     assert "RUN_FINISHED" in str(ag_ui_follow.sync_detailed("trip", client=client).parsed)
-    assert good(ask.sync_detailed("trip", client=client, body=PromptBody(message="hello"))).text == "done"
+    assert good(ask.sync_detailed("trip", client=client, body=AskBody(message="hello"))).text == "done"
     assert len(good(messages.sync_detailed("trip", client=client, limit=2)).items) == 2
     good(show_session.sync_detailed("trip", client=client))
     good(offered.sync_detailed("trip", client=client))
