@@ -82,14 +82,16 @@ class Reloader:
         return exit_code(status)
 
     async def _obey(self, task_status: trio.TaskStatus[None]) -> None:
-        """End the process at a signal that ends a program; at the next one, it ends at once."""
+        """Have all end at a signal that ends a program; at the next one, the process ends at once."""
         repeats = SignalRepeats()
         with trio.open_signal_receiver(*ending_signals()) as signals:
             task_status.started()
             async for number in signals:
-                if not repeats.has(number):
-                    self._is_ending.set()
+                if repeats.has(number):
+                    continue
+                if self._is_ending.is_set():
                     self._stop()
+                self._is_ending.set()
 
     async def _serve_once(self) -> int:
         """Serve by one process until a file changes or all ends; return its exit status."""
@@ -106,18 +108,18 @@ class Reloader:
             nursery.cancel_scope.cancel()
         if changed is not None:
             _tell(CHANGED.format(changed.relative_to(self._folder)))
-            self._stop()
+        self._stop()
         return await process.wait()
 
     async def _next_change(self, former: Mapping[Path, tuple[int, int]]) -> Path | None:
         """Return a file that is no longer as it was in *former*; `None` if all ends."""
-        while not self._is_ending.is_set():
+        while True:
             with trio.move_on_after(LOOK_SECONDS):
                 await self._is_ending.wait()
+                return None
             now = files_below(self._folder)
             if now != former:
                 return min(path for path, _ in now.items() ^ former.items())
-        return None
 
     async def _tell_end(self, process: trio.Process) -> None:
         status = await process.wait()

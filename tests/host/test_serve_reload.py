@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 import trio
 
 from agentrail.cli.serve_options import parsed
-from agentrail.cli.serve_reload import files_below
+from agentrail.cli.serve_reload import Reloader, files_below
 from tests.host.commanded import SERVE, Served, commanded
+from tests.patience import PATIENCE
 
 APP = "from agentrail import SessionSpec\nfrom helper import MODEL\ndesk = SessionSpec(model=MODEL)\n"
 
@@ -81,6 +84,18 @@ async def test_a_host_that_fails_waits_for_a_change_and_ends_when_it_is_told_to(
             process.send_signal(signal.SIGINT)
             assert await process.wait() == 2
     assert "it has no Host, Profile or SessionSpec" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.long
+async def test_a_signal_that_comes_while_a_process_is_started_ends_that_one_too(tmp_path: Path) -> None:
+    reloader = Reloader([sys.executable, "-c", "import time; time.sleep(600)"], tmp_path, ())
+    before = signal.getsignal(signal.SIGTERM)
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(reloader.run)
+            while signal.getsignal(signal.SIGTERM) is before:
+                await trio.lowlevel.checkpoint()
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def test_hidden_folders_and_virtual_environments_are_not_watched(tmp_path: Path) -> None:
