@@ -81,15 +81,15 @@ GIVE_ANOTHER: Final = "give the path of a file that this process may make and wr
 
 def not_opened(error: Exception, path: Path) -> JournalError:
     """Convert *error*, with which opening the file at *path* failed, to the journal's own exception."""
-    of_system = error if isinstance(error, OSError) else None
-    if of_system is None and _kind(error) in _NOT_BEGUN:
+    if isinstance(error, OSError):
+        reason, is_refused = str(error.strerror), True
+    elif _kind(error) in _NOT_BEGUN:
         return _unwritten(error)
-    reason = _sqlite_message(error) if of_system is None else of_system.strerror
+    else:
+        reason, is_refused = _sqlite_message(error), _kind(error) == sqlite3.SQLITE_CANTOPEN
     if problem := missing_folder(path):
         return JournalUnusable(str(path), f"{problem} (none was made: {reason})")
-    if of_system is not None or _kind(error) == sqlite3.SQLITE_CANTOPEN:
-        return JournalUnusable(str(path), f"it cannot be opened ({reason}); {GIVE_ANOTHER}")
-    return JournalUnusable(str(path), f"{reason}")
+    return JournalUnusable(str(path), f"it cannot be opened ({reason}); {GIVE_ANOTHER}" if is_refused else reason)
 
 
 def in_commit(error: sqlite3.Error) -> NothingWritten | JournalFailed:
