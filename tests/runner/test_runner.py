@@ -16,6 +16,19 @@ from tests.runner.pieces import MOST_TESTS, longest_first, pieces_of
 
 HERE: Final = Path(__file__).parents[2]
 
+BURN: Final = """
+import pytest, time
+from tests.runner.budget import Budget
+@pytest.fixture(scope="session")
+def burn(pytestconfig):
+    budget = next(plugin for plugin in pytestconfig.pluginmanager.get_plugins() if isinstance(plugin, Budget))
+    def burn_budgets(times):
+        end = time.process_time() + times * budget.seconds
+        while time.process_time() < end: pass
+    return burn_budgets
+"""
+"""Takes a multiple of what a test may take here and now, which each run measures anew."""
+
 
 def ran(folder: Path, *options: str, **files: str) -> subprocess.CompletedProcess[str]:
     """Run pytest with the runner on the *files*, which are modules by their names."""
@@ -211,14 +224,11 @@ def test_what_one_worker_prints_is_not_shown_with_the_failure_of_another(tmp_pat
 @pytest.mark.long
 def test_a_test_over_the_budget_fails_and_one_that_pays_for_an_import_does_not(tmp_path: Path) -> None:
     text = """
-import pytest, subprocess, sys, time
+import pytest, subprocess, sys
 done = []
-def burn(seconds):
-    end = time.process_time() + seconds
-    while time.process_time() < end: pass
-def test_is_slow(): burn(0.5)
-def test_is_slow_once():
-    if not done: burn(0.5)
+def test_is_slow(burn): burn(15)
+def test_is_slow_once(burn):
+    if not done: burn(15)
     done.append(1)
 def test_starts_a_process(): subprocess.run([sys.executable, "-c", ""], check=True)
 @pytest.fixture(scope="module")
@@ -227,7 +237,7 @@ def test_has_a_server(server): pass
 def test_has_it_too(server): pass
 def test_is_fast(): pass
 """
-    done = ran(tmp_path, "--budget", "0.03", test_a=text)
+    done = ran(tmp_path, "--budget", "0.03", conftest=BURN, test_a=text)
     assert summary(done) == "4 failed, 2 passed"
     assert "it started a process: mark it `long`" in done.stdout
     assert "make it smaller, or mark it `long`" in done.stdout
@@ -236,21 +246,19 @@ def test_is_fast(): pass
 @pytest.mark.long
 def test_a_fixture_of_a_file_is_shared_out_among_its_tests(tmp_path: Path) -> None:
     text = """
-import pytest, time
+import pytest
 @pytest.fixture(scope="module")
-def dear():
-    end = time.process_time() + 0.6
-    while time.process_time() < end: pass
+def dear(burn): burn(30)
 @pytest.mark.parametrize("number", range({0}))
 def test_uses_it(dear, number): pass
 """
-    assert summary(ran(tmp_path, "--budget", "0.02", test_few=text.format(2))) == "2 failed"
+    assert summary(ran(tmp_path, "--budget", "0.02", conftest=BURN, test_few=text.format(2))) == "2 failed"
     (tmp_path / "test_few.py").unlink()
-    done = ran(tmp_path, "--budget", "0.02", test_more=text.format(18))
+    done = ran(tmp_path, "--budget", "0.02", conftest=BURN, test_more=text.format(18))
     assert summary(done) == "18 passed"
     assert "over the budget: 18, to be made smaller, or marked `long`" in done.stdout
     (tmp_path / "test_more.py").unlink()
-    assert "over the budget" not in ran(tmp_path, "--budget", "0.02", test_many=text.format(60)).stdout
+    assert "over the budget" not in ran(tmp_path, "--budget", "0.02", conftest=BURN, test_many=text.format(60)).stdout
 
 
 @pytest.mark.long
