@@ -73,13 +73,10 @@ async def _talks(supervisor: Supervisor, spec: SessionSpec, sessions: int, turns
 
 
 async def _at_rest(supervisor: Supervisor, *, asleep: bool) -> None:
-    """Wait until every session is asleep, or idle, and the journal has put its records away."""
+    """Wait until every session is asleep, or idle."""
     for session in supervisor.sessions():
         while asleep and not session._session.is_asleep:  # noqa: ASYNC110, SLF001 - no event says so
             await trio.sleep(0.1)
-    shared = supervisor._sessions.shared  # noqa: SLF001
-    while shared.tidying._is_due:  # noqa: ASYNC110, SLF001 - no event says so
-        await trio.sleep(0.1)
 
 
 def size(sessions: int, turns: int, journal: Journal | None = None, *, asleep: bool = False) -> float:
