@@ -378,13 +378,13 @@ async def decided(
     answer = None
     if below is not None:
         below.post_steering(letter)
-        answer = await slot.wait()
+        answer = await slot.wait_in_turn()
     if subagents is not None and (answer is None or has_ended(answer)):
         earlier = await subagents.answered(ref, letter)
         answer = answer if earlier is None else earlier
     if answer is None:
         mailbox.post_steering(letter)
-        answer = await slot.wait()
+        answer = await slot.wait_in_turn()
     return answer
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextvars import Context
 from functools import partial
+from typing import Final
 
 import trio
 
@@ -25,6 +27,7 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.effects import AnyEffect
 from agentrail.core.vocabulary.state import ENDED, Phase, State
+from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import JournalUnavailable, SessionAsleep
 from agentrail.hooks.live_hook_runner import Live
 from agentrail.ports.failpoints import reach
@@ -61,6 +64,10 @@ _PREPARED = frozenset({AttachPluginSent, ChangeToolsSent, ResumeSent, SuspendSen
 """Commands that have something done before their step."""
 
 
+NO_CONTEXT: Final = Context()
+"""The context of an actor that has not run yet."""
+
+
 class Session:
     """A running session: mailbox, state, journal and the work under way."""
 
@@ -69,6 +76,8 @@ class Session:
         "_aborting",
         "_answers",
         "_code",
+        "_context",
+        "_crash",
         "_found_revision",
         "_in_hand",
         "_last_active_ms",
@@ -111,6 +120,8 @@ class Session:
         # If `code.revision` differs, plugins, tools or models were added at run time.
         self._found_revision = code.revision
         self._code: SessionCode | None = code  # `None` while the session sleeps, unless code was added at run time
+        self._context = NO_CONTEXT  # of the actor's task, for the steps that are made in other tasks
+        self._crash: BaseException | None = None  # of such a step; the actor's task raises it
         self._in_hand: Letter | None = None  # letter that the actor handles, or handled when it crashed
         self.mailbox = Mailbox(state.session_id, shared.gate)
         self.records = Records(claim, shared, None if returned else state)
@@ -194,13 +205,20 @@ class Session:
         self.crash_text = None
         self._last_active_ms = self.shared.clock.now_ms()
         self._schedule_sleep()
+        if self.shared.journal.is_direct:
+            self._context = trio.lowlevel.current_task().context
+            self.mailbox.actor = self
         while self.state.phase is not ENDED:
             if self.shared.parkable is not None and self._has_nothing_to_lose():
                 # A response that is cut now is requested again by the next process.
                 self.performer.stop_now(self.state, "none")
                 self.shared.parkable[self.session_id].set()
                 await trio.sleep_forever()  # the supervisor cancels this task
-            await self._take(await self.mailbox.receive())
+            letter = await self.mailbox.receive()
+            if letter is not None:
+                await self._take(letter)
+            else:
+                self._raise_crash()
             if self.state.asleep:
                 if self.mailbox.is_empty and await self._fall_asleep():
                     return
@@ -263,12 +281,64 @@ class Session:
         if self.state.phase is not Phase.ENDED:  # an ended session may still be restarted, together with other children
             await self._take(Letter(crash))
 
+    @property
+    def takes_now(self) -> bool:
+        """Whether a letter that comes is handled at once; ends of calls that run side by side are gathered instead."""
+        batch = self.state.batch
+        return batch is None or batch.calls.count(CallStatus.RUNNING) < 2  # noqa: PLR2004 - one alone
+
+    def handle_now(self, letter: Letter) -> bool:
+        """Handle a letter in the pass of whoever posts it; return whether the actor's task must go on.
+
+        Between two awaits the event loop is the lock, and a journal that writes at once needs none. The step is made
+        with the context variables of the actor, and a crash is the actor's, never that of the caller.
+        """
+        if letter.command is not None:  # its answer may have to be read from the journal
+            self.mailbox.put_back(letter)
+            return True
+        self._in_hand = letter
+        try:
+            self._context.run(self._step_now, letter)
+        except BaseException as crash:  # noqa: BLE001, ASYNC103 - the actor raises it
+            self._crash = crash
+            return True
+        self._in_hand = None
+        return self.state.phase is ENDED or self.state.asleep or self.shared.parkable is not None
+
+    def _raise_crash(self) -> None:
+        """Raise the exception of a step that was made in another task; no-op if there is none."""
+        crash, self._crash = self._crash, None
+        try:
+            if crash is not None:
+                raise crash
+        finally:
+            del crash  # its traceback holds this frame
+
+    def _step_now(self, letter: Letter) -> None:
+        """Make the step for *letter*, and write it to a journal that writes at once."""
+        arrival, outcome, is_record = self._make_step(letter)
+        if is_record:
+            self._unconfirmed_step = outcome
+            self.records.write_now(self.state, arrival, outcome, letter.command)
+            self._unconfirmed_step = None
+        self._finish_step(letter, arrival, outcome)
+
     async def _handle(self, letter: Letter) -> None:
-        # Runs the step for *letter*: completes the input, calls the machine, journals the step, and carries it out.
-        shared, performer, judge = self.shared, self.performer, self.code.judge
-        self._last_active_ms = shared.clock.now_ms()
+        """Make the step for *letter*, journal it, and carry it out."""
         if letter.command is not None and await self._was_answered(letter.command, letter):
             return
+        arrival, outcome, is_record = self._make_step(letter)
+        if is_record:
+            self._unconfirmed_step = outcome
+            # Durable before it is published or answered.
+            await self.records.write(self.state, arrival, outcome, letter.command)
+            self._unconfirmed_step = None
+        self._finish_step(letter, arrival, outcome)
+
+    def _make_step(self, letter: Letter) -> tuple[inputs.Arrival, Step, bool]:
+        """Complete the input of *letter* and call the machine; return what it made, and whether that is a record."""
+        shared, performer, judge = self.shared, self.performer, self.code.judge
+        self._last_active_ms = shared.clock.now_ms()
         input_ = letter.input
         if type(input_) in COMPLETED:
             input_ = completed(letter, performer, self.mailbox, self.links, self._slow_hooks)
@@ -293,20 +363,19 @@ class Session:
         performer.stop_early(outcome.effects)
         # Refusals too: an id keeps its first answer.
         must_store_result = letter.command is not None and outcome.answer is not None
-        if must_store_result or outcome.events or outcome.changes(self.state):
-            if type(input_) is inputs.StreamBegan:
-                # Not written alone: one commit less for each request. If the process dies now, the request is made
-                # again.
-                self.records.begin(input_.request_id, self.state, outcome)
-            elif not self._failed_to_start(outcome):
-                self._unconfirmed_step = outcome
-                # Durable before it is published or answered.
-                await self.records.write(self.state, arrival, outcome, letter.command)
-                self._unconfirmed_step = None
+        is_record = must_store_result or bool(outcome.events) or outcome.changes(self.state)
+        if is_record and type(input_) is inputs.StreamBegan:
+            # Not written alone: one commit less for each request. If the process dies now, the request is made again.
+            self.records.begin(input_.request_id, self.state, outcome)
+            is_record = False
+        return arrival, outcome, is_record and not self._failed_to_start(outcome)
+
+    def _finish_step(self, letter: Letter, arrival: inputs.Arrival, outcome: Step) -> None:
+        """Carry out a step that is journaled."""
         if self.traces:
             self.traces.show(self.state, arrival, outcome)
         self.state = outcome.state
-        self._carry_out(performer, outcome, letter)
+        self._carry_out(self.performer, outcome, letter)
         if letter.code is not None:
             self.code.keep(self.state)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Protocol
 
 import trio
 
@@ -29,6 +30,19 @@ LETTERS_PER_PASS = 16
 """How many letters, of 0.1 to 0.3 ms each, are received without a wait; after them, all other tasks run once."""
 
 
+class Actor(Protocol):
+    """Interface: an actor that handles letters in the pass of whoever posts them."""
+
+    @property
+    def takes_now(self) -> bool:
+        """Whether the next letter is to be handled at once."""
+        ...
+
+    def handle_now(self, letter: Letter) -> bool:
+        """Handle a letter; return whether the actor's task must go on."""
+        ...
+
+
 class Mailbox:
     """Three lanes that many tasks post to and one actor reads."""
 
@@ -47,6 +61,7 @@ class Mailbox:
         "_urgent_streak",
         "_user",
         "_waiting_for_room",
+        "actor",
         "closed",
         "number",
         "suspended",
@@ -69,6 +84,8 @@ class Mailbox:
         self.wake_callback: Callable[[], None] | None = None  # set while the session sleeps; starts its actor
         self._waiting_for_room: OrderedDict[Slot[None], Letter] | None = None
         self.closed: Answer | None = None
+        # Handles letters while its task waits in `receive`; `None`: the task takes each of them.
+        self.actor: Actor | None = None
 
     @in_brackets
     def __repr__(self) -> str:
@@ -228,10 +245,11 @@ class Mailbox:
 
     # Reading
 
-    async def receive(self) -> Letter:
+    async def receive(self) -> Letter | None:
         """Return the next letter; there is no await between taking it and returning.
 
-        After `LETTERS_PER_PASS` letters without a wait, all other tasks run before the next one is taken.
+        `None` after a wait in which an `actor` may have handled letters. After `LETTERS_PER_PASS` letters without a
+        wait, all other tasks run before the next one is taken.
         """
         while True:
             if self._letters_this_pass >= LETTERS_PER_PASS:
@@ -253,6 +271,8 @@ class Mailbox:
             # would cost more.
             self._reader = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self)
+            if self.actor is not None:
+                return None
 
     def _take(self) -> Letter | None:
         """Remove and return the next letter by the priority of the lanes; `None` if none waits."""
@@ -351,10 +371,35 @@ class Mailbox:
         """Wake the actor that waits in `receive`, or start the one of a sleeping session."""
         task, self._reader = self._reader, None
         if task is not None:
-            trio.lowlevel.reschedule(task)
+            if self.actor is not None and self._handle_here(self.actor):
+                self._reader = task
+            else:
+                trio.lowlevel.reschedule(task)
         elif self.wake_callback is not None:  # the session sleeps, so no actor reads the mailbox
             wake, self.wake_callback = self.wake_callback, None
             wake()
+
+    def _handle_here(self, actor: Actor) -> bool:
+        """Have *actor* handle the letters, while its task waits; return whether that need not go on.
+
+        Whoever posts meanwhile only puts letters into the lanes, as there is no reader.
+        """
+        while actor.takes_now and self._letters_this_pass < LETTERS_PER_PASS:
+            letter = self._take()
+            if letter is None:
+                if self._user and not self.suspended:
+                    self._ask_gate()
+                    if self._admitted:
+                        continue
+                else:
+                    self._admitted = False  # as in `receive`
+                self._letters_this_pass = 0
+                return True
+            self._letters_this_pass += 1
+            reach("MESSAGE_TAKEN")
+            if actor.handle_now(letter):
+                return False
+        return False
 
     def __call__(self, _: object) -> trio.lowlevel.Abort:
         """Forget the waiting actor: called by Trio to cancel it. A bound method would take 64 bytes per session."""
@@ -366,7 +411,7 @@ class Mailbox:
     def close(self, answer: Answer) -> None:
         """Answer all waiting letters with *answer*, and all that still come."""
         self.closed = answer
-        self.wake_callback = None
+        self.wake_callback = self.actor = None
         lanes = self._control, self._results, self._user
         letters = [letter for lane in lanes for letter in lane]
         for lane in lanes:
