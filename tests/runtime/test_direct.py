@@ -6,9 +6,13 @@ from functools import partial
 
 import pytest
 import trio
+import trio.testing
 
 from agentrail import Context, Continue, Plugin, Supervisor, open_supervisor
+from agentrail.errors import Fenced
+from agentrail.journals import MemoryJournal
 from agentrail.plugins import BeforePrompt
+from agentrail.runtime.inbox.end_reason import TAKEN
 from agentrail.testing import ScriptedModel
 from tests.runtime.poison import crash_this_step
 from tests.runtime.world import spec_of
@@ -92,3 +96,34 @@ async def test_letters_that_a_step_posts_are_handled_after_it(supervisor: Superv
     said = [message.text for message in session.messages()]
     assert said[1::2] == ["yes"] * 50
     assert sorted(said[::2]) == sorted(f"prompt {number}" for number in range(50))
+
+
+def tasks() -> int:
+    """Return how many tasks there are."""
+    return trio.lowlevel.current_statistics().tasks_living
+
+
+async def test_an_idle_session_has_no_task_and_is_stopped_in_order(supervisor: Supervisor) -> None:
+    before = tasks()
+    sessions = [await supervisor.spawn(spec_of(ScriptedModel(["one", "two"])), f"s{number}") for number in range(100)]
+    await trio.testing.wait_all_tasks_blocked()
+    assert tasks() == before
+    for session in sessions[:10]:
+        assert (await session.ask("hi")).text == "one"
+    assert [child.state for child in supervisor.tree().children] == ["running"] * 100
+    for session in sessions[:50]:
+        await session.stop()
+    assert [session.id for session in supervisor.sessions()] == [f"s{number}" for number in range(50, 100)]
+
+
+async def test_one_that_rests_ends_when_it_is_taken_over() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec_of(ScriptedModel(["one"])), "s")
+        await trio.testing.wait_all_tasks_blocked()
+        async with open_supervisor(journal=journal) as other, session.monitor() as monitor:
+            again = await other.resume("s", spec_of(ScriptedModel(["two"])), take_over=True)
+            assert (await again.ask("hi")).text == "two"
+            with pytest.raises(Fenced):
+                await session.ask("hi")
+            assert (await monitor.wait()).reason == TAKEN

@@ -29,7 +29,8 @@ WHO: ContextVar[str] = ContextVar("WHO", default="nobody")
 
 def sleeps(session: SessionHandle) -> bool:
     """Whether the session has no task, and a letter starts one."""
-    return session._session.mailbox.wake_callback is not None  # noqa: SLF001 - nobody outside need know
+    inner = session._session  # noqa: SLF001 - nobody outside need know
+    return inner.is_asleep and inner.mailbox.wake_callback is not None
 
 
 async def test_nothing_is_due_once_all_are_idle(world: World) -> None:

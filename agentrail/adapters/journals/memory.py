@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from heapq import nsmallest
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from agentrail.core.vocabulary.changes import NO_CHANGE
@@ -88,8 +87,9 @@ class _SessionRecords:
         self.is_held = False
         self.parent: str | None = None
         self.head = 0
-        self.stored: deque[Entry | Record | PackedRecord] = deque()
-        self.seqs: deque[int] = deque()  # of each record that is kept: the last durable event up to it
+        # Lists, as a deque would take 760 bytes of each session.
+        self.stored: list[Entry | Record | PackedRecord] = []
+        self.seqs: list[int] = []  # of each record that is kept: the last durable event up to it
         self.base: Entry | Record | None = None  # the last record that was dropped, or what is read in its place
         self.state: State | None = None  # after the last record, if that was submitted with its states
         self.last: StoredSession | None = None  # the summary, if no record is kept of which it is made
@@ -133,12 +133,11 @@ class _SessionRecords:
             self.last = self.summary()
         oldest = self.stored[0]
         if isinstance(oldest, Entry):
-            self.base = oldest
+            self.base = oldest._replace(before=oldest.after)  # nobody needs the state before it
         else:  # its states are not kept: it was read
             record, opening = self.whole(self.first, oldest), self.opening()
             self.base = _opened(record, folded(opening_of(opening or record), record))
-        self.stored.popleft()
-        self.seqs.popleft()
+        del self.stored[0], self.seqs[0]
 
     def opening(self) -> Record | None:
         """Return the record that is read in place of those that were dropped; `None` if none was."""
@@ -153,7 +152,7 @@ class _SessionRecords:
         if after < self.first - 1 and limit > 0 and (opening := self.opening()) is not None:
             found.append(opening)
             limit -= 1
-        for place, stored in enumerate(tuple(islice(self.stored, start, start + max(limit, 0))), start):
+        for place, stored in enumerate(self.stored[start : start + max(limit, 0)], start):
             record = self.whole(self.first + place, stored)
             if isinstance(stored, Entry):  # its change is made once, whoever reads it
                 self.stored[place] = record

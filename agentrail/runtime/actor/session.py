@@ -1,4 +1,8 @@
-"""The session's actor: one task that takes messages, runs steps and journals them. Only it changes the state."""
+"""The session's actor, which takes messages, runs steps and journals them. Only it changes the state.
+
+It has a task while it waits: to start, for its journal, to come back after a crash. With a journal that writes at once
+it rests without one, and makes its steps in the pass of whoever posts a letter.
+"""
 
 from __future__ import annotations
 
@@ -94,6 +98,7 @@ class Session:
         "mailbox",
         "parked",
         "records",
+        "rests",
         "session_id",
         "shared",
         "sources",
@@ -149,6 +154,7 @@ class Session:
         # Reply slot of the last abort that stopped work before it was journaled.
         self._aborting: Slot[Answer] | None = None
         self.crash_text: str | None = None  # how the last actor crashed; the next actor reports it
+        self.rests = False  # whether the actor has no task, and needs none for the next letter
         self.parked = False  # whether the session was stopped without being ended, to continue from its journal
         self._last_active_ms = 0  # when the last letter was taken, in milliseconds since 1970
         self._slow_hooks: SlowHooks | None = None  # made when hooks are slow for the first time
@@ -197,32 +203,35 @@ class Session:
     # The loop
 
     async def run(self) -> None:
-        """Run the actor until the session ends or falls asleep; after a crash, recover first."""
+        """Run the actor until the session ends, falls asleep or rests; after a crash, recover first."""
+        self._raise_crash()
         if self.is_asleep:
             await self._wake()
         elif self.crash_text is not None:
             await self._recover(inputs.ActorRestarted(self.crash_text))
         self.crash_text = None
-        self._last_active_ms = self.shared.clock.now_ms()
-        self._schedule_sleep()
+        if not self.rests:
+            self._last_active_ms = self.shared.clock.now_ms()
+            self._schedule_sleep()
+        self.rests = False
         if self.shared.journal.is_direct:
             self._context = trio.lowlevel.current_task().context
             self.mailbox.actor = self
         while self.state.phase is not ENDED:
+            if self.state.asleep:
+                if self.mailbox.is_empty and await self._fall_asleep():
+                    return
+                await self._take(Letter(inputs.SessionWoke()))
             if self.shared.parkable is not None and self._has_nothing_to_lose():
                 # A response that is cut now is requested again by the next process.
                 self.performer.stop_now(self.state, "none")
                 self.shared.parkable[self.session_id].set()
                 await trio.sleep_forever()  # the supervisor cancels this task
             letter = await self.mailbox.receive()
-            if letter is not None:
-                await self._take(letter)
-            else:
-                self._raise_crash()
-            if self.state.asleep:
-                if self.mailbox.is_empty and await self._fall_asleep():
-                    return
-                await self._take(Letter(inputs.SessionWoke()))
+            if letter is None:
+                self.rests = True
+                return
+            await self._take(letter)
 
     def _has_nothing_to_lose(self) -> bool:
         """Whether parking now loses nothing: all work can be repeated, and no abort or stop waits."""
@@ -288,7 +297,7 @@ class Session:
         return batch is None or batch.calls.count(CallStatus.RUNNING) < 2  # noqa: PLR2004 - one alone
 
     def handle_now(self, letter: Letter) -> bool:
-        """Handle a letter in the pass of whoever posts it; return whether the actor's task must go on.
+        """Handle a letter in the pass of whoever posts it; return whether the actor needs a task to go on.
 
         Between two awaits the event loop is the lock, and a journal that writes at once needs none. The step is made
         with the context variables of the actor, and a crash is the actor's, never that of the caller.
@@ -499,7 +508,7 @@ class Session:
         if not self.mailbox.is_empty:
             return False
         self.shared.timers.clear((self.session_id, "sleep"))
-        self._performer = self._slow_hooks = self._aborting = None
+        self._performer = self._slow_hooks = self._aborting = self.mailbox.actor = None
         self._last_active_ms = 0
         self._answers.forget()
         self.bus.sleep()

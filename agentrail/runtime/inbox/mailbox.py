@@ -31,7 +31,7 @@ LETTERS_PER_PASS = 16
 
 
 class Actor(Protocol):
-    """Interface: an actor that handles letters in the pass of whoever posts them."""
+    """Interface: an actor that handles letters in the pass of whoever posts them, while it has no task."""
 
     @property
     def takes_now(self) -> bool:
@@ -39,7 +39,7 @@ class Actor(Protocol):
         ...
 
     def handle_now(self, letter: Letter) -> bool:
-        """Handle a letter; return whether the actor's task must go on."""
+        """Handle a letter; return whether the actor needs a task."""
         ...
 
 
@@ -81,10 +81,10 @@ class Mailbox:
         self._split_until = 0  # letters up to this number are not joined
         self._admitted = self._at_gate = False
         self._reader: trio.lowlevel.Task | None = None
-        self.wake_callback: Callable[[], None] | None = None  # set while the session sleeps; starts its actor
+        self.wake_callback: Callable[[], None] | None = None  # starts the actor's task; set while it has none
         self._waiting_for_room: OrderedDict[Slot[None], Letter] | None = None
         self.closed: Answer | None = None
-        # Handles letters while its task waits in `receive`; `None`: the task takes each of them.
+        # Handles letters while it has no task; `None`: its task takes each of them, or it sleeps.
         self.actor: Actor | None = None
 
     @in_brackets
@@ -248,8 +248,8 @@ class Mailbox:
     async def receive(self) -> Letter | None:
         """Return the next letter; there is no await between taking it and returning.
 
-        `None` after a wait in which an `actor` may have handled letters. After `LETTERS_PER_PASS` letters without a
-        wait, all other tasks run before the next one is taken.
+        Return `None` instead of waiting if the `actor` needs no task for that. After `LETTERS_PER_PASS` letters without
+        a wait, all other tasks run before the next one is taken.
         """
         while True:
             if self._letters_this_pass >= LETTERS_PER_PASS:
@@ -267,12 +267,12 @@ class Mailbox:
             else:
                 self._admitted = False  # all admitted letters were handled, so the next prompt must pass the gate again
             self._letters_this_pass = 0
+            if self.actor is not None:
+                return None
             # No task runs between the empty lanes and this line, so no wake-up is lost; a `trio.Event` for each wait
             # would cost more.
             self._reader = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self)
-            if self.actor is not None:
-                return None
 
     def _take(self) -> Letter | None:
         """Remove and return the next letter by the priority of the lanes; `None` if none waits."""
@@ -368,21 +368,21 @@ class Mailbox:
         self._wake()
 
     def _wake(self) -> None:
-        """Wake the actor that waits in `receive`, or start the one of a sleeping session."""
+        """Wake the actor that waits in `receive`; have one without a task handle the letters, or start its task."""
         task, self._reader = self._reader, None
+        wake, self.wake_callback = self.wake_callback, None
         if task is not None:
+            trio.lowlevel.reschedule(task)
+        elif wake is not None:
             if self.actor is not None and self._handle_here(self.actor):
-                self._reader = task
+                self.wake_callback = wake
             else:
-                trio.lowlevel.reschedule(task)
-        elif self.wake_callback is not None:  # the session sleeps, so no actor reads the mailbox
-            wake, self.wake_callback = self.wake_callback, None
-            wake()
+                wake()
 
     def _handle_here(self, actor: Actor) -> bool:
-        """Have *actor* handle the letters, while its task waits; return whether that need not go on.
+        """Have *actor* handle the letters, as it has no task; return whether it needs none.
 
-        Whoever posts meanwhile only puts letters into the lanes, as there is no reader.
+        Whoever posts meanwhile only puts letters into the lanes, as nobody is to be woken.
         """
         while actor.takes_now and self._letters_this_pass < LETTERS_PER_PASS:
             letter = self._take()
