@@ -21,9 +21,8 @@ from agentrail.core.vocabulary.inputs import (
 )
 from agentrail.models import FrozenObject, Usage
 from agentrail.plugins import Answered, RunTool
-from agentrail.testing import Holder, World
+from agentrail.testing import Holder
 from agentrail.testing.probe_plugins import Asker, Scripted
-from agentrail.testing.world.random_sessions import Tally
 from agentrail.testing.world.random_setups import TOOLS
 from agentrail.tools import AskPerson, Effect, EffectClass, NotStarted, ToolSpec, Unknown, ok
 from tests.core.driving import answer, asked, back, begin, branched, call, fork, hello, session
@@ -38,9 +37,11 @@ from tests.kit import (
     TimerFired,
     ToolReturned,
 )
+from tests.machinery.worlds.checked_world import CheckedWorld
+from tests.machinery.worlds.table_tally import Tally
 
 
-def _held(world: World) -> str:
+def _held(world: CheckedWorld) -> str:
     (held,) = (waiting.hold for waiting in world.state.waiting_calls if waiting.hold is not None)
     return held.approval_id
 
@@ -74,7 +75,7 @@ def _a_plugin_aborts_beside_a_suspended_call(tally: Tally, *, began: bool) -> No
     world.apply(AskSettled(ask_id, Answered("yes")))
 
 
-def _something_goes_on_while_the_next_response_streams(tally: Tally) -> World:
+def _something_goes_on_while_the_next_response_streams(tally: Tally) -> CheckedWorld:
     world = session(tally=tally)
     asked(world, call("keep"))
     world.apply(AbortSent())
@@ -162,7 +163,7 @@ def _a_plugin_aborts_for_what_a_probe_found_beside_a_call_that_runs(tally: Tally
 
 
 def _a_plugin_aborts_what_was_just_taken_up_again(
-    tally: Tally, decide: Callable[[World], AnyInput] | None = None
+    tally: Tally, decide: Callable[[CheckedWorld], AnyInput] | None = None
 ) -> None:
     aborts = Scripted({"after_tool": ("abort",)})
     holder = Holder(frozenset({"keep"}), timeout=1.0)
@@ -176,24 +177,24 @@ def _a_plugin_aborts_what_was_just_taken_up_again(
         world.apply(decide(world))
 
 
-def _resume(_: World) -> AnyInput:
+def _resume(_: CheckedWorld) -> AnyInput:
     return ResumeSent()
 
 
-def _approve(world: World) -> AnyInput:
+def _approve(world: CheckedWorld) -> AnyInput:
     return ApproveSent(_held(world))
 
 
-def _reject(world: World) -> AnyInput:
+def _reject(world: CheckedWorld) -> AnyInput:
     return RejectSent(_held(world))
 
 
-def _respond(world: World) -> AnyInput:
+def _respond(world: CheckedWorld) -> AnyInput:
     (question,) = (call.question for call in world.state.waiting_calls if call.question is not None)
     return RespondSent(question.ref, "that one")
 
 
-def _expire(world: World) -> AnyInput:
+def _expire(world: CheckedWorld) -> AnyInput:
     return TimerFired(f"hold:{_held(world)}")
 
 

@@ -15,9 +15,10 @@ from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, CallStatus
 from agentrail.events import AgentStart, RequestStart
 from agentrail.journals import Record
-from agentrail.testing import Choose, World
+from agentrail.testing import Choose
 from agentrail.testing.world.random_setups import draw_scene
 from property_tests.volume import profile
+from tests.machinery.worlds.checked_world import CheckedWorld
 
 SESSIONS = {"ci": 50, "campaign": 5_000}
 LENGTH = 40
@@ -27,7 +28,7 @@ SPELLINGS = (Spelling(is_latest=True, has_content=True), Spelling(is_latest=Fals
 def lived(seed: int) -> Iterator[tuple[State, Record]]:
     """Yield the records of a random session, each with the state after it."""
     choose = Choose(random.Random(seed).randrange)
-    world = World(draw_scene(choose))
+    world = CheckedWorld(draw_scene(choose))
     live = world.state
     world.open()
     steps = 0

@@ -5,12 +5,12 @@ from agentrail.core.audit import differences
 from agentrail.core.vocabulary.changes import Change, change, fold
 from agentrail.core.vocabulary.effects import OpenStream
 from agentrail.journals import Difference
-from agentrail.testing import World
 from agentrail.testing.world.random_sessions import WorldRecord
 from tests.core.driving import back, begin, hello, session
+from tests.machinery.worlds.checked_world import CheckedWorld
 
 
-def recorded() -> tuple[World, State, WorldRecord]:
+def recorded() -> tuple[CheckedWorld, State, WorldRecord]:
     """Return a session, its state before its last record, and that record."""
     world = session()
     before = world.state

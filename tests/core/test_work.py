@@ -9,10 +9,11 @@ from agentrail.core.machine.forking import branch
 from agentrail.core.machine.step import COUNTED_EVERY
 from agentrail.core.vocabulary.inputs import ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
 from agentrail.plugins import WorkTime
-from agentrail.testing import Holder, World
+from agentrail.testing import Holder
 from agentrail.tools import ok
 from tests.core.driving import answer, apply_all, asked, back, call, hello, session
 from tests.kit import NOTHING_USED, ApproveSent, ToolReturned
+from tests.machinery.worlds.checked_world import CheckedWorld
 
 CHILD = "s.c3"
 
@@ -30,12 +31,12 @@ def counted(state: State) -> tuple[int, int | None]:
     return state.worked_ms, state.working_since_ms
 
 
-def after(world: World, ms: int) -> World:
+def after(world: CheckedWorld, ms: int) -> CheckedWorld:
     world.now += ms
     return world
 
 
-def parent() -> World:
+def parent() -> CheckedWorld:
     """Return a session with a sub-agent in the background, whose turn has ended."""
     world = session(Counts())
     asked(world, call("keep"))
