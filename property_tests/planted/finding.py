@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from agentrail.errors import BrokenContractError
-from agentrail.testing import Simulator
 from agentrail.testing.simulator.run import MODES
 from agentrail.testing.world.outstanding import InvariantBrokenError
 from property_tests.planted import (
@@ -39,6 +38,7 @@ from property_tests.planted.seen import BED as SEEN
 from property_tests.planted.shell import BED as SHELL
 from property_tests.planted.together import broken_check
 from property_tests.volume import run_one
+from tests.machinery.simulator.checked_simulator import CheckedSimulator
 
 READ: Final = (
     *read_turns.CHANGES,
@@ -117,7 +117,7 @@ def sought(start: int, name: str) -> tuple[str, Found | None]:
 
 def _simulator(mode: str) -> Callable[[int], str | None]:
     def run(seed: int) -> str | None:
-        problem = Simulator(mode).run(seed).problem
+        problem = CheckedSimulator(mode).run(seed).problem
         return None if problem is None else problem.rule
 
     return run
