@@ -8,8 +8,8 @@ from typing import Final
 
 from agentrail.testing import INVARIANTS, Trace
 from agentrail.testing.world.outstanding import Outstanding
-from agentrail.testing.world.state_invariants import Ledger
 from tests.kit import TimerFired
+from tests.machinery.checks.state_invariants import Ledger
 
 
 def keeps_the_books(trace: Trace) -> None:

@@ -15,8 +15,8 @@ from agentrail.testing.simulator.auditor import Auditor, Book
 from agentrail.testing.simulator.environment import Stage
 from agentrail.testing.simulator.rules import RunVerdict
 from agentrail.testing.simulator.run import Report
-from agentrail.testing.world.state_invariants import Ledger
 from tests.kit import Arrival
+from tests.machinery.checks.state_invariants import Ledger
 
 
 class CheckedAuditor(Auditor):

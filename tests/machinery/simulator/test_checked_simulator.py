@@ -7,7 +7,7 @@ import pytest
 from agentrail.testing import SimulationFailedError, Simulator
 from agentrail.testing.simulator.fault_kinds import FAULTS
 from agentrail.testing.world.outstanding import InvariantBrokenError
-from agentrail.testing.world.state_invariants import Ledger
+from tests.machinery.checks.state_invariants import Ledger
 from tests.machinery.simulator.__main__ import main
 from tests.machinery.simulator.checked_simulator import CheckedSimulator
 

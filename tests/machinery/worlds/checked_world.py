@@ -15,8 +15,8 @@ from agentrail.hooks.hook_runner import Storable
 from agentrail.testing import Choose, Scene, World
 from agentrail.testing.probe_plugins import can_store
 from agentrail.testing.world.outstanding import demand
-from agentrail.testing.world.state_invariants import Ledger
 from tests.kit import AnyInput
+from tests.machinery.checks.state_invariants import Ledger
 from tests.machinery.worlds.table_tally import Tally
 
 
