@@ -13,14 +13,8 @@ from property_tests.planted import (
     Bug,
     Planting,
     lines,
-    messages,
-    plugins_filters,
     plugins_guards,
-    plugins_pages,
     plugins_quality,
-    plugins_recall,
-    plugins_requests,
-    plugins_skills,
     read_core,
     read_host,
     read_journals,
@@ -49,12 +43,7 @@ READ: Final = (
     *read_host.CHANGES,
     *lines.CHANGES,
     *sockets.CHANGES,
-    *plugins_filters.CHANGES,
-    *plugins_requests.CHANGES,
     *plugins_guards.CHANGES,
-    *messages.CHANGES,
-    *plugins_recall.CHANGES,
-    *plugins_pages.CHANGES,
 )
 """The bugs that a reader of the design and the code has invented, who had not seen the tests."""
 
@@ -68,7 +57,6 @@ BUGS: Final = {
         *sockets.BED.bugs,
         *(change.bug() for change in READ),
         *plugins_quality.BUGS,
-        *(change.bug() for change in plugins_skills.CHANGES),
     )
 }
 """The bugs by name."""
@@ -151,13 +139,7 @@ FINDERS: Final[dict[str, Callable[[int], str | None]]] = {
     **HOST,
     **lines.LINES,
     **sockets.SOCKETS,
-    **plugins_requests.REQUESTS,
-    **plugins_filters.FILTERS,
     **plugins_guards.GUARDS,
-    **messages.MESSAGES,
     **plugins_quality.QUALITY_FINDERS,
-    **plugins_skills.SEARCHES,
-    **plugins_recall.RECALL,
-    **plugins_pages.PAGES,
 }
 """The searches by name: each takes a seed, and returns the rule that is broken, or `None`."""

@@ -269,16 +269,23 @@ def test_the_next_model_is_asked_after_so_many_failures() -> None:
         assert isinstance(run, SwitchModel) is is_switched
 
 
-def test_a_turn_returns_to_the_first_model_so_many_seconds_after_the_switch() -> None:
-    state = Fallen("spare", home="main", since_ms=7)
-    turns = [
-        Recovery("spare").before_request(BeforeRequest(()), state, Context(model="spare", now_ms=7 + ms))
-        for ms in (299_999, 300_000, 300_001)
-    ]
-    returned = SwitchModel("main", Fallen("main")).emitting(
+def test_a_turn_returns_to_the_first_model_and_its_options_so_many_seconds_after_the_switch() -> None:
+    options = FrozenObject(max_tokens=9)
+    state = Fallen("spare", home="main", home_options=options, since_ms=7)
+    first, later = (
+        [
+            Recovery("spare").before_request(
+                BeforeRequest(()), state, Context(model="spare", round=round_, now_ms=7 + ms)
+            )
+            for ms in (299_999, 300_000, 300_001)
+        ]
+        for round_ in (1, 2)
+    )
+    returned = SwitchModel("main", Fallen("main"), options).emitting(
         "recovery_returned", freeze({"from": "spare", "to": "main"})
     )
-    assert turns == [Continue(), returned, returned]
+    assert first == [Continue(), returned, returned]
+    assert later == [Continue()] * 3
 
 
 @pytest.mark.parametrize("size", [MAX_REASON - 1, MAX_REASON, MAX_REASON + 1])
