@@ -121,17 +121,6 @@ async def test_a_tool_that_returns_what_cannot_be_kept_is_a_failed_call(world: W
     assert "failed" in await tried(world, fake("odd", body))
 
 
-@pytest.mark.parametrize(
-    "error", [SystemExit(2), UnspeakableError(), ExceptionGroup("several", [ValueError(), OSError()])]
-)
-async def test_whatever_a_tool_raises_ends_nothing_but_its_call(world: World, error: BaseException) -> None:
-    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
-        await trio.lowlevel.checkpoint()
-        raise error
-
-    assert type(error).__name__ in await tried(world, fake("odd", body))
-
-
 class OddModel:
     name = "odd"
 

@@ -111,20 +111,6 @@ async def test_a_message_to_one_that_has_ended_says_so(world: World) -> None:
         await session.message_task("p.c3", "hurry")
 
 
-async def test_a_message_waits_with_a_task_that_waits_for_a_person(world: World) -> None:
-    buyer = agent([say(calls=[call("pay")]), "paid"], tools=[slow("pay", seconds=1.0)])
-    session = await world.spawn(
-        [background("buyer"), "begun"], "p", agents={"buyer": buyer}, plugins=[HumanApproval(tools=["pay"])]
-    )
-    await session.ask("buy")
-    await until(lambda: session.status().held)
-    await session.message_task("p.c3", "no hurry")
-    (held,) = session.status().held
-    await session.approve(held.id)
-    assert await session.task_result("p.c3") == ok("paid")
-    assert await steered(world, "p.c3") == [f"{FROM_P}> no hurry"]
-
-
 async def test_more_messages_than_may_wait_are_refused(world: World) -> None:
     finder = agent([say("found", delay=50.0), "found"])
     session = await world.spawn([background(), "begun"], "p", agents={"finder": finder})
