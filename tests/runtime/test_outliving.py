@@ -258,17 +258,6 @@ async def test_a_cancellation_kept_from_one_call_and_raised_in_another_is_a_cras
     assert reply.text == "done"
 
 
-async def test_a_tool_that_returns_nonsense_is_a_failed_call(world: World) -> None:
-    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
-        await trio.lowlevel.checkpoint()
-        return 42  # type: ignore[return-value]  # on purpose
-
-    session = await world.spawn([say(calls=[call("odd")]), "done"], tools=[fake("odd", body)])
-    reply = await session.ask("go")
-    (result,) = [message for message in reply.messages if isinstance(message, ToolMessage)]
-    assert "what the tool returned has 42 where Ok, Err or Effect is wanted" in result.text
-
-
 async def test_progress_that_is_no_text_is_a_failed_call_that_says_so(world: World) -> None:
     async def body(_args: JsonObject, ctx: ToolContext) -> ToolResult:
         await trio.lowlevel.checkpoint()
