@@ -57,21 +57,6 @@ def check(state: State, spans: OpenSpans) -> None:
     assert {call_id for call_id, call in spans.calls.items() if call.held_since is not None} == waiting
 
 
-def begins_turn(record: Record) -> bool:
-    return any(isinstance(each.event, AgentStart) for each in record.events)
-
-
-def check_read_back(state: State, records: list[Record], spans: OpenSpans) -> None:
-    """Check that the records since a turn began bring back what is open in it, as a process that comes later does."""
-    again = NOTHING_OPEN
-    for record in records:
-        again, _ = fold(again, state.setup, record)
-    if spans.turn is not None:
-        assert (again.turn, again.request) == (spans.turn, spans.request)
-        own = {call_id: call for call_id, call in spans.calls.items() if call.turn == spans.turn.ref}
-        assert {call_id: again.calls[call_id] for call_id in own} == own
-
-
 @pytest.mark.long
 def test_spans_of_random_sessions_are_what_their_states_say() -> None:
     begin = 0 if profile() == "ci" else random.SystemRandom().randrange(2**32)

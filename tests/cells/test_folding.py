@@ -66,7 +66,6 @@ from tests.cells.scenes import (
 )
 from tests.kit import DONE, EMPTY, Phase, Refused, Ruling, SteerSent, Verdict
 
-CALLED: Final = ToolCall("c3", "look", path())
 OTHER: Final = said("other")
 
 

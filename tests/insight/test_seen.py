@@ -28,10 +28,6 @@ def told(bench: Bench, which: int | str | None = None) -> Seen:
     return seen(records_of(bench), which)
 
 
-def layers(one: Seen) -> list[tuple[str, str]]:
-    return [(part.layer, part.name) for part in one.parts if part.layer != "tools"]
-
-
 def test_a_round_is_found_by_its_number_or_by_the_id_of_an_attempt() -> None:
     bench = Bench()
     bench.prompt("go")

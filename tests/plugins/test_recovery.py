@@ -138,9 +138,6 @@ async def test_the_return_may_be_the_next_turn_or_never(return_after: float | No
         assert (await asked(session))[-1] == third
 
 
-BREAKS = say(calls=[call("raising", {"number": 1})])
-
-
 def broken_calls(count: int) -> list[Element]:
     return [say(calls=[call("raising", {"number": number})]) for number in range(count)]
 
