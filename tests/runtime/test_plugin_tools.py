@@ -9,7 +9,7 @@ from attrs import frozen
 
 from agentrail import Ask, BlockTool, Context, Continue, Plugin, SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.errors import BadPlugin, ToolExists
-from agentrail.events import CompactEnd, Event, PrefixChanged, ToolDetached, ToolsUpdated
+from agentrail.events import CompactEnd, PrefixChanged, ToolDetached, ToolsUpdated
 from agentrail.journals import MemoryJournal
 from agentrail.models import AskModel, Compactor, Leaving, ToolMessage, UserMessage
 from agentrail.plugins import (
@@ -29,6 +29,7 @@ from agentrail.tools import Tool
 from agentrail.values.content import text_of
 from tests.kit import Element
 from tests.runtime.tools import quick
+from tests.runtime.world import told
 
 IRON: Final = ChangeTools(("iron",))
 NOT_ASKED: Final = Answered("not asked")
@@ -87,16 +88,6 @@ def irons(text: str = "done") -> list[Element]:
 
 def results(session: SessionHandle) -> list[str]:
     return [text_of(message.parts) for message in session.messages() if isinstance(message, ToolMessage)]
-
-
-async def told(session: SessionHandle) -> list[Event]:
-    found: list[Event] = []
-    async with session.subscribe(since=0) as events:
-        async for envelope in events:
-            found.append(envelope.event)
-            if envelope.seq >= session.inspect().last_seq:
-                break
-    return found
 
 
 async def test_a_plugin_attaches_a_tool_and_detaches_it() -> None:

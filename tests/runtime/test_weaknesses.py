@@ -14,7 +14,6 @@ from agentrail import (
     Context,
     Emit,
     Plugin,
-    SessionHandle,
     SessionSpec,
     SetSection,
     open_supervisor,
@@ -22,12 +21,13 @@ from agentrail import (
 )
 from agentrail.core.compaction import LEFT_OUT
 from agentrail.errors import PermanentModelError, PluginExists, TurnAborted
-from agentrail.events import CompactEnd, Event, PluginError, PrefixChanged
+from agentrail.events import CompactEnd, PluginError, PrefixChanged
 from agentrail.models import AskModel, Image, Json, Leaving, Text, ToolMessage, UserMessage
 from agentrail.plugins import Answered, BeforePrompt, BeforeRequest, CallService, Keyed
 from agentrail.testing import ScriptedModel, call, fail, say, transient
 from agentrail.tools import ToolResult, ok
 from agentrail.values.content import text_of
+from tests.runtime.world import told
 
 IMAGE: Final = "aGVsbG8=" * 2_000
 
@@ -152,17 +152,6 @@ async def test_an_error_of_the_provider_is_no_message_and_no_answer() -> None:
         with pytest.raises(TurnAborted, match="no such thing"):
             await session.ask("go")
         assert [type(message) for message in session.messages()] == [UserMessage]
-
-
-async def told(session: SessionHandle) -> list[Event]:
-    """Return all events of the session so far."""
-    found: list[Event] = []
-    async with session.subscribe(since=0) as events:
-        async for envelope in events:
-            found.append(envelope.event)
-            if envelope.seq >= session.inspect().last_seq:
-                break
-    return found
 
 
 async def recall(payload: Json) -> Json:
