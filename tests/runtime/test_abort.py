@@ -235,21 +235,6 @@ async def test_the_next_request_follows_steering_at_once_though_a_tool_would_tak
     assert heard.at(RequestStart)[1] - heard.at(SteeringReceived)[0] <= 10
 
 
-async def test_the_queue_survives_an_abort(world: World) -> None:
-    session = await world.spawn([stall(), "second"])
-    await session.prompt("first")
-    async with trio.open_nursery() as nursery:
-        replies: list[str] = []
-
-        async def ask() -> None:
-            replies.append((await session.ask("and this")).text)
-
-        nursery.start_soon(ask)
-        await until(lambda: len(session.queued()) == 1)
-        await session.abort()
-    assert replies == ["second"]
-
-
 async def test_clearing_the_queue_drops_also_what_is_still_in_the_mailbox(late: tuple[World, TestJournal]) -> None:
     world, journal = late
     session = await world.spawn([stall(), "after"])

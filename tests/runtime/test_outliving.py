@@ -281,25 +281,6 @@ async def test_a_tool_that_cancels_itself_is_a_cancelled_call(world: World) -> N
     assert result.text == "gave up"
 
 
-async def test_at_most_so_many_calls_run_at_once_lingering_ones_included(world: World) -> None:
-    running = most = 0
-
-    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        await trio.sleep(1)
-        running -= 1
-        return ok("done")
-
-    tools = [fake("work", body)]
-    session = await world.spawn(
-        [say(calls=[call("work", {"n": n}) for n in range(7)]), "done"], tools=tools, max_parallel_tools=3
-    )
-    await session.ask("go")
-    assert most == 3
-
-
 async def test_a_tool_that_is_not_parallel_runs_alone(world: World) -> None:
     log: list[str] = []
 
