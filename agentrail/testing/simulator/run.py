@@ -121,7 +121,7 @@ class Simulator:
         stage.auditor.canary = stage.temper.canary
         reading = logs_read(stage.verdict) if stage.temper.canary else nullcontext()
         choose = stage.choice("run")
-        disk = MemoryJournal(encode=choose.percent(10))
+        disk = MemoryJournal(encode=choose.percent(10), keep=None)
         lives = choose.pick((1, 1, 2, 3))
         lived = 0
         with breakable(stage), watched(stage), outages_watched(stage), reading:
