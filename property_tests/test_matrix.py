@@ -29,7 +29,7 @@ def test_an_edit_is_lost_when_no_folder_notices_it_any_more() -> None:
 def test_an_edit_that_is_gone_is_replaced_and_the_others_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matrix, "needs_import", lambda _: False)
     (group,) = (group for group in GROUPS if group.areas == ("core",))
-    edits = [Edit("core/cache_prefix.py", f"f{nth}", "1", "2", 0, frozenset({1}), 0, 1) for nth in range(EDITS + 9)]
+    edits = [Edit("core/compaction.py", f"f{nth}", "1", "2", 0, frozenset({1}), 0, 1) for nth in range(EDITS + 9)]
     edits.sort(key=lambda edit: edit.rank)
     worst = edits[-EDITS:]
     gone, *stay = worst

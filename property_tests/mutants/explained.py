@@ -103,9 +103,6 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
             "child is not None and isinstance(child.runner, SessionRunner) → (child is not None)"
         ),
     ),
-    "It is for type checkers alone: a section without a text is none of the session's sections.": (
-        'core/cache_prefix.py _section_mark: section.text or "" → (section.text)',
-    ),
     "Every negative number says that there is none.": ("hooks/ruling.py Decisions: 1 → 2",),
     "It is the quick way of what the lines after it do too, with an envelope or a call more.": (
         "core/vocabulary/changes.py _changed_timers: place + len(rest) → place - len(rest)",

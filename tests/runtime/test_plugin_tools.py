@@ -9,7 +9,7 @@ from attrs import frozen
 
 from agentrail import Ask, BlockTool, Context, Continue, Plugin, SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.errors import BadPlugin, ToolExists
-from agentrail.events import CompactEnd, PrefixChanged, ToolDetached, ToolsUpdated
+from agentrail.events import CompactEnd, ToolDetached, ToolsUpdated
 from agentrail.journals import MemoryJournal
 from agentrail.models import AskModel, Compactor, Leaving, ToolMessage, UserMessage
 from agentrail.plugins import (
@@ -27,6 +27,7 @@ from agentrail.plugins import (
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Tool
 from agentrail.values.content import text_of
+from tests.cache_prefixes import broken_prefixes
 from tests.kit import Element
 from tests.runtime.tools import quick
 from tests.runtime.world import told
@@ -93,7 +94,8 @@ def results(session: SessionHandle) -> list[str]:
 async def test_a_plugin_attaches_a_tool_and_detaches_it() -> None:
     asks = ((0, ChangeTools()), (1, IRON), (2, ChangeTools(detach=("iron", "cut"))))
     given = spec(Brings(asks), script=["none", *irons(), *irons("gone")], tools=(quick("cut", "cut"),))
-    async with open_supervisor() as supervisor:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(given)
         for text in ("a", "b", "c"):
             await session.ask(text)
@@ -105,7 +107,8 @@ async def test_a_plugin_attaches_a_tool_and_detaches_it() -> None:
             ToolsUpdated(("iron",), (), "Brings"),
             ToolsUpdated((), ("iron", "cut"), "Brings"),
         ]
-        changed = [(one.part, one.name, one.by) for one in events if isinstance(one, PrefixChanged)]
+        broken = broken_prefixes(await journal.read(session.id))
+        changed = [(one.part, one.name, one.by) for _, one in broken]
         assert changed == [("tool", "iron", "Brings"), ("tool", "cut", "Brings")]
         assert session.inspect().plugin_state("Brings") == (Answered(None),) * 3
 

@@ -34,6 +34,7 @@ from agentrail.core.vocabulary.state import ENDED, Phase, State
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import JournalUnavailable, SessionAsleep
 from agentrail.hooks.live_hook_runner import Live
+from agentrail.insight.cache_prefix import CachePrefix
 from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Claim
 from agentrail.ports.tool import ToolSource
@@ -86,6 +87,7 @@ class Session:
         "_in_hand",
         "_last_active_ms",
         "_performer",
+        "_prefix",
         "_slow_hooks",
         "_unconfirmed_step",
         "_unfinished_step",
@@ -158,6 +160,7 @@ class Session:
         self.parked = False  # whether the session was stopped without being ended, to continue from its journal
         self._last_active_ms = 0  # when the last letter was taken, in milliseconds since 1970
         self._slow_hooks: SlowHooks | None = None  # made when hooks are slow for the first time
+        self._prefix: CachePrefix | None = None  # made when somebody subscribes to `PrefixChanged` for the first time
         # If its write raises, the record may be there or not. `_recover` compares heads, so the step is neither lost
         # nor repeated: property_tests/test_crash_anywhere.py
         self._unconfirmed_step: Step | None = None
@@ -425,6 +428,7 @@ class Session:
         # Else the step was counted before a crash.
         if self.shared.figures is not None and performer.state is not outcome.state:
             self.shared.figures.stepped(performer.state, input_, outcome)
+        before = performer.state
         performer.state = outcome.state
         if type(input_) is inputs.StreamEnded or type(input_) is inputs.StreamCut:
             performer.release(input_.request_id)
@@ -434,9 +438,7 @@ class Session:
         remaining: tuple[AnyEffect, ...] = ()
         try:
             if publish:
-                self.bus.publish(outcome.events)
-                if outcome.state.plugins:
-                    self._write_lines(outcome, self.code.judge)
+                self._publish(before, input_, outcome)
             for effect in effects:
                 remaining = (effect,)
                 performer.perform(effect)
@@ -456,6 +458,34 @@ class Session:
             self._unfinished_step = (outcome.but(effects=(*remaining, *effects)), letter, unseen)
             raise
         self._unfinished_step = None
+
+    def _publish(self, before: State, input_: inputs.AnyInput, outcome: Step) -> None:
+        """Publish the events of a journaled step from the state *before*, and write the lines of plugins about them."""
+        # Other steps tell nothing about the cache; and a step that was followed before a crash is not followed again.
+        if self.bus.hears_prefix and (outcome.events or outcome.rulings) and before is not outcome.state:
+            self._publish_with_prefix(before, input_, outcome)
+        else:
+            self.bus.publish(outcome.events)
+        if outcome.state.plugins:
+            self._write_lines(outcome, self.code.judge)
+
+    def _publish_with_prefix(self, before: State, input_: inputs.AnyInput, outcome: Step) -> None:
+        """Publish the events of a step, and why the provider's prompt cache does not fit, if it does not.
+
+        What a response tells of the cache comes before the events of its step: these may end the turn, and after that
+        many subscribers read no more. What a request tells comes after `RequestStart`. Nothing of it is stored.
+        """
+        prefix = self._prefix
+        if prefix is None:
+            prefix = self._prefix = CachePrefix()
+        if type(input_) is inputs.StreamEnded:
+            answered = prefix.answered(before, input_)
+            if answered is not None:
+                self.bus.publish_ephemeral(answered, self.shared.clock.now_ms())
+        self.bus.publish(outcome.events)
+        changed = prefix.stepped(before, outcome.rulings, outcome.events, outcome.state)
+        if changed is not None:
+            self.bus.publish_ephemeral(changed, self.shared.clock.now_ms())
 
     async def open_sources(self) -> None:
         """Start the sources of tools; return when each has offered tools or failed."""
@@ -508,7 +538,7 @@ class Session:
         if not self.mailbox.is_empty:
             return False
         self.shared.timers.clear((self.session_id, "sleep"))
-        self._performer = self._slow_hooks = self._aborting = self.mailbox.actor = None
+        self._performer = self._slow_hooks = self._aborting = self._prefix = self.mailbox.actor = None
         self._last_active_ms = 0
         self._answers.forget()
         self.bus.sleep()
