@@ -11,6 +11,7 @@ from agentrail.core.vocabulary.inputs import (
     CallProbed,
     CallsEnded,
     CompactionEnded,
+    CompactionFailed,
     ElsewhereUsed,
     SleepDue,
     SubagentEnded,
@@ -106,7 +107,7 @@ def _a_probe_that_nobody_waits_for(tally: Tally, *, begun: bool | None) -> None:
     world.apply(CallProbed("c3", 1, NotStarted()))
 
 
-def _a_compaction_that_nobody_waits_for(tally: Tally) -> None:
+def _a_compaction_that_nobody_waits_for(tally: Tally, *, fails: bool) -> None:
     world = session(tally=tally)
     world.apply(hello())
     answer(world, text="hello")
@@ -114,7 +115,7 @@ def _a_compaction_that_nobody_waits_for(tally: Tally) -> None:
     (name,) = world.out.live_compactions
     world.apply(AbortSent())
     asked(world, call("read"))
-    world.apply(CompactionEnded(name, (), 2, "shorter"))
+    world.apply(CompactionFailed(name, "it broke") if fails else CompactionEnded(name, (), 2, "shorter"))
 
 
 def _a_probe_at_the_end(tally: Tally) -> None:
@@ -300,7 +301,8 @@ def narrow_paths(tally: Tally) -> None:
         for begun in (None, False, True):
             _a_probe_that_nobody_waits_for(tally, begun=begun)
         _a_probe_at_the_end(tally)
-        _a_compaction_that_nobody_waits_for(tally)
+        for fails in (False, True):
+            _a_compaction_that_nobody_waits_for(tally, fails=fails)
         _a_branch_of_what_rests(tally)
         streaming = _something_goes_on_while_the_next_response_streams
         for late in (ToolReturned("c3", 1, ok("late")), ToolRaised("c3", 1, "Oops")):

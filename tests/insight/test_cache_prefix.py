@@ -10,10 +10,9 @@ from agentrail.core.vocabulary.options import Spare
 from agentrail.events import PrefixChanged
 from agentrail.insight import moments
 from agentrail.insight.cache_prefix import CachePrefix
-from agentrail.models import Failure, FailureKind, UserMessage
+from agentrail.models import Failure, FailureKind, Origin, UserMessage
 from agentrail.plugins import AnyPlugin
 from agentrail.tools import Effect, ToolSpec
-from agentrail.values.messages import Origin
 from agentrail.values.stream import NOTHING_YET
 from agentrail.values.tools import ActingAgent, HandOver
 from tests.cache_prefixes import broken_prefixes
