@@ -44,6 +44,10 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         ),
         "core/machine/forking.py _wait_again: call.question is not None → True",
         (
+            "core/machine/in_doubt_calls.py doubt_about: "
+            "call.spec is None or call.spec.effect is EffectClass.UNSAFE → (call.spec.effect is EffectClass.UNSAFE)"
+        ),
+        (
             "core/vocabulary/tool_calls.py can_be_probed: "
             'spec is not None and (spec.effect is EffectClass.CHECKABLE or "agents" in spec.requires) → '
             "(spec.effect is EffectClass.CHECKABLE or 'agents' in spec.requires)"
@@ -75,6 +79,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "It costs time alone: what is copied or looked at once more is equal.": (
         "core/machine/draft.py StepDraft.record_ruling: ruling.states → True",
+        "core/machine/tool_runs.py _start: families → True",
         "core/vocabulary/tool_calls.py CallList.replace: not self._own[at] → True",
         "core/vocabulary/tool_calls.py CallList.replace: self._own[at] = True → pass",
         "runtime/work/model_stream.py Stream.run: usage is response.usage → False",
