@@ -24,7 +24,9 @@ from agentrail.core.vocabulary.changes import (
     change,
     fold,
 )
-from agentrail.core.vocabulary.state import AttachedTool, Suspension, Turn
+from agentrail.core.vocabulary.commands import SwitchModelSent
+from agentrail.core.vocabulary.options import Spare
+from agentrail.core.vocabulary.state import AttachedTool, RunningRequest, Suspension, Turn
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Pause
 from agentrail.models import History, Message, Origin, Text, UserMessage
@@ -401,3 +403,10 @@ def test_a_paused_hook_over_a_long_history_takes_no_more_bytes() -> None:
         after = before.but(suspended_runs=(paused(BeforeRequest(before.history)),))
         sizes.append(len(write(change(before, after))))
     assert sizes[1] - sizes[0] == len("1000") - len("10")
+
+
+def test_a_switch_writes_the_fallback_models_only_if_they_differ() -> None:
+    world = session()
+    for model, written in (("x", (Spare("n"),)), ("y", UNSET)):
+        world.apply(SwitchModelSent(model, EMPTY, (Spare("n"),)))
+        assert (world.records[-1].change.model, world.records[-1].change.fallbacks) == (model, written)
