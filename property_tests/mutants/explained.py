@@ -29,11 +29,18 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "It is for type checkers alone: what is due or paused is dropped with what it is about, so that is there.": (
         "core/machine/requests.py finish_before_compact: compaction is None → False",
         "core/machine/steering.py begin_before_steering: text is None → False",
+        "core/machine/steering.py finish_before_steering: text is None or command is None → (command is None)",
         "core/machine/tool_checks.py where_before_tool: call is None → False",
         (
             "core/machine/tool_runs.py probe: "
             "call is None or call.status is not CallStatus.SETTLING or call.spec is None → "
             "(call.status is not CallStatus.SETTLING) or (call.spec is None)"
+        ),
+    ),
+    "It is for type checkers alone: a hold may have no limit, and an ask always has one.": (
+        (
+            "core/machine/flow.py _set_deadline: "
+            "waiting.pause.deadline is not None and not draft.has_timer(timer) → (not draft.has_timer(timer))"
         ),
     ),
     "It is for type checkers alone: a call that runs has a tool, one that waits without a hold has a question.": (

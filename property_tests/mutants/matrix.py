@@ -41,7 +41,7 @@ SECONDS: Final = 1.5
 Those that are near the edit by their names have as many of their own: thousands reach what each request goes through.
 """
 
-MORE_SECONDS: Final = 15.0
+MORE_SECONDS: Final = 30.0
 """As many seconds for an edit that no folder has noticed, which is then looked at again."""
 
 _MACHINE: Final = quick("tests/cells", "tests/core", "tests/plugins", "tests/runtime")
