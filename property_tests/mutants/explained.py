@@ -94,6 +94,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "hooks/live_hook_runner.py Live.event_lines: seats is not self._for → True",
         "runtime/events/subscription.py Subscription._take_live: self._runs -= 1 → pass",
         "runtime/work/stored_messages.py StoredPast.messages: lacking → True",
+        "runtime/shared/turn_waits.py TurnWaits._refuse_circle: visited.update(further) → pass",
         (
             "runtime/actor/screened_inputs.py _is_plain: "
             "hint is ... or isinstance(hint, Privacy) or (isinstance(hint, type) and issubclass(hint, _PLAIN)) → "

@@ -44,12 +44,12 @@ Those that are near the edit by their names have as many of their own: thousands
 MORE_SECONDS: Final = 30.0
 """As many seconds for an edit that no folder has noticed, which is then looked at again."""
 
-_MACHINE: Final = quick("tests/cells", "tests/core", "tests/plugins", "tests/runtime")
+_MACHINE: Final = ("tests/cells", "tests/core", "tests/plugins", "tests/runtime")
 
 GROUPS: Final = (
     Suite(("host",), quick("tests/api", "tests/host", "tests/remote")),
-    Suite(("core",), _MACHINE),
-    Suite(("runtime",), _MACHINE),
+    Suite(("core",), quick(*_MACHINE)),
+    Suite(("runtime",), quick("tests/bridge", *_MACHINE)),
     Suite(("adapters", "plugins"), quick("tests/adapters", "tests/mcp", "tests/plugins", "tests/sandboxes")),
 )
 """Areas of which edits are drawn together, and the folders of tests that are asked."""
