@@ -219,6 +219,18 @@ async def test_a_program_waits_for_any_or_all(world: World) -> None:
         await session.wait_tasks("p.c3", "q.c3")
 
 
+async def test_a_message_to_a_task_ends_no_wait_of_its_handle(world: World) -> None:
+    deep = agent([say("late", delay=20.0)], "deep")
+    middle = agent(
+        [task("deep", background=True), say("I think.", delay=50.0), "told"], "middle", agents={"deep": deep}
+    )
+    session = await world.spawn([background("middle"), "fine"], "p", agents={"middle": middle})
+    await session.ask("go")
+    await trio.sleep(5)
+    await session.message_task("p.c3", "hurry")
+    assert await world.supervisor.session("p.c3").wait_tasks("p.c3.c3") == {"p.c3.c3": ok("late")}
+
+
 async def test_a_message_wakes_a_task_that_waits_for_its_own(world: World) -> None:
     middle = agent(
         [task("deep", background=True), wait("p.c3.c3"), "told"],
