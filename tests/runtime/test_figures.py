@@ -201,6 +201,17 @@ def test_times_are_counted_by_range() -> None:
     assert spread.total == pytest.approx(20.1021)
 
 
+async def test_turns_add_the_time_that_they_took() -> None:
+    async with open_supervisor() as supervisor:
+        figures = supervisor.figures()
+        model = ScriptedModel(["one", say("two", delay=2.0)])
+        session = await supervisor.spawn(SessionSpec(model=model), tenant="acme")
+        for turn, took in enumerate((0, 2), 1):
+            await session.ask("go")
+            times = figures.tenants["acme"].turn_times
+            assert (sum(times.counts), times.total) == (turn, took)
+
+
 async def test_an_abort_of_a_turn_is_told_to_its_caller_and_counted() -> None:
     async with open_supervisor() as supervisor:
         figures = supervisor.figures()
