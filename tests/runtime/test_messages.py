@@ -3,13 +3,13 @@
 import pytest
 import trio
 
-from agentrail import SessionHandle
+from agentrail import SessionHandle, tool
 from agentrail.errors import BadMessage, SteeringQueueFull, TaskDone, UnknownTask, WrongType
 from agentrail.events import SteeringReceived, SubagentStart, ToolExecutionEnd
 from agentrail.models import Origin, ToolMessage, UserMessage
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.tools import message_tools, ok
+from agentrail.tools import ToolContext, message_tools, ok
 from tests.kit import Element
 from tests.runtime.cutting import cut
 from tests.runtime.families import agent, ids, inner, task
@@ -275,6 +275,24 @@ async def test_two_that_were_given_each_others_address_talk(world: World) -> Non
     assert started == [(), ("p.c3",)]
     prompted = (await rebuilt(world.journal, "p.c5")).history[0]
     assert prompted.text == "find it\n\nYou may exchange messages with `p.c3`, an agent `a`."
+
+
+async def test_a_tool_sees_with_whom_it_may_exchange_messages(world: World) -> None:
+    seen: list[str] = []
+
+    @tool
+    async def neighbours(ctx: ToolContext) -> str:
+        """Look who is at work beside this session."""
+        assert ctx.peers is not None
+        seen.extend(peer.child for peer in ctx.peers.peers())
+        return "seen"
+
+    left = agent([say("quiet", delay=50.0)], "a")
+    right = agent([say(calls=[call("neighbours")]), "well"], "b", tools=[neighbours])
+    script = [background("a"), background("b", peers=["p.c3"]), wait("p.c5"), "fine"]
+    session = await world.spawn(script, "p", agents={"a": left, "b": right})
+    await session.ask("go")
+    assert seen == ["p.c3"]
 
 
 @pytest.mark.parametrize("other", ["p", "q", "p.c3", "p.c5", "p.c3\n", "../q", "p.c3.c3"])
