@@ -287,8 +287,8 @@ async def test_a_tool_sees_with_whom_it_may_exchange_messages(world: World) -> N
         seen.extend(peer.child for peer in ctx.peers.peers())
         return "seen"
 
-    left = agent([say("quiet", delay=50.0)], "a")
-    right = agent([say(calls=[call("neighbours")]), "well"], "b", tools=[neighbours])
+    left = talker([say("quiet", delay=50.0)], "a")
+    right = agent([say(calls=[call("neighbours")]), "well"], "b", tools=[*message_tools(), neighbours])
     script = [background("a"), background("b", peers=["p.c3"]), wait("p.c5"), "fine"]
     session = await world.spawn(script, "p", agents={"a": left, "b": right})
     await session.ask("go")
