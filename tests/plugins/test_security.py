@@ -291,6 +291,8 @@ COMMANDS: list[tuple[str, str, str]] = [
     ("files", "cat /proc/cpuinfo", "pass"),
     ("files", "ls 2>/dev/null", "pass"),
     ("files", "history -c", "erase-history"),
+    ("files", "set +o history", "erase-history"),
+    ("files", "set -o history", "pass"),
     ("files", "unset HISTFILE", "erase-history"),
     ("files", "HISTSIZE=0", "erase-history"),
     ("files", "rm ~/.bash_history", "erase-history"),
