@@ -178,6 +178,9 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "A sample without labels has a blank before its figure, so it is told by that too.": (
         "host/cluster/merged_metrics.py _with_host: brace and \" \" not in name → (' ' not in name)",
     ),
+    "A search that is stopped before it begins ends at its first file too.": (
+        "adapters/sandboxes/searching.py Grep.run: raise SearchCancelled → pass",
+    ),
     "It is for type checkers alone: other exceptions than those of SQLite have none of its codes.": (
         (
             "adapters/journals/sqlite/writing.py Writer.serve: "

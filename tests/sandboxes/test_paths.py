@@ -31,6 +31,17 @@ async def test_no_path_leads_out_of_the_other_sandbox_with_a_disk(tmp_path: Path
     assert await findings(BubblewrapSandbox(make_world(tmp_path)), tmp_path, search=False) == []
 
 
+@pytest.mark.usefixtures("walk")
+async def test_a_link_to_a_folder_within_is_followed_and_an_absolute_one_is_not(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.txt").write_text("here", encoding="ascii")
+    (tmp_path / "near").symlink_to("real")
+    (tmp_path / "far").symlink_to(tmp_path / "real")
+    sandbox = LocalSandbox(tmp_path)
+    assert (await sandbox.read("near/a.txt")).data == b"here"
+    assert await outcome(lambda: sandbox.read("far/a.txt")) == Why.OUTSIDE
+
+
 async def magic_findings() -> list[str]:
     found: list[str] = []
     for root, path in magic():
