@@ -181,6 +181,12 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "A search that is stopped before it begins ends at its first file too.": (
         "adapters/sandboxes/searching.py Grep.run: raise SearchCancelled → pass",
     ),
+    "It is for type checkers alone: the SDK gives each span a context.": (
+        (
+            "adapters/otel/span_export.py SampledSpans.on_end: "
+            "span.context is not None and span.context.trace_flags.sampled → (span.context.trace_flags.sampled)"
+        ),
+    ),
     "It is for type checkers alone: other exceptions than those of SQLite have none of its codes.": (
         (
             "adapters/journals/sqlite/writing.py Writer.serve: "
