@@ -306,6 +306,10 @@ COMMANDS: list[tuple[str, str, str]] = [
     ("settings", "git config core.hooksPath x", "hold"),
     ("settings", "git config --global alias.x '!sh y'", "hold"),
     ("settings", "git -c core.pager=cat log", "pass"),
+    ("settings", "PAGER=./x.sh git log", "hold"),
+    ("settings", "PAGER=cat git log", "pass"),
+    ("settings", "awk --version '{print $1}' x", "pass"),
+    ("settings", "awk --version 'BEGIN{system(\"x\")}' x", "hold"),
     ("settings", "git config user.name x", "pass"),
     # What work looks like.
     ("work", "ls -la", "pass"),
