@@ -306,6 +306,8 @@ COMMANDS: list[tuple[str, str, str]] = [
     ("settings", "git config core.hooksPath x", "hold"),
     ("settings", "git config --global alias.x '!sh y'", "hold"),
     ("settings", "git -c core.pager=cat log", "pass"),
+    ("settings", "find . -name '*.py' | xargs wc -l", "pass"),
+    ("settings", "find . -name '*.py' | xargs wc -l < list", "hold"),
     ("settings", "PAGER=./x.sh git log", "hold"),
     ("settings", "PAGER=cat git log", "pass"),
     ("settings", "awk --version '{print $1}' x", "pass"),

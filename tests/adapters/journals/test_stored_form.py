@@ -351,6 +351,12 @@ def test_times_and_names_of_a_call_are_those_of_the_event_before() -> None:
     assert unpack(pack(record), "s", 1) == record
 
 
+def test_an_event_of_a_sub_agent_keeps_its_path() -> None:
+    record = returned(ToolExecutionEnd("c1", "look", CONTENT, is_error=False))
+    record = record.but(events=(record.events[0].but(path=("p", "c3")),))
+    assert unpack(pack(record), "s", 1) == record
+
+
 @pytest.mark.parametrize("args", [freeze_object({"n": 1.0}), freeze_object({"n": True})], ids=["float", "true"])
 def test_what_is_only_equal_is_written(args: JsonObject) -> None:
     """For Python's `==`, 1, 1.0 and True are equal."""
