@@ -94,6 +94,15 @@ def test_a_sub_agent_counts_until_it_waits_for_a_person_and_its_own_do_too() -> 
     assert counted(world.state) == (so_far + 100, None)
 
 
+def test_a_turn_that_waits_for_the_person_of_its_sub_agent_does_not_count() -> None:
+    world = session(Counts())
+    began = world.now
+    asked(world, call("keep"))
+    world.apply(SubagentStarted(CHILD, "c3", "helper", "help"))
+    after(world, 300).apply(SubagentReported(CHILD, waits=True, works=False))
+    assert counted(world.state) == (world.now - began, None)
+
+
 def test_a_clock_that_is_set_back_counts_nothing() -> None:
     world = session(Counts())
     world.apply(hello())
