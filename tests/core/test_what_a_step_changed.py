@@ -26,7 +26,7 @@ from agentrail.core.vocabulary.changes import (
 )
 from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.options import Spare
-from agentrail.core.vocabulary.state import AttachedTool, RunningRequest, Suspension, Turn
+from agentrail.core.vocabulary.state import AttachedTool, Suspension, Turn
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Pause
 from agentrail.models import History, Message, Origin, Text, UserMessage
