@@ -130,7 +130,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "It costs time alone: more is kept before a sweep, or an empty list of readers is gone through.": (
         "core/machine/flow.py _run: unheard is not None → False",
-        "runtime/actor/session.py Session._handle: self.traces → True",
+        "runtime/actor/session.py Session._finish_step: self.traces → True",
         (
             "runtime/events/bus.py Bus.publish: "
             "self._buffered and not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes]) → "

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from agentrail import Context, Continue, Plugin, SetSection
+from agentrail import Context, Continue, Plugin
 from agentrail.core.audit import differences
 from agentrail.core.machine.tool_results import limited
 from agentrail.core.system_prompt import dated, environment_of
@@ -13,8 +13,7 @@ from agentrail.core.vocabulary.changes import fold
 from agentrail.core.vocabulary.effects import ReportStart, StartCall
 from agentrail.core.vocabulary.errors_as_data import data_of, made_of
 from agentrail.errors import AgentrailError, Busy, PluginRefused, RefusedError, SessionRefused, UnknownPlugin
-from agentrail.events import PrefixChanged, TodoChange
-from agentrail.hooks.ruling import MEMORY, Section
+from agentrail.events import TodoChange
 from agentrail.journals import Difference
 from agentrail.models import (
     AssistantMessage,
@@ -31,7 +30,6 @@ from agentrail.models import (
 from agentrail.testing.probe_plugins import Asker
 from agentrail.tools import Effect, SetTodos, Todo
 from tests.cells.bench import plug
-from tests.cells.scenes import idle
 from tests.core.driving import answer, asked, call, events, hello, results, session
 from tests.kit import AbortSent, Phase, Refused, StopSent, TimerFired, ToolReturned
 from tests.slices import planned
@@ -225,14 +223,3 @@ def test_the_date_that_a_model_is_told_is_that_of_the_calendar() -> None:
     for day in [*range(1, 160_000, 41), *ends]:
         (told,) = dated(began, day * 86_400_000)
         assert told.text == f"Today is {first + timedelta(days=day)} (UTC)."
-
-
-def test_who_removes_a_section_is_named_and_not_who_does_so_again() -> None:
-    gone = SetSection("notes", None, layer="memory")
-    bench = idle(plug("A", before_prompt=gone), plug("B", before_request=gone))
-    bench.prompt()
-    bench.answers("hi")
-    bench.state = bench.state.but(sections=(Section("notes", "tea", MEMORY, "C"),))
-    bench.prompt("go on")
-    (told,) = [event for event in bench.got[-1].events if isinstance(event, PrefixChanged)]
-    assert (told.part, told.name, told.by) == (MEMORY, "notes", "A")

@@ -185,3 +185,22 @@ def test_of_what_was_not_followed_from_the_start_the_state_tells_who_changed_it(
     changed = prefix.stepped(last.before, last.record.rulings, last.record.events, last.state)
     assert changed is not None
     assert (changed.part, changed.name, changed.by) == ("tool", "iron", "server")
+
+
+def test_who_removes_a_section_is_named_and_not_who_does_so_again() -> None:
+    gone = SetSection("notes", None, 2, layer="memory")
+
+    def sets(_hook: object, state: int, _ctx: object) -> object:
+        return Continue(state + 1) if state else SetSection("notes", "tea", 1, layer="memory")
+
+    def removes(_hook: object, state: int, _ctx: object) -> object:
+        return gone if state == 1 else Continue(state + 1)
+
+    bench = once_asked(
+        plug("C", first=0, before_prompt=sets),
+        plug("A", first=0, before_prompt=removes),
+        plug("B", first=0, before_request=removes),
+    )
+    bench.prompt("go on")
+    (changed,) = told(bench)
+    assert (changed.part, changed.name, changed.by) == ("memory", "notes", "A")

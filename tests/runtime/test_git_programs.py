@@ -173,6 +173,7 @@ def test_in_an_ordinary_repository_it_passes(clone: Clone, command: str) -> None
     assert result
 
 
+@pytest.mark.long
 def test_in_a_repository_without_a_folder_for_hooks_it_passes(clone: Clone) -> None:
     shutil.rmtree(clone.folder / ".git" / "hooks")
     hint, result = told(clone, "git diff")

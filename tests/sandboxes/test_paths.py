@@ -46,6 +46,7 @@ def open_files() -> set[Path]:
     return set(Path("/proc/self/fd").iterdir())
 
 
+@pytest.mark.long
 async def test_a_file_that_was_read_is_closed_and_a_match_has_no_line_beside_it_unless_asked(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\nthree\n", encoding="ascii")
     sandbox = LocalSandbox(tmp_path)

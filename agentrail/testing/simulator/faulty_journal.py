@@ -49,7 +49,9 @@ class FaultyJournal:
     One that *is_direct* is written to at once, as the journal that it wraps; then it has no outage.
     """
 
-    def __init__(self, disk: MemoryJournal, chaos: Chaos, auditor: Auditor, life: int, *, is_direct: bool = False) -> None:
+    def __init__(
+        self, disk: MemoryJournal, chaos: Chaos, auditor: Auditor, life: int, *, is_direct: bool = False
+    ) -> None:
         self._disk = disk
         self.is_direct = is_direct
         self._chaos = chaos
