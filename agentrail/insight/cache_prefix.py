@@ -173,12 +173,13 @@ class CachePrefix:
     `answered` before that if the step takes in a response.
     """
 
-    __slots__ = ("_by_tool", "_changers", "_last")
+    __slots__ = ("_by_tool", "_changers", "_gone", "_last")
 
     def __init__(self) -> None:
         self._last: SentPrompt | None = None
         # Who changed which part since the last request, by its kind and name.
         self._changers: dict[tuple[str, str], str] = {}
+        self._gone: set[str] = set()  # keys of the sections that were removed since the last request
         self._by_tool: bool | None = None  # whether the last answer in a form came by a call of a tool, if one came
 
     def answered(self, before: State, ended: StreamEnded) -> PrefixChanged | None:
@@ -217,13 +218,21 @@ class CachePrefix:
         changed = None if last is None else self._changed(last, self._last, after)
         if self._changers:
             self._changers.clear()
+            self._gone.clear()
         if changed is not None and changed.part in UPFRONT:
             self._by_tool = None
         return changed
 
     def _note_decisions(self, gathered: Decisions) -> None:
         """Note which plugins changed sections, or the model, by what they *gathered* in one run of a hook."""
-        self._changers.update({("section", section.key): section.by for section in gathered.sections})
+        for section in gathered.sections:
+            if section.text is not None:
+                self._gone.discard(section.key)
+            elif section.key in self._gone:  # who removes it once more has changed nothing
+                continue
+            else:
+                self._gone.add(section.key)
+            self._changers["section", section.key] = section.by
         if gathered.switch is not None:
             self._changers[_MODEL] = gathered.switch.plugin
 

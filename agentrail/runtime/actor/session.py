@@ -311,7 +311,7 @@ class Session:
         self._in_hand = letter
         try:
             self._context.run(self._step_now, letter)
-        except BaseException as crash:  # noqa: BLE001, ASYNC103 - the actor raises it
+        except BaseException as crash:  # noqa: BLE001, ASYNC103, ASYNC104 - the actor raises it
             self._crash = crash
             return True
         self._in_hand = None
