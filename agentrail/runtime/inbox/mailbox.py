@@ -245,34 +245,45 @@ class Mailbox:
 
     # Reading
 
-    async def receive(self) -> Letter | None:
-        """Return the next letter; there is no await between taking it and returning.
-
-        Return `None` instead of waiting if the `actor` needs no task for that. After `LETTERS_PER_PASS` letters without
-        a wait, all other tasks run before the next one is taken.
-        """
+    async def receive(self) -> Letter:
+        """Return the next letter; there is no await between taking it and returning."""
         while True:
-            if self._letters_this_pass >= LETTERS_PER_PASS:
-                self._letters_this_pass = 0
-                await trio.lowlevel.checkpoint()
-            letter = self._take()
+            letter = await self.poll()
             if letter is not None:
-                self._letters_this_pass += len(letter.parts) or 1
-                reach("MESSAGE_TAKEN")
                 return letter
-            if self._user and not self.suspended:
-                self._ask_gate()
-                if self._admitted:
-                    continue
-            else:
-                self._admitted = False  # all admitted letters were handled, so the next prompt must pass the gate again
-            self._letters_this_pass = 0
-            if self.actor is not None:
-                return None
             # No task runs between the empty lanes and this line, so no wake-up is lost; a `trio.Event` for each wait
             # would cost more.
             self._reader = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self)
+
+    async def poll(self) -> Letter | None:
+        """Return the next letter, `None` if none is to be read now.
+
+        After `LETTERS_PER_PASS` letters without a wait, all other tasks run before the next one is taken.
+        """
+        if self._letters_this_pass >= LETTERS_PER_PASS:
+            self._letters_this_pass = 0
+            await trio.lowlevel.checkpoint()
+        letter = self._next()
+        if letter is not None:
+            self._letters_this_pass += len(letter.parts) or 1
+            reach("MESSAGE_TAKEN")
+        else:
+            self._letters_this_pass = 0
+        return letter
+
+    def _next(self) -> Letter | None:
+        """Remove and return the next letter, for which the gate is asked if it is a user's; `None` if none may come."""
+        while True:
+            letter = self._take()
+            if letter is not None:
+                return letter
+            if not self._user or self.suspended:
+                self._admitted = False  # all admitted letters were handled, so the next prompt must pass the gate again
+                return None
+            self._ask_gate()
+            if not self._admitted:
+                return None
 
     def _take(self) -> Letter | None:
         """Remove and return the next letter by the priority of the lanes; `None` if none waits."""
@@ -385,14 +396,8 @@ class Mailbox:
         Whoever posts meanwhile only puts letters into the lanes, as nobody is to be woken.
         """
         while actor.takes_now and self._letters_this_pass < LETTERS_PER_PASS:
-            letter = self._take()
+            letter = self._next()
             if letter is None:
-                if self._user and not self.suspended:
-                    self._ask_gate()
-                    if self._admitted:
-                        continue
-                else:
-                    self._admitted = False  # as in `receive`
                 self._letters_this_pass = 0
                 return True
             self._letters_this_pass += 1
