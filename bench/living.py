@@ -19,7 +19,7 @@ import trio
 import trio.testing
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
-from agentrail.journals import Journal
+from agentrail.journals import Journal, MemoryJournal
 from agentrail.runtime.shared.collector import fewer_full_collections
 from bench.rig import Forgetful, InstantModel
 
@@ -136,8 +136,8 @@ async def _woken(sessions: int, wanted: int) -> float:
 def measured(sessions: int, many: int) -> dict[str, float]:
     """Return every figure: sizes of *sessions*, which are exact, and pauses among *many*."""
     found = (
-        size(sessions, 0, Forgetful()),
-        size(sessions, TURNS, Forgetful()),
+        size(sessions, 0, MemoryJournal(keep=1)),
+        size(sessions, TURNS, MemoryJournal(keep=1)),
         size(sessions, TURNS),
         size(sessions, 0, Forgetful(), asleep=True),
         trio.run(_held_up, many),
