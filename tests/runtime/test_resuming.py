@@ -214,7 +214,7 @@ async def test_a_tool_is_asked_what_became_of_its_call_though_no_time_is_left() 
         spec = SessionSpec(model=ScriptedModel(script), tools=[tool], plugins=[BudgetGuard(max_seconds=60)])
         session = await supervisor.spawn(spec, "s")
         await session.prompt("hi")
-        await until(lambda: bool(tool.runs))
+        await trio.sleep(30)  # the model has spoken, and the tool runs
     async with process(journal) as supervisor:
         spec = SessionSpec(model=ScriptedModel(["fine"]), tools=[tool], plugins=[BudgetGuard(max_seconds=2)])
         again = await supervisor.resume("s", spec)
