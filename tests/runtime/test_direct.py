@@ -127,3 +127,15 @@ async def test_one_that_rests_ends_when_it_is_taken_over() -> None:
             with pytest.raises(Fenced):
                 await session.ask("hi")
             assert (await monitor.wait()).reason == TAKEN
+
+
+async def test_prompts_with_command_ids_pass_a_crowded_gate(supervisor: Supervisor) -> None:
+    sessions = [
+        await supervisor.spawn(spec_of(ScriptedModel(["yes"], repeat_last=True)), f"s{number}") for number in range(100)
+    ]
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            for session in sessions:
+                for number in range(2):
+                    nursery.start_soon(partial(session.ask, "go", command=f"c{number}"))
+    assert [session.messages()[-1].text for session in sessions] == ["yes"] * 100

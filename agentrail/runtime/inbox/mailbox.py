@@ -356,6 +356,9 @@ class Mailbox:
             self._split_until = letter.parts[-1].number
         if self._lane is self._user:
             self._bytes += letter.size
+            # It has passed the gate: with a crowded one, it would be put back by each of its passes, and never handled.
+            # tests/runtime/test_direct.py::test_prompts_with_command_ids_pass_a_crowded_gate
+            self._admitted = True
 
     def suspend(self) -> None:
         """Read only the control lane from now on."""
