@@ -80,7 +80,7 @@ matrix: ## run the tests on each Python in PYTHONS= that is on this machine
 	done; exit $$failed
 
 simulate: .venv/test ## run whole supervisors in virtual time, with faults: SEEDS=n of them
-	$(PY) -m agentrail.testing.simulator --seeds $(SEEDS)
+	$(PY) -m tests.machinery.simulator --seeds $(SEEDS)
 
 bench: .venv/test ## run the benchmarks
 	@missed=0; for each in $(BENCHMARKS); do echo "$$each"; $(PY) -m $$each || missed=1; done; exit $$missed

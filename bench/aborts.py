@@ -16,10 +16,10 @@ import trio
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.events import AgentAbort, ToolExecutionStart
+from agentrail.journals import MemoryJournal
 from agentrail.models import EmitChunk, FrozenObject, JsonObject, ModelRequest, Response, ToolCall
 from agentrail.tools import EffectClass, Ok, ToolContext, ToolSpec, ok
 from bench.load import percentile
-from bench.rig import Forgetful
 from tests.kit import EMPTY
 
 WARM: Final = 100
@@ -58,7 +58,7 @@ async def aborts(samples: int) -> list[float]:
     """Return the seconds from each call of `abort` to its event at the subscriber, while a tool runs."""
     taken: list[float] = []
     spec = SessionSpec(model=Caller(), tools=[Park()], repeat_pattern=1_000_000)
-    async with open_supervisor(journal=Forgetful()) as supervisor:
+    async with open_supervisor(journal=MemoryJournal(keep=1)) as supervisor:
         session = await supervisor.spawn(spec)
         async with session.subscribe() as events:
             for _ in range(WARM + samples):

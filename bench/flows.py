@@ -83,6 +83,7 @@ class Model:
         elif last.text != "talk":
             return Response((), (ToolCall("", last.text, EMPTY),))
         emit(TextChunk("word"))
+        await trio.testing.wait_all_tasks_blocked()  # whoever hears it is not to wait for what follows
         return Response((Text("word"),))
 
 

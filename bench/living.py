@@ -19,7 +19,7 @@ import trio
 import trio.testing
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
-from agentrail.journals import Journal
+from agentrail.journals import Journal, MemoryJournal
 from agentrail.runtime.shared.collector import fewer_full_collections
 from bench.rig import Forgetful, InstantModel
 
@@ -73,13 +73,10 @@ async def _talks(supervisor: Supervisor, spec: SessionSpec, sessions: int, turns
 
 
 async def _at_rest(supervisor: Supervisor, *, asleep: bool) -> None:
-    """Wait until every session is asleep, or idle, and the journal has put its records away."""
+    """Wait until every session is asleep, or idle."""
     for session in supervisor.sessions():
         while asleep and not session._session.is_asleep:  # noqa: ASYNC110, SLF001 - no event says so
             await trio.sleep(0.1)
-    shared = supervisor._sessions.shared  # noqa: SLF001
-    while shared.tidying._is_due:  # noqa: ASYNC110, SLF001 - no event says so
-        await trio.sleep(0.1)
 
 
 def size(sessions: int, turns: int, journal: Journal | None = None, *, asleep: bool = False) -> float:
@@ -139,8 +136,8 @@ async def _woken(sessions: int, wanted: int) -> float:
 def measured(sessions: int, many: int) -> dict[str, float]:
     """Return every figure: sizes of *sessions*, which are exact, and pauses among *many*."""
     found = (
-        size(sessions, 0, Forgetful()),
-        size(sessions, TURNS, Forgetful()),
+        size(sessions, 0, MemoryJournal(keep=1)),
+        size(sessions, TURNS, MemoryJournal(keep=1)),
         size(sessions, TURNS),
         size(sessions, 0, Forgetful(), asleep=True),
         trio.run(_held_up, many),

@@ -12,6 +12,7 @@ import trio.testing
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import MailboxFull, UnknownPrompt
 from agentrail.events import AgentAbort, AgentEnd, RequestStart, ToolExecutionStart
+from agentrail.journals import MemoryJournal
 from agentrail.models import (
     EmitChunk,
     JsonObject,
@@ -24,7 +25,7 @@ from agentrail.models import (
     UserMessage,
 )
 from agentrail.tools import EffectClass, Ok, ToolContext, ToolSpec, ok
-from bench.rig import Forgetful, InstantModel
+from bench.rig import InstantModel
 
 DELTAS_PER_SECOND = 50
 FLOOD_PER_SECOND = 10_000
@@ -92,7 +93,7 @@ async def _flood(session: SessionHandle) -> None:
 
 async def aborts_in_a_busy_house(sessions: int, streaming: int, aborts: int) -> list[float]:
     """Abort one session after the other while many live, many stream and one is flooded."""
-    async with open_supervisor(journal=Forgetful()) as supervisor, trio.open_nursery() as nursery:
+    async with open_supervisor(journal=MemoryJournal(keep=1)) as supervisor, trio.open_nursery() as nursery:
         await _spawn(supervisor, sessions - streaming - 2, OneWord())
         for session in await _spawn(supervisor, streaming, EndlessModel()):
             await session.prompt("go on")
@@ -107,7 +108,7 @@ async def aborts_in_a_busy_house(sessions: int, streaming: int, aborts: int) -> 
 async def aborts_beside_bursts(sessions: int, aborts: int, *, gate: bool = True) -> list[float]:
     """Abort one streaming session while all others get a prompt in the same pass, three times a second."""
     async with (
-        open_supervisor(journal=Forgetful(), gate_width=None if gate else math.inf) as supervisor,
+        open_supervisor(journal=MemoryJournal(keep=1), gate_width=None if gate else math.inf) as supervisor,
         trio.open_nursery() as nursery,
     ):
         crowd = await _spawn(supervisor, sessions - 1, OneWord())
@@ -157,7 +158,7 @@ class CallsSlowTool:
 async def steers(count: int) -> list[float]:
     """Steer while the slow tool runs; return the seconds until the next request to the model."""
     taken: list[float] = []
-    async with open_supervisor(journal=Forgetful()) as supervisor:
+    async with open_supervisor(journal=MemoryJournal(keep=1)) as supervisor:
         session = await supervisor.spawn(SessionSpec(model=CallsSlowTool(), tools=[SlowTool()]))
         async with session.subscribe(types=(RequestStart, ToolExecutionStart, AgentEnd)) as events:
             for _ in range(count):

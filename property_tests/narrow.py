@@ -11,6 +11,7 @@ from agentrail.core.vocabulary.inputs import (
     CallProbed,
     CallsEnded,
     CompactionEnded,
+    CompactionFailed,
     ElsewhereUsed,
     SleepDue,
     SubagentEnded,
@@ -21,9 +22,8 @@ from agentrail.core.vocabulary.inputs import (
 )
 from agentrail.models import FrozenObject, Usage
 from agentrail.plugins import Answered, RunTool
-from agentrail.testing import Holder, World
+from agentrail.testing import Holder
 from agentrail.testing.probe_plugins import Asker, Scripted
-from agentrail.testing.world.random_sessions import Tally
 from agentrail.testing.world.random_setups import TOOLS
 from agentrail.tools import AskPerson, Effect, EffectClass, NotStarted, ToolSpec, Unknown, ok
 from tests.core.driving import answer, asked, back, begin, branched, call, fork, hello, session
@@ -38,9 +38,11 @@ from tests.kit import (
     TimerFired,
     ToolReturned,
 )
+from tests.machinery.worlds.checked_world import CheckedWorld
+from tests.machinery.worlds.table_tally import Tally
 
 
-def _held(world: World) -> str:
+def _held(world: CheckedWorld) -> str:
     (held,) = (waiting.hold for waiting in world.state.waiting_calls if waiting.hold is not None)
     return held.approval_id
 
@@ -74,7 +76,7 @@ def _a_plugin_aborts_beside_a_suspended_call(tally: Tally, *, began: bool) -> No
     world.apply(AskSettled(ask_id, Answered("yes")))
 
 
-def _something_goes_on_while_the_next_response_streams(tally: Tally) -> World:
+def _something_goes_on_while_the_next_response_streams(tally: Tally) -> CheckedWorld:
     world = session(tally=tally)
     asked(world, call("keep"))
     world.apply(AbortSent())
@@ -105,7 +107,7 @@ def _a_probe_that_nobody_waits_for(tally: Tally, *, begun: bool | None) -> None:
     world.apply(CallProbed("c3", 1, NotStarted()))
 
 
-def _a_compaction_that_nobody_waits_for(tally: Tally) -> None:
+def _a_compaction_that_nobody_waits_for(tally: Tally, *, fails: bool) -> None:
     world = session(tally=tally)
     world.apply(hello())
     answer(world, text="hello")
@@ -113,7 +115,7 @@ def _a_compaction_that_nobody_waits_for(tally: Tally) -> None:
     (name,) = world.out.live_compactions
     world.apply(AbortSent())
     asked(world, call("read"))
-    world.apply(CompactionEnded(name, (), 2, "shorter"))
+    world.apply(CompactionFailed(name, "it broke") if fails else CompactionEnded(name, (), 2, "shorter"))
 
 
 def _a_probe_at_the_end(tally: Tally) -> None:
@@ -162,7 +164,7 @@ def _a_plugin_aborts_for_what_a_probe_found_beside_a_call_that_runs(tally: Tally
 
 
 def _a_plugin_aborts_what_was_just_taken_up_again(
-    tally: Tally, decide: Callable[[World], AnyInput] | None = None
+    tally: Tally, decide: Callable[[CheckedWorld], AnyInput] | None = None
 ) -> None:
     aborts = Scripted({"after_tool": ("abort",)})
     holder = Holder(frozenset({"keep"}), timeout=1.0)
@@ -176,24 +178,24 @@ def _a_plugin_aborts_what_was_just_taken_up_again(
         world.apply(decide(world))
 
 
-def _resume(_: World) -> AnyInput:
+def _resume(_: CheckedWorld) -> AnyInput:
     return ResumeSent()
 
 
-def _approve(world: World) -> AnyInput:
+def _approve(world: CheckedWorld) -> AnyInput:
     return ApproveSent(_held(world))
 
 
-def _reject(world: World) -> AnyInput:
+def _reject(world: CheckedWorld) -> AnyInput:
     return RejectSent(_held(world))
 
 
-def _respond(world: World) -> AnyInput:
+def _respond(world: CheckedWorld) -> AnyInput:
     (question,) = (call.question for call in world.state.waiting_calls if call.question is not None)
     return RespondSent(question.ref, "that one")
 
 
-def _expire(world: World) -> AnyInput:
+def _expire(world: CheckedWorld) -> AnyInput:
     return TimerFired(f"hold:{_held(world)}")
 
 
@@ -299,7 +301,8 @@ def narrow_paths(tally: Tally) -> None:
         for begun in (None, False, True):
             _a_probe_that_nobody_waits_for(tally, begun=begun)
         _a_probe_at_the_end(tally)
-        _a_compaction_that_nobody_waits_for(tally)
+        for fails in (False, True):
+            _a_compaction_that_nobody_waits_for(tally, fails=fails)
         _a_branch_of_what_rests(tally)
         streaming = _something_goes_on_while_the_next_response_streams
         for late in (ToolReturned("c3", 1, ok("late")), ToolRaised("c3", 1, "Oops")):

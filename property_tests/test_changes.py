@@ -8,9 +8,10 @@ from agentrail.codec.json_text import from_text
 from agentrail.codec.values import check_same, decode, write
 from agentrail.core.audit import differences
 from agentrail.core.vocabulary.changes import Change, fold
-from agentrail.testing import Choose, World
+from agentrail.testing import Choose
 from agentrail.testing.world.random_setups import draw_scene
 from property_tests.volume import profile
+from tests.machinery.worlds.checked_world import CheckedWorld
 
 SESSIONS = {"ci": 40, "campaign": 5_000}
 LENGTH = 40
@@ -22,7 +23,7 @@ def test_random_sessions_are_the_fold_of_what_is_written_and_an_audit_finds_noth
     steps = 0
     for seed in range(begin, begin + SESSIONS[profile()]):
         choose = Choose(random.Random(seed).randrange)
-        world = World(draw_scene(choose))
+        world = CheckedWorld(draw_scene(choose))
         folded = live = world.state
         world.open()
         while world.state is not live:

@@ -10,11 +10,12 @@ from agentrail.adapters.models.providers import format_of
 from agentrail.adapters.models.settings import read_settings
 from agentrail.models import PROVIDERS
 from agentrail.plugins import AnyPlugin, Attachable
-from agentrail.testing import INVARIANTS, ArgsReplacer, Holder, check_plugin, plugin_sets, scripts, simulate
+from agentrail.testing import ArgsReplacer, Holder, check_plugin, plugin_sets, scripts, simulate
 from agentrail.testing.probe_plugins import Asker, CriticalScripted, Guard, Listener, Raiser, Scripted
 from agentrail.testing.turns.conflicts import find_conflicts
 from property_tests.volume import profile
 from tests.kit import EMPTY
+from tests.machinery.checks.trace_invariants import ALL_INVARIANTS
 from tests.plugins.built_in import made, shipped, wider
 
 MANY = 1 if profile() == "ci" else 20
@@ -50,7 +51,7 @@ def test_a_built_in_plugin_obeys_the_laws(cls: type[AnyPlugin]) -> None:
 
 @pytest.mark.parametrize("candidates", [BUILT_IN, CANDIDATES], ids=["built-in ones", "all"])
 def test_no_combination_breaks_an_invariant(candidates: tuple[Attachable, ...]) -> None:
-    conflicts = find_conflicts(candidates, INVARIANTS, examples=EXAMPLES)
+    conflicts = find_conflicts(candidates, ALL_INVARIANTS, examples=EXAMPLES)
     assert not conflicts, "\n\n".join(map(str, conflicts.values()))
 
 

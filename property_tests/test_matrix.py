@@ -1,5 +1,7 @@
 """Tests of the kill matrix: what is drawn, stored and compared, and which tests are asked."""
 
+import json
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,20 @@ from coverage import CoverageData
 
 from property_tests.mutants import matrix
 from property_tests.mutants.areas import Suite
-from property_tests.mutants.matrix import EDITS, FILE, GROUPS, SECONDS, drawn, is_near, jobs_of, load, lost_edits, store
+from property_tests.mutants.matrix import (
+    EDITS,
+    FILE,
+    GROUPS,
+    MORE_SECONDS,
+    SECONDS,
+    drawn,
+    is_near,
+    jobs_of,
+    load,
+    lost_edits,
+    main,
+    store,
+)
 from property_tests.mutants.operators import Edit
 from property_tests.mutants.reach import Reach
 from property_tests.mutants.server import Job
@@ -29,7 +44,7 @@ def test_an_edit_is_lost_when_no_folder_notices_it_any_more() -> None:
 def test_an_edit_that_is_gone_is_replaced_and_the_others_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matrix, "needs_import", lambda _: False)
     (group,) = (group for group in GROUPS if group.areas == ("core",))
-    edits = [Edit("core/cache_prefix.py", f"f{nth}", "1", "2", 0, frozenset({1}), 0, 1) for nth in range(EDITS + 9)]
+    edits = [Edit("core/compaction.py", f"f{nth}", "1", "2", 0, frozenset({1}), 0, 1) for nth in range(EDITS + 9)]
     edits.sort(key=lambda edit: edit.rank)
     worst = edits[-EDITS:]
     gone, *stay = worst
@@ -37,6 +52,42 @@ def test_an_edit_that_is_gone_is_replaced_and_the_others_stay(monkeypatch: pytes
     names = {edit.name for edit in worst}
     assert set(drawn(now, group, names)) == {*stay, now[0]}
     assert drawn(now, Suite(("host",), ()), names) == []
+
+
+def test_an_interrupted_run_keeps_what_it_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, tried = tmp_path / "matrix.txt", list[str]()
+
+    def interrupted(_: Iterable[Edit], names: Collection[str], _jobs: int) -> dict[str, list[str]]:
+        if tried:
+            raise KeyboardInterrupt
+        tried.extend(names)
+        return {name: ["core"] for name in names}
+
+    monkeypatch.setattr(matrix, "FILE", file)
+    monkeypatch.setattr(matrix, "tested", interrupted)
+    store(file, MATRIX)
+    with pytest.raises(KeyboardInterrupt):
+        main(["--write", "--area", "core"])
+    assert load(file) == MATRIX | {name: ["core"] for name in tried}
+    assert 0 < len(tried) < EDITS
+
+
+def test_an_edit_that_no_quick_test_notices_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    edits = [Edit("core/cache_prefix.py", name, "1", "2", 0, frozenset({1}), 0, 1) for name in ("quick", "slow")]
+    looked: list[tuple[str, float]] = []
+
+    def look(_: Suite, those: Sequence[Edit], _jobs: int, seconds: float) -> None:
+        looked.extend((edit.function, seconds) for edit in those)
+        with matrix.RESULTS.open("a", encoding="utf-8") as out:
+            for edit in those:
+                by = "test_it" if edit.function == "quick" or seconds > SECONDS else None
+                out.write(json.dumps([edit.name, "core", by]) + "\n")
+
+    monkeypatch.setattr(matrix, "RESULTS", tmp_path / "matrix.jsonl")
+    monkeypatch.setattr(matrix, "_test", look)
+    names = [edit.name for edit in edits]
+    assert matrix.tested(edits, names, 1) == {name: ["core"] for name in names}
+    assert sorted(looked) == [("quick", SECONDS), ("slow", SECONDS), ("slow", MORE_SECONDS)]
 
 
 def test_each_folder_gets_its_quick_tests_that_reach_the_edit_and_more_of_those_near_it() -> None:

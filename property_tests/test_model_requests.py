@@ -26,9 +26,10 @@ from agentrail.core.vocabulary.effects import CancelRequest, StartRequest
 from agentrail.journals import SqliteJournal, model_requests
 from agentrail.models import Message, ModelRequest, Text, UserMessage
 from agentrail.plugins import BeforeRequest, Context
-from agentrail.testing import Choose, ScriptedModel, World, call, say, transient
+from agentrail.testing import Choose, ScriptedModel, call, say, transient
 from agentrail.testing.world.random_setups import draw_scene
 from property_tests.volume import profile
+from tests.machinery.worlds.checked_world import CheckedWorld
 
 SESSIONS: Final = {"ci": 100, "campaign": 5_000}
 REAL: Final = {"ci": 4, "campaign": 400}
@@ -41,7 +42,7 @@ def test_each_request_of_a_random_session_is_rendered_from_what_is_written() -> 
     found = replaced = 0
     for seed in range(begin, begin + SESSIONS[profile()]):
         choose = Choose(random.Random(seed).randrange)
-        world = World(draw_scene(choose))
+        world = CheckedWorld(draw_scene(choose))
         before = world.state
         done = world.open()
         for _ in range(LENGTH):

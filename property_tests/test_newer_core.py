@@ -84,14 +84,11 @@ class Kept(MemoryJournal):
 
     async def take(self, records: Sequence[Record], packed: Sequence[PackedRecord]) -> None:
         await self.append(await self.claim(SESSION, "test"), 0, records)
-        pages = self._sessions[SESSION].pages
-        pages.unpage_all()
-        pages.newest[:] = packed
-        self._newest.clear()
+        self._sessions[SESSION].stored[:] = packed
         self._encode = True
 
     def starts_with(self, packed: Sequence[PackedRecord]) -> bool:
-        return self._sessions[SESSION].pages.newest[: len(packed)] == packed
+        return self._sessions[SESSION].stored[: len(packed)] == [*packed]
 
 
 async def comes_back(written: Written, cut: int, packed: Sequence[PackedRecord]) -> None:

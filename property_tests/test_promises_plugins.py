@@ -46,14 +46,14 @@ from agentrail.plugins import (
     Hook,
 )
 from agentrail.testing.probe_plugins import ANSWERS, LIES
-from agentrail.testing.world.choose import Transition
-from agentrail.testing.world.step_checks import adds
 from agentrail.values.content import text_of
 from agentrail.values.messages import Added
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, Got, call, plug
 from tests.each_case import each_case
 from tests.kit import Phase, Ruling, Verdict
+from tests.machinery.checks.step_checks import adds
+from tests.machinery.checks.transition import Transition
 
 ON_THE_WAY: Final = ("session_start", "before_prompt", "before_request", "after_response", "before_tool")
 """The hooks that a call passes before it runs."""

@@ -15,7 +15,7 @@ from agentrail.core.vocabulary.inputs import AskSettled
 from agentrail.events import AgentAbort, AgentEnd, AgentStart, ToolExecutionEnd
 from agentrail.models import ToolMessage, UserMessage
 from agentrail.plugins import Answered, AnyPlugin, CallService, Hook
-from agentrail.testing import Choose, World
+from agentrail.testing import Choose
 from agentrail.testing.world.random_setups import draw_scene
 from agentrail.tools import err, ok
 from tests.cells.bench import Bench, Got, call, plug
@@ -23,6 +23,7 @@ from tests.cells.moments import MOMENTS
 from tests.cells.scripts import recorder
 from tests.cells.tables import ACCEPTED
 from tests.kit import AbortSent, Phase, SteerSent
+from tests.machinery.worlds.checked_world import CheckedWorld
 
 CAN_ASK: Final = sorted(hook for hook, action in ACCEPTED if action == "ask")
 
@@ -150,7 +151,7 @@ def _move(bench: Bench, move: str) -> None:
 @given(st.integers(0, 2**32))
 def test_the_same_inputs_give_the_same_state(seed: int) -> None:
     choose = Choose(random.Random(seed).randrange)
-    world = World(draw_scene(choose))
+    world = CheckedWorld(draw_scene(choose))
     world.open()
     for _ in range(60):
         if world.go(choose) is None:

@@ -1,16 +1,22 @@
 import random
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentrail.testing import Choose, SessionMachine, World
+from agentrail.core.vocabulary.commands import Command
+from agentrail.testing import Choose
 from agentrail.testing.world.next_inputs import Move
-from agentrail.testing.world.random_sessions import COMMANDS
 from agentrail.testing.world.random_setups import draw_scene
 from agentrail.values.value import Value
 from property_tests.volume import profile, run_one
 from tests.kit import Phase
+from tests.machinery.worlds.checked_machine import CheckedMachine
+from tests.machinery.worlds.checked_world import CheckedWorld
+
+COMMANDS = frozenset(get_args(Command))
+"""The inputs that are calls of users; an ended session refuses them."""
 
 
 @given(st.integers(0, 2**32))
@@ -22,7 +28,7 @@ def test_the_invariants_hold_in_long_sessions(seed: int) -> None:
 @given(st.integers(0, 2**32))
 def test_a_session_is_rebuilt_from_any_number_of_its_records(seed: int) -> None:
     choose = Choose(random.Random(seed).randrange)
-    world = World(draw_scene(choose))
+    world = CheckedWorld(draw_scene(choose))
     states = [world.state, world.open().state]
     for _ in range(40):
         step = world.go(choose)
@@ -38,7 +44,7 @@ def test_a_session_is_rebuilt_from_any_number_of_its_records(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_an_ended_session_refuses_every_call(seed: int) -> None:
     choose = Choose(random.Random(seed).randrange)
-    world = World(draw_scene(choose))
+    world = CheckedWorld(draw_scene(choose))
     world.open()
     offered: dict[type[Value], Move] = {}
     while world.state.phase is not Phase.ENDED and len(world.records) < 400:
@@ -49,5 +55,5 @@ def test_an_ended_session_refuses_every_call(seed: int) -> None:
         world.refuses(move.make(choose))
 
 
-TestSession = SessionMachine.TestCase
+TestSession = CheckedMachine.TestCase
 TestSession.settings = settings(max_examples=40 if profile() == "ci" else 3_000, stateful_step_count=40, deadline=None)

@@ -6,11 +6,11 @@ from collections.abc import Generator
 
 import pytest
 
-from agentrail.testing import Simulator
 from agentrail.testing.simulator.fault_kinds import FAULTS
 from agentrail.testing.simulator.run import MODES
 from property_tests.volume import profile
 from tests import hook_time
+from tests.machinery.simulator.checked_simulator import CheckedSimulator
 
 SEEDS = {"ci": 15, "campaign": 5_000}
 
@@ -33,6 +33,6 @@ def test_no_rule_is_ever_broken_and_every_fault_happens() -> None:
     for mode in MODES:
         start = 0 if profile() == "ci" else random.SystemRandom().randrange(2**32)
         for seed in range(start, start + SEEDS[profile()]):
-            fired += Simulator(mode).check(seed).faults
+            fired += CheckedSimulator(mode).check(seed).faults
     assert fired.keys() <= {fault.name for fault in FAULTS}
     assert len(fired) >= FAULTS_THAT_HAPPEN[profile()]

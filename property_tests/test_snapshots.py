@@ -10,9 +10,10 @@ from agentrail.core.vocabulary.history_prefix import NO_STEM, Results, Stem, ste
 from agentrail.journals import Record, Snapshot
 from agentrail.ports import journal
 from agentrail.ports.journal import grown, snapshot_of, stem_of
-from agentrail.testing import Choose, World
+from agentrail.testing import Choose
 from agentrail.testing.world.random_setups import draw_scene
 from property_tests.volume import profile
+from tests.machinery.worlds.checked_world import CheckedWorld
 
 SESSIONS = {"ci": 40, "campaign": 3_000}
 LENGTH = 40
@@ -31,7 +32,7 @@ def test_random_sessions_have_whole_histories_at_each_record(monkeypatch: pytest
     steps = kept = rearranged = 0
     for seed in range(begin, begin + SESSIONS[profile()]):
         choose = Choose(random.Random(seed).randrange)
-        world = World(draw_scene(choose))
+        world = CheckedWorld(draw_scene(choose))
         stem, number = NO_STEM, 0
         opening: State | None = world.state
         records: list[Record] = []

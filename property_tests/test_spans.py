@@ -15,9 +15,10 @@ from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, CallStatus
 from agentrail.events import AgentStart, RequestStart
 from agentrail.journals import Record
-from agentrail.testing import Choose, World
+from agentrail.testing import Choose
 from agentrail.testing.world.random_setups import draw_scene
 from property_tests.volume import profile
+from tests.machinery.worlds.checked_world import CheckedWorld
 
 SESSIONS = {"ci": 50, "campaign": 5_000}
 LENGTH = 40
@@ -27,7 +28,7 @@ SPELLINGS = (Spelling(is_latest=True, has_content=True), Spelling(is_latest=Fals
 def lived(seed: int) -> Iterator[tuple[State, Record]]:
     """Yield the records of a random session, each with the state after it."""
     choose = Choose(random.Random(seed).randrange)
-    world = World(draw_scene(choose))
+    world = CheckedWorld(draw_scene(choose))
     live = world.state
     world.open()
     steps = 0
@@ -54,21 +55,6 @@ def check(state: State, spans: OpenSpans) -> None:
     assert set(spans.calls) <= unfinished | beside
     waiting = {call.call_id for call in calls if call.status in WAITS_FOR_PERSON}
     assert {call_id for call_id, call in spans.calls.items() if call.held_since is not None} == waiting
-
-
-def begins_turn(record: Record) -> bool:
-    return any(isinstance(each.event, AgentStart) for each in record.events)
-
-
-def check_read_back(state: State, records: list[Record], spans: OpenSpans) -> None:
-    """Check that the records since a turn began bring back what is open in it, as a process that comes later does."""
-    again = NOTHING_OPEN
-    for record in records:
-        again, _ = fold(again, state.setup, record)
-    if spans.turn is not None:
-        assert (again.turn, again.request) == (spans.turn, spans.request)
-        own = {call_id: call for call_id, call in spans.calls.items() if call.turn == spans.turn.ref}
-        assert {call_id: again.calls[call_id] for call_id in own} == own
 
 
 @pytest.mark.long

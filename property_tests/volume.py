@@ -6,10 +6,11 @@ import os
 import random
 from functools import cache
 
-from agentrail.testing import Choose, play
-from agentrail.testing.world.random_sessions import Tally
+from agentrail.testing import Choose
 from agentrail.testing.world.random_setups import draw_scene
 from property_tests.narrow import narrow_paths
+from tests.machinery.worlds.checked_world import checked_play
+from tests.machinery.worlds.table_tally import Tally
 
 STEPS = {"ci": 50_000, "campaign": 2_000_000}
 """The fewest steps, by profile. The specification asks for 50,000 and 1,000,000."""
@@ -31,7 +32,7 @@ def run_one(seed: int, tally: Tally | None = None, steps: int = LENGTH) -> None:
     chance = random.Random(seed)
     choose = Choose(chance.randrange)
     try:
-        play(choose, draw_scene(choose), steps, tally=tally, seek=tally is not None)
+        checked_play(choose, draw_scene(choose), steps, tally=tally, seek=tally is not None)
     except Exception as error:
         error.add_note(f"seed {seed}")
         raise

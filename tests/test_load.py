@@ -7,8 +7,8 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.events import AgentAbort
+from agentrail.journals import MemoryJournal
 from bench.load import EndlessModel, OneWord
-from bench.rig import Forgetful
 from tests.opcodes import counted_opcodes
 
 pytestmark = pytest.mark.long
@@ -20,7 +20,7 @@ MOST_OPCODES = 600_000
 async def _aborts_beside_a_crowd(sessions: int, aborts: int) -> list[int]:
     """Return the opcodes of all tasks from each abort to its event."""
     taken: list[int] = []
-    async with open_supervisor(journal=Forgetful()) as supervisor:
+    async with open_supervisor(journal=MemoryJournal(keep=1)) as supervisor:
         spec = SessionSpec(model=OneWord(), max_prompt_queue=1_000_000)
         crowd = [await supervisor.spawn(spec) for _ in range(sessions)]
         aborted = await supervisor.spawn(SessionSpec(model=EndlessModel()))

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, cast
 
 import trio
 
-from agentrail.adapters.journals.memory import ForgettingJournal, MemoryJournal
+from agentrail.adapters.journals.memory import ForgettingJournal
 from agentrail.app.model_registry import Factory, Models
 from agentrail.app.preimport import bring
 from agentrail.app.session_code import (
@@ -274,7 +274,6 @@ def build_sessions(
         nursery=nursery,
         journal=own if storage is None else held_to_contract(journal),
         forget=own.forget if storage is None else None,
-        crowded=journal if isinstance(journal, MemoryJournal) else None,
         model=registry,
         gate=Gate() if gate_width is None else Gate(width_of(gate_width)),
         limits=limits,

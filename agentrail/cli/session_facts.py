@@ -53,14 +53,14 @@ TOLD_AS_UNDER_WAY: Final = frozenset(
 UNTOLD: Final = frozenset(
     {
         # The conversation, and what it has cost: the person sees it, and the model is the one that reads it
-        *("answered_by_tool", "ended_tasks", "found_tools", "history", "last_text", "labels", "priced_models"),
-        *("replaced_messages", "returns", "todos", "token_count", "tokens_after_compaction", "usage", "shared_usage"),
+        *("ended_tasks", "found_tools", "history", "last_text", "labels", "priced_models"),
+        *("returns", "todos", "token_count", "tokens_after_compaction", "usage", "shared_usage"),
         *("turn_count", "worked_ms", "working_since_ms", "shared_worked_ms"),
         # Made anew from the agent, or checked against it
         *("agents", "path", "plugin_states", "removed_tools", "session_id", "spec", "tools"),
         # Accounts of what has been
         *("asleep", "background_jobs", "compaction_cause", "in_doubt_calls", "last_id", "last_request_model"),
-        *("last_seq", "listener_failures", "owner", "prefix_changes", "quarantine_cause", "quarantined_calls"),
+        *("last_seq", "listener_failures", "owner", "quarantine_cause", "quarantined_calls"),
         *("round", "shares", "standing_approvals", "stop_reason", "tenant"),
     }
 )

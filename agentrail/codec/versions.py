@@ -13,7 +13,7 @@ from agentrail.values.events.plugins import UnknownEvent
 from agentrail.values.json import FrozenObject, Json
 from agentrail.values.value import TAG
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """Number of the newest format, in which records and snapshots are written."""
 
 Upcaster: TypeAlias = Callable[[Json], Json]
@@ -30,7 +30,22 @@ def _from_4(data: Json) -> Json:
     return {**data, "change": {**change, "suspended": suspended}}
 
 
-UPCASTERS: Final[Mapping[int, Upcaster]] = MappingProxyType({4: _from_4})
+def _from_5(data: Json) -> Json:
+    """Convert a record or snapshot of format 5: leave out the fields by which the machine followed the prompt cache."""
+    if not isinstance(data, Mapping):
+        return data
+    places = {name: _followed_no_cache(data[name]) for name in ("change", "opening", "state") if name in data}
+    return {**data, **places}
+
+
+def _followed_no_cache(fields: Json) -> Json:
+    """Return the *fields* of a state without those that format 5 had for the prompt cache."""
+    if not isinstance(fields, Mapping):
+        return fields
+    return {name: value for name, value in fields.items() if name not in {"altered", "by_tool", "shown"}}
+
+
+UPCASTERS: Final[Mapping[int, Upcaster]] = MappingProxyType({4: _from_4, 5: _from_5})
 """For each older format that is read, the function that converts its JSON to the next. Format 4 is the oldest.
 
 Whoever raises `FORMAT` must add one. It takes a record or a snapshot. A field of `State` is at three places: in the

@@ -16,7 +16,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import ReplayDiffers
 from agentrail.hooks.hook_runner import Recorded
 from agentrail.hooks.ruling import Ruling
-from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.envelope import Envelope, Ephemeral
 from agentrail.values.messages import EMPTY_HISTORY, Message
 from agentrail.values.untrusted_values import error_text
 from agentrail.values.value import Value
@@ -132,15 +132,27 @@ def _differing(
     record: RecordedStep, after: State, again: Step, histories: tuple[object, object]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield each part that differs: its name, and the recorded and today's text around the difference."""
+    events = _still_stored(record.events)
+    again_after = again.state
+    if len(events) < len(record.events):
+        again_after = again_after.but(last_seq=again_after.last_seq + len(record.events) - len(events))
     pairs: list[tuple[str, object, object]] = [
-        ("events", tuple(record.events), again.events),
+        ("events", events, again.events),
         ("effects", tuple(record.effects), tuple([type(effect).__name__ for effect in again.effects])),
         ("answer", record.answer, again.answer),
     ]
-    for what, then, now in chain(pairs, zip(_FIELDS, astuple(after), astuple(again.state), strict=True)):
+    for what, then, now in chain(pairs, zip(_FIELDS, astuple(after), astuple(again_after), strict=True)):
         recorded, today = histories if what == _HISTORY else (then, now)
         if recorded is not today and recorded != today:
             yield what, *_around(repr(recorded), repr(today))
+
+
+def _still_stored(events: Sequence[Envelope]) -> tuple[Envelope, ...]:
+    """Return *events* without those of a kind that was stored once and is not any more; the others move up."""
+    kept = [envelope for envelope in events if not isinstance(envelope.event, Ephemeral)]
+    if len(kept) == len(events):
+        return tuple(events)
+    return tuple([envelope.but(seq=seq) for seq, envelope in enumerate(kept, events[0].seq)])
 
 
 def _around(then: str, now: str) -> tuple[str, str]:

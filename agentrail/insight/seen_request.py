@@ -15,6 +15,7 @@ from agentrail.core.tools_on_demand import definition
 from agentrail.core.vocabulary.inputs import StreamCut, StreamEnded
 from agentrail.errors import UnknownRequest
 from agentrail.hooks.ruling import DYNAMIC, Section
+from agentrail.insight.cache_prefix import CachePrefix, replaced_by
 from agentrail.insight.field_changes import FieldChange, Moment, differences, moments
 from agentrail.ports.journal import Record
 from agentrail.values.content import text_of
@@ -104,7 +105,7 @@ class RequestDifference(Value, gc=True):
     settings: tuple[FieldChange, ...]
     """What else differs: `model`, `options`, and `may_call`, whether tools may be called."""
     broke: PrefixChanged | None
-    """What broke the provider's cache and who did it, as the session said; `None` if the request only grew."""
+    """What broke the provider's cache and who did it; `None` if the request only grew."""
 
 
 class Seen(Value, gc=True):
@@ -168,7 +169,7 @@ def seen(records: Iterable[Record], which: RequestName | None = None) -> Seen:
         usage,
         response,
         by_tool if request.returns else False,
-        None if before is None else _difference(before, rendering, moment.record),
+        None if before is None else _difference(before, rendering, past.broke.get(row.request_id)),
         tuple(past.unknown(row, request, by_tool)),
     )
 
@@ -213,6 +214,8 @@ class _Past:
     def __init__(self) -> None:
         self.session_id = ""
         self.responses: dict[str, tuple[Usage | None, Response | None]] = {}  # by id of the request
+        self.broke: dict[str, PrefixChanged] = {}  # what broke the provider's cache, by id of the request
+        self._prefix = CachePrefix()
         self._sources: dict[int, tuple[int | None, tuple[str, ...]]] = {}  # by id of the message
         self._kept: list[Message] = []  # so that no other message gets the address of one
         self._written: deque[_Written] = deque(maxlen=TEXTS_KEPT)
@@ -225,6 +228,9 @@ class _Past:
             self.session_id = record.session_id
             if record.redacted is not None:
                 self._redacted.append(record.number)
+            changed = self._prefix.stepped(moment.before, record.rulings, record.events, moment.state)
+            if changed is not None and moment.state.request is not None:
+                self.broke[moment.state.request.request_id] = changed
             if not self._kept:
                 self._note(moment.before.history, None)
             self._written.extend(_texts_in(record))
@@ -295,7 +301,7 @@ class _Past:
             if rearranged
             else {}
         )
-        replaced_by = _replaced_by(moment.record)
+        replacers = replaced_by(moment.record.rulings)
         lasting_count = len(request.messages) - request.passing
         for number, message in enumerate(request.messages):
             name, cost = _SPEAKERS[type(message)], tokens(size_of(message))
@@ -307,7 +313,7 @@ class _Past:
                 by = (added[id(message)],)
                 yield SeenPart(ADDED, name, by, cost, message=message, is_passing=is_passing)
             else:
-                yield SeenPart(REPLACED, name, replaced_by, cost, message=message)
+                yield SeenPart(REPLACED, name, replacers, cost, message=message)
 
     def unknown(self, row: SentRequest, request: ModelRequest, by_tool: bool | None) -> Iterator[str]:
         """Yield what the records do not tell of a request, each in one sentence."""
@@ -359,12 +365,6 @@ def _texts_in(record: Record) -> Iterator[_Written]:
             yield _Written(event.text, event.replaced_by, (Origin.PROMPT, Origin.STEERING))
 
 
-def _replaced_by(record: Record) -> tuple[str, ...]:
-    """Return the keys of the plugins that replaced the messages of the request that *record* sent."""
-    runs = [ruling.gathered for ruling in record.rulings if ruling.hook == "before_request"]
-    return next((gathered.replaced_by for gathered in reversed(runs) if gathered.replaced_by), ())
-
-
 def _section_part(key: str, text: str, section: Section | None) -> SeenPart:
     """Return the part of a section; one that no plugin has set was added with the request."""
     layer, by = (DYNAMIC, "") if section is None else (section.layer, section.by)
@@ -386,8 +386,8 @@ def _with_cached(parts: Sequence[SeenPart], usage: Usage | None) -> Iterator[See
 # Differences
 
 
-def _difference(before: _Shown, now: _Shown, record: Record) -> RequestDifference:
-    """Return how the request *now*, which *record* sent, differs from the one *before*."""
+def _difference(before: _Shown, now: _Shown, broke: PrefixChanged | None) -> RequestDifference:
+    """Return how the request *now*, whose cache *broke* if so, differs from the one *before*."""
     was, is_now = [_key(part) for part in before.parts], [_key(part) for part in now.parts]
     pairs = zip(was, is_now, strict=False)
     same = next((place for place, (old, new) in enumerate(pairs) if old != new), min(len(was), len(is_now)))
@@ -396,7 +396,6 @@ def _difference(before: _Shown, now: _Shown, record: Record) -> RequestDifferenc
         if what != "equal":
             gone.extend(before.parts[start:stop])
             new.extend(now.parts[new_start:new_stop])
-    events = [envelope.event for envelope in record.events]
     return RequestDifference(
         before.row,
         same,
@@ -404,7 +403,7 @@ def _difference(before: _Shown, now: _Shown, record: Record) -> RequestDifferenc
         tuple(gone),
         tuple(new),
         tuple(chain.from_iterable(_settings(before.request, now.request))),
-        next((event for event in events if isinstance(event, PrefixChanged)), None),
+        broke,
     )
 
 

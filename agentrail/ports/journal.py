@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from typing import Final, NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, Protocol, TypeGuard, cast
 
 from msgspec import UNSET
 
-from agentrail.core.vocabulary.changes import NO_CHANGE, Change, fold
+from agentrail.core.vocabulary.changes import NO_CHANGE, Change, change, fold
 from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.history_prefix import Results, Stem, appended, note_results
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
@@ -81,6 +81,21 @@ class Record(Authored):
     """Whether a request, call, compaction, sub-agent or plugin's request is under way, which a recovery must settle."""
     redacted: Redaction | None = None
     """That its texts were replaced, when and by whom; `None` if they were not."""
+
+
+class Entry(NamedTuple):
+    """A step on its way to the journal: its record, and the states from which the change in it is made."""
+
+    record: Record
+    """The record, without its change."""
+    before: State
+    """State before the step, and before a `StreamBegan` that has no record of its own."""
+    after: State
+    """State after the step."""
+
+    def made(self) -> Entry:
+        """Return the entry with the change in its record."""
+        return Entry(self.record.but(change=change(self.before, self.after)), self.before, self.after)
 
 
 class Claim(Authored):
@@ -269,6 +284,11 @@ class Latest(Authored):
     """The records that follow it."""
 
 
+def not_kept(record: Record) -> BadRecord:
+    """Return the error about *record*, which a journal in memory has in place of those that it has dropped."""
+    return BadRecord(record.session_id, record.number, "only later ones are kept in memory: give it a larger `keep`")
+
+
 def last_seq(record: Record, before: int) -> int:
     """Return the number of the last durable event up to *record*; *before*: the same for the previous record."""
     return record.events[-1].seq if record.events else before
@@ -414,6 +434,30 @@ class Journal(Protocol):
     async def close(self) -> None:
         """Release files, threads and connections once calls under way have ended; the next call opens them again."""
         ...
+
+
+class DirectJournal(Journal, Protocol):
+    """A journal that may write at once, as one in memory does: a session needs no task to wait for it."""
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether it does; else it is written to by `append`."""
+        ...
+
+    def submit(self, claim: Claim, expected: int, entries: Sequence[Entry]) -> int:
+        """Write *entries* as `append` writes records; it keeps their states, so that it is given no snapshots."""
+        ...
+
+
+def is_direct(journal: Journal) -> TypeGuard[DirectJournal]:
+    """Whether *journal* writes at once, and no subclass has an `append` of its own, which `submit` would pass by."""
+    if not getattr(journal, "is_direct", False):
+        return False
+    for class_ in type(journal).__mro__:
+        names = vars(class_)
+        if "submit" in names or "append" in names:
+            return "submit" in names
+    return False
 
 
 def about_after(record: Record, before: About) -> About:

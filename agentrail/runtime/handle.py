@@ -174,7 +174,7 @@ class SessionHandle(SessionCalls):
             raise BadChoice.among("when", when, sent.WHENS)
         letter, slot = self._letter(sent.SteerSent(text, when), command)
         self._session.mailbox.post_steering(letter)
-        return commands.accepted(await slot.wait())
+        return commands.accepted(await slot.wait_in_turn())
 
     # Commands: those that need more than a letter in the lane of the user
 
@@ -239,7 +239,7 @@ class SessionHandle(SessionCalls):
         """Wait until an abort or stop is journaled; return at once if the journal cannot write."""
         self._session.mailbox.post_control(letter)
         self._session.relieve()
-        commands.raised(await slot.wait())
+        commands.raised(await slot.wait_in_turn())
 
     async def _edit_tools(self, edit: made.EditTools, command: str | None) -> None:
         """Attach, detach or replace tools or a source of tools."""
@@ -375,7 +375,7 @@ class SessionHandle(SessionCalls):
         """Send an input in the control lane, and wait for its answer."""
         letter, slot = self._letter(input_, None)
         self._session.mailbox.post_control(letter)
-        commands.raised(await slot.wait())
+        commands.raised(await slot.wait_in_turn())
 
     def _letter(self, input_: AnyInput, command: str | None, parse_answer: ReadAnswer | None = None) -> Posted:
         """Return a letter with *input_* and its reply slot; raise if the journal cannot write or a part is refused."""

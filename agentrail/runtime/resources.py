@@ -41,7 +41,6 @@ from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.slots import OwnSlots, Slots
 from agentrail.runtime.shared.task_pool import TaskPool
 from agentrail.runtime.shared.threads import WorkerThreads
-from agentrail.runtime.shared.tidying import PackingJournal, TidyingUp
 from agentrail.runtime.shared.turn_waits import TurnWaits
 from agentrail.runtime.work.limit_queue import FamilyUsage
 from agentrail.runtime.work.session_deps import SessionDeps, refuse_without_deps
@@ -53,8 +52,7 @@ from agentrail.values.usage import Limit
 class SharedServices:
     """Services that all sessions of a supervisor share.
 
-    *forget* drops a session from the journal (`None`: kept). *crowded* is the journal if it is one in memory, which
-    puts its records away while a session rests.
+    *forget* drops a session from the journal (`None`: kept).
     """
 
     __slots__ = (
@@ -78,7 +76,6 @@ class SharedServices:
         "slots",
         "tasks",
         "threads",
-        "tidying",
         "timers",
         "turn_waits",
         "watchdog",
@@ -97,7 +94,6 @@ class SharedServices:
         limits: Mapping[str, Limit],
         random_: random.Random,
         forget: Callable[[str], None] | None = None,
-        crowded: PackingJournal | None = None,
     ) -> None:
         self.nursery = nursery
         self.home = trio.lowlevel.current_trio_token()
@@ -113,7 +109,6 @@ class SharedServices:
         self.tasks = TaskPool(nursery)
         self.threads = WorkerThreads()
         self.timers = Timers(self.clock)
-        self.tidying = TidyingUp(self.timers, crowded)
         self.watchdog = watchdog_of_run()
         self.turn_waits = TurnWaits()
         self.limits = ProviderLimits(limits, self.timers)
@@ -383,13 +378,13 @@ async def decided(
     answer = None
     if below is not None:
         below.post_steering(letter)
-        answer = await slot.wait()
+        answer = await slot.wait_in_turn()
     if subagents is not None and (answer is None or has_ended(answer)):
         earlier = await subagents.answered(ref, letter)
         answer = answer if earlier is None else earlier
     if answer is None:
         mailbox.post_steering(letter)
-        answer = await slot.wait()
+        answer = await slot.wait_in_turn()
     return answer
 
 

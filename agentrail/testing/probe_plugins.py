@@ -1,8 +1,8 @@
 """Plugins for tests of sessions: each does one thing, right or wrong, in the same way each time.
 
 Their answers follow from their options and state alone, as the contract asks, so that a run with them can be replayed
-and shrunk. Put `Recorder` into every session under test: it notes each `after_turn`, which must come once a turn. Those
-at the end break the contract: they raise, answer what no hook may answer, or have a state that cannot be stored.
+and shrunk. Those at the end break the contract: they raise, answer what no hook may answer, or have a state that cannot
+be stored.
 """
 
 from __future__ import annotations

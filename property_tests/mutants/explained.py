@@ -29,11 +29,18 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "It is for type checkers alone: what is due or paused is dropped with what it is about, so that is there.": (
         "core/machine/requests.py finish_before_compact: compaction is None → False",
         "core/machine/steering.py begin_before_steering: text is None → False",
+        "core/machine/steering.py finish_before_steering: text is None or command is None → (command is None)",
         "core/machine/tool_checks.py where_before_tool: call is None → False",
         (
             "core/machine/tool_runs.py probe: "
             "call is None or call.status is not CallStatus.SETTLING or call.spec is None → "
             "(call.status is not CallStatus.SETTLING) or (call.spec is None)"
+        ),
+    ),
+    "It is for type checkers alone: a hold may have no limit, and an ask always has one.": (
+        (
+            "core/machine/flow.py _set_deadline: "
+            "waiting.pause.deadline is not None and not draft.has_timer(timer) → (not draft.has_timer(timer))"
         ),
     ),
     "It is for type checkers alone: a call that runs has a tool, one that waits without a hold has a question.": (
@@ -43,6 +50,10 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
             "(call is not None) and (call.status is CallStatus.RUNNING)"
         ),
         "core/machine/forking.py _wait_again: call.question is not None → True",
+        (
+            "core/machine/in_doubt_calls.py doubt_about: "
+            "call.spec is None or call.spec.effect is EffectClass.UNSAFE → (call.spec.effect is EffectClass.UNSAFE)"
+        ),
         (
             "core/vocabulary/tool_calls.py can_be_probed: "
             'spec is not None and (spec.effect is EffectClass.CHECKABLE or "agents" in spec.requires) → '
@@ -75,6 +86,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "It costs time alone: what is copied or looked at once more is equal.": (
         "core/machine/draft.py StepDraft.record_ruling: ruling.states → True",
+        "core/machine/tool_runs.py _start: families → True",
         "core/vocabulary/tool_calls.py CallList.replace: not self._own[at] → True",
         "core/vocabulary/tool_calls.py CallList.replace: self._own[at] = True → pass",
         "runtime/work/model_stream.py Stream.run: usage is response.usage → False",
@@ -82,6 +94,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "hooks/live_hook_runner.py Live.event_lines: seats is not self._for → True",
         "runtime/events/subscription.py Subscription._take_live: self._runs -= 1 → pass",
         "runtime/work/stored_messages.py StoredPast.messages: lacking → True",
+        "runtime/shared/turn_waits.py TurnWaits._refuse_circle: visited.update(further) → pass",
         (
             "runtime/actor/screened_inputs.py _is_plain: "
             "hint is ... or isinstance(hint, Privacy) or (isinstance(hint, type) and issubclass(hint, _PLAIN)) → "
@@ -103,9 +116,6 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
             "child is not None and isinstance(child.runner, SessionRunner) → (child is not None)"
         ),
     ),
-    "It is for type checkers alone: a section without a text is none of the session's sections.": (
-        'core/cache_prefix.py _section_mark: section.text or "" → (section.text)',
-    ),
     "Every negative number says that there is none.": ("hooks/ruling.py Decisions: 1 → 2",),
     "It is the quick way of what the lines after it do too, with an envelope or a call more.": (
         "core/vocabulary/changes.py _changed_timers: place + len(rest) → place - len(rest)",
@@ -120,7 +130,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "It costs time alone: more is kept before a sweep, or an empty list of readers is gone through.": (
         "core/machine/flow.py _run: unheard is not None → False",
-        "runtime/actor/session.py Session._handle: self.traces → True",
+        "runtime/actor/session.py Session._finish_step: self.traces → True",
         (
             "runtime/events/bus.py Bus.publish: "
             "self._buffered and not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes]) → "
@@ -167,6 +177,24 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "A sample without labels has a blank before its figure, so it is told by that too.": (
         "host/cluster/merged_metrics.py _with_host: brace and \" \" not in name → (' ' not in name)",
+    ),
+    "A search that is stopped before it begins ends at its first file too.": (
+        "adapters/sandboxes/searching.py Grep.run: raise SearchCancelled → pass",
+    ),
+    "It is for type checkers alone: the SDK gives each span a context.": (
+        (
+            "adapters/otel/span_export.py SampledSpans.on_end: "
+            "span.context is not None and span.context.trace_flags.sampled → (span.context.trace_flags.sampled)"
+        ),
+    ),
+    "It is for type checkers alone: other exceptions than those of SQLite have none of its codes.": (
+        (
+            "adapters/journals/sqlite/writing.py Writer.serve: "
+            "isinstance(error, RAISED) and is_passing(error) → (is_passing(error))"
+        ),
+    ),
+    "It costs time alone: the same sessions are found, whichever list of them is read.": (
+        "adapters/journals/sqlite/session_summaries.py path_of: min(counts) < most → True",
     ),
     "It costs time alone: a lock that is free is taken with a checkpoint.": (
         "host/websocket/send_queue.py Outbox.put_all: self._turn.locked() → True",

@@ -1,8 +1,9 @@
 """The kill matrix: which folders of tests notice which edits, in `matrix.txt` beside this file.
 
 `python -m property_tests.mutants.matrix --write [word ...]` tests the edits that are not in it, and those whose names
-have one of the words; an edit whose function is gone makes room for the next one. `--check` exits 1 if nothing notices
-an edit any more that something did. With `--area host`, only the edits of the host are looked at.
+have one of the words; an edit whose function is gone makes room for the next one. It may be interrupted: what is known
+by then is written down, and the next run goes on. `--check` exits 1 if nothing notices an edit any more that something
+did. With `--area host`, only the edits of the host are looked at.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ from property_tests.mutants.server import Fate, Job, needs_import, work
 FILE: Final = Path(__file__).with_name("matrix.txt")
 
 RESULTS: Final = BUILD / "matrix.jsonl"
-"""A line for each edit and folder, as soon as it is known."""
+"""A line for each edit and folder, with the test that notices, as soon as it is known."""
 
 EDITS: Final = 100
 """How many edits of each group are drawn."""
+
+PORTION: Final = 20
+"""How many edits are tested before the matrix is written, so that an interrupted run loses only a few."""
 
 SECONDS: Final = 1.5
 """CPU seconds of the tests of one folder for one edit, the quick ones first, as recorded.
@@ -37,13 +41,16 @@ SECONDS: Final = 1.5
 Those that are near the edit by their names have as many of their own: thousands reach what each request goes through.
 """
 
-_MACHINE: Final = quick("tests/cells", "tests/core", "tests/plugins", "tests/runtime")
+MORE_SECONDS: Final = 30.0
+"""As many seconds for an edit that no folder has noticed, which is then looked at again."""
+
+_MACHINE: Final = ("tests/cells", "tests/core", "tests/plugins", "tests/runtime")
 
 GROUPS: Final = (
     Suite(("host",), quick("tests/api", "tests/host", "tests/remote")),
-    Suite(("core",), _MACHINE),
-    Suite(("runtime",), _MACHINE),
-    Suite(("adapters", "plugins"), quick("tests/adapters", "tests/plugins")),
+    Suite(("core",), quick(*_MACHINE)),
+    Suite(("runtime",), quick("tests/bridge", *_MACHINE)),
+    Suite(("adapters", "plugins"), quick("tests/adapters", "tests/mcp", "tests/plugins", "tests/sandboxes")),
 )
 """Areas of which edits are drawn together, and the folders of tests that are asked."""
 
@@ -73,11 +80,13 @@ def main(words: Sequence[str]) -> int:
             print(f"lost: {name}: noticed by {', '.join(stored[name])} before, and by no folder now")
         return int(bool(lost or gone))
     chosen = [edit.name for group in groups for edit in drawn(edits, group, stored.keys())]
-    again = {name for name in chosen if name not in stored or any(word in name for word in asked.words)}
-    new = tested(edits, again, asked.jobs)
+    again = [name for name in chosen if name not in stored or any(word in name for word in asked.words)]
     others = {name: folders for name, folders in whole.items() if name not in stored}
-    store(FILE, others | {name: new[name] if name in again else stored[name] for name in chosen})
-    print(f"{len(again)} edits tested, {sum(not folders for folders in new.values())} of them noticed by no folder")
+    known = others | {name: stored[name] for name in chosen if name in stored}
+    for start in range(0, len(again), PORTION):
+        known |= tested(edits, again[start : start + PORTION], asked.jobs)
+        store(FILE, known)
+    print(f"{len(again)} edits tested, {sum(not known[name] for name in again)} of them noticed by no folder")
     return 0
 
 
@@ -124,20 +133,28 @@ def tested(edits: Iterable[Edit], names: Collection[str], jobs: int) -> dict[str
         those = sorted(
             (edit for edit in edits if edit.name in names and edit.area in group.areas), key=lambda edit: edit.rank
         )
-        if those:
-            _test(group, those, jobs)
-    for line in RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else ():
-        name, folder = json.loads(line)
-        matrix[name].append(folder)
+        for seconds in (SECONDS, MORE_SECONDS):
+            noticed = {name for name, _, by in _told() if by is not None}
+            left = [edit for edit in those if edit.name not in noticed]
+            if left:
+                _test(group, left, jobs, seconds)
+    for name, folder, by in _told():
+        if by is not None:
+            matrix[name].append(folder)
     return {name: sorted(folders) for name, folders in matrix.items()}
 
 
-def _test(group: Suite, edits: Sequence[Edit], jobs: int) -> None:
+def _told() -> list[tuple[str, str, str | None]]:
+    """Return what `RESULTS` tells of each edit and folder: their names, and the test that notices, if any."""
+    return list(map(json.loads, RESULTS.read_text(encoding="utf-8").splitlines())) if RESULTS.exists() else []
+
+
+def _test(group: Suite, edits: Sequence[Edit], jobs: int, seconds: float) -> None:
     """Test *edits* in several processes; what notices is written to `RESULTS`."""
     known = reach(group.parts)
-    those = [job for edit in edits for job in jobs_of(edit, known)]
+    those = [job for edit in edits for job in jobs_of(edit, known, seconds)]
     print(f"{', '.join(group.areas)}: {len(edits)} edits, {len(those)} pairs of an edit and a folder", flush=True)
-    children: list[int] = []
+    children, before = list[int](), len(_told())
     for nth in range(jobs):
         pid = os.fork()
         if pid == 0:
@@ -148,27 +165,25 @@ def _test(group: Suite, edits: Sequence[Edit], jobs: int) -> None:
             finally:
                 os._exit(code)
         children.append(pid)
-    for pid in children:
-        _, status = os.waitpid(pid, 0)
-        if status:
-            sys.exit(f"not all edits were tested: {BUILD}/log-matrix*")
+    failed = [pid for pid in children if os.waitpid(pid, 0)[1]]
+    if failed or len(_told()) < before + len(those):  # pytest returns from an error of its own as if it had ended well
+        sys.exit(f"not all edits were tested: {BUILD}/log-matrix*")
 
 
 def _tell(job: Job, fate: Fate) -> None:
-    if fate.by is not None:
-        with RESULTS.open("a", encoding="utf-8") as out:
-            out.write(json.dumps([job.edit.name, folder_of(job.tests[0])]) + "\n")
+    with RESULTS.open("a", encoding="utf-8") as out:
+        out.write(json.dumps([job.edit.name, folder_of(job.tests[0]), fate.by]) + "\n")
 
 
-def jobs_of(edit: Edit, known: Reach) -> list[Job]:
-    """Return a job for each folder with tests that reach *edit*: the near ones that take `SECONDS`, then any others."""
+def jobs_of(edit: Edit, known: Reach, seconds: float = SECONDS) -> list[Job]:
+    """Return a job for each folder with tests that reach *edit*: the near ones that take *seconds*, then any others."""
     folders: dict[str, list[str]] = {}
     for test in known.tests(edit)[0]:
         folders.setdefault(folder_of(test), []).append(test)
     jobs: list[Job] = []
     for tests in folders.values():
-        near = _within([test for test in tests if is_near(test, edit)], known.seconds)
-        far = _within([test for test in tests if not is_near(test, edit)], known.seconds)
+        near = _within([test for test in tests if is_near(test, edit)], known.seconds, seconds)
+        far = _within([test for test in tests if not is_near(test, edit)], known.seconds, seconds)
         jobs.append(Job(edit, (*near, *far), cold=False))
     return jobs
 
@@ -181,9 +196,9 @@ def is_near(test: str, edit: Edit) -> bool:
     return not words[0].isdisjoint(words[1])
 
 
-def _within(tests: Sequence[str], seconds: Mapping[str, float]) -> tuple[str, ...]:
-    sums = accumulate((seconds[test] for test in tests), initial=0.0)
-    return tuple(test for test, before in zip(tests, sums, strict=False) if before < SECONDS)
+def _within(tests: Sequence[str], took: Mapping[str, float], seconds: float) -> tuple[str, ...]:
+    sums = accumulate((took[test] for test in tests), initial=0.0)
+    return tuple(test for test, before in zip(tests, sums, strict=False) if before < seconds)
 
 
 def folder_of(test: str) -> str:

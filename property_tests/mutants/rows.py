@@ -19,13 +19,14 @@ from agentrail.core.machine import step as machine
 from agentrail.core.machine.step import Step, step
 from agentrail.core.machine.table import TABLE, TableRule
 from agentrail.hooks.hook_runner import Judge
-from agentrail.testing import Choose, World
-from agentrail.testing.world.random_sessions import Tally
+from agentrail.testing import Choose
 from agentrail.values.value import Value
 from property_tests.mutants.suite import Test, fails, steps
 from property_tests.narrow import narrow_paths
 from property_tests.volume import run_one
 from tests.kit import AnyInput, Arrival, Phase
+from tests.machinery.worlds.checked_world import CheckedWorld
+from tests.machinery.worlds.table_tally import Tally
 
 Kind: TypeAlias = type[Value]
 Promise: TypeAlias = tuple[Phase, Kind, object]
@@ -37,11 +38,11 @@ MOST_SEEDS: Final = 10_000
 
 
 class Same(Choose):
-    """Source of choices that makes `World.apply` repeat a recorded arrival: the same time and random number."""
+    """Source of choices that makes `CheckedWorld.apply` repeat a recorded arrival: the same time and random number."""
 
     __slots__ = ("_arrival", "_world")
 
-    def __init__(self, world: World, arrival: Arrival) -> None:
+    def __init__(self, world: CheckedWorld, arrival: Arrival) -> None:
         super().__init__(lambda _: round(arrival.random * 10))
         self._arrival = arrival
         self._world = world
@@ -111,31 +112,31 @@ def reach() -> Reach:
 def worlds_for(wanted: set[Promise]) -> dict[Promise, Test]:
     """Play random sessions until each promise in *wanted* was reached; return for each a test that reaches it."""
     found: dict[Promise, Test] = {}
-    apply = World.apply
+    apply = CheckedWorld.apply
 
-    def watched(world: World, given: AnyInput, choose: Choose | None = None) -> Step:
+    def watched(world: CheckedWorld, given: AnyInput, choose: Choose | None = None) -> Step:
         before = world.state
         done = apply(world, given, choose)
         for promise in set(reached(before, world.records[-1].arrival, done)) & wanted - set(found):
             found[promise] = (f"a world of {len(world.records)} steps", _driven(world, len(world.records)))
         return done
 
-    replace(World, "apply", watched)
+    replace(CheckedWorld, "apply", watched)
     tally = Tally()
     narrow_paths(tally)
     for seed in range(MOST_SEEDS):
         if len(found) == len(wanted):
             break
         run_one(seed, tally)
-    replace(World, "apply", apply)
+    replace(CheckedWorld, "apply", apply)
     return found
 
 
-def _driven(world: World, steps: int) -> Callable[[], None]:
+def _driven(world: CheckedWorld, steps: int) -> Callable[[], None]:
     """Return a test that repeats the first *steps* inputs of *world*, and checks all invariants after each."""
 
     def test() -> None:
-        again = World(world.scene)
+        again = CheckedWorld(world.scene)
         again.judge = world.judge
         again.state = again.first = world.first
         for record in world.records[:steps]:

@@ -7,21 +7,14 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from agentrail.errors import BrokenContractError
-from agentrail.testing import Simulator
 from agentrail.testing.simulator.run import MODES
 from agentrail.testing.world.outstanding import InvariantBrokenError
 from property_tests.planted import (
     Bug,
     Planting,
     lines,
-    messages,
-    plugins_filters,
     plugins_guards,
-    plugins_pages,
     plugins_quality,
-    plugins_recall,
-    plugins_requests,
-    plugins_skills,
     read_core,
     read_host,
     read_journals,
@@ -39,6 +32,7 @@ from property_tests.planted.seen import BED as SEEN
 from property_tests.planted.shell import BED as SHELL
 from property_tests.planted.together import broken_check
 from property_tests.volume import run_one
+from tests.machinery.simulator.checked_simulator import CheckedSimulator
 
 READ: Final = (
     *read_turns.CHANGES,
@@ -49,12 +43,7 @@ READ: Final = (
     *read_host.CHANGES,
     *lines.CHANGES,
     *sockets.CHANGES,
-    *plugins_filters.CHANGES,
-    *plugins_requests.CHANGES,
     *plugins_guards.CHANGES,
-    *messages.CHANGES,
-    *plugins_recall.CHANGES,
-    *plugins_pages.CHANGES,
 )
 """The bugs that a reader of the design and the code has invented, who had not seen the tests."""
 
@@ -68,7 +57,6 @@ BUGS: Final = {
         *sockets.BED.bugs,
         *(change.bug() for change in READ),
         *plugins_quality.BUGS,
-        *(change.bug() for change in plugins_skills.CHANGES),
     )
 }
 """The bugs by name."""
@@ -117,7 +105,7 @@ def sought(start: int, name: str) -> tuple[str, Found | None]:
 
 def _simulator(mode: str) -> Callable[[int], str | None]:
     def run(seed: int) -> str | None:
-        problem = Simulator(mode).run(seed).problem
+        problem = CheckedSimulator(mode).run(seed).problem
         return None if problem is None else problem.rule
 
     return run
@@ -151,13 +139,7 @@ FINDERS: Final[dict[str, Callable[[int], str | None]]] = {
     **HOST,
     **lines.LINES,
     **sockets.SOCKETS,
-    **plugins_requests.REQUESTS,
-    **plugins_filters.FILTERS,
     **plugins_guards.GUARDS,
-    **messages.MESSAGES,
     **plugins_quality.QUALITY_FINDERS,
-    **plugins_skills.SEARCHES,
-    **plugins_recall.RECALL,
-    **plugins_pages.PAGES,
 }
 """The searches by name: each takes a seed, and returns the rule that is broken, or `None`."""

@@ -32,12 +32,13 @@ from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock, Timers
 from agentrail.runtime.shared.provider_limits import ProviderLimits
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.testing import Choose, Cue, Trace, call, play, prompt, say, simulate
+from agentrail.testing import Choose, Cue, Trace, call, prompt, say, simulate
 from agentrail.testing.world.random_setups import draw_scene
 from agentrail.values.messages import total_size
 from agentrail.values.stream import CHARS_PER_TOKEN
 from property_tests.test_supervising import Supervising
 from tests.kit import AbortSent, Arrival, Phase, PromptSent, TimerFired
+from tests.machinery.worlds.checked_world import checked_play
 
 ON_PURPOSE: Final = "on purpose"
 
@@ -213,7 +214,7 @@ def broken_rules(number: int) -> str | None:
 def broken_fork(number: int) -> str | None:
     """Fork a random session; check that numbers begin anew, queues are empty, and held calls have new ids."""
     choose = Choose(Random(number).randrange)
-    world = play(choose, draw_scene(choose), choose.number(1, 75))
+    world = checked_play(choose, draw_scene(choose), choose.number(1, 75))
     origin = world.state
     if origin.is_starting or origin.phase is Phase.ENDED:
         return None

@@ -153,7 +153,7 @@ def _always(choose: Choose) -> str | None:
 
 
 def _approval(choose: Choose) -> str | None:
-    args: dict[str, Json] = {"command": choose.pick(("ls", "git status | wc -l"))}
+    args: dict[str, Json] = {"command": choose.pick(("ls", "cat a | wc -l"))}
     more = choose.pick(("", "timeout", "folder", "env"))
     if more:
         args[more] = "x"

@@ -12,7 +12,6 @@ from agentrail.core.machine import (
     subagents,
     tool_runs,
 )
-from agentrail.core.machine import step as stepping
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary import changes
 from agentrail.hooks import hook_run
@@ -37,14 +36,6 @@ CHANGES: Final = (
         Rearranged.of,
         "history[piece.start : piece.stop]",
         "history[piece.start : max(piece.start + 1, piece.stop - 1)]",
-        "world",
-    ),
-    Change(
-        "decisions_of_people_lost_in_the_fold",
-        "what people decided about calls is not added up",
-        changes._change_batch,
-        "old.decisions if form.decisions is UNSET else form.decisions",
-        "old.decisions",
         "world",
     ),
     Change(
@@ -77,14 +68,6 @@ CHANGES: Final = (
         configuration._seat,
         "place = sum(other.priority <= seat.priority for other in state.plugins)",
         "place = len(state.plugins)",
-        "world",
-    ),
-    Change(
-        "deaf_plugin_still_asked",
-        "a plugin that breaks at each event is shown them for ever",
-        stepping._learn,
-        "        state.listener_failures = tuple(failures.items())\n",
-        "",
         "world",
     ),
     Change(
@@ -144,14 +127,6 @@ CHANGES: Final = (
         "world",
     ),
     Change(
-        "request_not_sent_again",
-        "a request that was out when the process ended is not sent again",
-        recovery._settle,
-        '        state.turn = state.turn.but(last_error=ENDED)\n        draft.schedule_first("request")\n',
-        "        state.turn = state.turn.but(last_error=ENDED)\n",
-        "world",
-    ),
-    Change(
         "done_is_not_believed",
         "a call whose probe says that it is done runs again",
         tool_runs.on_probed,
@@ -182,14 +157,6 @@ CHANGES: Final = (
         "if call.started_at:",
         "if call.started_at < 0:",
         "fork",
-    ),
-    Change(
-        "approvals_of_subagents_hidden",
-        "what waits for a person in a sub-agent is not told as its parent's",
-        subagents._as_parent_event,
-        "event if isinstance(event, FOR_PEOPLE) else ",
-        "",
-        "world",
     ),
     Change(
         "clock_of_a_task_goes_on",

@@ -64,14 +64,6 @@ CHANGES: Final = (
         "journal",
     ),
     Change(
-        "deletion_takes_what_others_say_too",
-        "a long text is deleted although another session has it too",
-        erasing._erase_blob,
-        ".fetchone() is not None:",
-        ".fetchone() is not None and False:",
-        "journal",
-    ),
-    Change(
         "epochs_begin_anew_after_a_deletion",
         "a claim of a deleted session is valid for a new one with its id",
         erasing.mark,

@@ -8,7 +8,6 @@ from agentrail.core import tools_on_demand
 from agentrail.core.machine import deferred_tools, prompts
 from agentrail.runtime.actor import screened_inputs
 from agentrail.runtime.work.screening import HeldText
-from agentrail.runtime.work.tool_call import RunningCall
 from property_tests.planted.change import Change
 
 # ruff: noqa: SLF001 - private parts are what is broken here
@@ -47,27 +46,11 @@ CHANGES: Final = (
         "safety",
     ),
     Change(
-        "reports_screened_one_by_one",
-        "a secret that goes over two reports of a tool is told",
-        RunningCall._say,
-        "(update,) if self._held is None else self._held.reports(update)",
-        "(update,)",
-        "safety",
-    ),
-    Change(
         "deferred_tools_declared",
         "a request declares the deferred tools too",
         tools_on_demand.declared,
         "*(tool for tool in tools if not tool.deferred)",
         "*tools",
-        "world",
-    ),
-    Change(
-        "call_of_another_tool_not_resolved",
-        "a call through `call_tool` is taken for a direct one",
-        tools_on_demand.resolved,
-        '"" if name == finder else caller',
-        '""',
         "world",
     ),
     Change(

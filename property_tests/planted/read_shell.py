@@ -11,7 +11,6 @@ from agentrail.runtime.actor.session import Session
 from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.provider_limits import ProviderLimits
-from agentrail.runtime.supervision.subagents.subagents import Subagents
 from property_tests.planted.change import Change
 
 # ruff: noqa: SLF001 - private parts are what is broken here
@@ -61,22 +60,6 @@ CHANGES: Final = (
         "safety",
     ),
     Change(
-        "sleeps_over_a_message",
-        "what comes while a session falls asleep does not wake it",
-        Session._fall_asleep,
-        "        if not self.mailbox.is_empty:\n            return False\n",
-        "",
-        "safety",
-    ),
-    Change(
-        "subagent_outlives_its_task",
-        "a sub-agent whose task was cancelled goes on",
-        Subagents.run,
-        "            run.scope.cancel()\n",
-        "",
-        "safety",
-    ),
-    Change(
         "results_before_control",
         "results are read before control",
         Mailbox._take,
@@ -91,14 +74,6 @@ CHANGES: Final = (
         "self._lane[:0] = letter.parts or (letter,)",
         "self._lane += letter.parts or (letter,)",
         "mailbox",
-    ),
-    Change(
-        "crashes_on_any_input_count",
-        "crashes on different messages count as if they were on one",
-        supervision_rules._count_crash,
-        "if ending.input == facts.input else 1",
-        "",
-        "safety",
     ),
     Change(
         "elders_started_again",

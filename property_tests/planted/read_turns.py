@@ -23,14 +23,6 @@ from property_tests.planted.change import Change
 
 CHANGES: Final = (
     Change(
-        "abort_keeps_steering",
-        "steering that waits outlives an abort",
-        endings.abort_turn,
-        "    _close_timers(draft)\n    _drop_steering(draft)\n",
-        "    _close_timers(draft)\n",
-        "world",
-    ),
-    Change(
         "abort_kills_immune_calls",
         "an abort stops calls that are immune",
         tool_results._lives_on,
@@ -75,14 +67,6 @@ CHANGES: Final = (
         "text.text for text in waiting",
         "text.text for text in reversed(waiting)",
         "safety",
-    ),
-    Change(
-        "edited_arguments_unchecked",
-        "edited arguments need not fit the schema",
-        approvals.on_approve,
-        "if problem is not None",
-        "if problem is not None and False",
-        "world",
     ),
     Change(
         "plugin_behind_holder_passed_over",
@@ -197,27 +181,11 @@ CHANGES: Final = (
         "world",
     ),
     Change(
-        "usage_of_empty_responses_lost",
-        "a response that was cut has used nothing",
-        responses._try_again,
-        "    draft.add_usage(partial.usage)\n",
-        "",
-        "world",
-    ),
-    Change(
         "queue_dropped_in_silence",
         "prompts that wait when a session ends are dropped without a word",
         endings.end_session,
         "    drop_queue(draft)\n",
         "    draft.state.queue = ()\n",
-        "world",
-    ),
-    Change(
-        "lingering_calls_outlive_stop",
-        "calls in the background go on behind the end",
-        endings.on_stop,
-        "    kill_lingering(draft, command.reason)\n",
-        "",
         "world",
     ),
     Change(
@@ -229,27 +197,11 @@ CHANGES: Final = (
         "world",
     ),
     Change(
-        "doubt_of_steering_forgotten",
-        "nobody remembers that a call was stopped by steering",
-        tool_results.skip_for_steering,
-        "            remember(draft, doubt_about(draft, call))\n",
-        "",
-        "world",
-    ),
-    Change(
         "later_attempts_without_a_limit",
         "only the first attempt of a call has a time limit",
         tool_runs._start,
         "if call.spec is not None:",
         "if call.spec is not None and call.attempt == 1:",
-        "world",
-    ),
-    Change(
-        "repeats_never_end",
-        "calls count as repeated though others came between",
-        tool_checks._loops,
-        "turn.repeats + 1 if turn.last_call == this else 1",
-        "turn.repeats + 1",
         "world",
     ),
     Change(

@@ -8,7 +8,6 @@ from agentrail.api import websocket_protocol
 from agentrail.api.websocket_protocol import MessageReader
 from agentrail.host.operations.view_calls import ViewCalls
 from agentrail.host.websocket.send_queue import Outbox
-from agentrail.host.websocket.socket_calls import SocketCalls
 from agentrail.host.websocket.socket_connection import SocketConnection
 from agentrail.host.websocket.socket_listening import SocketListening
 from property_tests.planted import Bed, Planting
@@ -75,14 +74,6 @@ CHANGES: Final = (
         SocketConnection.drain,
         "self._end(RESTARTS, RECONNECT)",
         "self._end(FAULT, RECONNECT)",
-        "sockets",
-    ),
-    Change(
-        "socket_command_dropped",
-        "what is sent again under its command id is carried out again",
-        SocketCalls._carry_out,
-        "headers += () if frame.command is None else ((COMMAND, frame.command),)",
-        "headers += ()",
         "sockets",
     ),
     Change(

@@ -12,7 +12,6 @@ from agentrail.hooks.attachments import unkeyed
 from agentrail.models import Usage
 from agentrail.plugins import Attachable, BeforeTool, BudgetGuard, Keyed
 from agentrail.testing import (
-    INVARIANTS,
     ArgsReplacer,
     Choose,
     Cue,
@@ -31,6 +30,7 @@ from agentrail.testing import (
     wait,
 )
 from agentrail.testing.probe_plugins import Guard
+from tests.machinery.checks.trace_invariants import ALL_INVARIANTS
 
 PATHS: Final = ("a", "b", "secret")
 TOOLS: Final = ("read", "write")
@@ -101,7 +101,7 @@ def nobody_is_passed_over(trace: Trace) -> None:
 
 
 CHECKS: Final = {
-    **INVARIANTS,
+    **ALL_INVARIANTS,
     "blocks_count": blocks_count,
     "guards_have_the_last_word": guards_have_the_last_word,
     "nobody_is_passed_over": nobody_is_passed_over,

@@ -24,7 +24,6 @@ from agentrail.events import AgentEnd, Cursor, MessageDelta
 from agentrail.models import Image, Text
 from tests.profiles import CAMPAIGN
 
-PROMPT_FIELDS = "(its fields are `files`, `message`, `returns`)"
 PROMPT, ABORT, EVENTS = CALLS["prompt"], CALLS["abort"], CALLS["events"]
 
 

@@ -763,6 +763,21 @@ def test_under_plain_trio_it_is_told_that_there_is_no_loop() -> None:
     trio.run(main)
 
 
+def test_code_that_is_marked_is_not_told_to_mark_itself() -> None:
+    @aio.tool
+    async def fetch() -> str:
+        """Fetch it, and ask for the loop where there is none."""
+        await asyncio.to_thread(asyncio.get_running_loop)
+        return ""
+
+    async def main() -> None:
+        async with session_with([fetch], "fetch") as session:
+            text = (await result_of(session)).text
+        assert ("no running event loop" in text, "decorate" in text) == (True, False)
+
+    plain(main)
+
+
 def test_a_marked_tool_that_asyncio_refuses_something_is_not_told_to_mark_itself() -> None:
     @aio.tool
     async def fetch() -> str:

@@ -6,7 +6,6 @@ from agentrail import Continue, HoldTool, Options, State
 from agentrail.core.context_window import ASSUMED, budget_of, room, tokens_of
 from agentrail.core.vocabulary.effects import (
     CancelRequest,
-    OpenStream,
     SetTimer,
     StartCall,
     StartCompaction,
@@ -187,10 +186,6 @@ def request(before: State, request_id: str, *messages: Message, **changes: objec
 
 def out(request_id: str, stalls: int = 0, *pieces: MessageRange | Added | Message) -> RunningRequest:
     return RunningRequest(request_id, stalls, Rearranged(pieces) if pieces else None)
-
-
-def open_stream(request_id: str) -> OpenStream:
-    return OpenStream(request_id)
 
 
 def cut(request_id: str) -> CancelRequest:

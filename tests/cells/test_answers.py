@@ -13,7 +13,7 @@ from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.hook_types import HOOK_NAMES
 from agentrail.hooks.ruling import PluginAnswer
 from agentrail.plugins import MATRIX, AnyPlugin, BeforeRequest, Hook, Log
-from agentrail.testing import Choose, Scene, World
+from agentrail.testing import Choose, Scene
 from agentrail.testing.world.random_setups import draw_scene
 from agentrail.tools import err
 from agentrail.values.messages import Rearranged
@@ -23,6 +23,7 @@ from tests.cells.scenes import path, said
 from tests.cells.test_matrix import fired
 from tests.each_case import each_case
 from tests.kit import EMPTY, Ruling, Verdict
+from tests.machinery.worlds.checked_world import CheckedWorld
 from tests.profiles import CAMPAIGN
 
 SAID: Final[Mapping[str, PluginAnswer]] = {
@@ -138,7 +139,7 @@ class Spy:
         return returned
 
 
-class Watched(World):
+class Watched(CheckedWorld):
     """A world that notes what each plugin returns."""
 
     def __init__(self, scene: Scene) -> None:

@@ -11,7 +11,6 @@ from agentrail.events import (
     BeforeCompact,
     ModelEffective,
     ModelSwitched,
-    PrefixChanged,
     PromptDropped,
     RequestStart,
     SessionEnded,
@@ -172,7 +171,6 @@ def test_the_first_request_that_uses_another_model_says_so() -> None:
         events=[
             *starts("p3", "r4", "again", turns=2)[:-1],
             ModelEffective("n"),
-            PrefixChanged("model", "n", "", 28),
             RequestStart("r4", "n", 3, 1),
         ],
         effects=[request(before, "r4", said("again"), model="n")],

@@ -3,14 +3,12 @@
 from agentrail import Accepted, Options, Prompt, Skip
 from agentrail.core.vocabulary.effects import CancelCompaction, CloseSession
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed, StreamCut
-from agentrail.core.vocabulary.state import Altered
 from agentrail.events import (
     AgentAbort,
     AgentEnd,
     BeforeCompact,
     CompactEnd,
     CompactStart,
-    PrefixChanged,
     PromptQueued,
     RequestStart,
     SessionEnded,
@@ -51,7 +49,6 @@ def compacting() -> Bench:
     return bench
 
 
-PREFIX = PrefixChanged("messages", "compaction", "caller", 0)
 SHORTER = (said("earlier: hello, hi", Origin.NOTICE),)
 
 
@@ -63,7 +60,6 @@ def test_a_compaction_outside_a_turn_ends_in_idle() -> None:
         phase=Phase.IDLE,
         compaction=None,
         history=History(SHORTER),
-        prefix_changes=(Altered("messages", "compaction", "caller", "before"),),
     )
     bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).expect_nothing()
 
@@ -120,7 +116,7 @@ def test_a_prompt_waits_for_the_compaction() -> None:
     *begun, sent = starts("p4", "r5", "next", turns=2, messages=2)
     bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).expect_only(
         ids=1,
-        events=[CompactEnd(2, "shorter"), *begun, PREFIX, sent],
+        events=[CompactEnd(2, "shorter"), *begun, sent],
         effects=[request(before, "r5", said("next"))],
         rulings=ruled(*STARTED),
         turn_count=2,
@@ -162,7 +158,7 @@ def test_what_was_asked_for_during_a_turn_is_done_before_the_next_request() -> N
     before = bench.state.but(history=History(shorter))
     bench.send(CompactionEnded("k4", shorter, 1, "shorter")).expect_only(
         ids=1,
-        events=[CompactEnd(1, "shorter"), PREFIX.but(tokens=5), RequestStart("r5", "m", 3, 1)],
+        events=[CompactEnd(1, "shorter"), RequestStart("r5", "m", 3, 1)],
         effects=[request(before, "r5")],
         rulings=ruled("before_request"),
         turn=bench.got[-2].step.state.turn and bench.got[-2].step.state.turn.but(attempt=1, mark=0),

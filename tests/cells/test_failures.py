@@ -21,7 +21,6 @@ from agentrail.events import (
     BeforeCompact,
     CompactEnd,
     ContextOverflow,
-    PrefixChanged,
     RequestStart,
     ResponseComplete,
     Retry,
@@ -443,7 +442,6 @@ def test_an_overflow_is_followed_by_a_forced_compaction_and_the_request_again() 
         ids=1,
         events=[
             CompactEnd(2, "shorter"),
-            PrefixChanged("messages", "compaction", "overflow", 0),
             RequestStart("r6", "m", 1, 2),
         ],
         effects=[request(before, "r6")],

@@ -17,7 +17,6 @@ from agentrail.events import (
     ModelEffective,
     ModelOptionsChanged,
     ModelSwitched,
-    PrefixChanged,
     RequestStart,
     Retry,
     StreamError,
@@ -203,10 +202,8 @@ def test_the_turn_stays_with_the_model_it_fell_back_to_and_the_next_turn_begins_
     assert bench.state.turn is None
     bench.prompt()
     assert asked(bench) == ["m", "n", "n", "m"]
-    _, effective, changed, started = bench.got[-1].events[-4:]
+    effective, started = bench.got[-1].events[-2:]
     assert (effective, started) == (ModelEffective("m"), RequestStart(bench.request_id, "m", 3, 1))
-    assert isinstance(changed, PrefixChanged)
-    assert (changed.part, changed.name, changed.by) == ("model", "m", "")
     assert bench.state.turn is not None
     assert bench.state.turn.spares == SPARES
 

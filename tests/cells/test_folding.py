@@ -23,7 +23,7 @@ from agentrail.core.system_prompt import pairs_of
 from agentrail.core.vocabulary.commands import SwitchModelSent, UpdatePluginSent
 from agentrail.core.vocabulary.effects import CloseSession, ReportStart
 from agentrail.core.vocabulary.inputs import SessionOpened
-from agentrail.core.vocabulary.state import ReplacedMessages, Steering
+from agentrail.core.vocabulary.state import Steering
 from agentrail.errors import PluginRefused, SessionRefused
 from agentrail.events import (
     AgentAbort,
@@ -66,7 +66,6 @@ from tests.cells.scenes import (
 )
 from tests.kit import DONE, EMPTY, Phase, Refused, Ruling, SteerSent, Verdict
 
-CALLED: Final = ToolCall("c3", "look", path())
 OTHER: Final = said("other")
 
 
@@ -113,11 +112,9 @@ def started(got: Got, rulings: tuple[Ruling, ...], *, states: tuple[object, ...]
     assert isinstance(model, str)
     sections = pairs_of(changes.get("sections", ()))  # type: ignore[arg-type]  # sections
     history = changes.pop("history", before.history.and_(said()))
-    shown = changes.pop("replaced_messages", history)
+    shown = changes.pop("shown", history)
     events = changes.pop("events", None)
     pieces = changes.pop("pieces", ())
-    if pieces:
-        changes["replaced_messages"] = ReplacedMessages(Rearranged(pieces), "B")  # type: ignore[arg-type]  # ranges and messages
     got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
@@ -168,7 +165,7 @@ def test_interventions_are_joined_by_a_blank_line_and_injected_once() -> None:
         states=(None, None, None),
         events=[*opening[:3], Intervention("first\n\nsecond", "before_prompt"), *opening[3:]],
         history=history,
-        replaced_messages=history,
+        shown=history,
     )
 
 
@@ -295,7 +292,7 @@ def test_skip_keeps_what_earlier_plugins_did() -> None:
         ],
         model="n",
         sections=(Section("mood", "calm", by="C"),),
-        replaced_messages=(OTHER, note),
+        shown=(OTHER, note),
         pieces=(OTHER, MessageRange(1, 2)),
         history=got.before.history.and_(said(), note),
     )
@@ -457,7 +454,7 @@ def test_each_plugin_sees_the_messages_that_the_one_before_it_left() -> None:
         got,
         (*ruled("before_prompt"), Ruling("before_request", gathered=gathered)),
         states=(0, 0, 0),
-        replaced_messages=second,
+        shown=second,
         pieces=second,
     )
 
@@ -542,7 +539,6 @@ def test_added_context_follows_the_messages_in_the_order_of_the_plugins() -> Non
     first, second = (Added(said(text, Origin.INTERVENTION), by) for text, by in (("first", "A"), ("second", "B")))
     assert sent.messages.pieces == (OTHER, first, second)
     assert got.step.state.history == got.before.history.and_(said())
-    assert got.step.state.replaced_messages == ReplacedMessages(Rearranged((OTHER,)), "C")
 
 
 @fold("add_context accumulates: each text is a message of this request, in order")
@@ -559,7 +555,6 @@ def test_context_in_front_precedes_the_messages_in_the_order_of_the_plugins() ->
     assert sent is not None
     assert sent.messages == Rearranged((*front, OTHER, Added(noted, "B"), Added(end, "B")))
     assert got.step.state.history == got.before.history.and_(said())
-    assert got.step.state.replaced_messages == ReplacedMessages(Rearranged((*front, OTHER)), "C")
     assert got.rulings[-1].gathered.front == front
     assert got.events[-1] == RequestStart("r2", "m", 6, 1)
 

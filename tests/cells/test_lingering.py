@@ -139,28 +139,6 @@ def test_it_is_stopped_at_the_limit_of_its_tool() -> None:
     bench.send(ToolStopped("c3", 1)).expect_only(effects=[ClearTimer("grace")], quarantined_calls=())
 
 
-def test_its_result_in_each_later_state_is_told_once() -> None:
-    for state in ("running", "streaming", "executing_tools", "idle"):
-        bench = lingering()
-        if state != "idle":
-            bench.prompt("next")
-        if state in ("streaming", "executing_tools"):
-            bench.begins()
-        if state == "executing_tools":
-            bench.answers("", call("look", path="a"))
-        assert bench.state.phase.value == state
-        bench.returns("c3").expect_only(
-            events=ran("c3", "keep", late=True),
-            effects=[ClearTimer("call:c3")],
-            lingering_calls=(),
-            notices=(notice("has ended", "done"),),
-        )
-        bench.send(ToolReturned("c3", 1, ok("again"))).expect_nothing()
-        if state == "executing_tools":
-            bench.returns("c6")
-            assert bench.state.history[-1] == said(notice("has ended", "done"), Origin.NOTICE)
-
-
 def test_each_stray_is_reported_after_its_own_grace() -> None:
     bench = executing(call("edit", path="a"))
     bench.send(AbortSent())

@@ -26,7 +26,7 @@ from agentrail import (
 from agentrail.core.context_window import tokens_of
 from agentrail.core.machine.tool_results import doubt
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer, StartRequest
-from agentrail.core.vocabulary.state import Altered, Compaction, ReplacedMessages, Steering
+from agentrail.core.vocabulary.state import Compaction, Steering
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.events import (
     AgentEnd,
@@ -38,7 +38,6 @@ from agentrail.events import (
     ModelSwitched,
     PluginError,
     PluginEvent,
-    PrefixChanged,
     PromptReceived,
     RequestStart,
     ResponseComplete,
@@ -587,7 +586,6 @@ def test_the_model_sees_the_new_messages_in_this_request_only() -> None:
         history=before.history.and_(said()),
         last_request_model=("m", EMPTY),
         request=out("r2", 0, *OTHER),
-        replaced_messages=ReplacedMessages(Rearranged(OTHER), "P"),
     )
     bench.answers("")
     assert bench.got[-1].step.effects == (request(bench.state, "r3"),)
@@ -678,7 +676,6 @@ def test_a_tool_error_may_change_the_model_of_the_next_request() -> None:
         model="n",
         turn=before.but(model="n"),
         plugin_states=(1,),
-        prefix_changes=(Altered("model", "model", "P"),),
     )
 
 
@@ -694,7 +691,6 @@ def test_a_result_may_change_the_model_of_the_next_request() -> None:
         model="n",
         turn=before.but(model="n"),
         plugin_states=(1,),
-        prefix_changes=(Altered("model", "model", "P"),),
     )
 
 
@@ -710,7 +706,6 @@ def test_a_batch_may_change_the_model_of_the_next_request() -> None:
         events=[
             *ran("c3", "look"),
             *(switched, Now(1, 2), ModelEffective("n")),
-            PrefixChanged("model", "n", "P", 28),
             RequestStart("r4", "n", 3, 1),
         ],
         effects=[ClearTimer("call:c3"), request(before, "r4", done, model="n")],
@@ -742,7 +737,6 @@ def test_a_response_may_change_the_model_for_good() -> None:
         phase=Phase.IDLE,
         round=0,
         turn=None,
-        prefix_changes=(Altered("model", "model", "P"),),
         request=None,
         model="n",
         plugin_states=(1,),

@@ -318,6 +318,17 @@ def test_the_hint_of_a_merged_doubt_does_not_say_that_it_was_the_same_call(name:
     assert same.hint == HINT
 
 
+@pytest.mark.parametrize("name", MERGED)
+def test_a_merged_doubt_stays_when_one_of_its_calls_is_stopped(name: str) -> None:
+    bench = executing(EDITING)
+    merged = Doubt("c0", name, None, 1)
+    bench.state = bench.state.but(in_doubt_calls=(merged,))
+    aborted(bench)
+    assert bench.state.in_doubt_calls == (merged, DOUBT)
+    (other,) = asked_of(again(bench, call("edit", path="b")))
+    assert other.hint == MERGED[name]
+
+
 # A call of the handle ends a doubt
 
 

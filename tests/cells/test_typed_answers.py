@@ -19,7 +19,6 @@ from tests.kit import EMPTY, AbortSent, Phase, PromptSent, SteerSent, freeze_obj
 SCHEMA = freeze_object({"type": "object", "properties": {"room": {"type": "string"}}, "required": ["room"]})
 OTHER = freeze_object({"type": "object", "required": ["floor"]})
 GOOD = '{"room": "kitchen"}'
-PROBLEM = "$: `room` is missing"
 
 
 def asked(*plugins: AnyPlugin, options: Options | None = None, returns: JsonObject = SCHEMA) -> Bench:

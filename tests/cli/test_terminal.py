@@ -13,8 +13,6 @@ from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.long
 
-PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
-
 
 def agentrail(*args: str) -> bytes:
     """Run a command of `agentrail`, and return what it prints."""

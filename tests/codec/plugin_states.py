@@ -143,10 +143,6 @@ MIXED: Final[tuple[object, ...]] = (
 )
 """Types of states that need more than the class of the state."""
 
-CLASSES: Final[Mapping[str, object]] = {
-    f"{cls.__module__}:{cls.__qualname__}": cls for cls in (Colour, Plain, Nested, Point, Span, Union, Tree, Ours, Odd)
-}
-
 
 @attrs.frozen
 class Unseen:

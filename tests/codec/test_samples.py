@@ -63,6 +63,13 @@ def test_a_record_of_format_4_says_of_all_paused_runs_that_they_are_new() -> Non
     assert found == same.but(change=same.change.but(suspended_runs=suspended))
 
 
+@pytest.mark.parametrize("cls", STORED, ids=lambda cls: cls.__name__)
+def test_what_format_5_followed_of_the_prompt_cache_is_left_out(cls: type[object]) -> None:
+    older = from_text(read(FOLDER / "older" / "format-5" / f"{cls.__name__}.json"))
+    assert "altered" in to_text(older)
+    assert decode(cls, upcast(older, 5)) == sample(cls)
+
+
 def test_what_records_leave_out_still_means_what_it_meant() -> None:
     now = defaults()
     for cls, fields in json.loads(read(DEFAULTS)).items():

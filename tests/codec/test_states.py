@@ -1,6 +1,5 @@
 import subprocess
 import sys
-import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -328,16 +327,6 @@ def test_a_state_is_written_alike_whether_it_was_checked_before_or_not() -> None
         again = [Holder((number, "x")) for number in range(count)]
         for _ in range(2):
             assert [data_of(state) for state in states] == [data_of(state) for state in again]
-
-
-def test_a_checked_state_that_is_never_written_is_let_go() -> None:
-    states = [Holder(number) for number in range(MAX_CHECKED)]
-    assert [storable(state) for state in states] == [None] * MAX_CHECKED
-    seen = [weakref.ref(state) for state in states]
-    states.clear()
-    for number in range(MAX_CHECKED):
-        assert storable((number,)) is None
-    assert [one() for one in seen] == [None] * MAX_CHECKED
 
 
 def test_the_json_of_a_checked_state_may_be_changed_by_who_gets_it() -> None:

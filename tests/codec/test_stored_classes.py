@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Final, cast
 
 import pytest
@@ -14,7 +13,7 @@ from agentrail.codec.json_text import from_text
 from agentrail.codec.values import CLOSER, decode, decoder, read, write
 from agentrail.core.vocabulary.tool_calls import CallList
 from agentrail.events import Envelope, Ephemeral, Event
-from agentrail.models import FrozenObject, History
+from agentrail.models import History
 from agentrail.values.value import TAG, Value
 from tests.codec.generators import a
 from tests.codec.sampling import STORED, stored_classes
@@ -71,9 +70,6 @@ def test_every_stored_class_can_be_read(cls: type[Value]) -> None:
 def test_every_closer_hint_is_of_a_field_that_there_is() -> None:
     for cls, name in CLOSER:
         assert name in cast("type[Value]", cls).__struct_fields__
-
-
-FROZEN = (str, int, float, type(None), FrozenObject, MappingProxyType, tuple, frozenset, History, CallList)
 
 
 def _changeable(found: object) -> Iterator[object]:

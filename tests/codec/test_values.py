@@ -14,7 +14,7 @@ from agentrail.codec.json_text import DOCUMENT_DEPTH, from_text
 from agentrail.codec.plugin_types import decode_state, readable
 from agentrail.codec.values import decode, read, write
 from agentrail.core.vocabulary.inputs import StreamBegan
-from agentrail.core.vocabulary.state import Altered, Turn
+from agentrail.core.vocabulary.state import Turn
 from agentrail.errors import BadData, BadValue
 from agentrail.events import EVENTS, AgentEnd, Event, Heartbeat, PrefixChanged, SubAgentEvent, UnknownEvent
 from agentrail.models import (
@@ -56,7 +56,6 @@ def test_records_of_older_versions_have_the_old_name_of_the_limit_of_rounds() ->
     for new in (
         AgentEnd("p1", "max_rounds", (), NOTHING_USED),
         PrefixChanged("tool_choice", "max_rounds", "", 5),
-        Altered(kind="tool_choice", name="max_rounds", by=""),
         Turn("p1", 1, 1, NOTHING_USED, "demo", EMPTY, stop="max_rounds"),
     ):
         old = {

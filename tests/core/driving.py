@@ -9,11 +9,12 @@ from agentrail.core.vocabulary.inputs import SessionBranched, SessionReturned, S
 from agentrail.events import Event
 from agentrail.models import FrozenObject, Response, StopReason, Text, ToolCall, ToolMessage
 from agentrail.plugins import Attachable
-from agentrail.testing import Recorder, Scene, World
-from agentrail.testing.world.random_sessions import Tally
+from agentrail.testing import Recorder, Scene
 from agentrail.testing.world.random_setups import TOOLS
 from agentrail.tools import ToolSpec
 from tests.kit import AnyInput, Phase, PromptSent
+from tests.machinery.worlds.checked_world import CheckedWorld
+from tests.machinery.worlds.table_tally import Tally
 
 
 def session(
@@ -21,9 +22,9 @@ def session(
     options: Options | None = None,
     tools: tuple[ToolSpec, ...] = TOOLS,
     tally: Tally | None = None,
-) -> World:
+) -> CheckedWorld:
     """Return a session that has been opened; its first plugin is the recorder."""
-    world = World(Scene(options or Options(), tools, (Recorder(), *plugins)), tally=tally)
+    world = CheckedWorld(Scene(options or Options(), tools, (Recorder(), *plugins)), tally=tally)
     world.open()
     return world
 
@@ -36,7 +37,7 @@ def call(name: str, path: str | int = "a") -> ToolCall:
     return ToolCall("", name, FrozenObject({"path": path}))
 
 
-def answer(world: World, *calls: ToolCall, text: str = "") -> Step:
+def answer(world: CheckedWorld, *calls: ToolCall, text: str = "") -> Step:
     """Apply the end of the response, with *text* and *calls*."""
     (request_id,) = world.out.live_requests
     parts = (Text(text),) if text else ()
@@ -44,13 +45,13 @@ def answer(world: World, *calls: ToolCall, text: str = "") -> Step:
     return world.apply(StreamEnded(request_id, Response(parts, calls, stop)))
 
 
-def begin(world: World) -> Step:
+def begin(world: CheckedWorld) -> Step:
     """Apply the start of the response."""
     (request_id,) = world.out.live_requests
     return world.apply(StreamBegan(request_id))
 
 
-def asked(world: World, *calls: ToolCall) -> Step:
+def asked(world: CheckedWorld, *calls: ToolCall) -> Step:
     """Prompt the session, and let the model answer with *calls*."""
     world.apply(hello())
     return answer(world, *calls)
@@ -70,19 +71,19 @@ def results(state: State) -> list[str]:
     return [message.text for message in state.history if isinstance(message, ToolMessage)]
 
 
-def back(world: World, *, pause: bool = False) -> SessionReturned:
+def back(world: CheckedWorld, *, pause: bool = False) -> SessionReturned:
     """Return the input with which a session comes back after its process has ended, with the same code."""
     return SessionReturned(len(world.records), world.state.plugins, pause=pause)
 
 
-def branched(origin: World) -> SessionBranched:
+def branched(origin: CheckedWorld) -> SessionBranched:
     """Return the first input of a session that is forked from *origin*, with the same code."""
     return SessionBranched("s", len(origin.records), seats=origin.state.plugins)
 
 
-def fork(origin: World, tally: Tally | None = None, *, given: SessionBranched | None = None) -> World:
+def fork(origin: CheckedWorld, tally: Tally | None = None, *, given: SessionBranched | None = None) -> CheckedWorld:
     """Return a session that is forked from *origin*."""
-    world = World(origin.scene, session_id="fork", tally=tally)
+    world = CheckedWorld(origin.scene, session_id="fork", tally=tally)
     world.judge = origin.judge
     world.state = world.first = branch(origin.state, "fork")
     world.ledger.call_ids |= origin.ledger.call_ids
@@ -92,9 +93,9 @@ def fork(origin: World, tally: Tally | None = None, *, given: SessionBranched | 
     return world
 
 
-def apply_all(world: World, *given: AnyInput) -> list[Step]:
+def apply_all(world: CheckedWorld, *given: AnyInput) -> list[Step]:
     return [world.apply(one) for one in given]
 
 
-def ends(world: World) -> bool:
+def ends(world: CheckedWorld) -> bool:
     return world.state.phase is Phase.ENDED

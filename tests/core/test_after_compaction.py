@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrail import AddContext
 from agentrail.core.machine.todo_list import HEAD, as_text
+from agentrail.core.vocabulary.effects import StartRequest
 from agentrail.core.vocabulary.inputs import CompactionEnded
 from agentrail.models import AssistantMessage, Json, Message, Origin, Text, ToolCall, ToolMessage, UserMessage
 from agentrail.tools import Todo
 from agentrail.values.messages import why_unfit
-from tests.cells.bench import Bench
+from tests.cells.bench import Bench, plug
 from tests.cells.scenes import idle
 from tests.kit import CompactSent, freeze_object
 from tests.slices import planned
@@ -125,6 +127,16 @@ def test_the_model_sees_its_list_after_any_compaction(
         assert last_list(shown) == [Todo(" ".join(todo.text.split()), todo.status) for todo in todos]
         assert sum(as_text(todos) in message.text for message in shown) <= 1
     assert not bench.state.notices
+
+
+def test_context_in_front_stays_there_when_a_compaction_leaves_nothing_as_it_was() -> None:
+    bench = idle(plug("Fronts", before_request=AddContext(front=[said("first", Origin.PROMPT)])))
+    bench.prompt()
+    bench.answers("hi")
+    compacted(bench, (said("[a summary]", Origin.NOTICE),))
+    bench.prompt("go on")
+    (request,) = [effect.request for effect in bench.got[-1].step.effects if isinstance(effect, StartRequest)]
+    assert [message.text for message in request.messages] == ["first", "[a summary]", "go on"]
 
 
 def test_the_list_is_told_behind_the_summary_and_not_again_while_it_is_there() -> None:

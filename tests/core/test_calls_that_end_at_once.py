@@ -11,11 +11,11 @@ from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, ClearTimer
 from agentrail.core.vocabulary.inputs import CallsEnded, ToolRaised, ToolStopped
 from agentrail.events import AgentAbort, Event, ToolKilled
 from agentrail.plugins import AfterTool, Hook
-from agentrail.testing import World
 from agentrail.testing.probe_plugins import Answering, Asker
 from agentrail.tools import ok
 from tests.core.driving import asked, call, session
 from tests.kit import ToolReturned
+from tests.machinery.worlds.checked_world import CheckedWorld
 
 End = ToolReturned | ToolRaised | ToolStopped
 
@@ -27,20 +27,20 @@ class StopsAtC3(Answering):
         return Abort("enough") if isinstance(hook, AfterTool) and hook.call_id == "c3" else Continue(state)
 
 
-def two_at_a_time() -> World:
+def two_at_a_time() -> CheckedWorld:
     return session(options=Options(max_parallel_tools=2))
 
 
-def asking() -> World:
+def asking() -> CheckedWorld:
     return session(Asker("after_tool"))
 
 
-def stopping() -> World:
+def stopping() -> CheckedWorld:
     return session(StopsAtC3())
 
 
 DONE = ToolReturned("c3", 1, ok("one")), ToolReturned("c4", 1, ok("two")), ToolReturned("c5", 1, ok("three"))
-CASES: dict[str, tuple[Callable[[], World], Sequence[End]]] = {
+CASES: dict[str, tuple[Callable[[], CheckedWorld], Sequence[End]]] = {
     "all return": (session, DONE),
     "in another order": (session, DONE[::-1]),
     "some return": (session, DONE[:2]),
@@ -52,7 +52,7 @@ CASES: dict[str, tuple[Callable[[], World], Sequence[End]]] = {
 }
 
 
-def begun(make: Callable[[], World]) -> World:
+def begun(make: Callable[[], CheckedWorld]) -> CheckedWorld:
     world = make()
     asked(world, call("read", "a"), call("read", "b"), call("read", "c"))
     return world

@@ -28,6 +28,7 @@ def state(*messages: Message, system: str = "", model: str = "m", **options: obj
 
 def test_the_window_is_the_option_else_that_of_the_table_else_assumed() -> None:
     assert budget_of(state(model="openai:gpt-4"))[:2] == (8_192, False)
+    assert budget_of(state(model="mistral:magistral-small"))[:2] == (40_000, False)
     assert budget_of(state(model="openai:gpt-4", context_window=100))[:2] == (100, False)
     assert budget_of(state(model="ollama:m"))[:2] == (32_000, True)
 

@@ -19,11 +19,12 @@ from agentrail.events import (
     ToolDetached,
     ToolsUpdated,
 )
-from agentrail.testing import Holder, World
+from agentrail.testing import Holder
 from agentrail.testing.probe_plugins import Asker, Scripted
 from agentrail.tools import AskPerson, Effect, ok
 from tests.core.driving import answer, asked, back, begin, branched, call, fork, hello, names, results, session
 from tests.kit import AbortSent, ApproveSent, CompactSent, Phase, Refused, SteerSent, StopSent, ToolReturned
+from tests.machinery.worlds.checked_world import CheckedWorld
 
 NOTHING = State("s", session().state.setup, "model0")
 
@@ -54,7 +55,7 @@ UNDER_WAY = (
 """Work that a session has under way or waits for, and the sub-agents whose answers are under its id."""
 
 
-def _streams() -> World:
+def _streams() -> CheckedWorld:
     world = session(options=Options(max_turn_seconds=100.0))
     world.apply(hello())
     begin(world)
@@ -65,13 +66,13 @@ def _streams() -> World:
     return world
 
 
-def _takes_a_prompt() -> World:
+def _takes_a_prompt() -> CheckedWorld:
     world = session(Asker("before_prompt"))
     world.apply(hello())
     return world
 
 
-def _compacts() -> World:
+def _compacts() -> CheckedWorld:
     world = session(Scripted({"before_compact": ("continue",)}))
     world.apply(hello())
     answer(world, text="hello to you")
@@ -79,14 +80,14 @@ def _compacts() -> World:
     return world
 
 
-def _has_a_command_in_the_background() -> World:
+def _has_a_command_in_the_background() -> CheckedWorld:
     world = session()
     asked(world, call("read"))
     world.apply(ToolReturned("c3", 1, ok("text"), jobs=("job-1 `serve`",)))
     return world
 
 
-def _has_cancelled_calls_and_some_that_go_on() -> World:
+def _has_cancelled_calls_and_some_that_go_on() -> CheckedWorld:
     world = session()
     asked(world, call("write"), call("keep"))
     world.apply(SubagentStarted("s.c4", "c4", "helper", "help"))
@@ -94,7 +95,7 @@ def _has_cancelled_calls_and_some_that_go_on() -> World:
     return world
 
 
-def _has_a_task_that_has_ended() -> World:
+def _has_a_task_that_has_ended() -> CheckedWorld:
     world = session()
     asked(world, call("keep"))
     world.apply(SubagentStarted("s.c3", "c3", "helper", "help", background=True))
@@ -102,7 +103,7 @@ def _has_a_task_that_has_ended() -> World:
     return world
 
 
-def _stops() -> World:
+def _stops() -> CheckedWorld:
     world = session()
     asked(world, call("keep"))
     world.apply(SubagentStarted("s.c3", "c3", "helper", "help"))
@@ -110,14 +111,14 @@ def _stops() -> World:
     return world
 
 
-def _rests_since_it_came_back() -> World:
+def _rests_since_it_came_back() -> CheckedWorld:
     world = session(options=Options(max_turn_seconds=100.0))
     asked(world, call("read"))
     world.apply(back(world, pause=True))
     return world
 
 
-def _sleeps() -> World:
+def _sleeps() -> CheckedWorld:
     world = session()
     world.apply(CrashedTooOften("KeyError: x"))
     world.apply(SleepDue())
@@ -131,7 +132,7 @@ ORIGINS = (
 
 
 @pytest.mark.parametrize("make", ORIGINS)
-def test_nothing_that_is_under_way_or_waits_goes_on_in_a_fork(make: Callable[[], World]) -> None:
+def test_nothing_that_is_under_way_or_waits_goes_on_in_a_fork(make: Callable[[], CheckedWorld]) -> None:
     origin = make()
     world = fork(origin)
     assert [name for name in UNDER_WAY if getattr(world.state, name) != getattr(NOTHING, name)] == []

@@ -9,11 +9,11 @@ import pytest
 from agentrail.core.vocabulary.effects import StartRequest
 from agentrail.events import HandedOff, ModelSwitched, ToolsUpdated
 from agentrail.models import FrozenObject, ModelRequest
-from agentrail.testing import World
 from agentrail.tools import Effect, ToolSpec, ok
 from agentrail.values.tools import ActingAgent, HandOver
 from tests.core.driving import answer, apply_all, asked, back, call, events, hello, results, session
 from tests.kit import AbortSent, SteerSent, ToolReturned
+from tests.machinery.worlds.checked_world import CheckedWorld
 
 REFUND = ToolSpec("refund", "Pay back.")
 BILLING = HandOver(
@@ -29,7 +29,7 @@ def requests(effects: Sequence[object]) -> list[ModelRequest]:
     return [effect.request for effect in effects if isinstance(effect, StartRequest)]
 
 
-def handing(*others: str) -> World:
+def handing(*others: str) -> CheckedWorld:
     """Return a session whose model calls `read`, which hands over, and *others* beside it."""
     world = session()
     asked(world, call("read"), *[call(name, "b") for name in others])

@@ -2,15 +2,16 @@
 
 from agentrail import State
 from agentrail.core.audit import differences
+from agentrail.core.machine.requests import sent_request
 from agentrail.core.vocabulary.changes import Change, change, fold
-from agentrail.core.vocabulary.effects import OpenStream
+from agentrail.core.vocabulary.effects import OpenStream, StartRequest
 from agentrail.journals import Difference
-from agentrail.testing import World
 from agentrail.testing.world.random_sessions import WorldRecord
 from tests.core.driving import back, begin, hello, session
+from tests.machinery.worlds.checked_world import CheckedWorld
 
 
-def recorded() -> tuple[World, State, WorldRecord]:
+def recorded() -> tuple[CheckedWorld, State, WorldRecord]:
     """Return a session, its state before its last record, and that record."""
     world = session()
     before = world.state
@@ -31,6 +32,14 @@ def test_a_record_leads_to_the_state_that_was() -> None:
     world, before, record = recorded()
     assert fold(before, record.change) == world.state
     assert audited(before, record) == (world.state, ())
+
+
+def test_the_request_that_was_sent_is_read_from_the_states_around_its_step() -> None:
+    world = session()
+    before, step = world.state, world.apply(hello())
+    (sent,) = [effect.request for effect in step.effects if isinstance(effect, StartRequest)]
+    assert sent_request(before, world.state) == sent
+    assert sent_request(world.state, world.state) is None
 
 
 def test_a_stream_that_had_begun_is_begun_again() -> None:

@@ -53,7 +53,7 @@ from agentrail.events import (
 )
 from agentrail.models import Failure, FailureKind, FrozenObject, Json, JsonObject, ToolCall
 from agentrail.plugins import AfterTool, Answered, CallService, Failed, Hook, RunTool, WriteFile
-from agentrail.testing import Holder, World
+from agentrail.testing import Holder
 from agentrail.testing.probe_plugins import Asker, Guard
 from agentrail.testing.world.random_setups import TOOLS
 from agentrail.tools import AskPerson, Effect, EffectClass, NotStarted, ToolSpec, Unknown, ok
@@ -74,6 +74,7 @@ from tests.kit import (
     StopSent,
     ToolReturned,
 )
+from tests.machinery.worlds.checked_world import CheckedWorld
 
 
 def kinds(step: Step) -> list[str]:
@@ -184,7 +185,7 @@ def test_the_same_unsafe_call_is_held_for_a_person_afterwards() -> None:
     assert "StartCall" not in kinds(step)
 
 
-def probed(found: object) -> tuple[World, Step]:
+def probed(found: object) -> tuple[CheckedWorld, Step]:
     world = session()
     asked(world, call("solo"))
     step = world.apply(back(world))
@@ -441,7 +442,7 @@ def secret(name: str) -> ToolCall:
     return call(name, "secret")
 
 
-def with_a_guard_first(world: World) -> SessionReturned:
+def with_a_guard_first(world: CheckedWorld) -> SessionReturned:
     """Return the input with which *world* comes back, with a guard placed before all its plugins."""
     guard = world.teach("Guard", Guard()).but(priority=-10)
     return back(world).but(seats=(guard, *world.state.plugins))
@@ -596,7 +597,7 @@ def test_queued_options_are_those_that_the_code_leaves_open() -> None:
 # At rest until somebody decides
 
 
-def paused() -> World:
+def paused() -> CheckedWorld:
     world = session(options=Options(max_turn_seconds=100.0))
     asked(world, call("read"), call("keep"))
     step = world.apply(back(world, pause=True))
@@ -639,7 +640,7 @@ def test_a_paused_call_whose_tool_is_another_by_now_is_not_probed() -> None:
     assert "ProbeCall" not in kinds(step)
 
 
-def replaced(world: World, name: str) -> ChangeToolsSent:
+def replaced(world: CheckedWorld, name: str) -> ChangeToolsSent:
     """Return the command that gives the session other code for the tool *name*."""
     world.judge.tool(name, 7, lambda _, __: None)
     return ChangeToolsSent(attach=(world.state.tools[name].spec,), replace=True, revision=7)

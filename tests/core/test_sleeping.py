@@ -17,14 +17,15 @@ from agentrail.core.vocabulary.inputs import (
     ToolStopped,
 )
 from agentrail.events import SessionHibernated, SessionRestarted, SessionWoken
-from agentrail.testing import Holder, World
+from agentrail.testing import Holder
 from agentrail.tools import ok
 from tests.core.driving import answer, asked, back, begin, call, events, hello, session
 from tests.each_case import each_case
 from tests.kit import AbortSent, CompactSent, StopSent, ToolReturned
+from tests.machinery.worlds.checked_world import CheckedWorld
 
 
-def held(*, queues: bool = False) -> World:
+def held(*, queues: bool = False) -> CheckedWorld:
     """Return a session with a call that waits for a person."""
     options = Options(on_prompt_while_held="queue") if queues else None
     world = session(Holder(frozenset({"write"})), options=options)
@@ -32,14 +33,14 @@ def held(*, queues: bool = False) -> World:
     return world
 
 
-def asleep() -> World:
+def asleep() -> CheckedWorld:
     world = session()
     world.apply(SleepDue())
     return world
 
 
 @pytest.mark.parametrize("make", [session, held])
-def test_a_session_sleeps_and_wakes_as_it_was(make: Callable[[], World]) -> None:
+def test_a_session_sleeps_and_wakes_as_it_was(make: Callable[[], CheckedWorld]) -> None:
     world = make()
     before = world.state
     assert world.apply(SleepDue()) == Step(
@@ -50,57 +51,57 @@ def test_a_session_sleeps_and_wakes_as_it_was(make: Callable[[], World]) -> None
     assert world.state == before.but(last_seq=before.last_seq + 2)
 
 
-def _runs() -> World:
+def _runs() -> CheckedWorld:
     world = session()
     world.apply(hello())
     return world
 
 
-def _streams() -> World:
+def _streams() -> CheckedWorld:
     world = _runs()
     begin(world)
     return world
 
 
-def _runs_a_call() -> World:
+def _runs_a_call() -> CheckedWorld:
     world = session()
     asked(world, call("read"))
     return world
 
 
-def _runs_a_call_in_the_background() -> World:
+def _runs_a_call_in_the_background() -> CheckedWorld:
     world = session()
     asked(world, call("keep"))
     world.apply(AbortSent())
     return world
 
 
-def _waits_for_what_it_has_cancelled() -> World:
+def _waits_for_what_it_has_cancelled() -> CheckedWorld:
     world = session()
     asked(world, call("write"))
     world.apply(AbortSent())
     return world
 
 
-def _has_a_prompt_behind_a_held_call() -> World:
+def _has_a_prompt_behind_a_held_call() -> CheckedWorld:
     world = held(queues=True)
     world.apply(hello("and then"))
     return world
 
 
-def _is_to_change_a_plugin() -> World:
+def _is_to_change_a_plugin() -> CheckedWorld:
     world = held()
     world.apply(AttachPluginSent(world.teach("Other", Holder(frozenset()))))
     return world
 
 
-def _rests_since_it_came_back() -> World:
+def _rests_since_it_came_back() -> CheckedWorld:
     world = _runs_a_call()
     world.apply(back(world, pause=True))
     return world
 
 
-def _has_a_sub_agent() -> World:
+def _has_a_sub_agent() -> CheckedWorld:
     world = session()
     asked(world, call("talk"))
     world.apply(SubagentStarted("s.c3", "c3", "helper", "help", background=True))
@@ -109,7 +110,7 @@ def _has_a_sub_agent() -> World:
     return world
 
 
-def _compacts() -> World:
+def _compacts() -> CheckedWorld:
     world = session()
     world.apply(hello())
     answer(world, text="hello to you")
@@ -117,7 +118,7 @@ def _compacts() -> World:
     return world
 
 
-def _is_a_sub_agent() -> World:
+def _is_a_sub_agent() -> CheckedWorld:
     world = session()
     world.state = world.state.but(setup=world.state.setup.but(path=("s", "c3")))
     return world
@@ -130,7 +131,7 @@ def _is_a_sub_agent() -> World:
         *(_compacts, _is_a_sub_agent, asleep),
     ]
 )
-def test_a_session_does_not_sleep_while_something_is_under_way(make: Callable[[], World]) -> None:
+def test_a_session_does_not_sleep_while_something_is_under_way(make: Callable[[], CheckedWorld]) -> None:
     world = make()
     before = world.state
     assert world.apply(SleepDue()) == Step(before)
@@ -145,12 +146,12 @@ def test_a_session_that_has_ended_does_not_sleep() -> None:
 @pytest.mark.parametrize(
     "make", [_runs, _streams, _runs_a_call, _runs_a_call_in_the_background, _has_a_sub_agent, _compacts]
 )
-def test_what_ends_without_a_person_is_work(make: Callable[[], World]) -> None:
+def test_what_ends_without_a_person_is_work(make: Callable[[], CheckedWorld]) -> None:
     assert make().state.has_running_work
 
 
 @pytest.mark.parametrize("make", [session, held, _waits_for_what_it_has_cancelled, _rests_since_it_came_back, asleep])
-def test_what_does_not_is_none(make: Callable[[], World]) -> None:
+def test_what_does_not_is_none(make: Callable[[], CheckedWorld]) -> None:
     assert not make().state.has_running_work
 
 

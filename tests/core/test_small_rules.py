@@ -1,12 +1,14 @@
 """Rules of the machine that are functions of their own: what they return, for what, and at the edges."""
 
 import re
+from datetime import date, timedelta
 
 import pytest
 
 from agentrail import Context, Continue, Plugin
 from agentrail.core.audit import differences
 from agentrail.core.machine.tool_results import limited
+from agentrail.core.system_prompt import dated, environment_of
 from agentrail.core.vocabulary.changes import fold
 from agentrail.core.vocabulary.effects import ReportStart, StartCall
 from agentrail.core.vocabulary.errors_as_data import data_of, made_of
@@ -212,3 +214,12 @@ def test_a_price_is_not_known_of_a_model_that_has_none() -> None:
     world.state = world.state.but(priced_models=frozenset({world.state.model}))
     world.apply(hello("again"))
     assert known == [False, True]
+
+
+def test_the_date_that_a_model_is_told_is_that_of_the_calendar() -> None:
+    began = [environment_of("Working folder: /w", 0)]
+    first = date(1970, 1, 1)
+    ends = [(date(year, 3, 1) - first).days + days for year in (2000, 2024, 2026, 2100, 2400) for days in (-1, 0)]
+    for day in [*range(1, 160_000, 41), *ends]:
+        (told,) = dated(began, day * 86_400_000)
+        assert told.text == f"Today is {first + timedelta(days=day)} (UTC)."

@@ -32,7 +32,7 @@ from agentrail.events import (
     ToolUnknown,
 )
 from agentrail.models import FrozenObject, Usage
-from agentrail.testing import Holder, World
+from agentrail.testing import Holder
 from agentrail.testing.probe_plugins import Scripted
 from agentrail.tools import Err, NotStarted, Ok, ToolSpec, Unknown, err, ok
 from tests.core.driving import answer, apply_all, asked, back, begin, call, events, hello, names, results, session
@@ -48,6 +48,7 @@ from tests.kit import (
     TimerFired,
     ToolReturned,
 )
+from tests.machinery.worlds.checked_world import CheckedWorld
 
 CHILD = "s.c3"
 STARTED = SubagentStarted(CHILD, "c3", "helper", "help")
@@ -55,7 +56,7 @@ IN_BACKGROUND = STARTED.but(background=True)
 DEADLINE = Options(max_turn_seconds=100.0)
 
 
-def parent(*others: str, started: SubagentStarted = STARTED) -> World:
+def parent(*others: str, started: SubagentStarted = STARTED) -> CheckedWorld:
     """Return a session whose call waits for a sub-agent; the batch has calls to *others* too."""
     world = session(options=DEADLINE)
     asked(world, call("keep"), *(call(name) for name in others))
@@ -63,12 +64,12 @@ def parent(*others: str, started: SubagentStarted = STARTED) -> World:
     return world
 
 
-def timers(world: World) -> dict[str, int]:
+def timers(world: CheckedWorld) -> dict[str, int]:
     """Return the milliseconds until each timer is due."""
     return {name: at - world.now for name, at in world.state.timers}
 
 
-def alone(world: World, given: AnyInput) -> Step:
+def alone(world: CheckedWorld, given: AnyInput) -> Step:
     """Apply an input to the machine directly, without the checks of the world."""
     return step(world.state, Arrival(given, world.now), world.judge)
 
@@ -336,26 +337,26 @@ def test_an_abort_of_all_tools_stops_them_and_one_of_those_that_can_be_killed_do
 # In each phase
 
 
-def _idle() -> World:
+def _idle() -> CheckedWorld:
     world = parent(started=IN_BACKGROUND)
     world.apply(ToolReturned("c3", 1, ok("it runs")))
     answer(world, text="it runs")
     return world
 
 
-def _running() -> World:
+def _running() -> CheckedWorld:
     world = _idle()
     world.apply(hello())
     return world
 
 
-def _streaming() -> World:
+def _streaming() -> CheckedWorld:
     world = _running()
     begin(world)
     return world
 
 
-def _executing() -> World:
+def _executing() -> CheckedWorld:
     return parent(started=IN_BACKGROUND)
 
 
@@ -363,17 +364,17 @@ PHASES = pytest.mark.parametrize("make", [_idle, _running, _streaming, _executin
 
 
 @PHASES
-def test_an_abort_of_all_tools_stops_those_in_the_background(make: Callable[[], World]) -> None:
+def test_an_abort_of_all_tools_stops_those_in_the_background(make: Callable[[], CheckedWorld]) -> None:
     assert StopSubagents((CHILD,)) in make().apply(AbortSent(kill_tools="all")).effects
 
 
 @PHASES
-def test_a_session_that_stops_stops_those_in_the_background(make: Callable[[], World]) -> None:
+def test_a_session_that_stops_stops_those_in_the_background(make: Callable[[], CheckedWorld]) -> None:
     assert StopSubagents((CHILD,)) in make().apply(StopSent()).effects
 
 
 @PHASES
-def test_those_in_the_background_come_back_with_the_session(make: Callable[[], World]) -> None:
+def test_those_in_the_background_come_back_with_the_session(make: Callable[[], CheckedWorld]) -> None:
     world = make()
     assert ResumeSubagents((CHILD,)) in world.apply(back(world)).effects
 
@@ -406,7 +407,7 @@ def test_one_in_the_background_comes_back_and_its_call_is_settled_by_itself() ->
     assert ToolUnknown("c3", "keep") in events(done)
 
 
-def resting(*others: str) -> World:
+def resting(*others: str) -> CheckedWorld:
     """Return a session whose turn rests since it came back, with a sub-agent whose deadline was 2 seconds away."""
     world = parent(*others)
     world.apply(SubagentReported(CHILD, heard=2, used=Usage(8, 2)))
@@ -521,7 +522,7 @@ def test_a_call_whose_sub_agent_is_not_known_is_made_again_if_it_can_tell() -> N
     assert ToolUnknown("c3", "task") in events(world.apply(CallProbed("c3", 1, Unknown())))
 
 
-def lost(world: World, *, gone: tuple[str, ...] = ()) -> None:
+def lost(world: CheckedWorld, *, gone: tuple[str, ...] = ()) -> None:
     done = world.apply(back(world).but(gone=gone))
     assert SubagentEnd("c3", CHILD, "the process ended while it ran", is_error=True) in events(done)
     assert not any(isinstance(effect, ResumeSubagents) for effect in done.effects)

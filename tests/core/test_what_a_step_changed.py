@@ -13,7 +13,6 @@ from agentrail.core.vocabulary.changes import (
     ChangedCall,
     ChangedCalls,
     ChangedQueue,
-    ChangedShown,
     ChangedStates,
     ChangedSuspended,
     ChangedTimers,
@@ -25,7 +24,9 @@ from agentrail.core.vocabulary.changes import (
     change,
     fold,
 )
-from agentrail.core.vocabulary.state import AttachedTool, ReplacedMessages, RunningRequest, Suspension, Turn
+from agentrail.core.vocabulary.commands import SwitchModelSent
+from agentrail.core.vocabulary.options import Spare
+from agentrail.core.vocabulary.state import AttachedTool, Suspension, Turn
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Pause
 from agentrail.models import History, Message, Origin, Text, UserMessage
@@ -212,24 +213,6 @@ def test_of_tools_those_that_came_and_went_are_written() -> None:
     for other in (after, turned):
         folded = fold(before, change(before, other))
         assert list(folded.tools.items()) == list(other.tools.items())
-
-
-def test_of_the_messages_that_a_request_shows_those_of_another_one_are_written() -> None:
-    before = state(*said("first", "second"))
-    pieces, others = Rearranged((MessageRange(1, 2),)), Rearranged((MessageRange(0, 1),))
-    after = before.but(request=RunningRequest("r1", messages=pieces), replaced_messages=ReplacedMessages(pieces, "a"))
-    other = after.but(replaced_messages=ReplacedMessages(others, "a"))
-    assert change(before, after).replaced_messages == ChangedShown(by="a")
-    assert change(before, other).replaced_messages == ChangedShown(others, "a")
-    assert change(after, after.but(request=None, replaced_messages=None)).replaced_messages is None
-    for new in (after, other):
-        assert fold(before, change(before, new)) == new
-
-
-def test_messages_of_a_request_that_there_is_not_cannot_be_shown() -> None:
-    for before in (state(), state().but(request=RunningRequest("r1"))):
-        with pytest.raises(ValueError, match="no request has messages of its own"):
-            fold(before, Change(replaced_messages=ChangedShown(by="a")))
 
 
 TURN = Turn("p1", 5, 2, NOTHING_USED, "m", EMPTY, 1)
@@ -420,3 +403,10 @@ def test_a_paused_hook_over_a_long_history_takes_no_more_bytes() -> None:
         after = before.but(suspended_runs=(paused(BeforeRequest(before.history)),))
         sizes.append(len(write(change(before, after))))
     assert sizes[1] - sizes[0] == len("1000") - len("10")
+
+
+def test_a_switch_writes_the_fallback_models_only_if_they_differ() -> None:
+    world = session()
+    for model, written in (("x", (Spare("n"),)), ("y", UNSET)):
+        world.apply(SwitchModelSent(model, EMPTY, (Spare("n"),)))
+        assert (world.records[-1].change.model, world.records[-1].change.fallbacks) == (model, written)

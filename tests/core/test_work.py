@@ -9,10 +9,11 @@ from agentrail.core.machine.forking import branch
 from agentrail.core.machine.step import COUNTED_EVERY
 from agentrail.core.vocabulary.inputs import ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
 from agentrail.plugins import WorkTime
-from agentrail.testing import Holder, World
+from agentrail.testing import Holder
 from agentrail.tools import ok
 from tests.core.driving import answer, apply_all, asked, back, call, hello, session
 from tests.kit import NOTHING_USED, ApproveSent, ToolReturned
+from tests.machinery.worlds.checked_world import CheckedWorld
 
 CHILD = "s.c3"
 
@@ -30,12 +31,12 @@ def counted(state: State) -> tuple[int, int | None]:
     return state.worked_ms, state.working_since_ms
 
 
-def after(world: World, ms: int) -> World:
+def after(world: CheckedWorld, ms: int) -> CheckedWorld:
     world.now += ms
     return world
 
 
-def parent() -> World:
+def parent() -> CheckedWorld:
     """Return a session with a sub-agent in the background, whose turn has ended."""
     world = session(Counts())
     asked(world, call("keep"))
@@ -91,6 +92,15 @@ def test_a_sub_agent_counts_until_it_waits_for_a_person_and_its_own_do_too() -> 
     after(world, 9_000).apply(works_below.but(waits=False))
     after(world, 100).apply(SubagentEnded(CHILD, ok("found")))
     assert counted(world.state) == (so_far + 100, None)
+
+
+def test_a_turn_that_waits_for_the_person_of_its_sub_agent_does_not_count() -> None:
+    world = session(Counts())
+    began = world.now
+    asked(world, call("keep"))
+    world.apply(SubagentStarted(CHILD, "c3", "helper", "help"))
+    after(world, 300).apply(SubagentReported(CHILD, waits=True, works=False))
+    assert counted(world.state) == (world.now - began, None)
 
 
 def test_a_clock_that_is_set_back_counts_nothing() -> None:

@@ -29,10 +29,14 @@ from agentrail.tools import Tool, ToolSpec
 from docs.printing import calls_page, errors_page, events_page, exports_page, machine_page, plugins_page
 from docs.printing.source_text import Described, Source
 from tests.docs.sources import ROOT, SOURCE
-from tests.docs.test_pages import PACKAGES
 from tests.each_case import each_case
 from tests.kit import Phase
 from tests.parsed import PACKAGE
+
+PACKAGES = (
+    *("agentrail", "agentrail.aio", "agentrail.host", "agentrail.journals", "agentrail.mcp", "agentrail.models"),
+    *("agentrail.plugins", "agentrail.sandboxes", "agentrail.sync", "agentrail.testing", "agentrail.tools"),
+)
 
 DOCUMENTED = (*EVENTS, *HOOKS, *ACTIONS, *INPUTS, *EFFECTS, Context, SessionSpec, ToolSpec)
 

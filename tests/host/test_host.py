@@ -32,12 +32,11 @@ from agentrail.host import (
     RequestContext,
     RequestEnd,
 )
-from agentrail.host.authentication.api_keys import KeyFile
 from agentrail.journals import NO_LEASE, Claim, Lease, MemoryJournal, SqliteJournal
 from agentrail.models import Message
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, fail, say, stall
-from tests.host.hosted import KEYS, LINES, MADE, Desk, desk_of, frames, listening, open_desk, scripted
+from tests.host.hosted import KEYS, LINES, Desk, desk_of, frames, listening, open_desk, scripted
 from tests.kit import Element
 from tests.patience import PATIENCE
 from tests.runtime.families import agent, task
@@ -201,21 +200,6 @@ async def test_without_a_key_nothing_but_health_is_told() -> None:
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
         assert refused.headers["content-type"] == "application/problem+json"
         assert (await desk.clients["bob"].get("/v1/tree")).status_code in {403, 404}
-
-
-async def test_a_key_that_is_withdrawn_ends_its_streams(tmp_path: Path) -> None:
-    file = KeyFile(tmp_path / "keys")
-    for row, _ in MADE.values():
-        file.add(row)
-    limits = HostLimits(heartbeat_seconds=0.2)
-    async with open_desk(scripted("one"), keys=ApiKeys(file.path), limits=limits) as desk:
-        await desk.ann.post("/v1/sessions", json={"session": "trip"})
-        async with listening(desk, "GET", "/v1/sessions/trip/events") as listener:
-            file.withdraw(MADE["ann"][0].id)
-            text = await listener.until(lambda text: "problem" in text)
-        (last,) = frames(text)
-        assert last["event"] == "problem"
-        assert json.loads(last["data"])["status"] == 401
 
 
 async def test_a_command_that_is_sent_twice_is_carried_out_once() -> None:

@@ -9,11 +9,12 @@ from agentrail.core.vocabulary.changes import NAMES
 from agentrail.core.vocabulary.state import IDLE, RUNNING
 from agentrail.errors import UnknownRecord
 from agentrail.insight import FieldChange, at, moments
-from agentrail.testing import Choose, World
+from agentrail.testing import Choose
 from agentrail.testing.world.random_setups import draw_scene
 from tests.cells.bench import Bench, call, plug
 from tests.insight.stories import records_of, records_of_world
 from tests.kit import AbortSent
+from tests.machinery.worlds.checked_world import CheckedWorld
 from tests.profiles import CAMPAIGN
 
 
@@ -70,7 +71,7 @@ def test_moments_do_not_fold_again_and_share_what_they_have_in_common() -> None:
 def test_the_state_after_each_record_is_the_one_that_the_session_had() -> None:
     for seed in range(2_000 if CAMPAIGN else 200):
         choose = Choose(random.Random(seed).randrange)
-        world = World(draw_scene(choose))
+        world = CheckedWorld(draw_scene(choose))
         world.open()
         states: list[State] = [world.state]
         while len(states) < 60 and world.go(choose) is not None:

@@ -13,22 +13,19 @@ from agentrail.errors import UnknownRequest
 from agentrail.events import PrefixChanged
 from agentrail.insight import Seen, at, requests, seen
 from agentrail.models import Failure, FailureKind, Usage
-from agentrail.testing import Choose, World
+from agentrail.testing import Choose
 from agentrail.testing.world.random_setups import draw_scene
 from agentrail.tools import ok
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import Bench, call, plug, response
 from tests.insight.stories import records_of, records_of_world
 from tests.kit import SteerSent, freeze_object
+from tests.machinery.worlds.checked_world import CheckedWorld
 from tests.profiles import CAMPAIGN
 
 
 def told(bench: Bench, which: int | str | None = None) -> Seen:
     return seen(records_of(bench), which)
-
-
-def layers(one: Seen) -> list[tuple[str, str]]:
-    return [(part.layer, part.name) for part in one.parts if part.layer != "tools"]
 
 
 def test_a_round_is_found_by_its_number_or_by_the_id_of_an_attempt() -> None:
@@ -135,7 +132,7 @@ def test_of_random_sessions_each_request_is_seen_whole() -> None:
     count = 0
     for seed in range(1_000 if CAMPAIGN else 100):
         choose = Choose(random.Random(seed).randrange)
-        world = World(draw_scene(choose))
+        world = CheckedWorld(draw_scene(choose))
         done = world.open()
         wanted = [effect.request for effect in done.effects if isinstance(effect, StartRequest)]
         while len(world.records) < 60:

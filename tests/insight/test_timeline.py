@@ -12,12 +12,13 @@ from agentrail.events import RequestStart, ResponseComplete
 from agentrail.insight import SpanKind, Timeline, TimelineLane, TimelineSpan, timeline
 from agentrail.journals import Record
 from agentrail.models import Failure, FailureKind
-from agentrail.testing import Choose, World
+from agentrail.testing import Choose
 from agentrail.testing.world.random_setups import draw_scene
 from agentrail.values.stream import NOTHING_YET
 from tests.cells.bench import NOW, Bench, call, plug
 from tests.insight.stories import records_of, records_of_world
 from tests.kit import AbortSent, ApproveSent, Arrival, CompactSent, SteerSent, Verdict
+from tests.machinery.worlds.checked_world import CheckedWorld
 from tests.profiles import CAMPAIGN
 
 
@@ -167,7 +168,7 @@ def test_timelines_of_random_sessions_are_well_formed() -> None:
     kinds = set[SpanKind]()
     for seed in range(2_000 if CAMPAIGN else 200):
         choose = Choose(random.Random(seed).randrange)
-        world = World(draw_scene(choose))
+        world = CheckedWorld(draw_scene(choose))
         world.open()
         while len(world.records) < 100 and world.go(choose) is not None:
             pass

@@ -53,19 +53,6 @@ async def records_of_a_session(size: int, folder: Path) -> bool:
     return all(found) and part
 
 
-async def records_in_memory(size: int, _: Path) -> bool:
-    """Of one session and of several, read whole and in part, and listed."""
-    journal = MemoryJournal()
-    names = ("a", "b")
-    for name in names:
-        await opened(journal, name, size)
-    wanted = {name: run_of(name, 1, size) for name in names}
-    parts = [(name, after) for name in names for after in range(size)]
-    same = [await journal.read(name, after, 2) == wanted[name][after : after + 2] for name, after in parts]
-    listed = [(each.session_id, each.head) for each in await journal.sessions()]
-    return all(same) and listed == [(name, size) for name in names]
-
-
 async def an_archive(size: int, folder: Path) -> bool:
     journal, into = MemoryJournal(), MemoryJournal()
     await opened(journal, "s", size)
@@ -198,14 +185,8 @@ async def a_redaction(size: int, folder: Path) -> bool:
 JOBS: dict[str, Job] = {
     "adapters.journals.archive.PAGE": an_archive,
     "adapters.journals.auditing.PAGE": an_audit,
-    "adapters.journals.memory.PAGED_AT_ONCE": records_in_memory,
-    "adapters.journals.memory.MAX_IDLE_UNPAGED": records_in_memory,
-    "adapters.journals.memory.MAX_UNPAGED": records_in_memory,
     "adapters.journals.packing.BLOB_FROM": a_packed_record,
     "adapters.journals.packing.LONG": a_packed_record,
-    "adapters.journals.record_pages.LEVEL": records_in_memory,
-    "adapters.journals.record_pages.LONG": records_in_memory,
-    "adapters.journals.record_pages.PAGE": records_in_memory,
     "adapters.journals.text_dedup.LEAST": a_packed_record,
     "adapters.journals.sqlite.deletion.vacuum.GIVEN_BACK": a_deletion,
     "adapters.journals.sqlite.deletion.vacuum.READ_AT_ONCE": a_deletion,

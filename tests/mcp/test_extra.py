@@ -2,15 +2,12 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from agentrail.adapters.extras import install_command
 
 pytestmark = pytest.mark.long
-
-HOME = Path(__file__).parents[2]
 
 WITHOUT = """
 import sys

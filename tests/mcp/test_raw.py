@@ -256,3 +256,10 @@ def test_it_is_shown_without_what_may_be_secret() -> None:
 async def test_two_servers_of_one_name_are_refused(world: World) -> None:
     with pytest.raises(BadSpec, match="two sources called `mcp`"):
         await world.spawn([], tools=[McpServer(["x"]), McpServer(["y"])])
+
+
+def test_without_folders_a_server_is_reached_by_its_url_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentrail.adapters.mcp.server.HAS_FOLDERS", False)
+    McpServer(name="raw", url="http://127.0.0.1:1").check()
+    with pytest.raises(BadMcpServer, match="reach it by a `url`"):
+        McpServer(["x"], name="raw").check()

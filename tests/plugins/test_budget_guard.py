@@ -34,10 +34,11 @@ def slow(seconds: float) -> Fake:
 @in_virtual_time
 async def test_no_request_begins_when_the_seconds_of_requests_are_used_up() -> None:
     async with open_world() as world:
-        script: list[Element] = [say("one", delay=4.0), say("two", delay=3.0), "never"]
+        script: list[Element] = [say("one", delay=4.0), say("two", delay=0.5), say("three", delay=2.5), "never"]
         session = await world.spawn(script, plugins=[BudgetGuard(max_seconds=5)])
         await session.ask("a")
         await trio.sleep(3600)  # a session that rests uses nothing
+        await session.ask("b")
         await session.ask("b")
         with pytest.raises(TurnAborted, match=r"max_seconds=5 is used up: 7 s have been worked"):
             await session.ask("c")

@@ -34,7 +34,7 @@ from agentrail.plugins.guards.content_policy import (
     POLICIES,
     Judged,
 )
-from agentrail.testing import ScriptedModel, check_plugin, say
+from agentrail.testing import ScriptedModel, say
 from agentrail.testing.strategies import json_values
 from tests.each_case import each_case
 from tests.kit import freeze, freeze_object
@@ -463,13 +463,3 @@ def test_without_a_judge_some_phrases_are_refused(text: str) -> None:
 def test_options_that_cannot_be_are_refused_with_the_reason(options: dict[str, object], problem: str) -> None:
     with pytest.raises(BadOptions, match=problem):
         ContentPolicy(**options)  # type: ignore[arg-type]  # a mistake
-
-
-def test_it_says_what_it_does() -> None:
-    assert str(ContentPolicy().describe()).startswith("Refuse prompts and steering texts that are against a policy")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("policy", [ContentPolicy(), LISTS], ids=["heuristic", "judge"])
-def test_it_obeys_the_laws(policy: ContentPolicy) -> None:
-    check_plugin(policy, examples=3)

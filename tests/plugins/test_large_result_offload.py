@@ -16,7 +16,7 @@ from agentrail.models import Image, JsonObject, Text
 from agentrail.plugins import AfterTool, Answered, Failed, LargeResultOffload, TimedOut, WriteFile
 from agentrail.plugins.memory.large_result_offload import EXCLUDED_TOOLS, MAX_LINE
 from agentrail.sandboxes import MemorySandbox
-from agentrail.testing import ScriptedModel, call, check_plugin, say
+from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Err, Ok, ToolContext, ToolResult, ToolSpec, ok, standard_tools
 from agentrail.tools.builtin.workspace import MAX_TEXT
 from agentrail.values.content import text_of
@@ -245,10 +245,5 @@ def test_options_that_cannot_be_kept_are_refused(options: dict[str, object], tol
     assert told in str(caught.value)
 
 
-@pytest.mark.long
-def test_it_says_what_it_does_and_keeps_the_laws() -> None:
-    assert LargeResultOffload().describe() == (
-        "Write a tool result that is too large to a file, and give the model its beginning, its end and the path."
-    )
-    check_plugin(LargeResultOffload(max_tokens=5, head=5, tail=5), examples=20)
+def test_a_small_result_stays_as_it_is() -> None:
     assert SMALL.after_tool(AfterTool(name="t", call_id="c", result=ok("short")), None, CTX) == Continue()

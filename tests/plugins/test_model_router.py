@@ -163,6 +163,7 @@ async def test_an_unknown_model_that_comes_later_is_told_and_the_session_stays_w
         ({"time_of_day_in": [9, 17]}, Context(now_ms=17 * HOUR), False),
         ({"user_data": {"tier": "pro"}}, Context(user_data=freeze_object({"tier": "pro"})), True),
         ({"user_data": {"tier": "pro"}}, Context(user_data=freeze_object({"tier": "free"})), False),
+        ({"user_data": {"tier": "pro", "seats": 1}}, Context(user_data=freeze_object({"tier": "pro"})), False),
         ({"user_data": {"tier": {"in": ["pro", "team"]}}}, Context(user_data=freeze_object({"tier": "team"})), True),
         ({"user_data": {"seats": {"gt": 3, "le": 9}}}, Context(user_data=freeze_object({"seats": 9})), True),
         ({"user_data": {"seats": {"gt": 3, "le": 9}}}, Context(user_data=freeze_object({"seats": 10})), False),

@@ -11,11 +11,11 @@ from agentrail import Abort, Context, Continue, Plugin, ReplaceResponse
 from agentrail.errors import BadOptions, TurnAborted
 from agentrail.events import MessageDelta, ToolExecutionEnd
 from agentrail.models import AssistantMessage, JsonObject, Text
-from agentrail.plugins import PII_KINDS, SECRET_KINDS, AfterResponse, AnyPlugin, OutputFilter
+from agentrail.plugins import PII_KINDS, SECRET_KINDS, AfterResponse, OutputFilter
 from agentrail.plugins.guards.output_filter import MAX_KEYWORDS, MAX_KIND, MAX_MARK
 from agentrail.plugins.guards.pii_patterns import PII_PATTERNS
 from agentrail.runtime.work.screening import HeldText, longest_screened
-from agentrail.testing import ScriptedModel, call, check_plugin, say
+from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import ToolContext, ToolResult, ok
 from tests.each_case import check_each, each_case
 from tests.kit import Element
@@ -189,18 +189,3 @@ def test_as_much_is_held_as_may_be_taken_out_as_one() -> None:
     assert longest_screened(OutputFilter(kinds=())) == 200
     assert longest_screened(OutputFilter(kinds=(), patterns=["BEGIN.{1,900}+"])) == 905
     assert longest_screened(OutputFilter(kinds=(), patterns=[r"BEGIN[\s\S]*?(?:END|\Z)"])) == 200
-
-
-def test_it_says_what_it_does() -> None:
-    assert OutputFilter().describe() == (
-        "Take secrets, personal data, patterns and keywords out of all texts before they are written, or end the turn."
-    )
-
-
-@pytest.mark.parametrize(
-    "plugin",
-    [OutputFilter(), OutputFilter(kinds=PII_KINDS, keywords=("go",), patterns=(r"a\d{1,3}",), action="abort")],
-    ids=["default", "all"],
-)
-def test_it_obeys_the_laws(plugin: AnyPlugin) -> None:
-    check_plugin(plugin, examples=3)

@@ -49,7 +49,7 @@ def missing(call_id: str) -> ToolMessage:
 class Brings(Plugin[None]):
     """Puts a conversation from elsewhere before that of the session."""
 
-    before: tuple[Message, ...] = (user("earlier"), asks("x1", "x2"), result("x2"), result("x9"))
+    before: tuple[Message, ...] = (user("earlier"), asks(), asks("x1", "x2"), result("x2"), result("x9"))
 
     priority = Priority.CORE
 

@@ -10,12 +10,14 @@ from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.models.anthropic import FORMAT
 from agentrail.adapters.models.settings import read_settings
 from agentrail.errors import BadModelOptions, BadOptions
-from agentrail.events import ModelOptionsChanged, ModelSwitched, PrefixChanged
+from agentrail.events import ModelOptionsChanged, ModelSwitched
+from agentrail.journals import MemoryJournal
 from agentrail.models import Json, Model, ModelRequest, Text, UserMessage
 from agentrail.plugins import PromptCache, Recovery
 from agentrail.plugins.requests.prompt_cache import MAX_POINTS
 from agentrail.testing import ScriptedModel, call, say, transient
 from tests.adapters.models.histories import TOOLS
+from tests.cache_prefixes import broken_prefixes
 from tests.kit import freeze_object
 from tests.plugins.test_recovery import asked, in_virtual_time, session_of, told
 from tests.runtime.tools import quick
@@ -48,15 +50,16 @@ def blocks(found: Json) -> Iterator[Mapping[str, Json]]:
 async def test_a_request_has_at_most_so_many_marks_and_its_beginning_never_changes() -> None:
     script = [say(calls=[call("read")]), "a", "b", transient(), "c"]
     model = ScriptedModel(script, name=CLAUDE)  # type: ignore[arg-type]  # elements
-    async with open_supervisor(models={"anthropic": lambda _: model}, seed=1) as supervisor:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal, models={"anthropic": lambda _: model}, seed=1) as supervisor:
         plugins = [PromptCache(2, min_tokens=0)]
         spec = SessionSpec(model=CLAUDE, system="Be short.", tools=[quick("read")], plugins=plugins)
         session = await supervisor.spawn(spec)
         for text in ("one", "two", "three"):
             await session.ask(text)
         events = await told(session)
+        assert not list(broken_prefixes(await journal.read(session.id)))
     assert [places(request) for request in model.requests] == [["system", "messages"], *[["messages"] * 2] * 4]
-    assert not [event for event in events if isinstance(event, PrefixChanged)]
     assert not [event for event in events if isinstance(event, ModelSwitched)]
     (changed,) = [event for event in events if isinstance(event, ModelOptionsChanged)]
     assert changed == ModelOptionsChanged(CLAUDE, "PromptCache")

@@ -12,9 +12,10 @@ from agentrail.models import JsonObject
 from agentrail.plugins import Answered, AnyPlugin, Failed, Planning, Reflection, SelfVerify
 from agentrail.plugins.quality.planning import DIRECTIVE, GO_ON, CurrentPlan, PlanStep
 from agentrail.plugins.quality.self_verify import SENT_BACK as CHECK_FAILED
-from agentrail.testing import INVARIANTS, ScriptedModel, call, prompt, say, simulate, tell
+from agentrail.testing import ScriptedModel, call, prompt, say, simulate, tell
 from agentrail.tools import EffectClass, ToolContext, ToolResult, err, ok
 from tests.kit import Element
+from tests.machinery.checks.trace_invariants import ALL_INVARIANTS
 from tests.plugins.test_reflection import ASKED, PASSED, verdict
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import fake, quick
@@ -102,5 +103,5 @@ def test_no_order_of_registration_decides_otherwise() -> None:
     assert {str(trace.events) for trace in traces} == {str(traces[0].events)}
     assert all(not trace.void for trace in traces)
     for trace in traces:
-        for check in INVARIANTS.values():
+        for check in ALL_INVARIANTS.values():
             check(trace)

@@ -426,6 +426,8 @@ def test_a_session_that_says_nothing_asks_nobody() -> None:
         ),
         ({"pass_signal": "a\nb"}, "its `pass_signal` is 'a.*nb'; give one line"),
         ({"pass_signal": "*"}, "its `pass_signal` is '.'; give one line"),
+        ({"pass_signal": "*A"}, "its `pass_signal` is '.A'; give one line"),
+        ({"pass_signal": "A*"}, "its `pass_signal` is 'A.'; give one line"),
         ({"pass_signal": "x" * 101}, "its `pass_signal` is .*; give one line"),
         ({"deadline": 0}, "its `deadline` is 0; it must be seconds above 0"),
     ]

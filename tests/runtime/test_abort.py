@@ -26,7 +26,7 @@ from agentrail.events import (
     ToolSkippedForSteering,
 )
 from agentrail.models import AssistantMessage, JsonObject, ToolMessage, UserMessage
-from agentrail.testing import call, say, stall, transient
+from agentrail.testing import call, say, stall
 from agentrail.tools import ToolContext, ToolResult, ok
 from tests.kit import AbortSent, Element
 from tests.runtime.journals import TestJournal
@@ -233,38 +233,6 @@ async def test_the_next_request_follows_steering_at_once_though_a_tool_would_tak
     await settle()
     heard = world.heard(session)
     assert heard.at(RequestStart)[1] - heard.at(SteeringReceived)[0] <= 10
-
-
-async def test_an_abort_in_idle_is_an_event_too(world: World) -> None:
-    session = await world.spawn([])
-    await session.abort("for nothing")
-    await settle()
-    assert world.heard(session).only(AgentAbort) == AgentAbort(None, "user", "for nothing")
-
-
-async def test_an_abort_during_back_off_ends_it(world: World) -> None:
-    session = await world.spawn([transient(), "never"])
-    await session.prompt("go")
-    await until(lambda: world.heard(session).of(Retry))
-    await session.abort()
-    await trio.sleep(100)
-    assert len(world.heard(session).of(RequestStart)) == 1
-    assert session.status().phase == "idle"
-
-
-async def test_the_queue_survives_an_abort(world: World) -> None:
-    session = await world.spawn([stall(), "second"])
-    await session.prompt("first")
-    async with trio.open_nursery() as nursery:
-        replies: list[str] = []
-
-        async def ask() -> None:
-            replies.append((await session.ask("and this")).text)
-
-        nursery.start_soon(ask)
-        await until(lambda: len(session.queued()) == 1)
-        await session.abort()
-    assert replies == ["second"]
 
 
 async def test_clearing_the_queue_drops_also_what_is_still_in_the_mailbox(late: tuple[World, TestJournal]) -> None:

@@ -109,6 +109,24 @@ async def test_a_tool_does_not_wait_for_the_reply_of_its_own_session_either() ->
         assert "AsksItself: `asking` cannot `ask` session `a`" in results(sessions["a"])[0]
 
 
+async def test_a_task_of_the_program_that_a_tool_starts_waits_for_the_session() -> None:
+    async with open_supervisor() as supervisor:
+        sessions: Sessions = {}
+        model = ScriptedModel([say(calls=[call("begin")]), "done", "then this"])
+        async with trio.open_nursery() as nursery:
+
+            @tool
+            async def begin() -> str:
+                """Have the program ask the session."""
+                nursery.start_soon(sessions["a"].ask, "and then?")
+                await trio.sleep(1)  # it asks while the tool runs
+                return "begun"
+
+            sessions["a"] = session = await supervisor.spawn(SessionSpec(model=model, tools=[begin]), "a")
+            await session.ask("go")
+        assert [message.text for message in session.messages()[-2:]] == ["and then?", "then this"]
+
+
 async def test_the_reply_of_a_turn_that_is_over_is_there_for_a_tool_of_the_session() -> None:
     async with open_supervisor() as supervisor:
         prompts: list[AskedPrompt] = []

@@ -1,7 +1,5 @@
 """A session that sleeps does all that it did before."""
 
-import gc
-import weakref
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -20,8 +18,6 @@ from tests.runtime.families import agent
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake
 from tests.runtime.world import until
-
-LONG = 10.0
 
 
 def is_asleep(session: SessionHandle) -> bool:
@@ -226,17 +222,3 @@ async def test_an_abort_returns_while_the_journal_cannot_write() -> None:
         journal.failing = None
         await trio.sleep(2)
         await session.wake()
-
-
-async def test_one_that_is_stopped_is_freed_at_once() -> None:
-    async with open_supervisor() as supervisor:
-        session = await asleep(supervisor)
-        gone = weakref.ref(session._session)  # noqa: SLF001
-        gc.disable()
-        try:
-            await session.stop()
-            await trio.sleep(5)
-            del session
-            assert gone() is None
-        finally:
-            gc.enable()

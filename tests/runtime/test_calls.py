@@ -6,14 +6,12 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail import Accepted, Context, Continue, HoldTool, Plugin, SessionHandle
+from agentrail import Context, Continue, HoldTool, Plugin, SessionHandle
 from agentrail.core.vocabulary.commands import When
-from agentrail.errors import Busy, MailboxFull, QueueFull, SteeringQueueFull, UnknownApproval, UnknownPrompt
+from agentrail.errors import MailboxFull
 from agentrail.events import (
     AgentEnd,
     AgentStart,
-    CompactEnd,
-    CompactStart,
     ModelEffective,
     ModelSwitched,
     PluginAttached,
@@ -21,18 +19,16 @@ from agentrail.events import (
     PluginOptsUpdated,
     PromptQueued,
     PromptReceived,
-    PromptWithdrawn,
     RequestStart,
     SteeringApplied,
-    SteeringReceived,
     ToolAttached,
     ToolDetached,
     ToolsUpdated,
 )
 from agentrail.models import Image, Origin, Part, Text, ToolMessage, UserMessage
 from agentrail.plugins import BeforeTool, Keyed
-from agentrail.runtime.inbox.mailbox import MAX_BYTES, MAX_MESSAGES
-from agentrail.testing import Recorder, ScriptedModel, call, say, stall
+from agentrail.runtime.inbox.mailbox import MAX_MESSAGES
+from agentrail.testing import Recorder, ScriptedModel, call, say
 from tests.kit import Element, Phase
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import quick, slow
@@ -66,13 +62,6 @@ async def idle(session: SessionHandle) -> None:
 # Talking
 
 
-async def test_a_prompt_in_idle_starts_a_turn(world: World) -> None:
-    session = await world.spawn(["ok"])
-    assert await session.prompt("hi") == Accepted("p1", "started", 0)
-    await idle(session)
-    assert world.heard(session).only(PromptReceived) == PromptReceived("p1", "hi")
-
-
 @pytest.mark.long
 async def test_a_prompt_in_a_turn_is_queued_and_consumed_in_order(world: World) -> None:
     session = await world.spawn([say("a b", delay=1.0), "second", "third"])
@@ -92,14 +81,6 @@ async def test_a_prompt_can_have_parts(world: World) -> None:
     parts: list[Part] = [Text("look"), Image("image/png", "aGk=")]
     reply = await session.ask(parts)
     assert reply.messages[0].parts == tuple(parts)
-
-
-async def test_the_prompt_queue_is_bounded(world: World) -> None:
-    session = await world.spawn([stall()], max_prompt_queue=2)
-    for text in ("open", "1", "2"):
-        await session.prompt(text)
-    with pytest.raises(QueueFull, match="2"):
-        await session.prompt("3")
 
 
 @pytest.mark.long
@@ -130,31 +111,6 @@ async def test_the_mailbox_is_bounded_for_those_who_do_not_wait() -> None:
         assert session.status().turn == MAX_MESSAGES + 1
 
 
-@pytest.mark.long
-async def test_large_messages_fill_the_mailbox_too() -> None:
-    journal = TestJournal()
-    async with open_world(journal) as world:
-        session = await world.spawn(ScriptedModel(["ok"], repeat_last=True))
-        journal.commit = 1.0
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(session.switch_model, "demo")
-            await trio.sleep(0.1)
-            nursery.start_soon(session.prompt, "x" * (MAX_BYTES - 1000))
-            await trio.sleep(0.1)
-            with pytest.raises(MailboxFull):
-                await session.prompt_nowait("y" * 1000)
-            journal.commit = None
-
-
-async def test_steering_in_idle_is_a_prompt(world: World) -> None:
-    session = await world.spawn(["ok"])
-    assert (await session.steer("hi")).status == "started"
-    await idle(session)
-    heard = world.heard(session)
-    assert heard.of(SteeringReceived) == []
-    assert heard.only(PromptReceived).text == "hi"
-
-
 @pytest.mark.parametrize("when", ["gap", "now"])
 async def test_steering_in_a_turn_is_merged_before_the_next_request(world: World, when: When) -> None:
     model = ScriptedModel([say("a b c", delay=1.0), "then"])
@@ -171,41 +127,7 @@ async def test_steering_in_a_turn_is_merged_before_the_next_request(world: World
     assert len(heard.of(AgentStart)) == 1
 
 
-async def test_the_steering_queue_is_bounded(world: World) -> None:
-    session = await world.spawn([stall(), "next"])
-    await session.prompt("go")
-    for number in range(3):
-        await session.steer(str(number))
-    with pytest.raises(SteeringQueueFull, match="3"):
-        await session.steer("too much")
-    await settle()
-    statuses = [event.status for event in world.heard(session).of(SteeringReceived)]
-    assert statuses == ["queued"] * 3 + ["rejected_full"]
-
-
-async def test_a_queued_prompt_can_be_withdrawn(world: World) -> None:
-    session = await world.spawn([stall()])
-    await session.prompt("first")
-    queued = await session.prompt("second")
-    await session.withdraw(queued.ref)
-    await settle()
-    assert session.queued() == ()
-    assert world.heard(session).only(PromptWithdrawn).text == "second"
-    with pytest.raises(UnknownPrompt):
-        await session.withdraw(queued.ref)
-
-
 # Deciding
-
-
-@pytest.mark.parametrize("state", ["idle", "running"])
-async def test_nothing_can_be_decided_where_nothing_is_held(world: World, state: str) -> None:
-    session = await world.spawn([stall()])
-    if state == "running":
-        await session.prompt("go")
-    for deciding in (session.approve("x"), session.reject("x"), session.respond("x", "y")):
-        with pytest.raises(UnknownApproval, match="`x`"):
-            await deciding
 
 
 @pytest.mark.long
@@ -240,23 +162,6 @@ async def test_a_model_is_switched_at_once_in_idle(world: World) -> None:
     assert other.requests[0].options == {"temperature": 0}
 
 
-async def test_a_switch_before_the_first_request_takes_effect_with_it(world: World) -> None:
-    session = await world.spawn(["never"])
-    await session.switch_model(ScriptedModel(["two"], name="other"))
-    await session.ask("hi")
-    await settle()
-    assert world.heard(session).only(ModelEffective) == ModelEffective("other")
-
-
-async def test_a_switch_there_and_back_before_the_first_request_changes_nothing(world: World) -> None:
-    session = await world.spawn(["one"])
-    await session.switch_model(ScriptedModel(["two"], name="other"))
-    await session.switch_model("scripted")
-    await session.ask("hi")
-    await settle()
-    assert world.heard(session).of(ModelEffective) == []
-
-
 @pytest.mark.long
 async def test_a_model_is_switched_from_the_next_turn_on_in_a_turn(world: World) -> None:
     first = ScriptedModel([say(calls=[call("slow")]), "still one"])
@@ -267,13 +172,6 @@ async def test_a_model_is_switched_from_the_next_turn_on_in_a_turn(world: World)
     await idle(session)
     assert world.heard(session).said == "still one"
     assert (await session.ask("hi")).text == "two"
-
-
-async def test_the_same_model_with_the_same_options_is_no_event(world: World) -> None:
-    session = await world.spawn(["one"])
-    await session.switch_model("scripted")
-    await settle()
-    assert world.heard(session).of(ModelSwitched) == []
 
 
 async def test_tools_come_and_go(world: World) -> None:
@@ -291,31 +189,6 @@ async def test_tools_come_and_go(world: World) -> None:
     assert len(heard.of(ToolsUpdated)) == 3
 
 
-@pytest.mark.long
-async def test_a_tool_attached_in_a_turn_is_offered_from_the_next_request_and_runs(world: World) -> None:
-    model = ScriptedModel([say(calls=[call("slow")]), say(calls=[call("late")]), "done"])
-    session = await world.spawn(model, tools=[slow()])
-    await session.prompt("go")
-    await trio.sleep(1)
-    await session.attach_tools(quick("late", "better than never"))
-    await idle(session)
-    assert [[spec.name for spec in request.tools] for request in model.requests] == [["slow"], *[["slow", "late"]] * 2]
-    assert "better than never" in [m.text for m in session.messages() if isinstance(m, ToolMessage)]
-
-
-@pytest.mark.long
-async def test_a_tool_that_is_detached_in_a_turn_finishes_and_is_gone(world: World) -> None:
-    model = ScriptedModel([say(calls=[call("slow")]), say(calls=[call("slow")]), "done"])
-    session = await world.spawn(model, tools=[slow()])
-    await session.prompt("go")
-    await trio.sleep(1)
-    await session.detach_tools("slow")
-    await idle(session)
-    first, second = [m for m in session.messages() if isinstance(m, ToolMessage)]
-    assert (first.is_error, second.is_error) == (False, True)
-    assert "there is no tool `slow`" in second.text
-
-
 async def test_plugins_change_at_once_in_idle(world: World) -> None:
     session = await world.spawn([], plugins=[Limits()])
     await session.update_plugin(Limits, most=2)
@@ -327,22 +200,6 @@ async def test_plugins_change_at_once_in_idle(world: World) -> None:
     assert heard.only(PluginOptsUpdated) == PluginOptsUpdated("Limits", success=True)
     assert heard.only(PluginAttached) == PluginAttached("Holder")
     assert heard.only(PluginDetached) == PluginDetached("Limits")
-
-
-@pytest.mark.long
-async def test_plugins_change_behind_the_turn_in_a_turn_and_the_last_write_wins(world: World) -> None:
-    session = await world.spawn([say("a b", delay=1.0)], plugins=[Limits()])
-    await session.prompt("go")
-    await session.update_plugin("Limits", most=2)
-    await session.update_plugin("Limits", most=3)
-    await session.attach_plugin(Holder())
-    assert session.inspect().plugins[0].options == {"most": 1}
-    await idle(session)
-    assert {seat.key: dict(seat.options) for seat in session.inspect().plugins} == {"Limits": {"most": 3}, "Holder": {}}
-    heard = world.heard(session)
-    assert len(heard.of(PluginOptsUpdated)) == 1
-    order = heard.names
-    assert order.index("AgentEnd") < order.index("PluginOptsUpdated") < order.index("PluginAttached")
 
 
 @pytest.mark.long
@@ -368,39 +225,6 @@ async def test_a_plugin_whose_options_give_it_another_priority_takes_its_place(w
         await session.update_plugin(key, priority=priority)
         assert "".join(seat.key for seat in session.inspect().plugins) == order
         assert session.inspect().plugin_states == tuple(order)
-
-
-async def test_compaction_in_idle_is_at_once(world: World) -> None:
-    session = await world.spawn(["x" * 400, "y" * 400])
-    await session.ask("one")
-    await session.ask("two")
-    await session.compact("to be short")
-    await idle(session)
-    assert world.heard(session).only(CompactEnd).removed > 0
-
-
-@pytest.mark.long
-async def test_compaction_in_a_turn_is_before_the_next_request(world: World) -> None:
-    script: list[Element] = ["x" * 400, say(calls=[call("slow")]), "done"]
-    session = await world.spawn(script, tools=[slow()])
-    await session.ask("one")
-    await session.prompt("two")
-    await trio.sleep(1)
-    await session.compact()
-    await settle()
-    heard = world.heard(session)
-    assert heard.of(CompactStart) == []
-    await idle(session)
-    order = heard.names
-    last_request = len(order) - 1 - order[::-1].index("RequestStart")
-    assert order.index("CompactEnd") < last_request
-
-
-async def test_compaction_at_rest_is_refused(world: World) -> None:
-    session = await world.spawn([say(calls=[call("held")])], tools=[quick("held")], plugins=[Holder()])
-    await session.ask("go")
-    with pytest.raises(Busy):
-        await session.compact()
 
 
 # Looking

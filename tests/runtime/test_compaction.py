@@ -12,7 +12,7 @@ import trio
 from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.core.context_window import ASSUMED
 from agentrail.errors import BadSpec, PermanentModelError, TurnAborted
-from agentrail.events import AgentAbort, CompactEnd, CompactStart, ContextOverflow
+from agentrail.events import CompactEnd, CompactStart
 from agentrail.journals import MemoryJournal
 from agentrail.models import AskModel, EmitChunk, Leaving, Message, Model, ModelRequest, Response, Usage
 from agentrail.runtime.work.compacting import warn_of
@@ -262,21 +262,6 @@ async def test_with_an_unknown_window_the_provider_decides_and_one_line_of_the_l
             "acme:small",
         ]
         assert all(f"{ASSUMED:,} tokens" in line for line in lines)
-
-
-async def test_an_overflow_is_compacted_and_the_second_one_aborts() -> None:
-    model = ScriptedModel(["one", "two", overflow("too long"), SUMMARY, overflow("still too long")])
-    async with open_supervisor() as supervisor:
-        session = await supervisor.spawn(SessionSpec(model=model))
-        await session.ask("first. " + "word " * 300)
-        await session.ask("second. " + "word " * 300)
-        with pytest.raises(TurnAborted) as raised:
-            await session.ask("third")
-        assert raised.value.args[1] == "overflow"
-        kinds = [type(event) for event in await happened(session)]
-        assert kinds.count(ContextOverflow) == 2
-        assert kinds.count(CompactEnd) == 1
-        assert kinds.count(AgentAbort) == 1
 
 
 async def test_older_results_and_arguments_are_shortened_first() -> None:

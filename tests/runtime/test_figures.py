@@ -15,9 +15,11 @@ from agentrail.journals import MemoryJournal
 from agentrail.models import Usage
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.diagnosis.metrics import MAX_MODELS, Figures, Spread, TenantFigures
+from agentrail.runtime.diagnosis.session_listener import SessionListener
 from agentrail.testing import ScriptedModel, call, say, stall
 from tests.kit import Failpoint
 from tests.runtime.families import agent, task
+from tests.runtime.journals import TestJournal
 from tests.runtime.poison import crash_this_step
 
 Gauges: TypeAlias = tuple[dict[str, int], int, int, int, list[tuple[str, str]]]
@@ -199,6 +201,33 @@ def test_times_are_counted_by_range() -> None:
         spread.add(seconds)
     assert spread.counts == [2, 1, *[0] * 9, 1, 1]
     assert spread.total == pytest.approx(20.1021)
+
+
+async def test_a_listener_is_told_how_long_each_commit_took() -> None:
+    class Hears(SessionListener):
+        def __init__(self) -> None:
+            self.commits: list[float] = []
+
+        def committed(self, seconds: float) -> None:
+            self.commits.append(seconds)
+
+    hears = Hears()
+    async with open_supervisor(journal=TestJournal(commit=2.0)) as supervisor:
+        with supervisor.figures().telling(hears):
+            session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"])))
+            await session.ask("go")
+        assert hears.commits == [2.0] * len(hears.commits) != []
+
+
+async def test_turns_add_the_time_that_they_took() -> None:
+    async with open_supervisor() as supervisor:
+        figures = supervisor.figures()
+        model = ScriptedModel(["one", say("two", delay=2.0)])
+        session = await supervisor.spawn(SessionSpec(model=model), tenant="acme")
+        for turn, took in enumerate((0, 2), 1):
+            await session.ask("go")
+            times = figures.tenants["acme"].turn_times
+            assert (sum(times.counts), times.total) == (turn, took)
 
 
 async def test_an_abort_of_a_turn_is_told_to_its_caller_and_counted() -> None:

@@ -146,15 +146,18 @@ class Curious(Plugin[None]):
 
 async def test_a_service_that_asks_its_own_session_gets_the_error_too(world: World) -> None:
     sessions: list[SessionHandle] = []
+    refused: list[str] = []
 
     async def asks(_: Json) -> Json:
         with pytest.raises(AsksItself, match="`asks` cannot `ask` session `s`"):
             await sessions[0].ask("and?")
+        refused.append("s")
         return "asked"
 
     session = await world.spawn(["done"], "s", plugins=[Curious()], services={"asks": asks})
     sessions.append(session)
     assert (await session.ask("go")).text == "done"
+    assert refused == ["s"]
 
 
 async def test_a_working_dir_that_is_not_there_is_an_error_at_spawn(world: World, tmp_path: Path) -> None:

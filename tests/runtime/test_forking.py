@@ -22,7 +22,7 @@ from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Ok, ToolContext, ok
 from tests.kit import NOTHING_USED, Element
-from tests.runtime.families import agent, task, tasks
+from tests.runtime.families import agent, tasks
 from tests.runtime.journals import TestJournal
 from tests.runtime.poison import Poison
 from tests.runtime.test_resuming import NewerTurns, Turns
@@ -310,19 +310,6 @@ async def test_what_cannot_be_forked_is_refused_and_leaves_nothing(world: World)
     with pytest.raises(UnknownSession):
         await origin.fork()
     assert world.supervisor.sessions() == ()
-
-
-@pytest.mark.long
-async def test_a_fork_of_a_sub_agent_is_nobody_s_sub_agent(world: World) -> None:
-    finder = agent([say("found", delay=30.0), "mine"])
-    session = await world.spawn([task(), "fine"], "p", agents={"finder": finder})
-    await session.prompt("go")
-    await until(lambda: len(world.supervisor.sessions()) == 2)
-    fork = await world.supervisor.session("p.c3").fork(id="t")
-    assert (await fork.ask("and you?")).text == "mine"
-    assert fork.inspect().setup.path == ()
-    await until(lambda: not session.status().turn_open)
-    assert world.supervisor.sessions() == (session, fork)
 
 
 async def test_what_others_have_used_of_shared_limits_is_nothing_to_a_fork_of_a_sub_agent(world: World) -> None:

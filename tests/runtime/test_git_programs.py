@@ -174,6 +174,13 @@ def test_in_an_ordinary_repository_it_passes(clone: Clone, command: str) -> None
 
 
 @pytest.mark.long
+def test_in_a_repository_without_a_folder_for_hooks_it_passes(clone: Clone) -> None:
+    shutil.rmtree(clone.folder / ".git" / "hooks")
+    hint, result = told(clone, "git diff")
+    assert (hint, "+two" in result) == ("", True)
+
+
+@pytest.mark.long
 def test_a_secret_of_the_settings_is_not_told(clone: Clone) -> None:
     clone.set("url.https://user:s3cret@example.org/.insteadOf", "https://example.org/")
     clone.set("http.https://s3cret.example.org/.extraHeader", "Authorization: s3cret")

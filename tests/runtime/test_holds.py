@@ -5,8 +5,8 @@ import trio
 from attrs import frozen
 
 from agentrail import Context, Continue, HoldTool, Plugin, ReplaceToolArgs, Reply, SessionHandle
-from agentrail.errors import BadArguments, NoFamily, ToolChanged, UnknownApproval
-from agentrail.events import AgentEnd, AgentResumed, ApprovalRequired, ApprovalResolved, ToolApprovedAlways
+from agentrail.errors import UnknownApproval
+from agentrail.events import AgentEnd, AgentResumed, ApprovalRequired, ApprovalResolved
 from agentrail.plugins import BeforeTool
 from agentrail.testing import call, say
 from tests.kit import Element
@@ -52,62 +52,12 @@ async def test_a_rejected_call_does_not_run_and_the_turn_is_left(world: World) -
     assert world.heard(session).only(AgentEnd).stop_reason == "left"
 
 
-async def test_a_rejected_call_can_go_on(world: World) -> None:
-    session, reply, _ = await held(world)
-    await session.reject(reply.held[0].id, auto_resume=True)
-    await over(session)
-    assert world.heard(session).only(AgentEnd).stop_reason == "end"
-
-
-async def test_an_approved_call_may_be_left(world: World) -> None:
-    session, reply, tool = await held(world)
-    await session.approve(reply.held[0].id, auto_resume=False)
-    await over(session)
-    assert len(tool.calls) == 1
-    assert world.heard(session).only(AgentEnd).stop_reason == "left"
-
-
 async def test_edited_arguments_are_what_runs(world: World) -> None:
     session, reply, _ = await held(world)
     await session.approve(reply.held[0].id, {"n": 7})
     await over(session)
     assert result_of(session) == "n is 7"
     assert world.heard(session).only(ApprovalResolved).edited
-
-
-async def test_edited_arguments_must_fit(world: World) -> None:
-    session, reply, tool = await held(world)
-    with pytest.raises(BadArguments, match="count"):
-        await session.approve(reply.held[0].id, {"n": "seven"})
-    assert session.status().held == reply.held
-    await session.approve(reply.held[0].id)
-    await over(session)
-    assert len(tool.calls) == 1
-
-
-async def test_an_approval_is_used_once(world: World) -> None:
-    session, reply, _ = await held(world)
-    await session.approve(reply.held[0].id)
-    with pytest.raises(UnknownApproval):
-        await session.approve(reply.held[0].id)
-    with pytest.raises(UnknownApproval):
-        await session.reject(reply.held[0].id)
-
-
-async def test_always_means_the_family(world: World) -> None:
-    session, reply, tool = await held(world, Holder(family="counting"))
-    await session.approve(reply.held[0].id, always=True)
-    await over(session)
-    assert world.heard(session).only(ToolApprovedAlways).command_family == "counting"
-    assert (await session.ask("again")).stop_reason == "end"
-    assert len(tool.calls) == 2
-
-
-async def test_always_needs_a_family(world: World) -> None:
-    session, reply, _ = await held(world)
-    with pytest.raises(NoFamily):
-        await session.approve(reply.held[0].id, always=True)
-    assert session.status().held == reply.held
 
 
 @pytest.mark.long
@@ -125,15 +75,6 @@ async def test_a_hold_that_nobody_decides_runs_out(world: World) -> None:
         await session.approve(reply.held[0].id)
 
 
-@pytest.mark.long
-async def test_a_hold_without_a_timeout_waits_for_ever(world: World) -> None:
-    session, reply, _ = await held(world, Holder(timeout=None))
-    await trio.sleep(10_000)
-    await session.approve(reply.held[0].id)
-    await over(session)
-    assert result_of(session) == "n is 1"
-
-
 async def test_a_new_message_supersedes_what_is_held(world: World) -> None:
     session, reply, tool = await held(world)
     assert (await session.ask("never mind")).text == "ok"
@@ -144,24 +85,6 @@ async def test_a_new_message_supersedes_what_is_held(world: World) -> None:
     assert tool.calls == []
     with pytest.raises(UnknownApproval):
         await session.approve(reply.held[0].id)
-
-
-async def test_an_abort_at_rest_ends_the_turn(world: World) -> None:
-    session, _, tool = await held(world)
-    await session.abort("no more")
-    await settle()
-    assert not session.status().turn_open
-    assert world.heard(session).only(ApprovalResolved).status == "aborted"
-    assert tool.calls == []
-
-
-async def test_a_tool_that_changed_cannot_be_approved(world: World) -> None:
-    session, reply, _ = await held(world)
-    await session.replace_tools(counting())
-    with pytest.raises(ToolChanged):
-        await session.approve(reply.held[0].id)
-    await session.reject(reply.held[0].id)
-    await over(session)
 
 
 @frozen

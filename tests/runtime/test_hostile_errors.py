@@ -75,9 +75,6 @@ class Raising(Plugin):
         return Continue()
 
 
-kept: list[trio.Cancelled] = []
-
-
 @tool
 async def breaks(how: str) -> str:
     """Break.
@@ -85,16 +82,7 @@ async def breaks(how: str) -> str:
     Args:
         how: in which way
     """
-    if how == "keeps":
-        with trio.CancelScope() as scope:
-            scope.cancel()
-            try:
-                await trio.lowlevel.checkpoint()
-            except trio.Cancelled as cancelled:
-                kept.append(cancelled)
-                raise
-        return "kept"
-    raise kept.pop() if how == "raises" else made(how)
+    raise made(how)
 
 
 @pytest.mark.parametrize("how", ERRORS)
@@ -106,19 +94,10 @@ async def test_what_a_hook_raises_ends_nothing_but_itself(world: World, how: str
     assert world.heard(session).of(SessionRestarted) == []
 
 
-@pytest.mark.parametrize("how", [*ERRORS, "keeps"])
+@pytest.mark.parametrize("how", ERRORS)
 async def test_what_a_tool_raises_is_its_result_and_ends_nothing(world: World, how: str) -> None:
     asks = say(calls=[call("breaks", {"how": how})])
     session = await world.spawn([asks, "so it is", "fine"], tools=[breaks])
-    assert (await session.ask("go")).text == "so it is"
-    assert (await session.ask("and now?")).text == "fine"
-    assert world.heard(session).of(SessionRestarted) == []
-
-
-async def test_a_cancellation_that_was_kept_and_is_raised_elsewhere_is_an_error_of_the_tool(world: World) -> None:
-    kept.clear()
-    rounds = [say(calls=[call("breaks", {"how": how})]) for how in ("keeps", "raises")]
-    session = await world.spawn([*rounds, "so it is", "fine"], tools=[breaks])
     assert (await session.ask("go")).text == "so it is"
     assert (await session.ask("and now?")).text == "fine"
     assert world.heard(session).of(SessionRestarted) == []

@@ -8,7 +8,7 @@ import trio
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import Fenced, JournalFailed, SessionHeld, SessionNotAlive, WrongType
 from agentrail.events import SessionEnded
-from agentrail.journals import Claim, Lease, MemoryJournal
+from agentrail.journals import NO_LEASE, Claim, Lease, MemoryJournal
 from agentrail.models import UserMessage
 from agentrail.runtime.inbox.end_reason import TAKEN
 from agentrail.testing import ScriptedModel, stall
@@ -259,6 +259,35 @@ async def test_a_start_brings_a_session_back_when_the_lease_of_a_dead_process_ha
         session = supervisor.session("s")
         await over(session)
         assert session.messages()[-1].text == "fine"
+
+
+class Claimed(TestJournal):
+    """A journal that counts how often a session was claimed."""
+
+    claims = 0
+
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
+        self.claims += 1
+        return await super().claim(session_id, holder, lease, take_over=take_over)
+
+
+async def test_what_is_held_is_claimed_again_when_the_lease_has_ended_and_not_before() -> None:
+    kept = MemoryJournal()
+    async with open_supervisor(journal=kept) as supervisor:
+        now = supervisor._sessions.shared.clock.now_ms()  # noqa: SLF001 - the time by which leases are given
+    await _left_at_work(kept, Lease(now, 60_000))
+    journal = Claimed(inner=lambda: kept)
+
+    def build() -> SessionSpec:
+        return SessionSpec(model=ScriptedModel(["fine"]), name="n")
+
+    async with open_supervisor(journal=journal, specs={"n": build}) as supervisor:
+        await trio.sleep(50)
+        assert (journal.claims, supervisor.sessions()) == (1, ())
+        await trio.sleep(20)
+        assert (journal.claims, len(supervisor.sessions())) == (2, 1)
 
 
 async def test_an_outage_that_is_longer_than_the_lease_ends_no_session_that_nobody_took() -> None:

@@ -194,7 +194,7 @@ async def test_an_abort_in_the_queue_takes_no_slot_along() -> None:
             await trio.sleep(0.5)
             for session in sessions[1:]:
                 await session.abort()
-            await trio.sleep(1)
+            await trio.sleep(1.5)  # longer than what began when the others were aborted
         assert provider.out == 0
         provider.asked.clear()
         began = trio.current_time()

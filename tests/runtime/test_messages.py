@@ -3,13 +3,13 @@
 import pytest
 import trio
 
-from agentrail import SessionHandle
+from agentrail import SessionHandle, tool
 from agentrail.errors import BadMessage, SteeringQueueFull, TaskDone, UnknownTask, WrongType
 from agentrail.events import SteeringReceived, SubagentStart, ToolExecutionEnd
 from agentrail.models import Origin, ToolMessage, UserMessage
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.tools import message_tools, ok
+from agentrail.tools import ToolContext, message_tools, ok
 from tests.kit import Element
 from tests.runtime.cutting import cut
 from tests.runtime.families import agent, ids, inner, task
@@ -109,20 +109,6 @@ async def test_a_message_to_one_that_has_ended_says_so(world: World) -> None:
     ]
     with pytest.raises(TaskDone):
         await session.message_task("p.c3", "hurry")
-
-
-async def test_a_message_waits_with_a_task_that_waits_for_a_person(world: World) -> None:
-    buyer = agent([say(calls=[call("pay")]), "paid"], tools=[slow("pay", seconds=1.0)])
-    session = await world.spawn(
-        [background("buyer"), "begun"], "p", agents={"buyer": buyer}, plugins=[HumanApproval(tools=["pay"])]
-    )
-    await session.ask("buy")
-    await until(lambda: session.status().held)
-    await session.message_task("p.c3", "no hurry")
-    (held,) = session.status().held
-    await session.approve(held.id)
-    assert await session.task_result("p.c3") == ok("paid")
-    assert await steered(world, "p.c3") == [f"{FROM_P}> no hurry"]
 
 
 async def test_more_messages_than_may_wait_are_refused(world: World) -> None:
@@ -233,6 +219,18 @@ async def test_a_program_waits_for_any_or_all(world: World) -> None:
         await session.wait_tasks("p.c3", "q.c3")
 
 
+async def test_a_message_to_a_task_ends_no_wait_of_its_handle(world: World) -> None:
+    deep = agent([say("late", delay=20.0)], "deep")
+    middle = agent(
+        [task("deep", background=True), say("I think.", delay=50.0), "told"], "middle", agents={"deep": deep}
+    )
+    session = await world.spawn([background("middle"), "fine"], "p", agents={"middle": middle})
+    await session.ask("go")
+    await trio.sleep(5)
+    await session.message_task("p.c3", "hurry")
+    assert await world.supervisor.session("p.c3").wait_tasks("p.c3.c3") == {"p.c3.c3": ok("late")}
+
+
 async def test_a_message_wakes_a_task_that_waits_for_its_own(world: World) -> None:
     middle = agent(
         [task("deep", background=True), wait("p.c3.c3"), "told"],
@@ -277,6 +275,24 @@ async def test_two_that_were_given_each_others_address_talk(world: World) -> Non
     assert started == [(), ("p.c3",)]
     prompted = (await rebuilt(world.journal, "p.c5")).history[0]
     assert prompted.text == "find it\n\nYou may exchange messages with `p.c3`, an agent `a`."
+
+
+async def test_a_tool_sees_with_whom_it_may_exchange_messages(world: World) -> None:
+    seen: list[str] = []
+
+    @tool
+    async def neighbours(ctx: ToolContext) -> str:
+        """Look who is at work beside this session."""
+        assert ctx.peers is not None
+        seen.extend(peer.child for peer in ctx.peers.peers())
+        return "seen"
+
+    left = talker([say("quiet", delay=50.0)], "a")
+    right = agent([say(calls=[call("neighbours")]), "well"], "b", tools=[*message_tools(), neighbours])
+    script = [background("a"), background("b", peers=["p.c3"]), wait("p.c5"), "fine"]
+    session = await world.spawn(script, "p", agents={"a": left, "b": right})
+    await session.ask("go")
+    assert seen == ["p.c3"]
 
 
 @pytest.mark.parametrize("other", ["p", "q", "p.c3", "p.c5", "p.c3\n", "../q", "p.c3.c3"])

@@ -164,17 +164,6 @@ async def test_an_immune_tool_is_left_alone_by_steering(world: World) -> None:
     assert heard.at(RequestStart)[1] - heard.at(RequestStart)[0] == pytest.approx(3000, abs=5)
 
 
-async def test_the_late_result_of_a_cancelled_call_changes_nothing(world: World) -> None:
-    session = await world.spawn([say(calls=[call("swallowing")]), "next"], tools=[swallowing()])
-    await session.prompt("go")
-    await trio.sleep(1)
-    await session.abort()
-    before = session.messages()
-    await trio.sleep(10)
-    assert session.messages() == before
-    assert all("as if nothing" not in message.text for message in before if isinstance(message, ToolMessage))
-
-
 async def test_progress_is_heard_while_a_call_runs_and_not_behind_its_cancellation(world: World) -> None:
     async def body(_args: JsonObject, ctx: ToolContext) -> ToolResult:
         with trio.CancelScope(shield=True):
@@ -269,17 +258,6 @@ async def test_a_cancellation_kept_from_one_call_and_raised_in_another_is_a_cras
     assert reply.text == "done"
 
 
-async def test_a_tool_that_returns_nonsense_is_a_failed_call(world: World) -> None:
-    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
-        await trio.lowlevel.checkpoint()
-        return 42  # type: ignore[return-value]  # on purpose
-
-    session = await world.spawn([say(calls=[call("odd")]), "done"], tools=[fake("odd", body)])
-    reply = await session.ask("go")
-    (result,) = [message for message in reply.messages if isinstance(message, ToolMessage)]
-    assert "what the tool returned has 42 where Ok, Err or Effect is wanted" in result.text
-
-
 async def test_progress_that_is_no_text_is_a_failed_call_that_says_so(world: World) -> None:
     async def body(_args: JsonObject, ctx: ToolContext) -> ToolResult:
         await trio.lowlevel.checkpoint()
@@ -301,25 +279,6 @@ async def test_a_tool_that_cancels_itself_is_a_cancelled_call(world: World) -> N
     reply = await session.ask("go")
     (result,) = [message for message in reply.messages if isinstance(message, ToolMessage)]
     assert result.text == "gave up"
-
-
-async def test_at_most_so_many_calls_run_at_once_lingering_ones_included(world: World) -> None:
-    running = most = 0
-
-    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        await trio.sleep(1)
-        running -= 1
-        return ok("done")
-
-    tools = [fake("work", body)]
-    session = await world.spawn(
-        [say(calls=[call("work", {"n": n}) for n in range(7)]), "done"], tools=tools, max_parallel_tools=3
-    )
-    await session.ask("go")
-    assert most == 3
 
 
 async def test_a_tool_that_is_not_parallel_runs_alone(world: World) -> None:

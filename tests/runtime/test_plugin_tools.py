@@ -9,7 +9,7 @@ from attrs import frozen
 
 from agentrail import Ask, BlockTool, Context, Continue, Plugin, SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.errors import BadPlugin, ToolExists
-from agentrail.events import CompactEnd, Event, PrefixChanged, ToolDetached, ToolsUpdated
+from agentrail.events import CompactEnd, ToolDetached, ToolsUpdated
 from agentrail.journals import MemoryJournal
 from agentrail.models import AskModel, Compactor, Leaving, ToolMessage, UserMessage
 from agentrail.plugins import (
@@ -27,8 +27,10 @@ from agentrail.plugins import (
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Tool
 from agentrail.values.content import text_of
+from tests.cache_prefixes import broken_prefixes
 from tests.kit import Element
 from tests.runtime.tools import quick
+from tests.runtime.world import told
 
 IRON: Final = ChangeTools(("iron",))
 NOT_ASKED: Final = Answered("not asked")
@@ -89,20 +91,11 @@ def results(session: SessionHandle) -> list[str]:
     return [text_of(message.parts) for message in session.messages() if isinstance(message, ToolMessage)]
 
 
-async def told(session: SessionHandle) -> list[Event]:
-    found: list[Event] = []
-    async with session.subscribe(since=0) as events:
-        async for envelope in events:
-            found.append(envelope.event)
-            if envelope.seq >= session.inspect().last_seq:
-                break
-    return found
-
-
 async def test_a_plugin_attaches_a_tool_and_detaches_it() -> None:
     asks = ((0, ChangeTools()), (1, IRON), (2, ChangeTools(detach=("iron", "cut"))))
     given = spec(Brings(asks), script=["none", *irons(), *irons("gone")], tools=(quick("cut", "cut"),))
-    async with open_supervisor() as supervisor:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(given)
         for text in ("a", "b", "c"):
             await session.ask(text)
@@ -114,7 +107,8 @@ async def test_a_plugin_attaches_a_tool_and_detaches_it() -> None:
             ToolsUpdated(("iron",), (), "Brings"),
             ToolsUpdated((), ("iron", "cut"), "Brings"),
         ]
-        changed = [(one.part, one.name, one.by) for one in events if isinstance(one, PrefixChanged)]
+        broken = broken_prefixes(await journal.read(session.id))
+        changed = [(one.part, one.name, one.by) for _, one in broken]
         assert changed == [("tool", "iron", "Brings"), ("tool", "cut", "Brings")]
         assert session.inspect().plugin_state("Brings") == (Answered(None),) * 3
 

@@ -6,16 +6,14 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail import Abort, Ask, BlockTool, Context, Continue, Emit, Intervene, Plugin, SwitchModel
+from agentrail import Abort, Ask, Context, Continue, Emit, Plugin, SwitchModel
 from agentrail.errors import RefusedError, TurnAborted
 from agentrail.events import (
     AskAnswered,
     AskStarted,
     ModelSwitched,
-    PluginAttached,
     PluginError,
     PluginEvent,
-    PluginOptsUpdated,
     PromptReceived,
     PromptRejected,
     ToolBlocked,
@@ -37,7 +35,6 @@ from agentrail.plugins import (
     Answered,
     AskAnswer,
     AskRequest,
-    BeforePluginOptsUpdate,
     BeforePrompt,
     BeforeRequest,
     BeforeTool,
@@ -54,7 +51,7 @@ from agentrail.runtime.work.plugin_asks import MAX_WRITTEN
 from agentrail.testing import ScriptedModel, call, say, stall, transient
 from agentrail.testing.scripted import ScriptedResponse
 from tests.kit import Element, freeze_object
-from tests.runtime.counting import counting, over, result_of
+from tests.runtime.counting import counting
 from tests.runtime.families import agent
 from tests.runtime.tools import quick, raising
 from tests.runtime.world import World, open_world, settle, spec_of
@@ -419,35 +416,6 @@ class Guard(Plugin):
         return Abort("a bad word") if any(word in hook.text for word in self.words) else Continue()
 
 
-class Keeper(Plugin):
-    """Refuses all updates of plugins' options."""
-
-    def before_plugin_opts_update(self, hook: BeforePluginOptsUpdate, state: None, ctx: Context) -> Abort[None]:
-        return Abort("not while I am here")
-
-
-@pytest.mark.long
-async def test_new_options_count_from_the_next_turn_on(world: World) -> None:
-    session = await world.spawn(ScriptedModel([say("a b", delay=1.0)], repeat_last=True), plugins=[Guard()])
-    await session.prompt("go")
-    await session.update_plugin(Guard, words=("worse",))
-    await session.prompt("something bad")
-    await over(session)
-    heard = world.heard(session)
-    assert [event.text for event in heard.of(PromptReceived)] == ["go", "something bad"]
-    with pytest.raises(RefusedError, match="a bad word"):
-        await session.ask("something worse")
-
-
-async def test_another_plugin_may_refuse_new_options(world: World) -> None:
-    session = await world.spawn([], plugins=[Guard(), Keeper()])
-    await session.update_plugin(Guard, words=())
-    await settle()
-    updated = world.heard(session).only(PluginOptsUpdated)
-    assert (updated.success, "not while I am here" in (updated.error or "")) == (False, True)
-    assert session.inspect().plugins[0].options == {"words": ("bad",)}
-
-
 async def test_a_plugin_can_join_and_leave(world: World) -> None:
     session = await world.spawn(ScriptedModel(["ok"], repeat_last=True))
     await session.ask("bad")
@@ -456,20 +424,6 @@ async def test_a_plugin_can_join_and_leave(world: World) -> None:
         await session.ask("bad")
     await session.detach_plugin("Guard")
     assert (await session.ask("bad")).text == "ok"
-
-
-class Never(Plugin):
-    def init(self, ctx: Context) -> None:
-        raise RuntimeError("cannot")
-
-
-async def test_a_plugin_that_cannot_join_is_reported(world: World) -> None:
-    session = await world.spawn(["ok"])
-    await session.attach_plugin(Never())
-    await settle()
-    attached = world.heard(session).only(PluginAttached)
-    assert (attached.success, "cannot" in (attached.error or "")) == (False, True)
-    assert (await session.ask("still there?")).text == "ok"
 
 
 # Plugins that speak, and plugins that break
@@ -514,33 +468,6 @@ async def test_a_plugin_that_breaks_is_reported_and_a_critical_one_shuts_the_doo
     assert heard.only(PluginError).error.startswith("ZeroDivisionError")
     assert len(tool.calls) == int(runs)
     assert len(heard.of(ToolBlocked)) == int(not runs)
-
-
-class Chatty(Plugin):
-    def before_prompt(
-        self, hook: BeforePrompt, state: None, ctx: Context
-    ) -> Continue[None] | Intervene[None] | Ask[None]:
-        return Intervene("remember the milk")
-
-
-async def test_an_intervention_reaches_the_model(world: World) -> None:
-    model = ScriptedModel(["ok"])
-    session = await world.spawn(model, plugins=[Chatty()])
-    await session.ask("go")
-    assert [message.text for message in model.requests[0].messages] == ["go", "remember the milk"]
-
-
-class Blocker(Plugin):
-    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> BlockTool[None]:
-        return BlockTool("never")
-
-
-async def test_a_blocked_call_gets_its_reason_and_the_turn_goes_on(world: World) -> None:
-    tool = counting()
-    session = await world.spawn([say(calls=[call("count", {"n": 1})]), "ok"], tools=[tool], plugins=[Blocker()])
-    assert (await session.ask("go")).text == "ok"
-    assert "never" in result_of(session)
-    assert tool.calls == []
 
 
 @pytest.mark.parametrize("stop_at", [0.5, 1.5])

@@ -20,8 +20,8 @@ from agentrail.errors import (
 )
 from agentrail.events import AgentEnd, Cursor, PluginAttached, PluginUpgraded, SessionRecovered, ToolUnknown
 from agentrail.journals import ALL_SESSIONS, Journal, SessionFilter, StoredSession
-from agentrail.models import Json, JsonObject
-from agentrail.plugins import AfterTurn, HumanApproval
+from agentrail.models import Json, JsonObject, ToolMessage
+from agentrail.plugins import AfterTurn, BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.tools import EffectClass, NotStarted, Ok, Probed, ToolContext, ToolResult, ToolSpec, ok
 from tests.kit import Element
@@ -204,6 +204,23 @@ async def test_a_probe_that_breaks_knows_nothing() -> None:
     results, told = await over_two_lives(tool)
     assert ToolUnknown.__name__ in told
     assert "it may have taken effect; check before" in results[0]
+
+
+async def test_a_tool_is_asked_what_became_of_its_call_though_no_time_is_left() -> None:
+    tool = Witnessed(EffectClass.CHECKABLE, ok("it had worked"))
+    journal = TestJournal()
+    async with process(journal) as supervisor:
+        script = [say("I work.", calls=[call("work")], delay=4.0)]
+        spec = SessionSpec(model=ScriptedModel(script), tools=[tool], plugins=[BudgetGuard(max_seconds=60)])
+        session = await supervisor.spawn(spec, "s")
+        await session.prompt("hi")
+        await trio.sleep(30)  # the model has spoken, and the tool runs
+    async with process(journal) as supervisor:
+        spec = SessionSpec(model=ScriptedModel(["fine"]), tools=[tool], plugins=[BudgetGuard(max_seconds=2)])
+        again = await supervisor.resume("s", spec)
+        await until(lambda: again.inspect().turn is None)
+        results = [message.text for message in again.messages() if isinstance(message, ToolMessage)]
+    assert (results, tool.runs) == (["it had worked"], ["s/c3", "probed s/c3"])
 
 
 async def test_an_approval_that_waits_outlives_the_process() -> None:

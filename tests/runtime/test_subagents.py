@@ -445,17 +445,6 @@ async def test_a_task_in_the_background_does_not_hold_up_the_turn(world: World) 
     assert [task.status for task in session.tasks()] == ["done"]
 
 
-@pytest.mark.long
-async def test_the_end_of_a_task_in_the_background_is_told_with_the_next_request(world: World) -> None:
-    model = ScriptedModel([task(background=True), "meanwhile", "aha"])
-    session = await world.spawn(model, "p", agents={"finder": agent([say("found", delay=25.0)])})
-    await session.ask("go")
-    await until(lambda: not session.inspect().subagents)
-    await session.ask("and?")
-    assert "The background task p.c3 has ended; `task_result` has its answer" in str(model.requests[-1].messages)
-    assert await session.task_result("p.c3") == await session.task_result("p.c3")
-
-
 async def test_a_task_in_the_background_can_be_cancelled_by_model_and_handle(world: World) -> None:
     late = {"finder": agent(ScriptedModel([say("late", delay=500.0)], repeat_last=True, name="child"))}
     script: list[Element] = [
@@ -519,14 +508,6 @@ async def test_an_answer_can_have_a_form(world: World) -> None:
     assert getattr(part, "data", None) == {"room": "kitchen"}
     (tool,) = model.requests[0].tools
     assert (tool.name, tool.parameters) == ("answer", freeze(FORM))
-
-
-async def test_an_answer_that_does_not_fit_is_asked_for_once_more(world: World) -> None:
-    model = ScriptedModel(["the kitchen", '{"room": "kitchen"}'], name="child")
-    session = await world.spawn([task(), "fine"], "p", agents={"finder": agent(model, returns=FORM)})
-    await session.ask("go")
-    assert not world.heard(session).only(ToolExecutionEnd).is_error
-    assert "Your answer does not fit the form that was asked for: it is no JSON" in str(model.requests[1].messages[-1])
 
 
 @pytest.mark.long

@@ -252,20 +252,6 @@ async def test_a_monitor_tells_that_a_record_waits_for_the_journal() -> None:
         assert (len(told), len(others) > 2) == (2, True)
 
 
-async def test_an_abort_that_wakes_a_session_returns_while_the_journal_is_full() -> None:
-    journal = TestJournal()
-    async with open_world(journal) as world:
-        session = await world.spawn(["one"], hibernate_after=1.0)
-        await trio.sleep(5)
-        assert session._session.is_asleep  # noqa: SLF001
-        journal.failing = lambda _: JournalFull("no space")
-        with trio.fail_after(0.01):
-            await session.abort()
-        journal.failing = None
-        await trio.sleep(2)
-        await session.wake()
-
-
 async def test_a_session_with_a_full_journal_can_be_shut_down() -> None:
     journal = TestJournal()
     async with open_world(journal) as world:
@@ -362,21 +348,6 @@ async def test_a_transient_error_is_tried_again_with_back_off(world: World) -> N
     first, second = world.heard(session).of(Retry)
     assert 1000 <= first.delay_ms <= 2000
     assert second.delay_ms == 7000
-
-
-async def test_the_text_before_an_error_is_dropped_and_said_to_be(world: World) -> None:
-    session = await world.spawn([transient(after=2), "ok"])
-    assert (await session.ask("go")).text == "ok"
-    await settle()
-    assert world.heard(session).only(Retry).dropped_text
-
-
-async def test_retries_have_an_end(world: World) -> None:
-    session = await world.spawn(ScriptedModel([transient()], repeat_last=True))
-    with pytest.raises(TurnAborted, match="provider_error"):
-        await session.ask("go")
-    await settle()
-    assert len(world.heard(session).of(Retry)) == 5
 
 
 async def test_a_permanent_error_keeps_what_had_come(world: World) -> None:
@@ -536,13 +507,6 @@ async def test_thinking_is_told_apart(world: World) -> None:
     assert len(heard.of(ThinkingStart)) == 1
     assert "".join(event.delta for event in heard.of(ThinkingDelta)) == "let me think"
     assert heard.said == "text"
-
-
-async def test_a_response_with_nothing_in_it_is_tried_once_more(world: World) -> None:
-    session = await world.spawn([say(""), "ok", say(""), say("")])
-    assert (await session.ask("go")).text == "ok"
-    with pytest.raises(TurnAborted, match="nothing"):
-        await session.ask("go")
 
 
 async def test_a_call_without_text_needs_no_chunk(world: World) -> None:

@@ -15,7 +15,7 @@ import trio
 from agentrail import Accepted, Reply, SessionHandle, SessionSpec, open_supervisor
 from agentrail.core.answers import DESCRIPTION, HINT, LAST_HINT
 from agentrail.core.machine.responses import CUT
-from agentrail.errors import AnswerUnfit, BadReturns, BadSpec, CommandConflict, NoAnswer, TurnAborted
+from agentrail.errors import AnswerUnfit, BadReturns, BadSpec, CommandConflict, NoAnswer
 from agentrail.events import AgentEnd, AnswerRejected, ToolExecutionStart
 from agentrail.journals import SqliteJournal
 from agentrail.models import AssistantMessage, Json, JsonObject, StopReason, Text
@@ -284,19 +284,6 @@ async def test_the_answer_to_a_prompt_is_in_the_file_for_a_later_process(tmp_pat
     async with open_supervisor(journal=AwakeJournal(SqliteJournal(tmp_path / "agentrail.db"))) as supervisor:
         session = await supervisor.resume("s", spec.but(model=ScriptedModel([], name="m")))
         assert await session.ask("where?", returns=Kitchen, command="one") == Kitchen("kitchen")
-
-
-async def test_an_abort_ends_the_attempts(world: World) -> None:
-    session = await world.spawn(["no", say("no", delay=100.0)])
-    async with trio.open_nursery() as nursery:
-
-        async def ask() -> None:
-            with pytest.raises(TurnAborted, match="user"):
-                await session.ask("where?", returns=SCHEMA)
-
-        nursery.start_soon(ask)
-        await until(lambda: world.heard(session).of(AnswerRejected))
-        await session.abort()
 
 
 @pytest.mark.parametrize("last", ["no, again", GOOD], ids=["never fits", "fits"])

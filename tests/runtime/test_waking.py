@@ -8,8 +8,6 @@ import trio
 import trio.testing
 
 from agentrail import SessionHandle, open_supervisor
-from agentrail.adapters.journals import memory
-from agentrail.adapters.journals.record_pages import Pages
 from agentrail.errors import CommitUnknown, SessionCrashed
 from agentrail.journals import Claim, MemoryJournal, Snapshot
 from agentrail.models import JsonObject, Text
@@ -31,7 +29,8 @@ WHO: ContextVar[str] = ContextVar("WHO", default="nobody")
 
 def sleeps(session: SessionHandle) -> bool:
     """Whether the session has no task, and a letter starts one."""
-    return session._session.mailbox.wake_callback is not None  # noqa: SLF001 - nobody outside need know
+    inner = session._session  # noqa: SLF001 - nobody outside need know
+    return inner.is_asleep and inner.mailbox.wake_callback is not None
 
 
 async def test_nothing_is_due_once_all_are_idle(world: World) -> None:
@@ -120,31 +119,6 @@ async def test_a_closed_mailbox_rings_no_more() -> None:
         await settle()
         assert rung == []
         nursery.cancel_scope.cancel()
-
-
-async def test_a_journal_in_memory_is_tidied_up_when_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MAX_IDLE_UNPAGED", 8)
-    written: list[float] = []
-    page_out = Pages.page_out
-
-    def noted(pages: Pages, count: int) -> int:
-        written.append(trio.current_time())
-        return page_out(pages, count)
-
-    monkeypatch.setattr(Pages, "page_out", noted)
-    journal = MemoryJournal()
-    async with open_supervisor(journal=journal) as supervisor:
-        session = await supervisor.spawn(spec_of(ScriptedModel(["yes"] * 31)), "s")
-        for turn in range(30):
-            await session.ask(f"prompt {turn}")
-        assert written == []
-        assert journal.should_page_out
-        await trio.sleep(LONG)
-        assert not journal.should_page_out
-        assert len(set(written)) == len(written) > 1
-        assert (await session.ask("and now?")).text == "yes"
-        assert len(session.messages()) == 62
-        assert [record.number for record in await journal.read("s")][:60] == [*range(1, 61)]
 
 
 async def test_one_that_is_taken_over_in_the_pass_in_which_it_falls_asleep_is_gone() -> None:

@@ -14,7 +14,6 @@ from agentrail import (
     Context,
     Emit,
     Plugin,
-    SessionHandle,
     SessionSpec,
     SetSection,
     open_supervisor,
@@ -22,12 +21,15 @@ from agentrail import (
 )
 from agentrail.core.compaction import LEFT_OUT
 from agentrail.errors import PermanentModelError, PluginExists, TurnAborted
-from agentrail.events import CompactEnd, Event, PluginError, PrefixChanged
+from agentrail.events import CompactEnd, PluginError
+from agentrail.journals import MemoryJournal
 from agentrail.models import AskModel, Image, Json, Leaving, Text, ToolMessage, UserMessage
 from agentrail.plugins import Answered, BeforePrompt, BeforeRequest, CallService, Keyed
 from agentrail.testing import ScriptedModel, call, fail, say, transient
 from agentrail.tools import ToolResult, ok
 from agentrail.values.content import text_of
+from tests.cache_prefixes import broken_prefixes
+from tests.runtime.world import told
 
 IMAGE: Final = "aGVsbG8=" * 2_000
 
@@ -81,11 +83,12 @@ class Plans(Plugin[int]):
 
 async def test_a_plan_that_changes_leaves_what_stands_before_it() -> None:
     model = ScriptedModel(["one", "two"])
-    async with open_supervisor() as supervisor:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(SessionSpec(model=model, plugins=[Plans()], system="Help."))
         await session.ask("go")
         await session.ask("on")
-        assert not [event for event in await told(session) if isinstance(event, PrefixChanged)]
+        assert not list(broken_prefixes(await journal.read(session.id)))
     first, second = model.requests
     assert [request.sections for request in model.requests] == [
         (("plan", "0 steps are done"),),
@@ -107,16 +110,16 @@ async def written(leaving: Leaving, ask: AskModel) -> str:  # noqa: ARG001 - the
 
 async def test_what_was_shortened_stays_as_it_is_until_the_next_compaction() -> None:
     script = [one for turn in range(12) for one in (say(calls=[call("look", {"at": f"{turn}"})]), f"done {turn}")]
-    model = ScriptedModel(script)
-    async with open_supervisor() as supervisor:
+    model, journal = ScriptedModel(script), MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
         spec = SessionSpec(model=model, tools=[look], context_window=2_500, compactor=written)
         session = await supervisor.spawn(spec)
         for turn in range(12):
             await session.ask(f"turn {turn}")
         events = await told(session)
+        changes = [changed for _, changed in broken_prefixes(await journal.read(session.id))]
     compactions = [event for event in events if isinstance(event, CompactEnd)]
     assert any("were shortened" in end.note for end in compactions), compactions
-    changes = [event for event in events if isinstance(event, PrefixChanged)]
     assert [event.name for event in changes] == ["compaction"] * len(compactions)
     moved = [
         place
@@ -152,17 +155,6 @@ async def test_an_error_of_the_provider_is_no_message_and_no_answer() -> None:
         with pytest.raises(TurnAborted, match="no such thing"):
             await session.ask("go")
         assert [type(message) for message in session.messages()] == [UserMessage]
-
-
-async def told(session: SessionHandle) -> list[Event]:
-    """Return all events of the session so far."""
-    found: list[Event] = []
-    async with session.subscribe(since=0) as events:
-        async for envelope in events:
-            found.append(envelope.event)
-            if envelope.seq >= session.inspect().last_seq:
-                break
-    return found
 
 
 async def recall(payload: Json) -> Json:

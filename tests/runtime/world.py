@@ -177,3 +177,14 @@ async def until(holds: Callable[[], object], seconds: float = 100.0) -> None:
     with trio.fail_after(seconds):
         while not holds():  # noqa: ASYNC110 - nobody sets an event for it
             await trio.sleep(0.001)
+
+
+async def told(session: SessionHandle) -> list[Event]:
+    """Return all events of *session* so far."""
+    found: list[Event] = []
+    async with session.subscribe(since=0) as events:
+        async for envelope in events:
+            found.append(envelope.event)
+            if envelope.seq >= session.inspect().last_seq:
+                break
+    return found

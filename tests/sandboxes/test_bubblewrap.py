@@ -137,6 +137,13 @@ async def test_what_exists_and_is_protected_can_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @needs_bubblewrap
+async def test_a_name_that_counts_in_a_home_alone_can_be_made_elsewhere(tmp_path: Path) -> None:
+    assert (await run(tmp_path, "echo x > .bashrc")).exit_code == 0
+    assert names(tmp_path) == [".bashrc"]
+
+
+@pytest.mark.long
+@needs_bubblewrap
 async def test_two_commands_at_once_keep_their_guards(tmp_path: Path) -> None:
     sandbox = BubblewrapSandbox(tmp_path)
     results: list[Execution] = []

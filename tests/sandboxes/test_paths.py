@@ -31,6 +31,33 @@ async def test_no_path_leads_out_of_the_other_sandbox_with_a_disk(tmp_path: Path
     assert await findings(BubblewrapSandbox(make_world(tmp_path)), tmp_path, search=False) == []
 
 
+@pytest.mark.usefixtures("walk")
+async def test_a_link_to_a_folder_within_is_followed_and_an_absolute_one_is_not(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.txt").write_text("here", encoding="ascii")
+    (tmp_path / "near").symlink_to("real")
+    (tmp_path / "far").symlink_to(tmp_path / "real")
+    sandbox = LocalSandbox(tmp_path)
+    assert (await sandbox.read("near/a.txt")).data == b"here"
+    assert await outcome(lambda: sandbox.read("far/a.txt")) == Why.OUTSIDE
+
+
+def open_files() -> set[Path]:
+    return set(Path("/proc/self/fd").iterdir())
+
+
+@pytest.mark.long
+async def test_a_file_that_was_read_is_closed_and_a_match_has_no_line_beside_it_unless_asked(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\nthree\n", encoding="ascii")
+    sandbox = LocalSandbox(tmp_path)
+    await sandbox.read("a.txt")
+    before = open_files()
+    await sandbox.read("a.txt")
+    assert open_files() == before
+    (match,) = (await sandbox.grep(Search("two"))).matches
+    assert (match.before, match.line, match.after) == ((), "two", ())
+
+
 async def magic_findings() -> list[str]:
     found: list[str] = []
     for root, path in magic():

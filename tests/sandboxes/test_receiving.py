@@ -21,6 +21,7 @@ from agentrail.sandboxes import (
     NextPiece,
     Receiver,
     Sandbox,
+    Search,
     Written,
 )
 
@@ -247,6 +248,15 @@ async def test_a_composite_sandbox_removes_no_prefix_and_tells_who_cannot_receiv
         await sandbox.receive("in", pieces(b"x"))
     with pytest.raises(FileFailed, match="no `receive`"):
         await sandbox.receive("plain/a", pieces(b"x"))
+
+
+async def test_a_composite_sandbox_writes_no_folder_and_cuts_what_is_more_than_was_asked_for() -> None:
+    sandbox = CompositeSandbox({"in/deep": MemorySandbox({"a": b"tea"})}, MemorySandbox({"b": b"tea"}))
+    with pytest.raises(FileFailed, match="it is a folder"):
+        await sandbox.write("in", b"x")
+    for limit, found, cut in ((1, ["b"], True), (2, ["b", "in/deep/a"], False)):
+        matches = await sandbox.grep(Search("tea", limit=limit))
+        assert ([match.path for match in matches.matches], matches.cut) == (found, cut)
 
 
 @pytest.mark.parametrize("kind", [LocalSandbox, BubblewrapSandbox])

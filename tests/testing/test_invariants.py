@@ -11,9 +11,10 @@ from agentrail.core.vocabulary.effects import StartCall, StartRequest
 from agentrail.events import AgentEnd
 from agentrail.models import ToolMessage, Usage
 from agentrail.plugins import AnyPlugin, BudgetGuard
-from agentrail.testing import INVARIANTS, Cue, Holder, Trace, call, prompt, say, simulate
+from agentrail.testing import Cue, Holder, Trace, call, prompt, say, simulate
 from agentrail.testing.probe_plugins import Guard
 from agentrail.testing.turns.simulation import Happened
+from tests.machinery.checks.trace_invariants import ALL_INVARIANTS
 from tests.testing.candidates import Dice
 
 SCRIPT: tuple[Cue, ...] = (prompt("go"), say(calls=[call("read", {"path": "secret"})]))
@@ -67,9 +68,9 @@ BROKEN: list[tuple[str, AnyPlugin, Callable[[Happened], Happened]]] = [
 
 @pytest.mark.parametrize(("name", "plugin", "change"), BROKEN)
 def test_an_invariant_sees_what_breaks_it(name: str, plugin: AnyPlugin, change: Callable[[Happened], Happened]) -> None:
-    INVARIANTS[name](simulate([plugin], SCRIPT))
+    ALL_INVARIANTS[name](simulate([plugin], SCRIPT))
     with pytest.raises(AssertionError):
-        INVARIANTS[name](tampered(simulate([plugin], SCRIPT), change))
+        ALL_INVARIANTS[name](tampered(simulate([plugin], SCRIPT), change))
 
 
 def test_a_budget_in_money_is_kept_but_for_one_response() -> None:
@@ -77,15 +78,15 @@ def test_a_budget_in_money_is_kept_but_for_one_response() -> None:
     script = [prompt("go"), *(say(calls=[call("read", {"path": "a"})], usage=dear) for _ in range(4))]
     trace = simulate([BudgetGuard(max_usd=0.5, unknown_price="allow")], script)
     assert trace.usage.cost_usd == pytest.approx(0.8)
-    INVARIANTS["budgets_are_kept"](trace)
+    ALL_INVARIANTS["budgets_are_kept"](trace)
     trace.state = trace.state.but(usage=dear.but(cost_usd=1.0))
     with pytest.raises(AssertionError, match=r"\$1.0 were spent, \$0.5 are allowed"):
-        INVARIANTS["budgets_are_kept"](trace)
+        ALL_INVARIANTS["budgets_are_kept"](trace)
 
 
 def test_a_plugin_that_throws_dice_does_not_do_the_same_again() -> None:
     with pytest.raises(AssertionError, match="the same script leads to another state"):
-        INVARIANTS["the_same_again"](simulate([Dice()], SCRIPT))
+        ALL_INVARIANTS["the_same_again"](simulate([Dice()], SCRIPT))
 
 
 def test_a_script_of_something_else_is_refused() -> None:

@@ -39,6 +39,7 @@ from agentrail.testing.simulator.rules import RULES
 from agentrail.testing.simulator.run import MODES, Report
 from agentrail.testing.simulator.virtual import ClockWatch, NothingMovesError, run
 from tests import hook_time
+from tests.machinery.simulator.checked_simulator import CheckedSimulator
 from tests.profiles import CAMPAIGN
 from tests.runtime.tools import quick
 
@@ -101,7 +102,7 @@ def test_there_are_many_kinds_of_faults_each_said_once() -> None:
 
 @pytest.mark.long
 def test_the_clock_of_a_call_may_stand_still_while_its_sub_agent_waits_near_a_limit() -> None:
-    Simulator("safety").check(1690)
+    CheckedSimulator("safety").check(1690)
 
 
 @pytest.mark.campaign
@@ -110,7 +111,7 @@ def test_only_the_faults_that_are_wanted_fire() -> None:
     wanted = ("tool_raises", "journal_slow")
     found: Counter[str] = Counter()
     for seed in range(20):
-        found += Simulator(faults=wanted).check(seed).faults
+        found += CheckedSimulator(faults=wanted).check(seed).faults
     assert set(found) == set(wanted)
     assert not Simulator(faults=()).check(1).faults
 
@@ -122,7 +123,7 @@ def erased() -> Counter[str]:
     """Return how often each fault has fired in runs that delete and redact stored sessions."""
     found: Counter[str] = Counter()
     for seed in range(20):
-        found += Simulator(mode_of(seed), faults=ERASING).check(seed).faults
+        found += CheckedSimulator(mode_of(seed), faults=ERASING).check(seed).faults
     return found
 
 
@@ -333,15 +334,6 @@ def test_a_broken_rule_is_told_with_what_repeats_it(
     words = failed.command.split()[3:]
     assert main(words) == 1
     assert str(failed.problem) in capsys.readouterr().out
-
-
-@pytest.mark.long
-def test_the_command_line_runs_many_and_shows_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--seeds", "4", "--jobs", "1"]) == 0
-    out = capsys.readouterr().out
-    assert "4 seeds" in out
-    assert "0 broke a rule" in out
-    assert all(fault.name in out for fault in FAULTS)
 
 
 def test_the_command_line_runs_one_and_says_what_happened(capsys: pytest.CaptureFixture[str]) -> None:

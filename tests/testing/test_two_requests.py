@@ -3,15 +3,16 @@
 from agentrail.core.vocabulary.inputs import StreamEnded
 from agentrail.models import Response, Text
 from agentrail.plugins import Keyed
-from agentrail.testing import Recorder, Scene, World
+from agentrail.testing import Recorder, Scene
 from agentrail.testing.probe_plugins import CriticalListener, Scripted
 from tests.kit import PromptSent
+from tests.machinery.worlds.checked_world import CheckedWorld
 
 
 def starts(raises_at: int) -> int:
     """Return how many requests the step after a response has sent, if a critical listener raises now and then."""
     adds = Keyed("A", Scripted({"before_request": ("add_context",)}))
-    world = World(Scene(plugins=(Recorder(), adds, Keyed("B", CriticalListener(raises_at)))))
+    world = CheckedWorld(Scene(plugins=(Recorder(), adds, Keyed("B", CriticalListener(raises_at)))))
     world.open()
     for text in ("one", "two", "three"):
         world.apply(PromptSent((Text(text),)))

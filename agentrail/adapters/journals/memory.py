@@ -1,21 +1,26 @@
-"""The journal in memory: for tests, and for sessions that need not survive their process."""
+"""The journal in memory: for tests, and for sessions that need not survive their process.
+
+It keeps the newest records as objects, and the state of each session by reference: nothing is written as JSON. In place
+of all that were dropped, one record is read, whose opening is the state after them; their events are a `Gap`.
+"""
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Sequence
 from heapq import nsmallest
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from agentrail.adapters.journals.record_pages import Pages, compress_snapshot, decompress_snapshot
+from agentrail.core.vocabulary.changes import NO_CHANGE
+from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.errors import Fenced
 from agentrail.ports.journal import (
     ALL_SESSIONS,
     NO_LEASE,
     About,
     Claim,
+    Entry,
     Holding,
     Latest,
     Lease,
@@ -29,7 +34,10 @@ from agentrail.ports.journal import (
     check_free,
     check_numbers,
     check_snapshot,
+    folded,
     last_seq,
+    not_kept,
+    opening_of,
     parent_of,
     stored_session,
 )
@@ -39,38 +47,36 @@ from agentrail.values.argument_checks import checked
 if TYPE_CHECKING:
     from agentrail.adapters.journals.message_index import MessagePlaces
     from agentrail.adapters.journals.packing import PackedRecord
+    from agentrail.core.vocabulary.state import State
     from agentrail.values.messages import Message
 
 
 NO_ABOUT = About()
 """Title, labels and the like of a session before its first record."""
 
-MAX_IDLE_UNPAGED: Final = 512
-"""Records of all sessions that are kept as objects, and not in compressed pages: those read again soon are at hand."""
-
-MAX_UNPAGED: Final = 4096
-"""The most such records (some 6 MB) while the event loop has no idle time; above it, each `append` pages some out."""
-
-PAGED_AT_ONCE: Final = 16
-"""Records of one session that are paged out in one go; each takes some 25 µs."""
+KEPT: Final = 2048
+"""Records of all sessions that are kept unless `keep` says otherwise: some 3 MB, and some 400 turns of one session."""
 
 
 class _SessionRecords:
-    """All data that is stored of one session; `pages` has its records, the newest ones as objects."""
+    """All data that is stored of one session: its newest records, and the state before them."""
 
     __slots__ = (
         "about",
-        "commands",
+        "answers",
+        "base",
         "epoch",
+        "head",
         "holder",
         "is_held",
         "last",
-        "pages",
         "parent",
         "places",
         "seqs",
         "session_id",
         "snapshot",
+        "state",
+        "stored",
     )
 
     def __init__(self, session_id: str) -> None:
@@ -80,27 +86,85 @@ class _SessionRecords:
         self.holder = ""
         self.is_held = False
         self.parent: str | None = None
-        self.pages = Pages()
-        self.last: StoredSession | None = None
-        # an array is one object for the garbage collector, a list of numbers is many objects
-        self.seqs: array[int] = array("q")
-        self.commands: dict[str, int] | None = None
-        self.snapshot: Snapshot | PackedRecord | bytes | None = None
+        self.head = 0
+        # Lists, as a deque would take 760 bytes of each session.
+        self.stored: list[Entry | Record | PackedRecord] = []
+        self.seqs: list[int] = []  # of each record that is kept: the last durable event up to it
+        self.base: Entry | Record | None = None  # the last record that was dropped, or what is read in its place
+        self.state: State | None = None  # after the last record, if that was submitted with its states
+        self.last: StoredSession | None = None  # the summary, if no record is kept of which it is made
+        self.answers: dict[str, tuple[int, StoredAnswer]] | None = None  # by command id, with the record's number
+        self.snapshot: Snapshot | PackedRecord | None = None
         self.places: MessagePlaces | None = None
 
+    @property
+    def first(self) -> int:
+        """Number of the first record that is kept; if none is, of the next one."""
+        return self.head + 1 - len(self.stored)
+
+    def note(self, record: Record, after: State | None) -> None:
+        """Take over what is known of the session beside its records from *record*, and from the state *after* it."""
+        about = about_after(record, self.about)
+        if after is not None and (after.title != about.title or after.labels != about.labels):
+            about = about.but(title=after.title, labels=after.labels)
+        self.about, self.state, self.last = about, after, None
+        opening = None if self.seqs else self.opening()
+        before = self.seqs[-1] if self.seqs else 0 if opening is None else opening_of(opening).last_seq
+        self.seqs.append(last_seq(record, before))
+        self.head = record.number
+        if record.command is not None and record.answer is not None:
+            self._remember(record.command, record.number, StoredAnswer(record.arrival.input, record.answer))
+
+    def _remember(self, command: str, number: int, answer: StoredAnswer) -> None:
+        if self.answers is None:
+            self.answers = {}
+        self.answers[command] = number, answer
+
+    def clear(self) -> None:
+        """Free what is stored of a session that was deleted; the journal may still count its records."""
+        self.stored.clear()
+        self.base = self.state = self.last = self.snapshot = self.answers = self.places = None
+
+    def drop_first(self) -> None:
+        """Drop the oldest record: the state after it stands for it. No-op if none is kept."""
+        if not self.stored:
+            return
+        if len(self.stored) == 1:
+            self.last = self.summary()
+        oldest = self.stored[0]
+        if isinstance(oldest, Entry):
+            self.base = oldest._replace(before=oldest.after)  # nobody needs the state before it
+        else:  # its states are not kept: it was read
+            record, opening = self.whole(self.first, oldest), self.opening()
+            self.base = _opened(record, folded(opening_of(opening or record), record))
+        del self.stored[0], self.seqs[0]
+
+    def opening(self) -> Record | None:
+        """Return the record that is read in place of those that were dropped; `None` if none was."""
+        if isinstance(self.base, Entry):
+            self.base = _opened(self.base.record, self.base.after)
+        return self.base
+
     def read(self, after: int, limit: int) -> tuple[Record, ...]:
-        """Return up to *limit* records that follow number *after*."""
-        stored_records = islice(self.pages.after(after), max(limit, 0))
-        return tuple([self.whole(number, stored) for number, stored in enumerate(stored_records, after + 1)])
+        """Return up to *limit* records that follow number *after*; see `opening`."""
+        start = max(after + 1 - self.first, 0)
+        found: list[Record] = []
+        if after < self.first - 1 and limit > 0 and (opening := self.opening()) is not None:
+            found.append(opening)
+            limit -= 1
+        for place, stored in enumerate(self.stored[start : start + max(limit, 0)], start):
+            record = self.whole(self.first + place, stored)
+            if isinstance(stored, Entry):  # its change is made once, whoever reads it
+                self.stored[place] = record
+            found.append(record)
+        return tuple(found)
 
-    def record(self, number: int) -> Record:
-        """Return the record of this number."""
-        return self.whole(number, next(self.pages.after(number - 1)))
-
-    def whole(self, number: int, stored: Record | PackedRecord) -> Record:
-        """Return *stored*, the record *number*, as a `Record`; a packed record is unpacked."""
+    def whole(self, number: int, stored: Entry | Record | PackedRecord) -> Record:
+        """Return *stored*, the record *number*, with its change; a packed record is unpacked."""
         if isinstance(stored, Record):
             return stored
+        if isinstance(stored, Entry):
+            return stored.made().record
         from agentrail.adapters.journals.packing import unpack  # noqa: PLC0415 - see `_pack`
 
         return unpack(stored, self.session_id, number, self._messages)
@@ -108,32 +172,84 @@ class _SessionRecords:
     def _messages(self, number: int) -> Sequence[Message]:
         """Return the messages in the change of record *number*, to which a later record refers."""
         from agentrail.adapters.journals.message_index import messages_in  # noqa: PLC0415 - see `_pack`
-        from agentrail.adapters.journals.packing import unpack_messages  # noqa: PLC0415 - see `_pack`
 
-        stored = next(self.pages.after(number - 1))
-        return messages_in(stored.change) if isinstance(stored, Record) else unpack_messages(stored)
+        (record,) = self.read(number - 1, 1)
+        return messages_in(record.change)
 
     def summary(self) -> StoredSession:
-        """Return the summary of the session: the cached one if its last record is in a page, else from that record."""
-        return self.last or stored_session(self.record(len(self.pages)), self.about)
+        """Return the summary of the session."""
+        if self.last is not None:
+            return self.last
+        stored = self.stored[-1]
+        return stored_session(stored.record if isinstance(stored, Entry) else self.whole(self.head, stored), self.about)
+
+    def latest(self, upto: int | None, limit: int) -> Latest:
+        """Return a state of the session, and up to *limit* of the records that follow it, up to *upto*."""
+        last = self.head if upto is None else min(upto, self.head)
+        if last == self.head and self.state is not None:
+            return Latest(Snapshot(self.session_id, last, self.state), ())
+        opening = self.opening()
+        if opening is not None:
+            if last < opening.number:
+                raise not_kept(opening)
+            base = Snapshot(self.session_id, opening.number, opening_of(opening))
+            return Latest(base, self.read(base.number, min(limit, last - base.number)))
+        snapshot = None if self.snapshot is None else _load_snapshot(self.snapshot)
+        if snapshot is not None and snapshot.number > last:
+            snapshot = None
+        number = 0 if snapshot is None else snapshot.number
+        return Latest(snapshot, self.read(number, min(limit, last - number)))
+
+    def redact(self, first: int, last: int, note: Redaction, *, encode: bool) -> int:
+        """Replace the texts of records *first* to *last* by a mark; return how many were replaced now.
+
+        If some of them were dropped, what is read in place of these loses all its texts.
+        """
+        from agentrail.adapters.journals.redacting import about_redacted, kept_names, redacted  # noqa: PLC0415 - see `_pack`
+
+        # Read whole, as the states of entries have the texts too.
+        records, count, opening = self.read(self.first - 1, len(self.stored)), 0, self.opening()
+        self.snapshot = self.state = self.last = None
+        names = kept_names(records if opening is None else (opening, *records))
+        if opening is not None and first <= opening.number:
+            self.base = redacted(opening, note, names)
+            self.about = about_redacted(self.about, (opening,))
+        for place, record in enumerate(records):
+            if first <= record.number <= last:
+                count += record.redacted is None
+                marked = redacted(record, note, names)
+                self.stored[place] = _pack(marked) if encode else marked
+                self.about = about_redacted(self.about, (record,))
+        for command, (number, answer) in (self.answers or {}).items():
+            if first <= number <= last:
+                like = Record(self.session_id, number, Arrival(answer.input, 0, 0.0), answer=answer.answer)
+                marked = redacted(like, note, names)
+                if marked.answer is not None:
+                    self._remember(command, number, StoredAnswer(marked.arrival.input, marked.answer))
+        return count
 
 
 class MemoryJournal:
-    """Stores records in memory; with *encode*, as the bytes that a file would hold, to test that they can be stored.
+    """Stores records in memory: the newest *keep* ones of all sessions together; `None`: all.
 
-    With *encode*, a record is written and read in the event loop: megabytes in one, such as images, hold all sessions
-    up for that long. It is for tests; a program that has such records uses `SqliteJournal`, which works in a thread.
+    A session comes back from its last state, however few of its records are kept; what is gone are older events, older
+    messages that it has compacted, and older places to fork it at. Answers to command ids stay as long as the
+    session. Records that come without states, from another writer than a session, are kept all.
+
+    With *encode*, all are kept as the bytes that a file would hold, to test that they can be stored. A record is then
+    written and read in the event loop: megabytes in one, such as images, hold all sessions up for that long. It is for
+    tests; a program that has such records uses `SqliteJournal`, which works in a thread.
     """
 
     @checked
-    def __init__(self, *, encode: bool = False) -> None:
+    def __init__(self, *, encode: bool = False, keep: int | None = KEPT) -> None:
         self._encode = encode
+        self._keep = keep
         self._sessions: dict[str, _SessionRecords] = {}
         self._children: dict[str, dict[str, None]] = {}
         self._epochs = 0
         self._leases: dict[str, int] = {}  # by holder: when its lease ends
-        self._newest: dict[str, _SessionRecords] = {}  # sessions with records in no page, by their last write
-        self._unpaged = 0  # how many records of all sessions are in no page
+        self._order: deque[_SessionRecords] = deque()  # the session of each record that may be dropped, oldest first
 
     @in_brackets
     def __repr__(self) -> str:
@@ -152,7 +268,7 @@ class MemoryJournal:
             if holder not in self._leases:
                 self._leases = {other: until for other, until in self._leases.items() if until > lease.at}
             self._leases[holder] = max(self._leases.get(holder, 0), lease.until)
-        return Claim(session_id, session.epoch, len(session.pages))
+        return Claim(session_id, session.epoch, session.head)
 
     async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
         """Let the leases of the holders of *claims* last as *lease* says; return the claims that are lost."""
@@ -173,58 +289,54 @@ class MemoryJournal:
             if session is not None and session.epoch == claim.epoch:
                 session.is_held = False
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether sessions give it their states: with `encode` they give it records to be written as bytes."""
+        return not self._encode
+
+    def submit(self, claim: Claim, expected: int, entries: Sequence[Entry]) -> int:
+        """Write *entries* after record number *expected*, all or none; return the number of the last one."""
+        session = self._writable(claim, expected, [entry.record for entry in entries])
+        session.stored.extend(entries)
+        for entry in entries:
+            session.note(entry.record, entry.after)
+            self._adopt(entry.record)
+        if self._keep is not None:
+            self._order.extend([session] * len(entries))
+            while len(self._order) > self._keep:
+                self._order.popleft().drop_first()
+        return session.head
+
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* after record number *expected*, all or none; return the number of the last one."""
-        session = self._claimed(claim)
-        if expected != len(session.pages):
-            raise Fenced(claim.session_id, session.epoch)
-        check_numbers(claim, expected, records)
-        stored_records = [_pack(record, session) for record in records] if self._encode else records
+        session = self._writable(claim, expected, records)
+        session.stored.extend([_pack(record, session) for record in records] if self._encode else records)
         for record in records:
-            session.about = about_after(record, session.about)
-            session.seqs.append(last_seq(record, session.seqs[-1] if session.seqs else 0))
-            if record.command is not None:
-                if session.commands is None:
-                    session.commands = {}
-                session.commands[record.command] = record.number
-        session.pages.newest.extend(stored_records)
-        session.last = None
-        if records and not self._encode:
-            self._newest.pop(claim.session_id, None)
-            self._newest[claim.session_id] = session
-            self._unpaged += len(records)
-            if self._unpaged > MAX_UNPAGED:
-                self.page_out()
-        parent = parent_of(records[0]) if records else None
-        if parent is not None:
-            session.parent = parent
-            self._children.setdefault(parent, {})[claim.session_id] = None
-        return expected + len(records)
+            session.note(record, None)
+            self._adopt(record)
+        return session.head
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
-        """Return up to *limit* records that follow number *after*."""
+        """Return up to *limit* records that follow number *after*, from the first one on that is kept."""
         session = self._sessions.get(session_id)
         return () if session is None else session.read(after, limit)
 
     async def record_of_seq(self, session_id: str, seq: int) -> int:
         """Return the number of the record after which the durable events that follow event *seq* begin."""
         session = self._sessions.get(session_id)
-        return 0 if session is None else bisect_right(session.seqs, seq)
+        return 0 if session is None else session.first - 1 + bisect_right(session.seqs, seq)
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         """Return the command and answer stored under a command id; `None` if the id was never used."""
         session = self._sessions.get(session_id)
-        number = None if session is None or session.commands is None else session.commands.get(command)
-        if session is None or number is None:
-            return None
-        record = session.record(number)
-        return None if record.answer is None else StoredAnswer(record.arrival.input, record.answer)
+        found = None if session is None or session.answers is None else session.answers.get(command)
+        return None if found is None else found[1]
 
     async def sessions(
         self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
     ) -> tuple[StoredSession, ...]:
         """Return summaries of up to *limit* of the *wanted* sessions, sorted by `wanted.rank`; all are looked at."""
-        summaries = (session.summary() for session in self._sessions.values() if session.pages)
+        summaries = (session.summary() for session in self._sessions.values() if session.head)
         least = None if after is None else wanted.rank(after)
         listed = (
             summary
@@ -236,19 +348,16 @@ class MemoryJournal:
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Store a snapshot of a session in place of the previous one."""
         session = self._claimed(claim)
-        check_snapshot(claim, snapshot, len(session.pages))
-        session.snapshot = _pack(snapshot) if self._encode else compress_snapshot(snapshot)
+        check_snapshot(claim, snapshot, session.head)
+        session.snapshot = _pack(snapshot) if self._encode else snapshot
 
     async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
-        """Return the snapshot of a session, and up to *limit* of the records that follow it, up to *upto*."""
+        """Return a state of a session, and up to *limit* of the records that follow it, up to *upto*.
+
+        Raise `BadRecord` if record *upto* is no longer kept.
+        """
         session = self._sessions.get(session_id)
-        if session is None:
-            return Latest(None, ())
-        newest = None if session.snapshot is None else _load_snapshot(session.snapshot)
-        snapshot = None if newest is None or (upto is not None and newest.number > upto) else newest
-        after = 0 if snapshot is None else snapshot.number
-        most = limit if upto is None else min(limit, upto - after)
-        return Latest(snapshot, session.read(after, max(most, 0)))
+        return Latest(None, ()) if session is None else session.latest(upto, max(limit, 0))
 
     async def close(self) -> None:
         """No-op: a journal in memory holds no files or threads."""
@@ -262,47 +371,13 @@ class MemoryJournal:
 
     async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
         """Replace the texts of records *first* to *last* by a mark; return how many were replaced now."""
-        from agentrail.adapters.journals.redacting import about_redacted, kept_names, redacted  # noqa: PLC0415 - see `_pack`
-
         session = self._sessions.get(session_id)
         if session is None:
             return 0
         self._check_free(session, holder, note.at)
         self._epochs += 1
         session.epoch = self._epochs
-        session.snapshot = None
-        session.last = None
-        if session.pages and not self._encode:
-            self._unpage_all(session)
-        records, count = session.pages.newest, 0
-        names = kept_names(session.whole(number, stored) for number, stored in enumerate(session.pages.after(0), 1))
-        for place in range(max(first, 1) - 1, min(last, len(records))):
-            record = session.record(place + 1)
-            count += record.redacted is None
-            marked = redacted(record, note, names)
-            session.about = about_redacted(session.about, (record,))
-            records[place] = _pack(marked) if self._encode else marked
-        return count
-
-    @property
-    def should_page_out(self) -> bool:
-        """Whether records should be paged out, by `page_out`, when nothing else is to be done."""
-        return self._unpaged > MAX_IDLE_UNPAGED
-
-    def page_out(self) -> None:
-        """Page out some of the oldest records of the session that was written the longest ago."""
-        session = next(iter(self._newest.values()))
-        if len(session.pages.newest) <= PAGED_AT_ONCE:
-            session.last = session.summary()
-        self._unpaged -= session.pages.page_out(PAGED_AT_ONCE)
-        if not session.pages.newest:
-            del self._newest[session.session_id]
-
-    def _unpage_all(self, session: _SessionRecords) -> None:
-        """Take all records of a session out of their pages, to change some of them."""
-        self._unpaged += len(session.pages) - len(session.pages.newest)
-        session.pages.unpage_all()
-        self._newest[session.session_id] = session
+        return session.redact(first, last, note, encode=self._encode)
 
     def _tree(self, session_id: str) -> list[str]:
         """Return the ids of a session and of its sub-agents, at any depth."""
@@ -318,15 +393,31 @@ class MemoryJournal:
         if siblings is not None:
             siblings.pop(session_id, None)
         self._children.pop(session_id, None)
-        if self._newest.pop(session_id, None) is not None and session is not None:
-            self._unpaged -= len(session.pages.newest)
-        return session is not None and bool(session.pages)
+        if session is None:
+            return False
+        session.clear()
+        return session.head > 0
 
     def _check_free(self, session: _SessionRecords, holder: str, at: int, take_over: bool | str = False) -> None:
         """Raise `SessionHeld` if another holder than *holder* holds the session at time *at*."""
         if session.is_held:
             holding = Holding(session.holder, self._leases.get(session.holder, 0))
             check_free(session.session_id, holding, holder, at, take_over)
+
+    def _writable(self, claim: Claim, expected: int, records: Sequence[Record]) -> _SessionRecords:
+        """Return the session of *claim*; raise `Fenced` or `BadRecord` if *records* must not be written to it."""
+        session = self._claimed(claim)
+        if expected != session.head:
+            raise Fenced(claim.session_id, session.epoch)
+        check_numbers(claim, expected, records)
+        return session
+
+    def _adopt(self, record: Record) -> None:
+        """Note whose sub-agent the session is, if *record* is its first one."""
+        parent = None if record.opening is None else parent_of(record)
+        if parent is not None:
+            self._sessions[record.session_id].parent = parent
+            self._children.setdefault(parent, {})[record.session_id] = None
 
     def _claimed(self, claim: Claim) -> _SessionRecords:
         session = self._sessions.get(claim.session_id)
@@ -343,6 +434,13 @@ class ForgettingJournal(MemoryJournal):
         self._drop(session_id)
 
 
+def _opened(record: Record, after: State) -> Record:
+    """Return what is read in place of *record* and those before it: its opening is the state *after* them."""
+    return record.but(
+        rulings=(), events=(), effects=(), change=NO_CHANGE, began=None, command=None, answer=None, opening=after
+    )
+
+
 def _pack(value: Record | Snapshot, session: _SessionRecords | None = None) -> PackedRecord:
     from agentrail.adapters.journals.message_index import MessagePlaces  # noqa: PLC0415 - see the next line
     from agentrail.adapters.journals.packing import pack  # noqa: PLC0415 - costs 20 ms that most sessions need not pay
@@ -352,11 +450,9 @@ def _pack(value: Record | Snapshot, session: _SessionRecords | None = None) -> P
     return pack(value, None if session is None else session.places)
 
 
-def _load_snapshot(stored: Snapshot | PackedRecord | bytes) -> Snapshot:
+def _load_snapshot(stored: Snapshot | PackedRecord) -> Snapshot:
     if isinstance(stored, Snapshot):
         return stored
-    if isinstance(stored, bytes):
-        return decompress_snapshot(stored)
     from agentrail.adapters.journals.packing import unpack_snapshot  # noqa: PLC0415 - see `_pack`
 
     return unpack_snapshot(stored)

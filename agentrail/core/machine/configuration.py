@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
-from agentrail.core.cache_prefix import tool_notes
 from agentrail.core.machine.deferred_tools import tell_changes
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary import commands
@@ -70,7 +69,7 @@ def on_change_tools(draft: StepDraft, command: commands.ChangeToolsSent) -> None
         state.removed_tools = removed_names(state.removed_tools, (*detach, *command.closed), tools)
     elif command.source in state.removed_tools:  # the source has been attached again since
         state.removed_tools = tuple(name for name in state.removed_tools if name != command.source)
-    put_tools(draft, tools, command.source)
+    put_tools(draft, tools)
     report_tools(draft, tuple([spec.name for spec in command.attach]), detach, command.source, command.problems)
 
 
@@ -93,7 +92,7 @@ def change_for(draft: StepDraft, key: str, tool_change: ChangeTools) -> Answered
     detach = tuple(dict.fromkeys(tool_change.detach))
     if attach or detach:
         state.removed_tools = removed_names(state.removed_tools, detach, tools)
-        put_tools(draft, tools, key)
+        put_tools(draft, tools)
         report_tools(draft, attach, detach, key)
     return Answered(None)
 
@@ -105,13 +104,12 @@ def report_tools(
     draft.emit(*map(ToolDetached, detach), *map(ToolAttached, attach), ToolsUpdated(attach, detach, source, problems))
 
 
-def put_tools(draft: StepDraft, tools: Mapping[str, AttachedTool], by: str = "") -> None:
-    """Set the session's tools for *by*; approvals "for always" of a changed tool of a source end.
+def put_tools(draft: StepDraft, tools: Mapping[str, AttachedTool]) -> None:
+    """Set the session's tools; approvals "for always" of a changed tool of a source end.
 
     The model is told of found tools that have changed.
     """
     state = draft.state
-    draft.note_prefix_change(tool_notes(state.tools, tools, by))
     renewed = {
         name
         for name, _ in state.approved_always
@@ -231,7 +229,7 @@ def _detach(draft: StepDraft, key: str) -> None:
     draft.emit(PluginDetached(key))
     theirs = tuple(name for name, attached in state.tools.items() if attached.plugin == key)
     if theirs:
-        put_tools(draft, {name: attached for name, attached in state.tools.items() if name not in theirs}, key)
+        put_tools(draft, {name: attached for name, attached in state.tools.items() if name not in theirs})
         report_tools(draft, (), theirs, key)
 
 

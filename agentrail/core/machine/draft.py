@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.core.cache_prefix import form_notes, merge_notes, section_notes, switch_notes
 from agentrail.core.system_prompt import NO_PAIRS, memory_of, pairs_of
 from agentrail.core.vocabulary.commands import Answer, Refused, SteerSent
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
 from agentrail.core.vocabulary.options import Spare
-from agentrail.core.vocabulary.state import NOBODY_ASKED, Altered, AskedBy, Draft, Due, Steering, Turn
+from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy, Draft, Due, Steering, Turn
 from agentrail.core.vocabulary.tool_calls import CallList, Doubt
 from agentrail.errors import AgentrailError
 from agentrail.hooks.context import Context
@@ -229,7 +228,6 @@ class StepDraft:
             if state.last_request_model is None:
                 # Noted, so that the first request to the new model is reported as a switch too.
                 state.last_request_model = (state.model, state.model_options)
-            self._note_switch(by or "")
             state.model, state.model_options = model, options
 
     def emit_switch(
@@ -264,7 +262,6 @@ class StepDraft:
         """Set or remove sections of the system prompt, in order."""
         sections = {section.key: section for section in self.state.sections}
         for section in changed:
-            self.note_prefix_change(section_notes(tuple(sections.values()), section, self.state.setup.prompt_mode))
             before = sections.get(section.key)
             if before is not None and (before.text, before.layer) == (section.text, section.layer):
                 continue  # keeps its place, so that the provider's cache still fits
@@ -273,21 +270,8 @@ class StepDraft:
                 sections[section.key] = section
         self.state.sections = tuple(sections.values())
 
-    def note_prefix_change(self, altered: tuple[Altered, ...]) -> None:
-        """Remember that parts of the prompt are about to change, until the next request. No-op before the first."""
-        if altered and self.state.last_request_model is not None:
-            self.state.prefix_changes = merge_notes(self.state.prefix_changes, *altered)
-
-    def _note_switch(self, by: str) -> None:
-        """Note for the next request who switched the model. A caller is noted only after a switch by a plugin."""
-        if by or self.state.prefix_changes:
-            self.note_prefix_change(switch_notes(by))
-
     def drop_turn(self) -> None:
-        """Close the turn in the state. If the next answer may have another form, that is noted for the next request."""
-        turn = self.state.turn
-        if turn is not None and turn.returns:
-            self.note_prefix_change(form_notes(turn.returns))
+        """Close the turn in the state."""
         self.state.turn = None
         self.state.round = 0
 
@@ -297,8 +281,6 @@ class StepDraft:
         priced = frozenset({switch.model}) if switch.priced else frozenset[str]()
         spares = state.fallbacks if switch.model == state.model else ()
         self.switch_model(switch.model, switch.options, switch.plugin, spares, priced)
-        # `switch_model` notes nothing if the session has this model already and only the turn has another.
-        self._note_switch(switch.plugin)
         if state.turn is not None:
             remaining = state.turn.spares if switch.model == state.turn.model else ()
             state.turn = state.turn.but(model=switch.model, options=switch.options, spares=remaining)

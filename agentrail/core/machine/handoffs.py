@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.core.cache_prefix import form_notes
 from agentrail.core.machine.configuration import put_tools, report_tools
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.replaced_history import replace_history
@@ -41,17 +40,14 @@ def carry_out_handoff(draft: StepDraft, batch: Batch) -> None:
     if call is None or call.handoff is None or call.result is None or call.result.is_error:
         return
     state, handoff = draft.state, call.handoff
-    before = state.acting.returns
     draft.emit(HandedOff(state.agent_name, handoff.agent.name, call.call_id))
     state.agent = handoff.agent
-    if before != handoff.agent.returns:
-        draft.note_prefix_change(form_notes(before))
     _change_tools(draft, handoff)
     _change_model(draft, handoff)
     if handoff.history == TURN and state.turn is not None:
         messages = tuple(state.history[state.turn.mark :])
         if why_unfit(messages) is None:  # a compaction may have taken the prompt away with which they began
-            replace_history(draft, messages, call.name)
+            replace_history(draft, messages)
     elif handoff.history == SUMMARY:
         state.compaction_reason, state.compaction_cause = f"handed over to `{handoff.agent.name}`", call.name
 

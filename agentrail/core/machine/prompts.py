@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from agentrail import errors
-from agentrail.core.cache_prefix import form_notes
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import (
     TURN_TIMER,
@@ -207,7 +206,6 @@ def finish_before_prompt(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rulin
         worked_ms=state.worked(draft.at),
     )
     if prompt.returns:
-        draft.note_prefix_change(form_notes(state.returns))
         state.turn = state.turn.but(returns=prompt.returns)
     if state.sections:
         draft.put_sections(dated(state.sections, draft.at))

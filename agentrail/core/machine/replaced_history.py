@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from agentrail.core.cache_prefix import compaction_note, replaced_after_compaction
 from agentrail.core.machine.deferred_tools import tell_again
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.todo_list import tell_todos
 from agentrail.values.messages import History, Message
 
 
-def replace_history(draft: StepDraft, messages: tuple[Message, ...], by: str) -> None:
-    """Put *messages* in place of the history for *by*; tell the model again what it has lost with the others."""
+def replace_history(draft: StepDraft, messages: tuple[Message, ...]) -> None:
+    """Put *messages* in place of the history; tell the model again what it has lost with the others."""
     state = draft.state
     if state.turn is not None:
         state.turn = state.turn.but(mark=_mark(state.history, state.turn.mark, messages))
-    changed = compaction_note(state.history, messages, by)
-    if changed is not None:
-        draft.note_prefix_change((changed,))
-        state.replaced_messages = replaced_after_compaction(state.replaced_messages, state.history, messages)
     state.history = History(messages)
     tell_again(draft, messages)
     tell_todos(draft, messages)

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Final
 
-from agentrail.core.cache_prefix import (
-    UPFRONT,
-    forbidden_calls_notes,
-    front_of,
-    mark_too_far_back,
-    prefix_changed,
-)
 from agentrail.core.context_window import budget_of, characters, crowded_by, is_due, kept_chars, room, tokens_of
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn, end_turn
@@ -29,7 +22,6 @@ from agentrail.core.vocabulary.state import (
     AttachedTool,
     Compaction,
     Draft,
-    ReplacedMessages,
     RunningRequest,
     State,
     Turn,
@@ -40,7 +32,6 @@ from agentrail.hooks.ruling import ABORT, Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events.context import BeforeCompact, CompactEnd, CompactStart, Intervention
 from agentrail.values.events.response import ModelEffective, RequestStart
-from agentrail.values.json import JsonObject
 from agentrail.values.messages import (
     Added,
     History,
@@ -138,26 +129,16 @@ def finish_before_request(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
         draft.emit(Intervention(text, "before_request"))
     sent_messages = _shown_to(state.history, hook, ruling, added)
     before, used = state.last_request_model, state.using
-    switched = None if before is None or before == used else before
-    if switched is not None:
-        draft.emit(ModelEffective(turn.model))
-    state.last_request_model = before if before == used else used
+    if before != used:
+        state.last_request_model = used
+        if before is not None:
+            draft.emit(ModelEffective(turn.model))
     request_id = draft.make_id("r")
     replaced = None if sent_messages is state.history else rearrange(state.history, sent_messages)
     if gathered.front:
         sent_messages = (*[piece.message for piece in gathered.front], *sent_messages)
         replaced = _with(state.history, replaced, gathered.front, ())
     options = state.setup.options
-    last = state.round >= options.max_rounds
-    grown_alone = not (
-        last
-        or state.prefix_changes
-        or state.replaced_messages is not None
-        or replaced is not None
-        or switched is not None
-    )
-    if not grown_alone or mark_too_far_back(state):
-        _compare(draft, sent_messages, replaced, gathered.replaced_by[-1:], switched)
     state.request = RunningRequest(request_id, messages=_with(state.history, replaced, (), gathered.added))
     draft.emit(_start_event(request_id, turn.model, len(sent_messages) + len(gathered.added), turn.attempt))
     draft.add_effect(StartRequest(rendered(state, turn, state.request), options.stall_timeout, options.inline_tags))
@@ -171,27 +152,6 @@ def _with(
         return replaced
     whole = (MessageRange(0, len(history)),) if history else ()
     return Rearranged((*front, *(whole if replaced is None else replaced.pieces), *behind))
-
-
-def _compare(
-    draft: StepDraft,
-    sent_messages: Sequence[Message],
-    replaced: Rearranged | None,
-    by: tuple[str, ...],
-    switched: tuple[str, JsonObject] | None,
-) -> None:
-    """Report why the request does not begin like the last one, if so, and remember its messages for the next one.
-
-    *switched* is the model of the last request and its options; `None` if they are the same.
-    """
-    state = draft.state
-    last = by[0] if by else ""
-    changed = prefix_changed(state, sent_messages, last, switched, front_of(replaced))
-    if changed is not None:
-        draft.emit(changed)
-        state.answered_by_tool = None if changed.part in UPFRONT else state.answered_by_tool
-    state.prefix_changes = forbidden_calls_notes(state)
-    state.replaced_messages = None if replaced is None else ReplacedMessages(replaced, last)
 
 
 def rendered(state: State, turn: Turn, request: RunningRequest) -> ModelRequest:
@@ -371,7 +331,7 @@ def on_compaction_ended(draft: StepDraft, ended: CompactionEnded) -> None:
         after_compaction(draft, problem, shorter=False)
         return
     size = state.history.size
-    replace_history(draft, ended.messages, state.compaction.by)
+    replace_history(draft, ended.messages)
     shorter = ended.removed > 0 or state.history.size < size
     crowded = crowded_by(state)
     state.tokens_after_compaction = 0 if crowded is None else crowded.tokens

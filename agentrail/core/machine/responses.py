@@ -7,7 +7,6 @@ from operator import attrgetter
 from typing import Final
 
 from agentrail.core.answers import UNFIT, read_answer
-from agentrail.core.cache_prefix import form_changed
 from agentrail.core.context_window import measured
 from agentrail.core.inline_tags import title_in, without_tags
 from agentrail.core.machine.deferred_tools import resolve_call
@@ -94,9 +93,6 @@ def on_ended(draft: StepDraft, ended: StreamEnded) -> None:
     _note_connected(draft)
     response = ended.response
     draft.add_usage(response.usage)
-    if state.returns:
-        draft.emit(*form_changed(state, by_tool=response.by_tool))
-        state.answered_by_tool = response.by_tool
     if state.setup.options.inline_tags:
         response = _cut_tags(draft, response)
     if not response.calls and not any(map(_text_of, response.parts)) and response.stop is not REFUSED:

@@ -15,8 +15,6 @@ from agentrail.core.vocabulary.state import (
     NO_TOOLS,
     AttachedTool,
     Prompt,
-    ReplacedMessages,
-    RunningRequest,
     State,
     Suspension,
     Turn,
@@ -165,15 +163,6 @@ class ChangedTimers(Value):
     """The timers that were set: pairs of name and time."""
 
 
-class ChangedShown(Value):
-    """The messages that the last request showed, if plugins had replaced them."""
-
-    messages: Rearranged | UnsetType = UNSET
-    """The messages; `UNSET` if they are those of the request that runs after the step."""
-    by: Kept[str] = ""
-    """Key of the plugin that replaced them last."""
-
-
 class Suspended(Value):
     """A paused run of a hook; messages in the hook are written as ranges of the history after the step."""
 
@@ -213,7 +202,6 @@ class Change(Value):
     suspended_runs: ChangedSuspended | UnsetType = UNSET
     queue: tuple[Prompt, ...] | ChangedQueue | UnsetType = UNSET
     timers: ChangedTimers | UnsetType = UNSET
-    replaced_messages: ChangedShown | UnsetType | None = UNSET
 
     if TYPE_CHECKING:  # all fields, as type checkers do not see those that are derived
 
@@ -477,29 +465,6 @@ def _change_timers(before: State, form: ChangedTimers, _: Changed) -> tuple[tupl
     return (*[timer for timer in before.timers if timer[0] not in gone], *form.put)
 
 
-def _changed_shown(_: State, after: State) -> ChangedShown | None:
-    """Return the replaced messages of the last request; left out if the running request has the same ones."""
-    replaced, request = after.replaced_messages, after.request
-    if replaced is None:
-        return None
-    same = request is not None and request.messages is replaced.messages
-    return ChangedShown(UNSET if same else replaced.messages, replaced.by)
-
-
-def _change_shown(before: State, form: ChangedShown | None, changed: Changed) -> ReplacedMessages | None:
-    """Return the replaced messages that *form* stands for; raise `ValueError` if the request has none."""
-    if form is None:
-        return None
-    messages = form.messages
-    if messages is UNSET:
-        request = cast("RunningRequest | None", changed.get("request", before.request))
-        if request is None or request.messages is None:
-            problem = "it shows the messages of the request, and no request has messages of its own"
-            raise ValueError(problem)
-        messages = request.messages
-    return ReplacedMessages(messages, form.by)
-
-
 def _changed_suspended(before: State, after: State) -> ChangedSuspended:
     """Return which suspended runs began, changed or ended; all of them if the order changed."""
     old, new, history = before.suspended_runs, after.suspended_runs, after.history
@@ -562,7 +527,6 @@ _FORMS: Final = cast(
             "suspended_runs": (_changed_suspended, _change_suspended),
             "queue": (_changed_queue, _change_queue),
             "timers": (_changed_timers, _change_timers),
-            "replaced_messages": (_changed_shown, _change_shown),
         }
     ),
 )

@@ -70,33 +70,6 @@ class Measured(Value):
     """Characters of the same context: system prompt, sections, tools and history, the response included."""
 
 
-class Altered(Value):
-    """A part of the prompt before its end that has changed since the last request; it may yet change back."""
-
-    kind: Kept[str]
-    """One of `cache_prefix.KINDS`; `tool_choice` if the last request forbade calls."""
-    name: Kept[str]
-    """Name of the tool or section; for messages or `tool_choice`, what changed them; for the others, the kind again."""
-    by: Kept[str]
-    """Key of the plugin, or name of the source of tools, that changed it last; empty if a caller or the session did."""
-    was: Kept[str] = ""
-    """Mark of the part in the last request; two parts are alike if their marks are. Empty if it was not there."""
-    kept: int = 0
-    """Characters of the parts of its kind that stood before it in the last request."""
-
-    def __post_init__(self) -> None:
-        renew(self, "name")
-
-
-class ReplacedMessages(Value):
-    """The messages of the last request, if plugins had replaced them."""
-
-    messages: Rearranged
-    """The messages, as ranges of the history."""
-    by: Kept[str]
-    """Key of the plugin that replaced them last."""
-
-
 class Phase(Enum):
     """Phase of a session: with the type of an input, it selects a rule of the transition table."""
 
@@ -383,10 +356,6 @@ class State(Draftable):
     """Tokens and characters of the context at the last response; `None` if they are not known."""
     tokens_after_compaction: int = field(default=0, name="crowded")
     """Tokens that a compaction left that missed its target; 0 otherwise."""
-    prefix_changes: tuple[Altered, ...] = field(default=(), name="altered")
-    """Parts of the prompt that changed since the last request."""
-    answered_by_tool: bool | None = field(default=None, name="by_tool")
-    """Whether the last structured answer came by a call of a tool; `None` if none came."""
 
     # The open turn
 
@@ -408,8 +377,6 @@ class State(Draftable):
     """Hooks and stages that are still to run, in order."""
     paused_stages: tuple[Due, ...] = field(default=(), name="paused")
     """Hooks and stages kept back after a recovery until `resume`."""
-    replaced_messages: ReplacedMessages | None = field(default=None, name="shown")
-    """Messages of the last request, if plugins replaced them; else `None`."""
     next_prompt: Prompt | None = field(default=None, name="taking")
     """Prompt whose `before_prompt` runs; `None` if none does."""
 

@@ -203,15 +203,16 @@ class Performer:
         stream = self._stream
         if stream is None or stream.closed or stream.ended:
             return
-        now = self._shared.clock.now()
+        now, stalled = self._shared.clock.now(), None
         if stream.waiting:
             stream.last = now
         elif now >= stream.stalls_at:
             if not self._stall_waits:
-                self._mailbox.post(stream.stalled(now))
-                self._stall_waits = True
+                stalled, self._stall_waits = stream.stalled(now), True
             stream.reported = now
         self._watch(stream)
+        if stalled is not None:  # last, as it may be handled at once, and end the stream
+            self._mailbox.post(stalled)
 
     def stall_taken(self) -> None:
         """Note that the posted stall is being handled, so that another one may be posted."""

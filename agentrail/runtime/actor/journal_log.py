@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 import trio
 
 from agentrail.core.machine.step import Step
-from agentrail.core.vocabulary.changes import change, fold
+from agentrail.core.vocabulary.changes import NO_CHANGE, change, fold
 from agentrail.core.vocabulary.history_prefix import NO_STEM, Results, Stem, stem_after
 from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import State
@@ -27,7 +27,18 @@ from agentrail.errors import (
 )
 from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, state_type
 from agentrail.ports.failpoints import reach
-from agentrail.ports.journal import Claim, Journal, Record, Snapshot, folded, grown, opening_of, snapshot_of, stem_of
+from agentrail.ports.journal import (
+    Claim,
+    Entry,
+    Journal,
+    Record,
+    Snapshot,
+    folded,
+    grown,
+    opening_of,
+    snapshot_of,
+    stem_of,
+)
 from agentrail.runtime.resources import SharedServices
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.untrusted_calls import traced
@@ -190,7 +201,7 @@ class Records:
         self._kept = claim.head
         self.head: int = claim.head
         self.stem = NO_STEM
-        self.unwritten: tuple[Record, ...] = ()
+        self.unwritten: tuple[Entry, ...] = ()
         self._begun: Begun | None = None
         self.outage: JournalUnavailable | None = None
         self.callers: Callers | None = None
@@ -234,6 +245,22 @@ class Records:
 
     async def write(self, before: State, arrival: Arrival, outcome: Step, command: str | None) -> None:
         """Write the record of a step from the state *before*; while the session is starting, records are kept."""
+        if not self._add(before, arrival, outcome, command):
+            return
+        try:
+            self.head = await self._append()
+        except JournalUnavailable as error:
+            self.head = await self.retry(self._append, None if self.has_written else ATTEMPTS, error)
+        self._note_written(before)
+
+    def write_now(self, before: State, arrival: Arrival, outcome: Step, command: str | None) -> None:
+        """Write as `write` does, to a journal that `is_direct`."""
+        if self._add(before, arrival, outcome, command):
+            self.head = self._submit()
+            self._note_written(before)
+
+    def _add(self, before: State, arrival: Arrival, outcome: Step, command: str | None) -> bool:
+        """Add the record of a step to those that are unwritten; return whether they are to be written now."""
         after, begun = outcome.state, self._begun
         record = _record(
             self.claim.session_id,
@@ -242,7 +269,7 @@ class Records:
             outcome.rulings,
             outcome.events,
             tuple([type(effect).__name__ for effect in outcome.effects]),
-            change(before if begun is None else begun.before, after),
+            NO_CHANGE,
             None if begun is None else begun.request_id,
             command,
             outcome.answer,
@@ -251,24 +278,25 @@ class Records:
             after.has_running_work,
         )
         self._opening = None
-        self.unwritten = (*self.unwritten, record)
-        self.stem = stem_after(self.stem, record.number, record.change, after)
-        if after.is_starting:
-            return
-        try:
-            self.head = await self._append()
-        except JournalUnavailable as error:
-            self.head = await self.retry(self._append, None if self.has_written else ATTEMPTS, error)
-        records, self.unwritten, self._begun = self.unwritten, (), None
+        entry = Entry(record, before if begun is None else begun.before, after)
+        if not self._shared.journal.is_direct:
+            entry = entry.made()
+            self.stem = stem_after(self.stem, record.number, entry.record.change, after)
+        self.unwritten = (*self.unwritten, entry)
+        return not after.is_starting
+
+    def _note_written(self, before: State) -> None:
+        """Note that all records are written, and store a snapshot if one is due."""
+        entries, self.unwritten, self._begun = self.unwritten, (), None
         self.has_written = True
-        if self._shared.listener is not None:
-            for record in records:
-                self._shared.listener(before, record)
-        self._shared.tidying.note_written()
+        shared = self._shared
+        if shared.listener is not None:
+            for entry in entries:
+                shared.listener(before, entry.made().record if shared.journal.is_direct else entry.record)
         if self.head >= self._kept + SNAPSHOT_EVERY:
             self._kept = self.head
             name = f"snapshot ({self.claim.session_id})"
-            self._shared.nursery.start_soon(self.keep, after, self.head, self.stem, name=name)
+            shared.nursery.start_soon(self.keep, entries[-1].after, self.head, self.stem, name=name)
 
     async def retry(
         self, call: Callable[[], Awaitable[T]], attempts: int | None = None, failed: JournalUnavailable | None = None
@@ -288,14 +316,25 @@ class Records:
         if self._doubtful:
             stored = await self._shared.journal.read(self.claim.session_id, self.head, len(self.unwritten))
             self._doubtful = False
-            if len(stored) == len(self.unwritten) and all(map(_is_same, stored, self.unwritten)):
+            attempted = [entry.record for entry in self.unwritten]
+            if len(stored) == len(attempted) and all(map(_is_same, stored, attempted)):
                 return stored[-1].number
+        if self._shared.journal.is_direct:
+            return self._submit()
         reach("APPEND")
         try:
-            head = await self._shared.journal.append(self.claim, self.head, self.unwritten)
+            records = [entry.record for entry in self.unwritten]
+            head = await self._shared.journal.append(self.claim, self.head, records)
         except JournalUnavailable as error:
             self._doubtful = not isinstance(error, NothingWritten)
             raise
+        reach("APPENDED")
+        return head
+
+    def _submit(self) -> int:
+        """Write the unwritten records without a wait; return the new head."""
+        reach("APPEND")
+        head = self._shared.journal.submit(self.claim, self.head, self.unwritten)
         reach("APPENDED")
         return head
 
@@ -315,7 +354,9 @@ class Records:
         return begun
 
     async def keep(self, state: State, number: int, stem: Stem) -> None:
-        """Store a snapshot of the state; a failure is only logged."""
+        """Store a snapshot of the state, unless the journal keeps states anyway; a failure is only logged."""
+        if self._shared.journal.is_direct:
+            return
         session_id = self.claim.session_id
         try:
             await self._shared.journal.keep(self.claim, snapshot_of(state, number, stem))

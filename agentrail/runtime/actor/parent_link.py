@@ -141,8 +141,8 @@ class ParentLink:
             self.prompt,
             self.asked_by,
         )
-        self._post(started)
         self._announced.settle(None)
+        self._post(started)
 
     def _notice(self, event: Event) -> None:
         """Settle the outcome if *event* ends the expected turn."""

@@ -1,10 +1,16 @@
-"""The session's actor: one task that takes messages, runs steps and journals them. Only it changes the state."""
+"""The session's actor, which takes messages, runs steps and journals them. Only it changes the state.
+
+It has a task while it waits: to start, for its journal, to come back after a crash. With a journal that writes at once
+it rests without one, and makes its steps in the pass of whoever posts a letter.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextvars import Context
 from functools import partial
+from typing import Final
 
 import trio
 
@@ -25,8 +31,10 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.effects import AnyEffect
 from agentrail.core.vocabulary.state import ENDED, Phase, State
+from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import JournalUnavailable, SessionAsleep
 from agentrail.hooks.live_hook_runner import Live
+from agentrail.insight.cache_prefix import CachePrefix
 from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Claim
 from agentrail.ports.tool import ToolSource
@@ -61,6 +69,10 @@ _PREPARED = frozenset({AttachPluginSent, ChangeToolsSent, ResumeSent, SuspendSen
 """Commands that have something done before their step."""
 
 
+NO_CONTEXT: Final = Context()
+"""The context of an actor that has not run yet."""
+
+
 class Session:
     """A running session: mailbox, state, journal and the work under way."""
 
@@ -69,10 +81,13 @@ class Session:
         "_aborting",
         "_answers",
         "_code",
+        "_context",
+        "_crash",
         "_found_revision",
         "_in_hand",
         "_last_active_ms",
         "_performer",
+        "_prefix",
         "_slow_hooks",
         "_unconfirmed_step",
         "_unfinished_step",
@@ -85,6 +100,7 @@ class Session:
         "mailbox",
         "parked",
         "records",
+        "rests",
         "session_id",
         "shared",
         "sources",
@@ -111,6 +127,8 @@ class Session:
         # If `code.revision` differs, plugins, tools or models were added at run time.
         self._found_revision = code.revision
         self._code: SessionCode | None = code  # `None` while the session sleeps, unless code was added at run time
+        self._context = NO_CONTEXT  # of the actor's task, for the steps that are made in other tasks
+        self._crash: BaseException | None = None  # of such a step; the actor's task raises it
         self._in_hand: Letter | None = None  # letter that the actor handles, or handled when it crashed
         self.mailbox = Mailbox(state.session_id, shared.gate)
         self.records = Records(claim, shared, None if returned else state)
@@ -138,9 +156,11 @@ class Session:
         # Reply slot of the last abort that stopped work before it was journaled.
         self._aborting: Slot[Answer] | None = None
         self.crash_text: str | None = None  # how the last actor crashed; the next actor reports it
+        self.rests = False  # whether the actor has no task, and needs none for the next letter
         self.parked = False  # whether the session was stopped without being ended, to continue from its journal
         self._last_active_ms = 0  # when the last letter was taken, in milliseconds since 1970
         self._slow_hooks: SlowHooks | None = None  # made when hooks are slow for the first time
+        self._prefix: CachePrefix | None = None  # made when somebody subscribes to `PrefixChanged` for the first time
         # If its write raises, the record may be there or not. `_recover` compares heads, so the step is neither lost
         # nor repeated: property_tests/test_crash_anywhere.py
         self._unconfirmed_step: Step | None = None
@@ -186,25 +206,35 @@ class Session:
     # The loop
 
     async def run(self) -> None:
-        """Run the actor until the session ends or falls asleep; after a crash, recover first."""
+        """Run the actor until the session ends, falls asleep or rests; after a crash, recover first."""
+        self._raise_crash()
         if self.is_asleep:
             await self._wake()
         elif self.crash_text is not None:
             await self._recover(inputs.ActorRestarted(self.crash_text))
         self.crash_text = None
-        self._last_active_ms = self.shared.clock.now_ms()
-        self._schedule_sleep()
+        if not self.rests:
+            self._last_active_ms = self.shared.clock.now_ms()
+            self._schedule_sleep()
+        self.rests = False
+        if self.shared.journal.is_direct:
+            self._context = trio.lowlevel.current_task().context
+            self.mailbox.actor = self
         while self.state.phase is not ENDED:
+            if self.state.asleep:
+                if self.mailbox.is_empty and await self._fall_asleep():
+                    return
+                await self._take(Letter(inputs.SessionWoke()))
             if self.shared.parkable is not None and self._has_nothing_to_lose():
                 # A response that is cut now is requested again by the next process.
                 self.performer.stop_now(self.state, "none")
                 self.shared.parkable[self.session_id].set()
                 await trio.sleep_forever()  # the supervisor cancels this task
-            await self._take(await self.mailbox.receive())
-            if self.state.asleep:
-                if self.mailbox.is_empty and await self._fall_asleep():
-                    return
-                await self._take(Letter(inputs.SessionWoke()))
+            letter = await (self.mailbox.receive() if self.mailbox.actor is None else self.mailbox.poll())
+            if letter is None:
+                self.rests = True
+                return
+            await self._take(letter)
 
     def _has_nothing_to_lose(self) -> bool:
         """Whether parking now loses nothing: all work can be repeated, and no abort or stop waits."""
@@ -263,12 +293,64 @@ class Session:
         if self.state.phase is not Phase.ENDED:  # an ended session may still be restarted, together with other children
             await self._take(Letter(crash))
 
+    @property
+    def takes_now(self) -> bool:
+        """Whether a letter that comes is handled at once; ends of calls that run side by side are gathered instead."""
+        batch = self.state.batch
+        return batch is None or batch.calls.count(CallStatus.RUNNING) < 2  # noqa: PLR2004 - one alone
+
+    def handle_now(self, letter: Letter) -> bool:
+        """Handle a letter in the pass of whoever posts it; return whether the actor needs a task to go on.
+
+        Between two awaits the event loop is the lock, and a journal that writes at once needs none. The step is made
+        with the context variables of the actor, and a crash is the actor's, never that of the caller.
+        """
+        if letter.command is not None:  # its answer may have to be read from the journal
+            self.mailbox.put_back(letter)
+            return True
+        self._in_hand = letter
+        try:
+            self._context.run(self._step_now, letter)
+        except BaseException as crash:  # noqa: BLE001, ASYNC103 - the actor raises it
+            self._crash = crash
+            return True  # noqa: ASYNC104 - nothing is awaited
+        self._in_hand = None
+        return self.state.phase is ENDED or self.state.asleep or self.shared.parkable is not None
+
+    def _raise_crash(self) -> None:
+        """Raise the exception of a step that was made in another task; no-op if there is none."""
+        crash, self._crash = self._crash, None
+        try:
+            if crash is not None:
+                raise crash
+        finally:
+            del crash  # its traceback holds this frame
+
+    def _step_now(self, letter: Letter) -> None:
+        """Make the step for *letter*, and write it to a journal that writes at once."""
+        arrival, outcome, is_record = self._make_step(letter)
+        if is_record:
+            self._unconfirmed_step = outcome
+            self.records.write_now(self.state, arrival, outcome, letter.command)
+            self._unconfirmed_step = None
+        self._finish_step(letter, arrival, outcome)
+
     async def _handle(self, letter: Letter) -> None:
-        # Runs the step for *letter*: completes the input, calls the machine, journals the step, and carries it out.
-        shared, performer, judge = self.shared, self.performer, self.code.judge
-        self._last_active_ms = shared.clock.now_ms()
+        """Make the step for *letter*, journal it, and carry it out."""
         if letter.command is not None and await self._was_answered(letter.command, letter):
             return
+        arrival, outcome, is_record = self._make_step(letter)
+        if is_record:
+            self._unconfirmed_step = outcome
+            # Durable before it is published or answered.
+            await self.records.write(self.state, arrival, outcome, letter.command)
+            self._unconfirmed_step = None
+        self._finish_step(letter, arrival, outcome)
+
+    def _make_step(self, letter: Letter) -> tuple[inputs.Arrival, Step, bool]:
+        """Complete the input of *letter* and call the machine; return what it made, and whether that is a record."""
+        shared, performer, judge = self.shared, self.performer, self.code.judge
+        self._last_active_ms = shared.clock.now_ms()
         input_ = letter.input
         if type(input_) in COMPLETED:
             input_ = completed(letter, performer, self.mailbox, self.links, self._slow_hooks)
@@ -293,20 +375,19 @@ class Session:
         performer.stop_early(outcome.effects)
         # Refusals too: an id keeps its first answer.
         must_store_result = letter.command is not None and outcome.answer is not None
-        if must_store_result or outcome.events or outcome.changes(self.state):
-            if type(input_) is inputs.StreamBegan:
-                # Not written alone: one commit less for each request. If the process dies now, the request is made
-                # again.
-                self.records.begin(input_.request_id, self.state, outcome)
-            elif not self._failed_to_start(outcome):
-                self._unconfirmed_step = outcome
-                # Durable before it is published or answered.
-                await self.records.write(self.state, arrival, outcome, letter.command)
-                self._unconfirmed_step = None
+        is_record = must_store_result or bool(outcome.events) or outcome.changes(self.state)
+        if is_record and type(input_) is inputs.StreamBegan:
+            # Not written alone: one commit less for each request. If the process dies now, the request is made again.
+            self.records.begin(input_.request_id, self.state, outcome)
+            is_record = False
+        return arrival, outcome, is_record and not self._failed_to_start(outcome)
+
+    def _finish_step(self, letter: Letter, arrival: inputs.Arrival, outcome: Step) -> None:
+        """Carry out a step that is journaled."""
         if self.traces:
             self.traces.show(self.state, arrival, outcome)
         self.state = outcome.state
-        self._carry_out(performer, outcome, letter)
+        self._carry_out(self.performer, outcome, letter)
         if letter.code is not None:
             self.code.keep(self.state)
 
@@ -347,6 +428,7 @@ class Session:
         # Else the step was counted before a crash.
         if self.shared.figures is not None and performer.state is not outcome.state:
             self.shared.figures.stepped(performer.state, input_, outcome)
+        before = performer.state
         performer.state = outcome.state
         if type(input_) is inputs.StreamEnded or type(input_) is inputs.StreamCut:
             performer.release(input_.request_id)
@@ -356,9 +438,7 @@ class Session:
         remaining: tuple[AnyEffect, ...] = ()
         try:
             if publish:
-                self.bus.publish(outcome.events)
-                if outcome.state.plugins:
-                    self._write_lines(outcome, self.code.judge)
+                self._publish(before, input_, outcome)
             for effect in effects:
                 remaining = (effect,)
                 performer.perform(effect)
@@ -378,6 +458,34 @@ class Session:
             self._unfinished_step = (outcome.but(effects=(*remaining, *effects)), letter, unseen)
             raise
         self._unfinished_step = None
+
+    def _publish(self, before: State, input_: inputs.AnyInput, outcome: Step) -> None:
+        """Publish the events of a journaled step from the state *before*, and write the lines of plugins about them."""
+        # Other steps tell nothing about the cache; and a step that was followed before a crash is not followed again.
+        if self.bus.hears_prefix and (outcome.events or outcome.rulings) and before is not outcome.state:
+            self._publish_with_prefix(before, input_, outcome)
+        else:
+            self.bus.publish(outcome.events)
+        if outcome.state.plugins:
+            self._write_lines(outcome, self.code.judge)
+
+    def _publish_with_prefix(self, before: State, input_: inputs.AnyInput, outcome: Step) -> None:
+        """Publish the events of a step, and why the provider's prompt cache does not fit, if it does not.
+
+        What a response tells of the cache comes before the events of its step: these may end the turn, and after that
+        many subscribers read no more. What a request tells comes after `RequestStart`. Nothing of it is stored.
+        """
+        prefix = self._prefix
+        if prefix is None:
+            prefix = self._prefix = CachePrefix()
+        if type(input_) is inputs.StreamEnded:
+            answered = prefix.answered(before, input_)
+            if answered is not None:
+                self.bus.publish_ephemeral(answered, self.shared.clock.now_ms())
+        self.bus.publish(outcome.events)
+        changed = prefix.stepped(before, outcome.rulings, outcome.events, outcome.state)
+        if changed is not None:
+            self.bus.publish_ephemeral(changed, self.shared.clock.now_ms())
 
     async def open_sources(self) -> None:
         """Start the sources of tools; return when each has offered tools or failed."""
@@ -430,7 +538,7 @@ class Session:
         if not self.mailbox.is_empty:
             return False
         self.shared.timers.clear((self.session_id, "sleep"))
-        self._performer = self._slow_hooks = self._aborting = None
+        self._performer = self._slow_hooks = self._aborting = self._prefix = self.mailbox.actor = None
         self._last_active_ms = 0
         self._answers.forget()
         self.bus.sleep()

@@ -47,6 +47,4 @@ def sleeping_state(state: State) -> State:
         notices=(),
         in_doubt_calls=(),
         token_count=None,
-        prefix_changes=(),
-        replaced_messages=None,
     )

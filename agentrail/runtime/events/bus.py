@@ -10,6 +10,7 @@ from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.events.replay import EphemeralTail, Reader
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.shared.admission import Gate
+from agentrail.values.events.context import PrefixChanged
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import AgentAbort, AgentEnd
 
@@ -32,6 +33,7 @@ class Bus:
         "closed",
         "dropped",
         "hearing",
+        "hears_prefix",
         "records",
         "session_id",
     )
@@ -62,6 +64,8 @@ class Bus:
         self._n = 0
         self._subscriptions: tuple[Subscription, ...] = ()
         self._hear_deltas: tuple[Subscription, ...] = ()  # subscriptions that want ephemeral events
+        # Whether a subscription wanted `PrefixChanged` so far: from the first on, the session follows what changes.
+        self.hears_prefix = False
 
     @in_brackets
     def __repr__(self) -> str:
@@ -163,6 +167,8 @@ class Bus:
         """Set the subscriptions, and those among them that want ephemeral events."""
         self._subscriptions = subscriptions
         self._hear_deltas = tuple(subscription for subscription in subscriptions if subscription.hears_deltas)
+        if not self.hears_prefix:
+            self.hears_prefix = any(subscription.wants(PrefixChanged) for subscription in self._hear_deltas)
 
     def sleep(self) -> None:
         """Drop the last event and keep only its number, while the session sleeps."""

@@ -135,6 +135,8 @@ class EventReplay:
             self._record = record.number
             for envelope in record.events:
                 if envelope.seq > self._read_to.seq:
+                    if envelope.seq > self._read_to.seq + 1:  # a journal in memory no longer has those in between
+                        self._found.append(gap_between(self._session_id, self._read_to, Cursor(envelope.seq - 1)))
                     self._found.extend(self._whispers_before(envelope.seq))
                     if self._types is None or isinstance(envelope.event, self._types):
                         self._found.append(envelope)

@@ -168,6 +168,10 @@ class Subscription:
         )
         self._start = since
 
+    def wants(self, kind: type[Event]) -> bool:
+        """Whether events of the class *kind* are among those that the subscriber gets."""
+        return self._types is None or issubclass(kind, self._types)
+
     @property
     def _is_too_slow(self) -> bool:
         """Whether the subscriber is to be disconnected for falling behind, after it has read what is queued."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Protocol
 
 import trio
 
@@ -29,6 +30,19 @@ LETTERS_PER_PASS = 16
 """How many letters, of 0.1 to 0.3 ms each, are received without a wait; after them, all other tasks run once."""
 
 
+class Actor(Protocol):
+    """Interface: an actor that handles letters in the pass of whoever posts them, while it has no task."""
+
+    @property
+    def takes_now(self) -> bool:
+        """Whether the next letter is to be handled at once."""
+        ...
+
+    def handle_now(self, letter: Letter) -> bool:
+        """Handle a letter; return whether the actor needs a task."""
+        ...
+
+
 class Mailbox:
     """Three lanes that many tasks post to and one actor reads."""
 
@@ -47,6 +61,7 @@ class Mailbox:
         "_urgent_streak",
         "_user",
         "_waiting_for_room",
+        "actor",
         "closed",
         "number",
         "suspended",
@@ -66,9 +81,11 @@ class Mailbox:
         self._split_until = 0  # letters up to this number are not joined
         self._admitted = self._at_gate = False
         self._reader: trio.lowlevel.Task | None = None
-        self.wake_callback: Callable[[], None] | None = None  # set while the session sleeps; starts its actor
+        self.wake_callback: Callable[[], None] | None = None  # starts the actor's task; set while it has none
         self._waiting_for_room: OrderedDict[Slot[None], Letter] | None = None
         self.closed: Answer | None = None
+        # Handles letters while it has no task; `None`: its task takes each of them, or it sleeps.
+        self.actor: Actor | None = None
 
     @in_brackets
     def __repr__(self) -> str:
@@ -229,30 +246,44 @@ class Mailbox:
     # Reading
 
     async def receive(self) -> Letter:
-        """Return the next letter; there is no await between taking it and returning.
-
-        After `LETTERS_PER_PASS` letters without a wait, all other tasks run before the next one is taken.
-        """
+        """Return the next letter; there is no await between taking it and returning."""
         while True:
-            if self._letters_this_pass >= LETTERS_PER_PASS:
-                self._letters_this_pass = 0
-                await trio.lowlevel.checkpoint()
-            letter = self._take()
+            letter = await self.poll()
             if letter is not None:
-                self._letters_this_pass += len(letter.parts) or 1
-                reach("MESSAGE_TAKEN")
                 return letter
-            if self._user and not self.suspended:
-                self._ask_gate()
-                if self._admitted:
-                    continue
-            else:
-                self._admitted = False  # all admitted letters were handled, so the next prompt must pass the gate again
-            self._letters_this_pass = 0
             # No task runs between the empty lanes and this line, so no wake-up is lost; a `trio.Event` for each wait
             # would cost more.
             self._reader = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self)
+
+    async def poll(self) -> Letter | None:
+        """Return the next letter, `None` if none is to be read now.
+
+        After `LETTERS_PER_PASS` letters without a wait, all other tasks run before the next one is taken.
+        """
+        if self._letters_this_pass >= LETTERS_PER_PASS:
+            self._letters_this_pass = 0
+            await trio.lowlevel.checkpoint()
+        letter = self._next()
+        if letter is not None:
+            self._letters_this_pass += len(letter.parts) or 1
+            reach("MESSAGE_TAKEN")
+        else:
+            self._letters_this_pass = 0
+        return letter
+
+    def _next(self) -> Letter | None:
+        """Remove and return the next letter, for which the gate is asked if it is a user's; `None` if none may come."""
+        while True:
+            letter = self._take()
+            if letter is not None:
+                return letter
+            if not self._user or self.suspended:
+                self._admitted = False  # all admitted letters were handled, so the next prompt must pass the gate again
+                return None
+            self._ask_gate()
+            if not self._admitted:
+                return None
 
     def _take(self) -> Letter | None:
         """Remove and return the next letter by the priority of the lanes; `None` if none waits."""
@@ -325,6 +356,9 @@ class Mailbox:
             self._split_until = letter.parts[-1].number
         if self._lane is self._user:
             self._bytes += letter.size
+            # It has passed the gate: with a crowded one, it would be put back by each of its passes, and never handled.
+            # tests/runtime/test_direct.py::test_prompts_with_command_ids_pass_a_crowded_gate
+            self._admitted = True
 
     def suspend(self) -> None:
         """Read only the control lane from now on."""
@@ -348,13 +382,32 @@ class Mailbox:
         self._wake()
 
     def _wake(self) -> None:
-        """Wake the actor that waits in `receive`, or start the one of a sleeping session."""
+        """Wake the actor that waits in `receive`; have one without a task handle the letters, or start its task."""
         task, self._reader = self._reader, None
+        wake, self.wake_callback = self.wake_callback, None
         if task is not None:
             trio.lowlevel.reschedule(task)
-        elif self.wake_callback is not None:  # the session sleeps, so no actor reads the mailbox
-            wake, self.wake_callback = self.wake_callback, None
-            wake()
+        elif wake is not None:
+            if self.actor is not None and self._handle_here(self.actor):
+                self.wake_callback = wake
+            else:
+                wake()
+
+    def _handle_here(self, actor: Actor) -> bool:
+        """Have *actor* handle the letters, as it has no task; return whether it needs none.
+
+        Whoever posts meanwhile only puts letters into the lanes, as nobody is to be woken.
+        """
+        while actor.takes_now and self._letters_this_pass < LETTERS_PER_PASS:
+            letter = self._next()
+            if letter is None:
+                self._letters_this_pass = 0
+                return True
+            self._letters_this_pass += 1
+            reach("MESSAGE_TAKEN")
+            if actor.handle_now(letter):
+                return False
+        return False
 
     def __call__(self, _: object) -> trio.lowlevel.Abort:
         """Forget the waiting actor: called by Trio to cancel it. A bound method would take 64 bytes per session."""
@@ -366,7 +419,7 @@ class Mailbox:
     def close(self, answer: Answer) -> None:
         """Answer all waiting letters with *answer*, and all that still come."""
         self.closed = answer
-        self.wake_callback = None
+        self.wake_callback = self.actor = None
         lanes = self._control, self._results, self._user
         letters = [letter for lane in lanes for letter in lane]
         for lane in lanes:

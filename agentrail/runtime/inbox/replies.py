@@ -23,7 +23,7 @@ from agentrail.errors import (
     TurnAborted,
 )
 from agentrail.errors.agentrail_error import fresh
-from agentrail.ports.journal import Record
+from agentrail.ports.journal import Record, not_kept
 from agentrail.reprs import in_brackets
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.shared.reply_slot import Slot
@@ -273,7 +273,10 @@ async def outcome_of(
     size = FIRST_PAGE
     while outcome is None and last > 0:
         after = max(0, last - size)
-        outcome = ended(await read(after, last - after), ref)
+        records = await read(after, last - after)
+        outcome = ended(records, ref)
+        if outcome is None and records and records[0].opening is not None and records[0].number > 1:
+            return not_kept(records[0])
         last, size = after, min(4 * size, PAGE)
     return outcome
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 import trio
 
@@ -22,6 +22,8 @@ from agentrail.ports.journal import (
     ALL_SESSIONS,
     NO_LEASE,
     Claim,
+    DirectJournal,
+    Entry,
     Journal,
     Latest,
     Lease,
@@ -31,6 +33,7 @@ from agentrail.ports.journal import (
     Snapshot,
     StoredAnswer,
     StoredSession,
+    is_direct,
 )
 from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.clock import Clock
@@ -124,11 +127,22 @@ async def patiently(
 class SteadyJournal:
     """Wraps a journal: translates its exceptions to the library's errors, and logs outages."""
 
-    __slots__ = ("_clock", "_failed_at", "_journal", "_logged_at", "_unlogged", "commits", "failures", "when_committed")
+    __slots__ = (
+        "_clock",
+        "_failed_at",
+        "_journal",
+        "_logged_at",
+        "_unlogged",
+        "commits",
+        "failures",
+        "is_direct",
+        "when_committed",
+    )
 
     def __init__(self, journal: Journal, clock: Clock) -> None:
         self._clock = clock
         self._journal = journal
+        self.is_direct = is_direct(journal)
         self._logged_at: float | None = None
         self._unlogged = 0
         self.commits = self.failures = 0
@@ -178,11 +192,26 @@ class SteadyJournal:
         except BaseException as error:
             self._pass_on(error, "write a record of session `{}`", claim.session_id)
             raise
+        self._note_commit(began)
+        return head
+
+    def submit(self, claim: Claim, expected: int, entries: Sequence[Entry]) -> int:
+        """Write *entries* at once, to a journal that `is_direct`, and return the new head."""
+        began = 0.0 if self.when_committed is None else self._clock.now()
+        try:
+            head = cast("DirectJournal", self._journal).submit(claim, expected, entries)
+        except BaseException as error:
+            self._pass_on(error, "write a record of session `{}`", claim.session_id)
+            raise
+        self._note_commit(began)
+        return head
+
+    def _note_commit(self, began: float) -> None:
+        """Count a commit; *began* is when it began, if anybody wants to know."""
         self.commits += 1
         if self.when_committed is not None:
             self.when_committed(max(0.0, self._clock.now() - began))
         self._failed_at = None
-        return head
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         """Return up to *limit* records after number *after*."""

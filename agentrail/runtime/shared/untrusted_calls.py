@@ -127,7 +127,7 @@ def _is_ours(error: BaseException) -> bool:
     """Whether *error* is Trio's cancellation of the current task, or an interrupt (Ctrl-C)."""
     if isinstance(error, trio.Cancelled):
         # A tool may keep a `Cancelled` and raise it in a task that is not cancelled: then it counts as a crash.
-        # tests/runtime/test_hostile_errors.py::test_a_cancellation_that_was_kept_and_is_raised_elsewhere_is_an_error_of_the_tool  # noqa: E501
+        # tests/runtime/test_outliving.py::test_a_cancellation_kept_from_one_call_and_raised_in_another_is_a_crash_of_that_call  # noqa: E501
         return trio.current_effective_deadline() == -math.inf
     return isinstance(error, KeyboardInterrupt)
 

@@ -46,9 +46,10 @@ class ChildState(Enum):
     | QUARANTINED | –          | –        | –                 | –         | –        | –     | –        |
 
     `stop` is for good: it wakes a session that sleeps, ends a RUNNING child in order, and cancels any other as it is.
-    `_halt` is for a restart. A child is late if it ignores its cancellation for `shutdown` seconds. A RUNNING session
-    is ASLEEP after its run if it ended by itself to sleep, and else DOWN, as all others are. What comes after DOWN, the
-    rules decide (`core.supervision_rules.decide`): the child is removed; or it is STARTING again, if need be WAITING
+    `_halt` is for a restart. A RUNNING session may rest: its run has ended, and the next starts when it needs a
+    task. A child is late if it ignores its cancellation for `shutdown` seconds. A RUNNING session is ASLEEP after
+    its run if it ended by itself to sleep, and else DOWN, as all others are. What comes after DOWN, the rules
+    decide (`core.supervision_rules.decide`): the child is removed; or it is STARTING again, if need be WAITING
     before; or it has crashed too often, and is STOPPING until its quarantine is written.
     """
 
@@ -71,7 +72,7 @@ class ChildState(Enum):
 
 
 WITH_TASK: Final = frozenset(set(ChildState) - {ChildState.ASLEEP, ChildState.DOWN, ChildState.QUARANTINED})
-"""States in which a child has a task."""
+"""States in which a child has a task, or is a session that rests: it gets one as soon as it needs one."""
 
 
 class ChildRunner(Protocol):
@@ -226,7 +227,7 @@ _READY.settle(None)
 
 
 _NO_RUN: Final = trio.CancelScope()
-"""Scope of all children that sleep."""
+"""Scope of all children without a task."""
 
 
 class Child:
@@ -242,6 +243,7 @@ class Child:
         "is_reported",
         "key",
         "restarts",
+        "rests",
         "run_ready",
         "runner",
         "scope",
@@ -290,11 +292,12 @@ class Child:
         # A cancellation of the nursery must not reach a child before its supervisor stops it in order:
         # tests/runtime/test_shutdown.py::test_if_the_roof_comes_down_the_body_ends_and_the_sessions_are_stopped
         self.scope = trio.CancelScope(shield=True)
+        self.rests = False  # it is a session that runs and needs no task until `SupervisorNode.go_on`
         self.run_ready: Slot[BaseException | None] = Slot()
         self._ended: trio.Event | None = None
 
     def has_task(self) -> bool:
-        """Whether the child has a task; a child that sleeps or is down has none."""
+        """Whether the child runs; one that sleeps or is down does not."""
         return self.state in WITH_TASK
 
     def mark_ready(self) -> None:
@@ -307,20 +310,25 @@ class Child:
         self.run_ready = self.first_ready = _READY
 
     def cancel(self) -> None:
-        """Cancel the run; a session that sleeps has none: it is down, and no letter starts one any more."""
+        """Cancel the run; a session without a task is down, and no letter starts one any more."""
         self.stop_requested = True
         self.scope.cancel()
-        if self.state is ChildState.ASLEEP and isinstance(self.runner, SessionRunner):
+        if (self.rests or self.state is ChildState.ASLEEP) and isinstance(self.runner, SessionRunner):
             self.runner.session.mailbox.wake_callback = None
             self.mark_ended()
 
     def mark_ended(self, state: ChildState = ChildState.DOWN) -> None:
         """Set the *state* after a run, and wake all tasks that wait for its end."""
         self.state = state
+        self.rests = False
         if state is ChildState.ASLEEP:
             self.scope = _NO_RUN
         if self._ended is not None:
             self._ended.set()
+
+    def rest(self) -> None:
+        """Note that the session runs without a task."""
+        self.rests, self.scope = True, _NO_RUN
 
     async def wait_ended(self) -> None:
         """Wait until no task of the child runs."""
@@ -364,7 +372,7 @@ class Waker(Protocol):
     """Interface: the supervisor of a session, which can wake it."""
 
     def wake(self, child: Child) -> None:
-        """Restart the actor of a session that sleeps, because a letter came."""
+        """Give a session a task that sleeps, or rests, because a letter came."""
         ...
 
 

@@ -212,9 +212,12 @@ class SupervisorNode:
             error is None
             and not child.stop_requested
             and isinstance(runner, SessionRunner)
-            and runner.session.is_asleep
+            and (runner.session.is_asleep or runner.session.rests)
         ):
-            child.mark_ended(ChildState.ASLEEP)
+            if runner.session.is_asleep:
+                child.mark_ended(ChildState.ASLEEP)
+            else:
+                child.rest()
             runner.session.mailbox.wake_callback = WakeCallback(self, child)
             if runner.fenced_by is not None:  # in the very pass in which the task ended
                 self.wake(child)
@@ -286,10 +289,13 @@ class SupervisorNode:
         self._begin(child, pause)
 
     def wake(self, child: Child) -> None:
-        """Restart the actor of a session that sleeps, because a letter came."""
+        """Give a session a task that sleeps, or rests, because a letter came."""
         if isinstance(child.runner, SessionRunner):
             child.runner.session.mailbox.wake_callback = None  # later letters need not wake it
-        child.reset_for_run()
+        if child.rests:
+            child.rests, child.scope = False, trio.CancelScope(shield=True)
+        else:
+            child.reset_for_run()
         when_finite(self.tree.shared.timers, child.key, partial(self._begin, child, 0.0))
 
     async def _start_again(self, keys: Sequence[str], cause: str) -> BaseException | None:
@@ -389,8 +395,14 @@ class SupervisorNode:
         child.stop_requested = True
         child.state = ChildState.STOPPING
         await child.runner.rest()
-        child.scope.cancel()
+        self._cancel(child)
         await self._wait(child)
+
+    def _cancel(self, child: Child) -> None:
+        """Cancel the run of *child*; a session that rests gets a task, which ends it."""
+        if child.rests:
+            self.wake(child)
+        child.scope.cancel()
 
     async def park(self, child: Child) -> None:
         """Stop a session without ending it: it can be resumed from its journal, with its work under way."""
@@ -429,7 +441,7 @@ class SupervisorNode:
                     log.warning("session %s did not stop in time and is cancelled", child.key)
             elif isinstance(child.runner, SupervisorNode):  # it is being started again, or rests
                 await child.runner.wind_down()
-            child.scope.cancel()
+            self._cancel(child)
             await self._wait(child)
         self._forget(child, child.error)
 

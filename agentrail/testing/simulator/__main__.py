@@ -1,98 +1,48 @@
-"""`python -m agentrail.testing.simulator`: many seeds, in several processes, with a table of what went wrong.
+"""`python -m agentrail.testing.simulator --seed 17`: simulates one supervisor, and says whether it broke a rule.
 
-The exit code is 0 if no rule was broken, and 1 if one was: then one line says how to repeat it.
+The exit code is 0 if no rule was broken, and 1 if one was.
 """
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import sys
-import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Final
 
-from agentrail.testing.simulator.fault_kinds import FAULTS
-from agentrail.testing.simulator.run import MODES, Report, Simulator, simulated
-
-BAR: Final = 30
-MAX_SHOWN: Final = 5
-"""For how many of the runs that broke a rule the problem, and the command that repeats the run, are printed."""
+from agentrail.testing.simulator.run import MODES, PROGRAM, Simulator
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the simulations that the command line arguments *words* ask for; return the exit code."""
-    options = _parser().parse_args(words)
-    modes: tuple[str, ...] = (options.mode,) if options.mode in MODES else MODES
-    if options.seed is not None:
-        return _one(options.seed, modes, trace=options.trace)
-    began = time.monotonic()
-    runs = [(modes[seed % len(modes)], seed) for seed in range(options.start, options.start + options.seeds)]
-    failed = _many(runs, options.jobs, began)
-    for report in failed[:MAX_SHOWN]:
-        _say(f"\nseed {report.seed} broke a rule: {report.problem}\nrepeat it: {report.command}")
-    return 1 if failed else 0
+    """Run the simulation that the command line arguments *words* ask for; return the exit code."""
+    parser = argparse.ArgumentParser(prog=f"python -m {PROGRAM}", description=__doc__)
+    parser.add_argument("--seed", type=int, required=True, help="the seed")
+    add_options(parser)
+    options = parser.parse_args(words)
+    return run_seed(map(Simulator, modes_of(options.mode)), options.seed, trace=options.trace)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m agentrail.testing.simulator", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=300, help="how many runs (300)")
-    parser.add_argument("--start", type=int, default=0, help="the first seed (0)")
-    parser.add_argument("--mode", choices=(*MODES, "both"), default="both", help="which mode; both: they take turns")
-    parser.add_argument("--jobs", type=int, default=min(2, multiprocessing.cpu_count()), help="how many processes")
-    parser.add_argument("--seed", type=int, help="run this seed alone")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add to *parser* the options of a run from one seed, beside the seed."""
+    parser.add_argument("--mode", choices=(*MODES, "both"), default="both", help="which mode (both)")
     parser.add_argument("--trace", action="store_true", help="with --seed: say what happened, line by line")
-    return parser
 
 
-def _one(seed: int, modes: Iterable[str], *, trace: bool) -> int:
+def modes_of(mode: str) -> tuple[str, ...]:
+    """Return the modes that the option *mode* stands for."""
+    return (mode,) if mode in MODES else MODES
+
+
+def run_seed(simulators: Iterable[Simulator], seed: int, *, trace: bool) -> int:
+    """Run *seed* with each of *simulators*, and print what came of it; return the exit code."""
     failed = 0
-    for mode in modes:
-        report = Simulator(mode).run(seed, trace=trace)
+    for simulator in simulators:
+        report = simulator.run(seed, trace=trace)
         for line in report.lines:
             _say(line)
-        _say(f"seed {seed}, {mode}: {report.problem or 'no rule was broken'} [{report.digest[:16]}]")
+        _say(f"seed {seed}, {report.mode}: {report.problem or 'no rule was broken'} [{report.digest[:16]}]")
         failed |= report.problem is not None
     return int(failed)
-
-
-def _many(seeds: Sequence[tuple[str, int]], jobs: int, began: float) -> list[Report]:
-    """Run all (mode, seed) pairs in *jobs* processes, with a progress bar; print a table of the faults.
-
-    Returns the reports of the runs that broke a rule.
-    """
-    failed: list[Report] = []
-    faults: Counter[str] = Counter()
-    runs: Counter[str] = Counter()
-    records = 0
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        for count, report in enumerate(pool.imap(simulated, seeds, chunksize=4), 1):
-            faults += report.faults
-            runs.update(report.faults.keys())
-            records += report.records
-            if report.problem is not None:
-                failed.append(report)
-            _progress(count, len(seeds), len(failed), began)
-    _say("")
-    width = max(len(fault.name) for fault in FAULTS)
-    _say(f"{'fault':<{width}} {'fired':>7} {'runs':>6}")
-    for fault in FAULTS:
-        _say(f"{fault.name:<{width}} {faults[fault.name]:>7} {runs[fault.name]:>6}")
-    seconds = time.monotonic() - began
-    rate = 60 * len(seeds) / max(seconds, 0.001)
-    _say(f"{len(seeds)} seeds, {records} records, {len(failed)} broke a rule, {seconds:.0f} s, {rate:.0f} a minute")
-    return failed
-
-
-def _progress(count: int, of: int, failed: int, began: float) -> None:
-    if not sys.stderr.isatty() and count % 100 and count != of:
-        return
-    bar = "█" * (BAR * count // of)
-    end = "\r" if sys.stderr.isatty() and count != of else "\n"
-    sys.stderr.write(f"{bar:<{BAR}} {count}/{of}  {failed} broke a rule  {time.monotonic() - began:.0f} s{end}")
-    sys.stderr.flush()
 
 
 _say = partial(print, flush=True)

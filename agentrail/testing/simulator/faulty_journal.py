@@ -13,6 +13,7 @@ from agentrail.ports.journal import (
     ALL_SESSIONS,
     NO_LEASE,
     Claim,
+    Entry,
     Latest,
     Lease,
     Record,
@@ -43,10 +44,16 @@ class MistakeError(LookupError):
 
 
 class FaultyJournal:
-    """Wraps a `MemoryJournal`: raises planted errors before or after its methods, and passes records to the auditor."""
+    """Wraps a `MemoryJournal`: raises planted errors before or after its methods, and passes records to the auditor.
 
-    def __init__(self, disk: MemoryJournal, chaos: Chaos, auditor: Auditor, life: int) -> None:
+    One that *is_direct* is written to at once, as the journal that it wraps; then it has no outage.
+    """
+
+    def __init__(
+        self, disk: MemoryJournal, chaos: Chaos, auditor: Auditor, life: int, *, is_direct: bool = False
+    ) -> None:
         self._disk = disk
+        self.is_direct = is_direct
         self._chaos = chaos
         self._auditor = auditor
         self._chance = choice(chaos.seed, "journal", life)
@@ -61,6 +68,25 @@ class FaultyJournal:
             self._back_at = trio.current_time() + self._chance.number(1, MAX_AWAY) / 1000
         if trio.current_time() < self._back_at or (fault is not None and self._chaos.fires(fault)):
             raise DiskError(ON_PURPOSE)
+
+    def submit(self, claim: Claim, expected: int, entries: Sequence[Entry]) -> int:
+        """Write *entries* at once, or fail before or after writing them, as faults fire."""
+        fires = self._chaos.fires
+        if self.dead:
+            raise CommitUnknown(GONE)
+        if fires("journal_breaks"):
+            raise MistakeError(expected + 1)
+        if fires("commit_unknown"):
+            self.dead = True
+            raise CommitUnknown(ON_PURPOSE)
+        head = self._disk.submit(claim, expected, entries)
+        self._auditor.committed([entry.made().record for entry in entries])
+        if fires("commit_unknown_kept"):
+            self.dead = True
+            raise CommitUnknown(ON_PURPOSE)
+        if fires("journal_breaks_behind"):
+            raise MistakeError(expected + 1)
+        return head
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records*, or fail before or after writing them, as faults fire."""

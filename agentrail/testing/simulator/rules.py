@@ -10,7 +10,7 @@ import trio
 from agentrail.values.value import Value
 
 RULES: Final = {
-    "session": "each record is a step that keeps the invariants of a session: one result for each call, and so on",
+    "session": "each record is a step that only starts and ends what it can: no call runs twice at once, and so on",
     "replay": "each record leads to the same events again",
     "numbers": "durable events are numbered without a hole, and no number is used twice",
     "acknowledged": "what a call to a handle returns is in the journal",

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import nullcontext
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import BadChoice
@@ -33,6 +33,8 @@ from agentrail.values.value import Value
 MODES: Final = ("safety", "liveness")
 SECONDS: Final = 12.0
 """Length of one life of the process, in virtual seconds."""
+PROGRAM: Final = "agentrail.testing.simulator"
+"""Name of the module that runs simulations from the command line."""
 
 
 class Report(Value, gc=True):
@@ -56,11 +58,13 @@ class Report(Value, gc=True):
     """How many lives the process had."""
     lines: tuple[str, ...] = ()
     """The trace of the run, line by line; empty unless it was asked for."""
+    program: str = PROGRAM
+    """Name of the module that repeats the run."""
 
     @property
     def command(self) -> str:
         """The shell command that repeats the run."""
-        return f"python -m agentrail.testing.simulator --seed {self.seed} --mode {self.mode} --trace"
+        return f"python -m {self.program} --seed {self.seed} --mode {self.mode} --trace"
 
 
 class SimulationFailedError(AssertionError):
@@ -73,6 +77,9 @@ class SimulationFailedError(AssertionError):
 
 class Simulator:
     """Runs simulations: whole supervisors, each from one seed."""
+
+    program: ClassVar[str] = PROGRAM
+    """Name of the module that repeats a run from the command line."""
 
     @checked
     def __init__(
@@ -101,16 +108,20 @@ class Simulator:
             raise SimulationFailedError(report)
         return report
 
+    def stage(self, seed: int) -> Stage:
+        """Return the stage of a run; override this for one whose parts check more."""
+        return Stage(seed, self._faults, self._runs)
+
     def run(self, seed: int, *, trace: bool = False) -> Report:
         """Run one simulation and return its report; with *trace*, the report has what happened, line by line."""
-        stage = Stage(seed, self._faults, self._runs)
+        stage = self.stage(seed)
         if trace:
             stage.verdict.lines = []
         stage.temper = draw_temper(stage.choice("temper"), (doing.name for doing in DOINGS if doing.name != "prompt"))
         stage.auditor.canary = stage.temper.canary
         reading = logs_read(stage.verdict) if stage.temper.canary else nullcontext()
         choose = stage.choice("run")
-        disk = MemoryJournal(encode=choose.percent(10))
+        disk = MemoryJournal(encode=choose.percent(10), keep=None)
         lives = choose.pick((1, 1, 2, 3))
         lived = 0
         with breakable(stage), watched(stage), outages_watched(stage), reading:
@@ -139,10 +150,5 @@ class Simulator:
             records,
             lived,
             tuple(verdict.lines or ()),
+            self.program,
         )
-
-
-def simulated(run_: tuple[str, int]) -> Report:
-    """Run one simulation of mode and seed *run_*; return its report."""
-    mode, seed = run_
-    return Simulator(mode).run(seed)

@@ -14,14 +14,11 @@ from typing import Final
 
 from agentrail.core.vocabulary.commands import ApproveSent
 from agentrail.core.vocabulary.effects import StartCall
-from agentrail.core.vocabulary.inputs import TimerFired
 from agentrail.core.vocabulary.state import State
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.testing.turns.trace import Trace, simulate
-from agentrail.testing.world.outstanding import Outstanding
-from agentrail.testing.world.state_invariants import Ledger
 from agentrail.values.events.life import AgentAbort, AgentEnd, AgentStart
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved
 from agentrail.values.events.tools import ToolBlocked
@@ -30,19 +27,6 @@ from agentrail.values.messages import why_unfit
 
 ROUNDING: Final = 1e-9
 """Tolerance in dollars for rounding errors of sums."""
-
-
-def keeps_the_books(trace: Trace) -> None:
-    """Each step passes the checks of `Ledger`, as in random sessions: each call gets one result, and so on."""
-    ledger, out = Ledger(), Outstanding()
-    for happened in trace.steps:
-        input_ = happened.arrival.input
-        if isinstance(input_, TimerFired):
-            out.timers.pop(input_.timer, None)
-        out.answered(input_)
-        for effect in happened.step.effects:
-            out.perform(effect, happened.arrival.at)
-        ledger.check(happened.before, happened.arrival, happened.step, out)
 
 
 def blocked_calls_never_run(trace: Trace) -> None:
@@ -159,7 +143,6 @@ INVARIANTS: Final[Mapping[str, Callable[[Trace], None]]] = MappingProxyType(
     {
         check.__name__: check
         for check in (
-            keeps_the_books,
             blocked_calls_never_run,
             held_calls_run_once_and_only_after_consent,
             each_turn_ends_once,

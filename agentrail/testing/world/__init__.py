@@ -1,1 +1,1 @@
-"""Whole sessions in a plausible world, without Trio: what may happen, and what is checked after each step."""
+"""Whole sessions in a plausible world, without Trio: what may happen, and what may come of it."""

@@ -1,25 +1,16 @@
 """Plays whole random sessions against the pure machine, without Trio: thousands of steps a second.
 
 A `World` is one session with all that is outstanding. It performs an effect by noting it, and draws the next input from
-what outstanding effects could produce and from the calls of users. After every step it checks the invariants. All
-random choices come from a `Choose` that the caller passes. A `Tally` counts which rows of the transition table were
-reached, and which phases and effects that a row allows were never seen.
+what outstanding effects could produce and from the calls of users. An effect that cannot be, such as a second start of
+one call, raises `InvariantBrokenError`. All random choices come from a `Choose` that the caller passes.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from operator import is_
-from typing import Final, TypeAlias, get_args
-
-from msgspec.structs import astuple
-
 from agentrail.core.audit import differences
 from agentrail.core.machine.step import Step, step
-from agentrail.core.machine.table import TABLE
 from agentrail.core.vocabulary.changes import Change, change, fold
-from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent, Command
-from agentrail.core.vocabulary.effects import WriteLog
+from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival, SessionOpened, SessionReturned, TimerFired
 from agentrail.core.vocabulary.state import NO_TOOLS, AttachedTool, Phase, Setup, State
 from agentrail.errors import IllegalInput
@@ -33,88 +24,9 @@ from agentrail.testing.world.choose import Choose
 from agentrail.testing.world.next_inputs import Move, calls, results
 from agentrail.testing.world.outstanding import Outstanding, demand
 from agentrail.testing.world.random_setups import Scene, fits, fits_answer
-from agentrail.testing.world.state_invariants import Ledger
 from agentrail.values.argument_checks import checked
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.value import Value
-
-TableKey: TypeAlias = tuple[Phase, type[Value]]
-Promise: TypeAlias = Phase | type[Value]
-
-RARE: Final = 600
-"""Weight of a row of the table that was never reached; it is divided by one more than the times it was reached."""
-
-HELD_BACK: Final = 4
-"""How much less often an input comes where it came often, while another phase has seldom seen one of its kind.
-
-What ended in its own phase cannot come late in another one, which takes several steps to reach.
-"""
-
-SELDOM: Final = 20
-"""How often a row is to be reached."""
-
-UNSEEN: Final = 60
-"""Weight that a row gets for each phase or effect that it allows and that was never seen."""
-
-
-class Tally:
-    """Counts steps and rows of the transition table over many sessions, with outcomes that rows allow but never had."""
-
-    def __init__(self) -> None:
-        self.steps = 0
-        self.rows: Counter[TableKey] = Counter()
-        self.unseen: dict[TableKey, set[Promise]] = {
-            (phase, kind): {*rule.to, *rule.may}
-            for phase, rules in TABLE.items()
-            for kind, rule in rules.items()
-            if rule.to
-        }
-        # By kind of input: the number of rows that were seldom reached
-        self._wanting = Counter(kind for _, kind in self.unseen)
-
-    def note(self, before: State, kind: type[Value], step: Step) -> None:
-        """Count one step, which was made in the state *before* with an input of the class *kind*."""
-        row = (before.phase, kind)
-        self.steps += 1
-        self.rows[row] += 1
-        if self.rows[row] == SELDOM:
-            self._wanting[row[1]] -= 1
-        outcomes = self.unseen[row]
-        if not outcomes or any(ruling.hook == "on_event" and ruling.critical for ruling in step.rulings):
-            return  # a critical `on_event` may have aborted, and its effects belong to the row of an abort
-        outcomes.discard(step.state.phase)
-        outcomes.difference_update(type(effect) for effect in step.effects if type(effect) is not WriteLog)
-
-    def wanted(self, phase: Phase, kind: type[Value], *, apt: bool = True) -> int:
-        """Return the weight of a row for drawing the next input: rare rows weigh more.
-
-        For a move that is not *apt*, what the row allows does not count, because the move would not show it.
-        """
-        row = (phase, kind)
-        unseen = len(self.unseen.get(row, ())) if apt else 0
-        weight = 1 + RARE // (1 + self.rows[row]) + UNSEEN * unseen
-        is_done = self.rows[row] >= SELDOM and not unseen
-        return weight if is_done and self._wanting[kind] else weight * HELD_BACK
-
-    def seldom(self, least: int = SELDOM) -> dict[str, int]:
-        """Return the legal rows that were reached less than *least* times, with the numbers."""
-        return {_named(row): self.rows[row] for row in self.unseen if self.rows[row] < least}
-
-    def broken(self) -> dict[str, list[str]]:
-        """Return by row the allowed phases and effects that were never seen."""
-        return {
-            _named(row): sorted(outcome.value if isinstance(outcome, Phase) else outcome.__name__ for outcome in unseen)
-            for row, unseen in self.unseen.items()
-            if unseen
-        }
-
-
-def _named(row: TableKey) -> str:
-    return f"{row[0].value} × {row[1].__name__}"
-
-
-COMMANDS: Final = frozenset(get_args(Command))
-"""The inputs that are calls of users; an ended session refuses them."""
 
 
 class WorldRecord(Value, gc=True):
@@ -141,14 +53,10 @@ class WorldRecord(Value, gc=True):
 class World:
     """One random session, with all work that it has started and that has not ended."""
 
-    def __init__(
-        self, scene: Scene, *, session_id: str = "s", storable: Storable = can_store, tally: Tally | None = None
-    ) -> None:
+    def __init__(self, scene: Scene, *, session_id: str = "s", storable: Storable = can_store) -> None:
         self.scene = scene
         self.now = 1_000_000
-        self.tally = tally if tally is not None else Tally()
         self.out = Outstanding()
-        self.ledger = Ledger()
         self.records: list[WorldRecord] = []
         self.revisions = 0
         self.slow = False
@@ -193,43 +101,39 @@ class World:
             return list(results(self.out, slow=self.slow))
         return [*results(self.out, slow=self.slow), *calls(self.state, self.out, self.teach)]
 
-    def go(self, choose: Choose, *, seek: bool = False) -> Step | None:
-        """Draw an input and make the step; return `None` if there is no possible input.
-
-        With *seek*, inputs for rows of the table that the tally has seen least are drawn more often.
-        """
+    def go(self, choose: Choose) -> Step | None:
+        """Draw an input and make the step; return `None` if there is no possible input."""
         moves = self.moves()
         if not moves:
             return None
-        weights = [move.weight for move in moves]
-        if seek and choose.percent(50):
-            weight_of = self.tally.wanted
-            weights = [move.weight * weight_of(self.state.phase, move.kind, apt=move.apt) for move in moves]
-        move = choose.weighted(tuple(zip(weights, moves, strict=True)))
+        move = choose.weighted([(move.weight, move) for move in moves])
         return self.apply(move.make(choose), choose)
 
     def apply(self, input_: AnyInput, choose: Choose | None = None) -> Step:
-        """Make a step with *input_*, perform its effects, and check the invariants; return the step."""
+        """Make a step with *input_* and perform its effects; return the step."""
         if choose is not None:
             self.now += choose.pick((1, 0, 30, 120))
         self._comes(input_)
         arrival = Arrival(input_, self.now, 0.5 if choose is None else choose.below(10) / 10)
         before = self.state
-        copy, length, tools = before.but(), len(before.history), dict(before.tools)
         step_ = step(before, arrival, self.judge)
-        same = all(map(is_, astuple(before), astuple(copy)))
-        demand(same and len(before.history) == length and dict(before.tools) == tools, "the state given was changed")
         names = tuple(type(effect).__name__ for effect in step_.effects)
         change_, number = change(before, step_.state), len(self.records) + 1
         self.records.append(WorldRecord(number, arrival, step_.rulings, step_.events, names, change_, step_.answer))
-        self.tally.note(before, type(input_), step_)
         for effect in step_.effects:
             self.out.perform(effect, self.now)
         self.out.back(step_.state.subagents, step_.effects)
         self.state = step_.state
         self.slow = bool(step_.rulings)
-        self.ledger.check(before, arrival, step_, self.out)
         return step_
+
+    def play(self, choose: Choose, steps: int) -> None:
+        """Open the session, make at most *steps* steps with drawn inputs, and check that the records replay."""
+        self.open()
+        for _ in range(steps):
+            if self.go(choose) is None:
+                break
+        self.check_replay()
 
     def refuses(self, input_: AnyInput) -> None:
         """Check that the ended session refuses *input_*."""
@@ -281,15 +185,11 @@ class World:
 
 
 @checked
-def play(choose: Choose, scene: Scene, steps: int, *, tally: Tally | None = None, seek: bool = False) -> World:
+def play(choose: Choose, scene: Scene, steps: int) -> World:
     """Play the session of *scene* for at most *steps* inputs, check that its records replay, and return its world.
 
     Steps after its end are inputs of work that still runs; when none is left, playing stops.
     """
-    world = World(scene, tally=tally)
-    world.open()
-    for _ in range(steps):
-        if world.go(choose, seek=seek) is None:
-            break
-    world.check_replay()
+    world = World(scene)
+    world.play(choose, steps)
     return world

@@ -215,7 +215,7 @@ def draw_people(choose: Choose) -> tuple[Attachable, ...]:
 
 
 def draw_plugins(choose: Choose, most: int = 3) -> tuple[Attachable, ...]:
-    """Draw the plugins of a session: a `Recorder` (the ledger needs it), and up to *most* others."""
+    """Draw the plugins of a session: a `Recorder`, which says what each turn came to, and up to *most* others."""
     if choose.percent(30):
         return (Recorder(), *draw_people(choose))
     keys = ("A", "B", "C", "D")[: choose.number(0, most)]

@@ -55,7 +55,7 @@ def _owed(machine: SessionMachine) -> bool:
 
 
 class SessionMachine(RuleBasedStateMachine):
-    """State machine over one random session; its world checks the invariants after every step."""
+    """State machine over one random session: users act, work ends, time passes; its records must replay at the end."""
 
     plugins: ClassVar[tuple[Attachable, ...]] = ()
     """Plugins that every session has, beside those that are drawn."""
@@ -67,6 +67,10 @@ class SessionMachine(RuleBasedStateMachine):
     def scene(self, choose: Choose) -> Scene:
         """Draw the setup of the session; override this to choose tools, options or plugins yourself."""
         return draw_scene(choose, self.plugins)
+
+    def world_of(self, scene: Scene) -> World:
+        """Return the world of the session; override this for one that checks more after each step."""
+        return World(scene)
 
     @property
     def state(self) -> State:
@@ -83,7 +87,7 @@ class SessionMachine(RuleBasedStateMachine):
     @initialize(data=st.data())
     def open(self, data: st.DataObject) -> None:
         """Draw the session and open it."""
-        self.world = World(self.scene(_choose(data)))
+        self.world = self.world_of(self.scene(_choose(data)))
         self.world.open()
 
     @precondition(_owed)

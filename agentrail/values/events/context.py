@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from agentrail.values.events.envelope import Event
+from agentrail.values.events.envelope import Ephemeral, Event
 from agentrail.values.old_names import renew
 from agentrail.values.personal import Kept, Personal, ToolName
 from agentrail.values.usage import ContextUsage
@@ -43,8 +43,11 @@ class CompactEnd(Event):
     """What takes the space, if the context is still fuller than `compact_to`; `None` if it is not, or is unchanged."""
 
 
-class PrefixChanged(Event):
-    """A request does not begin with the last one, so the provider reads again what it had in its prompt cache."""
+class PrefixChanged(Ephemeral):
+    """A request does not begin with the last one, so the provider reads again what it had in its prompt cache.
+
+    It is derived from the two requests for those who subscribe, and is not stored; `seen` derives it from the records.
+    """
 
     part: Kept[str]
     """What changed first: `model`, `options`, `returns`, `tool`, `environment`, `skills`, `memory`, `tool_choice` or

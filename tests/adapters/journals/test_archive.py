@@ -169,6 +169,14 @@ async def test_a_line_without_an_end_is_read_piece_by_piece(tmp_path: Path, monk
     assert peak < 8 * 1024 * 1024
 
 
+async def test_a_line_that_is_too_long_is_told_by_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_reader, "MAX_LINE", 100)
+    file = tmp_path / "s.jsonl"
+    write(file, b'{"kind":"agentrail session","version":1,"session":"s"}\n' + b" " * 101)
+    error = await raised(BadArchive, import_session(MemoryJournal(), file))
+    assert "line 2: it has more than" in str(error)
+
+
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
 async def test_what_is_no_regular_file_is_not_read(tmp_path: Path, kind: str) -> None:
     path = {"device": Path("/dev/zero"), "folder": tmp_path}.get(kind, tmp_path / "s.jsonl")

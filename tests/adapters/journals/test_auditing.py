@@ -9,7 +9,7 @@ from agentrail import SessionSpec, open_supervisor
 from agentrail.core.machine import endings
 from agentrail.core.machine.draft import StepDraft
 from agentrail.errors import BadRecord, SessionNotStored
-from agentrail.events import Intervention
+from agentrail.events import Intervention, PrefixChanged
 from agentrail.journals import Journal, MemoryJournal, SqliteJournal, audit
 from agentrail.models import History, Message, Text, UserMessage
 from agentrail.testing import ScriptedModel
@@ -33,6 +33,21 @@ async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
 @pytest.mark.long
 async def test_the_code_that_wrote_a_session_does_nothing_otherwise(journal: Journal) -> None:
     assert (await audit(journal, "sample"), await audit(journal, "other")) == ((), ())
+
+
+async def test_an_event_that_is_not_stored_any_more_is_no_difference() -> None:
+    """Records of format 5 have `PrefixChanged` among their events, and its number."""
+    journal, older = MemoryJournal(), MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        await (await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])), "s")).ask("go")
+    *before, last = await journal.read("s")
+    first, *others = last.events
+    told = first.but(event=PrefixChanged("tool", "edit", "Editor", 7))
+    moved = [envelope.but(seq=envelope.seq + 1) for envelope in (first, *others)]
+    seq = moved[-1].seq
+    last = last.but(events=(told, *moved), change=last.change.but(last_seq=seq))
+    await older.append(await older.claim("s", "test"), 0, (*before, last))
+    assert await audit(older, "s") == ()
 
 
 async def test_other_code_is_found_by_record_and_field_and_the_session_comes_back(

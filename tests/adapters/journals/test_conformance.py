@@ -4,7 +4,6 @@ from typing import ClassVar
 
 import pytest
 
-from agentrail.adapters.journals import memory
 from agentrail.journals import Journal, MemoryJournal, SqliteJournal
 from agentrail.testing import JournalConformance, StrictConformance
 
@@ -12,15 +11,6 @@ from agentrail.testing import JournalConformance, StrictConformance
 class TestMemory(JournalConformance):
     @pytest.fixture
     def journal(self) -> Journal:
-        return MemoryJournal()
-
-
-class TestPagedMemory(JournalConformance):
-    """Each record is put into a page at once."""
-
-    @pytest.fixture
-    def journal(self, monkeypatch: pytest.MonkeyPatch) -> Journal:
-        monkeypatch.setattr(memory, "MAX_UNPAGED", 0)
         return MemoryJournal()
 
 

@@ -40,6 +40,7 @@ from agentrail.models import Text
 from agentrail.testing.conformance.expected_errors import raised
 from tests.adapters.journals.sick import Connection, connecting, sqlite_error
 from tests.kit import Arrival, PromptSent, Setup, opened, prompted, run_of
+from tests.passes import Passes
 
 
 def change(path: Path, *statements: str) -> None:
@@ -672,21 +673,11 @@ async def test_whoever_is_held_up_is_not_waited_for_long(monkeypatch: pytest.Mon
     assert sum(counting.sizes) == 400
 
 
-class Rounds(trio.abc.Instrument):
-    """Counts how often the loop goes round."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def before_io_wait(self, timeout: float) -> None:
-        self.count += 1
-
-
 async def test_nobody_waits_for_one_who_was_answered_alone() -> None:
     """The loop went round for nothing, and each answer cost a third more."""
     worker = Worker("counting", Counting(), 100)
     await worker.do(lambda _: None)
-    rounds = Rounds()
+    rounds = Passes()
     trio.lowlevel.add_instrument(rounds)
     for _ in range(1_000):
         await worker.do(lambda _: None)

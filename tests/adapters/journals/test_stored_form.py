@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail import Ask, Context, Continue, Plugin, SessionSpec, open_supervisor, tool
-from agentrail.adapters.journals import memory
 from agentrail.adapters.journals.message_index import LOST, MessagePlaces, PlacesBySession, messages_in
 from agentrail.adapters.journals.packing import PackedRecord, UnpackError, pack, unpack
 from agentrail.adapters.journals.redacting import MARK
@@ -140,12 +139,8 @@ async def asked_about(journal: Journal) -> tuple[Record, ...]:
     return await journal.read("s")
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "encoded", "pages", "as they are"])
-async def test_what_a_plugin_asks_for_is_stored_once_and_read_where_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    if kind == "pages":
-        monkeypatch.setattr(memory, "MAX_UNPAGED", 0)
+@pytest.mark.parametrize("kind", ["sqlite", "encoded", "as they are"])
+async def test_what_a_plugin_asks_for_is_stored_once_and_read_where_it_was(tmp_path: Path, kind: str) -> None:
     journal = SqliteJournal(tmp_path / "a.db") if kind == "sqlite" else MemoryJournal(encode=kind == "encoded")
     records = await asked_about(journal)
     pauses = [ruling.pause for record in records for ruling in record.rulings if waits(ruling)]
@@ -353,6 +348,12 @@ def test_times_and_names_of_a_call_are_those_of_the_event_before() -> None:
     record = returned(end)
     record = record.but(events=(*record.events, record.events[0].but(seq=2, event=metrics)))
     assert b'{"$":"ToolExecutionMetrics","duration_ms":3}' in pack(record).body
+    assert unpack(pack(record), "s", 1) == record
+
+
+def test_an_event_of_a_sub_agent_keeps_its_path() -> None:
+    record = returned(ToolExecutionEnd("c1", "look", CONTENT, is_error=False))
+    record = record.but(events=(record.events[0].but(path=("p", "c3")),))
     assert unpack(pack(record), "s", 1) == record
 
 

@@ -88,6 +88,14 @@ def test_an_error_in_the_stream_is_told_by_its_type(kind: str, wanted: type[Mode
     assert raised.value == wanted(f"{kind}: so it is", None)
 
 
+def test_an_event_that_has_its_type_as_its_name_alone_is_read_by_that() -> None:
+    decoder = FORMAT.decoder()
+    for data in (anthropic.opening(), {"type": "message_stop"}):
+        fields = dict(data)
+        decoder.feed(ServerEvent(str(fields.pop("type")), json.dumps(fields)))
+    assert decoder.complete
+
+
 def test_each_type_of_error_is_in_the_table() -> None:
     assert {kind for kind, wanted in KINDS.items() if FAULTS.by_type.get(kind) is wanted} == set(FAULTS.by_type)
 

@@ -12,12 +12,13 @@ from attrs import frozen
 from agentrail import AddContext, Ask, Context, Continue, Plugin, SessionSpec, SetSection, open_supervisor
 from agentrail.adapters.models.anthropic import FORMAT
 from agentrail.adapters.models.settings import read_settings
-from agentrail.events import Event, PrefixChanged
+from agentrail.events import PrefixChanged
+from agentrail.journals import MemoryJournal
 from agentrail.models import AssistantMessage, ModelRequest, Text, UserMessage
 from agentrail.plugins import AnyPlugin, BeforePrompt, BeforeRequest, CallModel, PromptCache
 from agentrail.testing import ScriptedModel, call, say
+from tests.cache_prefixes import broken_prefixes
 from tests.kit import Element, thaw
-from tests.plugins.test_recovery import told
 from tests.runtime.tools import quick
 
 CLAUDE: Final = "anthropic:claude-sonnet-5"
@@ -116,15 +117,17 @@ def many_calls(calls: int) -> list[Element]:
 
 async def played(
     script: Sequence[Element], *plugins: AnyPlugin, **spec: object
-) -> tuple[list[ModelRequest], list[Event]]:
-    """Return the requests and the events of a session with two prompts."""
+) -> tuple[list[ModelRequest], list[PrefixChanged]]:
+    """Return the requests of a session with two prompts, and why they do not begin as the last one."""
     model = ScriptedModel(script, name=CLAUDE)
     given: dict[str, object] = {"model": model, "system": "Help.", "tools": [quick("look", "seen")], "plugins": plugins}
-    async with open_supervisor() as supervisor:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(SessionSpec(**{**given, **spec}))  # type: ignore[arg-type]  # fields
         await session.ask("look everywhere")
         await session.ask("go on")
-        return list(model.requests), await told(session)
+        records = await journal.read(session.id)
+    return list(model.requests), [changed for _, changed in broken_prefixes(records)]
 
 
 @pytest.mark.parametrize(
@@ -144,26 +147,23 @@ async def played(
 )
 @pytest.mark.parametrize("calls", [1, 9, 15, 60])
 async def test_each_request_finds_all_that_the_one_before_it_had(calls: int, plugins: tuple[AnyPlugin, ...]) -> None:
-    requests, events = await played(many_calls(calls), *plugins)
+    requests, broken = await played(many_calls(calls), *plugins)
     cache, lasting = Cache(), 0
     for number, request in enumerate(requests):
         assert cache.read(request) == lasting, number
         lasting = len(blocks_of(request.but(sections=(), messages=tuple(request.messages)[: -request.passing or None])))
         assert len(places_of_marks(request)) <= 4
     assert len(requests) == 4
-    assert not [event for event in events if isinstance(event, PrefixChanged)]
+    assert not broken
 
 
 async def test_one_mark_alone_does_not_reach_over_many_calls_and_an_event_says_so() -> None:
     for calls in (9, 10, 15):
-        requests, events = await played(many_calls(calls), model_options={"cache": {"points": 1}})
+        requests, broken = await played(many_calls(calls), model_options={"cache": {"points": 1}})
         cache = Cache()
         found = [cache.read(request) > 0 for request in requests]
-        changed = [event for event in events if isinstance(event, PrefixChanged)]
         assert found[1:] == ([True] * 3 if calls == 9 else [False, False, True])
-        assert [(event.part, event.name, event.by) for event in changed] == [("messages", "marks", "")] * found[
-            1:
-        ].count(False)
+        assert [(one.part, one.name, one.by) for one in broken] == [("messages", "marks", "")] * found[1:].count(False)
 
 
 async def test_what_is_sent_once_is_not_marked() -> None:

@@ -146,6 +146,11 @@ def test_thoughts_of_open_models_have_no_seal() -> None:
     assert found.parts == (Thinking("Hm."), Text("yes"))
 
 
+def test_thoughts_without_a_text_and_a_seal_are_none() -> None:
+    found = answered(*openai.thought(0), *openai.message(1, "yes"), openai.closing())
+    assert found.parts == (Text("yes"),)
+
+
 @pytest.mark.parametrize(
     ("data", "wanted"),
     [

@@ -26,8 +26,9 @@ from agentrail import (
 )
 from agentrail.adapters.models.settings import READERS
 from agentrail.core.answers import with_answer_tool, without_answer_tool
-from agentrail.core.cache_prefix import CHOICE, NOT_IN_PROMPT
-from agentrail.events import Event, PrefixChanged
+from agentrail.events import Envelope, PrefixChanged
+from agentrail.insight.cache_prefix import CHOICE, NOT_IN_PROMPT
+from agentrail.journals import MemoryJournal
 from agentrail.models import (
     AskModel,
     EmitChunk,
@@ -48,6 +49,7 @@ from agentrail.tools import Tool, ToolResult, ToolSpec, ok
 from agentrail.tools.builtin import compact_conversation
 from tests.adapters.models.goldens import OWN
 from tests.adapters.models.prefixes import common, prompt_of
+from tests.cache_prefixes import broken_prefixes
 from tests.kit import EMPTY, Element, freeze_object
 from tests.profiles import CAMPAIGN
 
@@ -468,11 +470,15 @@ def choice_edit(chance: random.Random) -> Edit:
 
 
 async def played(edit: Edit) -> tuple[list[ModelRequest], list[PrefixChanged]]:
-    """Return the last two requests of a session with *edit* before its third turn, and what was told of prefixes."""
+    """Return the last two requests of a session with *edit* before its third turn, and what was told of prefixes.
+
+    What a subscriber hears is what the records tell.
+    """
     requests: list[ModelRequest] = []
     known = [Keyed(key.partition(".")[0], Sets(0, key, f"{key}: {LONG}", layer)) for key, layer in KNOWN]
     later = [tool(f"deferred{place}", LONG * 8, deferred=True) for place in range(8)]
-    told: list[Event] = []
+    told: list[Envelope] = []
+    journal = MemoryJournal()
     named: dict[str, Formed] = {
         name: Formed(edit.script, name, requests, edit.forms, edit.refused) for name in (OTHER, *OWN.values(), *CLAUDE)
     }
@@ -480,7 +486,7 @@ async def played(edit: Edit) -> tuple[list[ModelRequest], list[PrefixChanged]]:
     def made(rest: str) -> Formed:
         return next(one for name, one in named.items() if name.partition(":")[2] == rest)
 
-    async with open_supervisor(models={name.partition(":")[0]: made for name in named}) as supervisor:
+    async with open_supervisor(journal=journal, models={name.partition(":")[0]: made for name in named}) as supervisor:
         given: dict[str, object] = {
             "model": SAME,
             "plugins": [*known, *edit.plugins],
@@ -490,17 +496,18 @@ async def played(edit: Edit) -> tuple[list[ModelRequest], list[PrefixChanged]]:
             "compactor": written,
         }
         session = await supervisor.spawn(SessionSpec(**{**given, **edit.spec}))  # type: ignore[arg-type]  # fields
-        for number, turn in enumerate(edit.turns):
-            if number == 2 and edit.between is not None:
-                await edit.between(session)
-            await turn(session, number)
-        async with session.subscribe(since=0) as events:
-            async for envelope in events:
-                if envelope.turn not in {1, 2}:
-                    told.append(envelope.event)
-                if envelope.seq >= session.inspect().last_seq:
-                    break
-    return requests[-2:], [event for event in told if isinstance(event, PrefixChanged)]
+        async with session.subscribe(types=[PrefixChanged]) as events:
+            for number, turn in enumerate(edit.turns):
+                if number == 2 and edit.between is not None:
+                    await edit.between(session)
+                await turn(session, number)
+            while (envelope := events.next_now()) is not None:
+                told.append(envelope)
+        records = await journal.read(session.id)
+    assert list(broken_prefixes(records)) == [(envelope.turn, envelope.event) for envelope in told]
+    return requests[-2:], [
+        envelope.event for envelope in told if envelope.turn not in {1, 2} and isinstance(envelope.event, PrefixChanged)
+    ]
 
 
 EDITORS: Final = {

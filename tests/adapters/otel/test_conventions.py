@@ -126,9 +126,6 @@ async def remove(path: str) -> str:
     return f"removed {path}"
 
 
-SECRETS = ("the secret prompt", "secret-path", "the secret answer")
-
-
 async def told(spans: Spans) -> None:
     model = ScriptedModel([say("hm", calls=[call("remove", {"path": "secret-path"})]), "the secret answer"])
     async with watched(spans, MemoryJournal()) as supervisor:

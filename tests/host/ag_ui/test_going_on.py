@@ -117,6 +117,15 @@ async def test_a_run_that_is_cut_while_the_model_speaks_goes_on_with_the_next_wo
         assert kinds(whole).count("MESSAGES_SNAPSHOT") == 1
 
 
+@pytest.mark.parametrize("frames", [5, 6])
+async def test_a_run_that_is_cut_between_thoughts_and_words_closes_each_message_once(frames: int) -> None:
+    async with open_desk(SessionSpec(model=ScriptedModel([say(WORDS, thinking="Hm.", delay=0.01)]))) as desk:
+        first = await cut(desk, frames)
+        whole = [frame for _, frame in [*first, *await follow(desk, first[-1][0])]]
+        check_run(whole)
+        assert ("assistant", WORDS) in view(whole)
+
+
 @pytest.mark.parametrize("frames", [1, 2, 3, 4, 11, 30])
 async def test_a_run_that_is_cut_by_another_process_says_nothing_twice(tmp_path: Path, frames: int) -> None:
     slow = SessionSpec(model=ScriptedModel([stall(after=35, text=WORDS)]))

@@ -20,10 +20,6 @@ async def opened(talker: Talker, *names: str) -> None:
         await talker.ask("open_session", body={"session": name})
 
 
-def is_end(said: Said) -> bool:
-    return said.get("event") == "AgentEnd"
-
-
 async def test_events_are_those_of_the_stream_over_http_and_go_on_from_a_cursor() -> None:
     async with open_desk(scripted("well said", "again")) as desk, talking(desk) as talker:
         await opened(talker, "trip")

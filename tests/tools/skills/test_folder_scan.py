@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agentrail.errors import FileFailed, FileMissing, PathRefused, WrongType
 from agentrail.sandboxes import Content, Entry, Kind, Listing, MemorySandbox
 from agentrail.tools import LeftOut, Skill, Skills, list_skills
-from agentrail.tools.skills.folder_scan import in_prompt, in_words
+from agentrail.tools.skills.folder_scan import SkillFolder, find_skill, in_prompt, in_words
 from agentrail.tools.skills.skill import NAME
 
 NAMES = st.sampled_from(["a", "b-1", "A", "a b", "ü", "a'b", "x" * 70, "SKILL.md", "é"])
@@ -80,6 +80,12 @@ async def test_shadowed_skills_are_listed() -> None:
     skills = await list_skills(MemorySandbox(files), ["one", "two", "six"])
     one, two, six = (Skill("a", folder, f"{folder}/a") for folder in ("one", "two", "six"))
     assert skills == Skills((six,), (one, two))
+
+
+async def test_a_skill_that_is_not_valid_hides_no_valid_one_from_its_reader() -> None:
+    sandbox = MemorySandbox({"one/a/SKILL.md": b"---\nname: a\ndescription: one\n---\n", "two/a/SKILL.md": b""})
+    places = [SkillFolder(sandbox, folder, folder) for folder in ("one", "two")]
+    assert await find_skill(places, "a") == (places[0], Skill("a", "one", "one/a"))
 
 
 async def test_folders_of_this_machine_are_listed_with_their_sandbox_as_a_session_finds_them() -> None:

@@ -84,7 +84,7 @@ class SharedLimits:
         total = state.usage.plus(state.shared_usage)
         counted = {agent.child: agent.used for agent in state.subagents}
         told_of_time = before is None or before[2] != state.shared_worked_ms
-        for session in filter(None, map(session_of, self._node.children.values())):
+        for session in tuple(filter(None, map(session_of, self._node.children.values()))):
             child = session.session_id
             link = self._links.get(child)
             if link is None or child in self._coming or not session.state.setup.shares:

@@ -10,14 +10,11 @@ from typing import Final
 
 from agentrail.core.vocabulary.effects import ProbeCall, StartCall
 from agentrail.core.vocabulary.inputs import CompactionEnded
-from agentrail.testing.world.choose import Transition
+from agentrail.events import AgentAbort, ContextOverflow, LoopDetected, PluginError, PromptReceived
+from agentrail.models import AssistantMessage
 from agentrail.testing.world.outstanding import demand
-from agentrail.values.events.life import AgentAbort, PromptReceived
-from agentrail.values.events.plugins import PluginError
-from agentrail.values.events.response import ContextOverflow
-from agentrail.values.events.tools import LoopDetected
 from agentrail.values.json import canonical
-from agentrail.values.messages import AssistantMessage
+from tests.machinery.checks.transition import Transition
 
 MAX_FAILURES: Final = 3
 """How often a plugin's `on_event` may raise in a turn before it is shown no more events until the next turn.

@@ -1,13 +1,8 @@
 """Rules for single steps, as the guide states them: each checks one step by its input, states, events and effects.
 
 The ledger checks that a session is consistent; these rules check that a step did what its input asks for. They share no
-code with the machine's handlers, so that a mistake there shows.
-
-Rules for single steps about prompts, steering, aborts and decisions of people.
-
-Rules for single steps about what the model sees and says: tools on demand, answers in a form, replaced texts.
-
-Rules for single steps about tool calls, requests and usage.
+code with the machine's handlers, so that a mistake there shows. They are in groups: prompts, steering, aborts and
+decisions of people; what the model sees and says; tool calls, requests and usage; plugins, time and sub-agents.
 """
 
 from __future__ import annotations
@@ -17,23 +12,13 @@ from collections.abc import Callable, Iterator
 from itertools import dropwhile
 from typing import Final
 
+from agentrail import Accepted, State
 from agentrail.core.machine.endings import RETRY_TIMER, TURN_TIMER
 from agentrail.core.machine.in_doubt_calls import MOST, TURNS_KEPT
 from agentrail.core.machine.tool_results import call_timer, hold_timer
 from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN
 from agentrail.core.tools_on_demand import CALLER, FINDER, ROOM, definition, free
-from agentrail.core.vocabulary.commands import (
-    AbortSent,
-    Accepted,
-    ApproveSent,
-    Done,
-    PromptSent,
-    RejectSent,
-    RespondSent,
-    SteerSent,
-    StopSent,
-    SwitchModelSent,
-)
+from agentrail.core.vocabulary.commands import Done, RespondSent, SwitchModelSent
 from agentrail.core.vocabulary.effects import CarryOut, StartCall, StartRequest
 from agentrail.core.vocabulary.inputs import (
     AskSettled,
@@ -44,40 +29,29 @@ from agentrail.core.vocabulary.inputs import (
     StreamEnded,
     StreamStalled,
     SubagentReported,
-    TimerFired,
     ToolRaised,
 )
-from agentrail.core.vocabulary.state import Phase, State
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus
-from agentrail.hooks.actions import RunTool
-from agentrail.hooks.hook_run import MAX_ASKS
-from agentrail.hooks.hook_types import HOOK_NAMES
-from agentrail.hooks.ruling import NOTHING_GATHERED, Verdict
-from agentrail.testing.world.choose import Transition
-from agentrail.testing.world.outstanding import demand
-from agentrail.values.content import Text
-from agentrail.values.events.envelope import Event
-from agentrail.values.events.life import (
+from agentrail.events import (
     AgentAbort,
     AgentEnd,
     AgentStart,
+    AnswerRejected,
+    ApprovalRequired,
+    ApprovalResolved,
+    AskStarted,
+    AskUser,
+    Event,
+    ModelOptionsChanged,
+    ModelSwitched,
     PromptDropped,
     PromptReceived,
     PromptRejected,
-    SteeringApplied,
-    SteeringReceived,
-)
-from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, UserResponded
-from agentrail.values.events.plugins import AskStarted
-from agentrail.values.events.response import (
-    AnswerRejected,
-    ModelOptionsChanged,
-    ModelSwitched,
     ResponseComplete,
     Retry,
+    SteeringApplied,
+    SteeringReceived,
     StreamError,
-)
-from agentrail.values.events.tools import (
     ToolBlocked,
     ToolCallUnknown,
     ToolExecutionEnd,
@@ -86,12 +60,41 @@ from agentrail.values.events.tools import (
     ToolsFound,
     ToolSkippedForSteering,
     ToolUnknown,
+    UserResponded,
 )
-from agentrail.values.json import JsonObject, is_same
-from agentrail.values.messages import Added, AssistantMessage, Origin, ToolMessage, UserMessage
-from agentrail.values.stream import Failure, FailureKind
-from agentrail.values.tools import EffectClass, ToolSpec
-from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.hooks.hook_run import MAX_ASKS
+from agentrail.hooks.hook_types import HOOK_NAMES
+from agentrail.hooks.ruling import NOTHING_GATHERED
+from agentrail.models import (
+    AssistantMessage,
+    Failure,
+    FailureKind,
+    JsonObject,
+    Origin,
+    Text,
+    ToolMessage,
+    ToolSpec,
+    Usage,
+    UserMessage,
+)
+from agentrail.plugins import RunTool
+from agentrail.testing.world.outstanding import demand
+from agentrail.tools import EffectClass
+from agentrail.values.json import is_same
+from agentrail.values.messages import Added
+from tests.kit import (
+    NOTHING_USED,
+    AbortSent,
+    ApproveSent,
+    Phase,
+    PromptSent,
+    RejectSent,
+    SteerSent,
+    StopSent,
+    TimerFired,
+    Verdict,
+)
+from tests.machinery.checks.transition import Transition
 
 
 def _aborts(transition: Transition) -> None:

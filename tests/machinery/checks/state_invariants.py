@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from agentrail import Accepted, State
 from agentrail.core.machine.endings import TURN_TIMER
 from agentrail.core.machine.step import Step
 from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN
-from agentrail.core.vocabulary.commands import Accepted, ApproveSent, Done, PromptSent, SteerSent
+from agentrail.core.vocabulary.commands import Done
 from agentrail.core.vocabulary.effects import StartCall, StartRequest
-from agentrail.core.vocabulary.inputs import Arrival, CallProbed, CompactionEnded
-from agentrail.core.vocabulary.state import Phase, State
+from agentrail.core.vocabulary.inputs import CallProbed, CompactionEnded
 from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, CallStatus, Subagent, touches_files
-from agentrail.testing.world.choose import Transition
-from agentrail.testing.world.outstanding import AgentOut, Outstanding, demand
-from agentrail.testing.world.session_checks import Course
-from agentrail.testing.world.step_checks import check_promises
-from agentrail.values.events.context import CompactEnd, CompactStart
-from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.events.life import (
+from agentrail.events import (
     AgentAbort,
     AgentEnd,
     AgentStart,
+    ApprovalRequired,
+    ApprovalResolved,
+    AskAnswered,
+    AskStarted,
+    AskUser,
+    CompactEnd,
+    CompactStart,
+    Envelope,
+    Event,
     PromptDropped,
     PromptReceived,
     PromptRejected,
@@ -30,14 +33,18 @@ from agentrail.values.events.life import (
     SessionEnded,
     SteeringApplied,
     SteeringReceived,
+    ToolBlocked,
+    UserResponded,
 )
-from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, UserResponded
-from agentrail.values.events.plugins import AskAnswered, AskStarted
-from agentrail.values.events.tools import ToolBlocked
+from agentrail.models import AssistantMessage, Message, Usage
+from agentrail.testing.world.outstanding import AgentOut, Outstanding, demand
+from agentrail.tools import EffectClass, NotStarted
 from agentrail.values.json import canonical
-from agentrail.values.messages import AssistantMessage, Message, why_unfit
-from agentrail.values.tools import EffectClass, NotStarted
-from agentrail.values.usage import Usage
+from agentrail.values.messages import why_unfit
+from tests.kit import ApproveSent, Arrival, Phase, PromptSent, SteerSent
+from tests.machinery.checks.session_checks import Course
+from tests.machinery.checks.step_checks import check_promises
+from tests.machinery.checks.transition import Transition
 
 RECORDER = "Recorder"
 """The key of the plugin that notes each `after_turn`; every session under test should have it."""
