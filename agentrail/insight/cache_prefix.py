@@ -162,7 +162,7 @@ class _Part(NamedTuple):
     """Its name, as in `PrefixChanged`."""
     by: str = ""
     """Who changed it, as in `PrefixChanged`."""
-    kept: int = 0
+    same_chars: int = 0
     """Characters of the parts of its kind that stand before it in both requests."""
 
 
@@ -352,12 +352,12 @@ class CachePrefix:
             return
         if same == len(last_messages):
             return
-        kept = sum(map(size_of, last_messages[len(last_front) : same]))
+        same_chars = sum(map(size_of, last_messages[len(last_front) : same]))
         same_history = len(last.history) if has_grown else _common_length(last.history, now.history)
         if same_history < len(last.history) and same - len(last_front) >= same_history:
-            yield _Part("messages", COMPACTION, self._changers.get(_HISTORY, ""), kept)
+            yield _Part("messages", COMPACTION, self._changers.get(_HISTORY, ""), same_chars)
         else:
-            yield _Part("messages", "replaced", now.replaced_by or last.replaced_by, kept)
+            yield _Part("messages", "replaced", now.replaced_by or last.replaced_by, same_chars)
 
 
 def _has_only_grown(last: SentPrompt, now: SentPrompt) -> bool:
@@ -402,13 +402,13 @@ def _chars_read_again(state: State, part: _Part, answered: int) -> int:
     """Return how many characters the provider had in its cache and must read again because *part* differs."""
     messages = state.history.first(answered).size
     if part.kind in {CHOICE, "messages"}:
-        return max(0, messages - part.kept)
+        return max(0, messages - part.same_chars)
     background = _size(lasting(state.sections, state.setup.prompt_mode))
     if part.kind in _SECTIONS:
-        return max(0, background - part.kept) + messages
+        return max(0, background - part.same_chars) + messages
     tools = tools_size(state.tools)
     if part.kind not in HEAD:
-        tools = max(0, tools - part.kept)
+        tools = max(0, tools - part.same_chars)
     return tools + len(fixed_text(state.acting, state.tools)) + background + messages
 
 
@@ -469,9 +469,9 @@ def _declared_for(tools: Mapping[str, AttachedTool], options: JsonObject) -> str
     return "" if attached is None or not attached.spec.deferred else attached.spec.name
 
 
-def _choice(sent: SentPrompt) -> Json:
+def _choice(prompt: SentPrompt) -> Json:
     """Return the tool choice of a request: `none` if it forbids calls, else the one in the options, or `auto`."""
-    return "none" if sent.forbids else sent.options.get(CHOICE) or "auto"
+    return "none" if prompt.forbids else prompt.options.get(CHOICE) or "auto"
 
 
 def _without_passing(messages: Rearranged, length: int) -> Rearranged | None:
@@ -495,10 +495,10 @@ def _front_of(messages: Rearranged | None) -> tuple[Added, ...]:
     return tuple(front)
 
 
-def _common_length(left: Sequence[Message], right: Sequence[Message]) -> int:
+def _common_length(first: Sequence[Message], second: Sequence[Message]) -> int:
     """Return how many messages at the beginning of both sequences are equal."""
-    pairs = zip(left, right, strict=False)
-    return next((place for place, (a, b) in enumerate(pairs) if a is not b and a != b), min(len(left), len(right)))
+    pairs = zip(first, second, strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a is not b and a != b), min(len(first), len(second)))
 
 
 def mark_too_far_back(state: State) -> bool:

@@ -83,7 +83,7 @@ class Record(Authored):
     """That its texts were replaced, when and by whom; `None` if they were not."""
 
 
-class Entry(NamedTuple):
+class RecordWithStates(NamedTuple):
     """A step on its way to the journal: its record, and the states from which the change in it is made."""
 
     record: Record
@@ -93,9 +93,9 @@ class Entry(NamedTuple):
     after: State
     """State after the step."""
 
-    def made(self) -> Entry:
+    def with_change(self) -> RecordWithStates:
         """Return the entry with the change in its record."""
-        return Entry(self.record.but(change=change(self.before, self.after)), self.before, self.after)
+        return RecordWithStates(self.record.but(change=change(self.before, self.after)), self.before, self.after)
 
 
 class Claim(Authored):
@@ -444,7 +444,7 @@ class DirectJournal(Journal, Protocol):
         """Whether it does; else it is written to by `append`."""
         ...
 
-    def submit(self, claim: Claim, expected: int, entries: Sequence[Entry]) -> int:
+    def submit(self, claim: Claim, expected: int, entries: Sequence[RecordWithStates]) -> int:
         """Write *entries* as `append` writes records; it keeps their states, so that it is given no snapshots."""
         ...
 

@@ -20,11 +20,11 @@ from agentrail.ports.journal import (
     NO_LEASE,
     About,
     Claim,
-    Entry,
     Holding,
     Latest,
     Lease,
     Record,
+    RecordWithStates,
     Redaction,
     SessionFilter,
     Snapshot,
@@ -65,6 +65,7 @@ class _SessionRecords:
         "about",
         "answers",
         "base",
+        "born",
         "epoch",
         "head",
         "holder",
@@ -77,10 +78,13 @@ class _SessionRecords:
         "snapshot",
         "state",
         "stored",
+        "submitted",
     )
 
-    def __init__(self, session_id: str) -> None:
+    def __init__(self, session_id: str, born: int) -> None:
         self.session_id = session_id
+        self.born = born  # the epoch of its first claim: another one if its id is used again
+        self.submitted = 0  # records that came with states and were not dropped
         self.about = NO_ABOUT
         self.epoch = 0
         self.holder = ""
@@ -88,9 +92,11 @@ class _SessionRecords:
         self.parent: str | None = None
         self.head = 0
         # Lists, as a deque would take 760 bytes of each session.
-        self.stored: list[Entry | Record | PackedRecord] = []
+        self.stored: list[RecordWithStates | Record | PackedRecord] = []
         self.seqs: list[int] = []  # of each record that is kept: the last durable event up to it
-        self.base: Entry | Record | None = None  # the last record that was dropped, or what is read in its place
+        self.base: RecordWithStates | Record | None = (
+            None  # the last record that was dropped, or what is read in its place
+        )
         self.state: State | None = None  # after the last record, if that was submitted with its states
         self.last: StoredSession | None = None  # the summary, if no record is kept of which it is made
         self.answers: dict[str, tuple[int, StoredAnswer]] | None = None  # by command id, with the record's number
@@ -132,7 +138,7 @@ class _SessionRecords:
         if len(self.stored) == 1:
             self.last = self.summary()
         oldest = self.stored[0]
-        if isinstance(oldest, Entry):
+        if isinstance(oldest, RecordWithStates):
             self.base = oldest._replace(before=oldest.after)  # nobody needs the state before it
         else:  # its states are not kept: it was read
             record, opening = self.whole(self.first, oldest), self.opening()
@@ -141,30 +147,30 @@ class _SessionRecords:
 
     def opening(self) -> Record | None:
         """Return the record that is read in place of those that were dropped; `None` if none was."""
-        if isinstance(self.base, Entry):
+        if isinstance(self.base, RecordWithStates):
             self.base = _opened(self.base.record, self.base.after)
         return self.base
 
     def read(self, after: int, limit: int) -> tuple[Record, ...]:
         """Return up to *limit* records that follow number *after*; see `opening`."""
         start = max(after + 1 - self.first, 0)
-        found: list[Record] = []
+        records: list[Record] = []
         if after < self.first - 1 and limit > 0 and (opening := self.opening()) is not None:
-            found.append(opening)
+            records.append(opening)
             limit -= 1
         for place, stored in enumerate(self.stored[start : start + max(limit, 0)], start):
             record = self.whole(self.first + place, stored)
-            if isinstance(stored, Entry):  # its change is made once, whoever reads it
+            if isinstance(stored, RecordWithStates):  # its change is made once, whoever reads it
                 self.stored[place] = record
-            found.append(record)
-        return tuple(found)
+            records.append(record)
+        return tuple(records)
 
-    def whole(self, number: int, stored: Entry | Record | PackedRecord) -> Record:
+    def whole(self, number: int, stored: RecordWithStates | Record | PackedRecord) -> Record:
         """Return *stored*, the record *number*, with its change; a packed record is unpacked."""
         if isinstance(stored, Record):
             return stored
-        if isinstance(stored, Entry):
-            return stored.made().record
+        if isinstance(stored, RecordWithStates):
+            return stored.with_change().record
         from agentrail.adapters.journals.packing import unpack  # noqa: PLC0415 - see `_pack`
 
         return unpack(stored, self.session_id, number, self._messages)
@@ -181,7 +187,9 @@ class _SessionRecords:
         if self.last is not None:
             return self.last
         stored = self.stored[-1]
-        return stored_session(stored.record if isinstance(stored, Entry) else self.whole(self.head, stored), self.about)
+        return stored_session(
+            stored.record if isinstance(stored, RecordWithStates) else self.whole(self.head, stored), self.about
+        )
 
     def latest(self, upto: int | None, limit: int) -> Latest:
         """Return a state of the session, and up to *limit* of the records that follow it, up to *upto*."""
@@ -249,7 +257,9 @@ class MemoryJournal:
         self._children: dict[str, dict[str, None]] = {}
         self._epochs = 0
         self._leases: dict[str, int] = {}  # by holder: when its lease ends
-        self._order: deque[_SessionRecords] = deque()  # the session of each record that may be dropped, oldest first
+        self._order: deque[int] = deque()  # the `born` of each submitted record's session, oldest first
+        self._live: dict[int, _SessionRecords] = {}  # by `born`, those in the order that were not deleted
+        self._kept = 0  # submitted records of these
 
     @in_brackets
     def __repr__(self) -> str:
@@ -259,9 +269,12 @@ class MemoryJournal:
         self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
     ) -> Claim:
         """Make the caller the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
-        session = self._sessions.setdefault(session_id, _SessionRecords(session_id))
-        self._check_free(session, holder, lease.at, take_over)
+        session = self._sessions.get(session_id)
+        if session is not None:
+            self._check_free(session, holder, lease.at, take_over)
         self._epochs += 1  # one counter for all sessions: a deleted id that is used again gets a new epoch too
+        if session is None:
+            session = self._sessions[session_id] = _SessionRecords(session_id, self._epochs)
         session.epoch = self._epochs
         session.holder, session.is_held = holder, lease.lasts > 0
         if session.is_held:
@@ -294,7 +307,7 @@ class MemoryJournal:
         """Whether sessions give it their states: with `encode` they give it records to be written as bytes."""
         return not self._encode
 
-    def submit(self, claim: Claim, expected: int, entries: Sequence[Entry]) -> int:
+    def submit(self, claim: Claim, expected: int, entries: Sequence[RecordWithStates]) -> int:
         """Write *entries* after record number *expected*, all or none; return the number of the last one."""
         session = self._writable(claim, expected, [entry.record for entry in entries])
         session.stored.extend(entries)
@@ -302,9 +315,8 @@ class MemoryJournal:
             session.note(entry.record, entry.after)
             self._adopt(entry.record)
         if self._keep is not None:
-            self._order.extend([session] * len(entries))
-            while len(self._order) > self._keep:
-                self._order.popleft().drop_first()
+            self._note_order(session, len(entries))
+            self._drop_oldest(self._keep)
         return session.head
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
@@ -329,8 +341,8 @@ class MemoryJournal:
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         """Return the command and answer stored under a command id; `None` if the id was never used."""
         session = self._sessions.get(session_id)
-        found = None if session is None or session.answers is None else session.answers.get(command)
-        return None if found is None else found[1]
+        numbered = None if session is None or session.answers is None else session.answers.get(command)
+        return None if numbered is None else numbered[1]
 
     async def sessions(
         self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
@@ -379,6 +391,24 @@ class MemoryJournal:
         session.epoch = self._epochs
         return session.redact(first, last, note, encode=self._encode)
 
+    def _note_order(self, session: _SessionRecords, count: int) -> None:
+        """Note that *count* records were submitted of *session*."""
+        self._live[session.born] = session
+        self._order.extend([session.born] * count)
+        session.submitted += count
+        self._kept += count
+
+    def _drop_oldest(self, keep: int) -> None:
+        """Drop the oldest records until *keep* are left."""
+        while self._kept > keep:
+            session = self._live.get(self._order.popleft())
+            if session is not None:
+                session.drop_first()
+                session.submitted -= 1
+                self._kept -= 1
+        if len(self._order) > 2 * keep + 64:  # most are of sessions that were deleted
+            self._order = deque(born for born in self._order if born in self._live)
+
     def _tree(self, session_id: str) -> list[str]:
         """Return the ids of a session and of its sub-agents, at any depth."""
         names = [session_id] if session_id in self._sessions else []
@@ -396,6 +426,8 @@ class MemoryJournal:
         if session is None:
             return False
         session.clear()
+        if self._live.pop(session.born, None) is not None:
+            self._kept -= session.submitted
         return session.head > 0
 
     def _check_free(self, session: _SessionRecords, holder: str, at: int, take_over: bool | str = False) -> None:

@@ -29,9 +29,9 @@ from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, state_type
 from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import (
     Claim,
-    Entry,
     Journal,
     Record,
+    RecordWithStates,
     Snapshot,
     folded,
     grown,
@@ -201,7 +201,7 @@ class Records:
         self._kept = claim.head
         self.head: int = claim.head
         self.stem = NO_STEM
-        self.unwritten: tuple[Entry, ...] = ()
+        self.unwritten: tuple[RecordWithStates, ...] = ()
         self._begun: Begun | None = None
         self.outage: JournalUnavailable | None = None
         self.callers: Callers | None = None
@@ -278,9 +278,9 @@ class Records:
             after.has_running_work,
         )
         self._opening = None
-        entry = Entry(record, before if begun is None else begun.before, after)
+        entry = RecordWithStates(record, before if begun is None else begun.before, after)
         if not self._shared.journal.is_direct:
-            entry = entry.made()
+            entry = entry.with_change()
             self.stem = stem_after(self.stem, record.number, entry.record.change, after)
         self.unwritten = (*self.unwritten, entry)
         return not after.is_starting
@@ -292,7 +292,7 @@ class Records:
         shared = self._shared
         if shared.listener is not None:
             for entry in entries:
-                shared.listener(before, entry.made().record if shared.journal.is_direct else entry.record)
+                shared.listener(before, entry.with_change().record if shared.journal.is_direct else entry.record)
         if self.head >= self._kept + SNAPSHOT_EVERY:
             self._kept = self.head
             name = f"snapshot ({self.claim.session_id})"

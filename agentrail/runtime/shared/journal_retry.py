@@ -23,11 +23,11 @@ from agentrail.ports.journal import (
     NO_LEASE,
     Claim,
     DirectJournal,
-    Entry,
     Journal,
     Latest,
     Lease,
     Record,
+    RecordWithStates,
     Redaction,
     SessionFilter,
     Snapshot,
@@ -195,7 +195,7 @@ class SteadyJournal:
         self._note_commit(began)
         return head
 
-    def submit(self, claim: Claim, expected: int, entries: Sequence[Entry]) -> int:
+    def submit(self, claim: Claim, expected: int, entries: Sequence[RecordWithStates]) -> int:
         """Write *entries* at once, to a journal that `is_direct`, and return the new head."""
         began = 0.0 if self.when_committed is None else self._clock.now()
         try:

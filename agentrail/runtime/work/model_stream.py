@@ -8,6 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
+from typing import Final
+
+import trio
 
 from agentrail.core.answers import with_answer_tool, without_answer_tool
 from agentrail.core.inline_tags import TagFilter, Tagged
@@ -46,6 +49,9 @@ from agentrail.values.value import quick
 
 _thought = quick(ThinkingDelta)
 _start_event = quick(MessageStart)
+
+MANY_CALLS: Final = 100
+"""Calls in one response above which other tasks run between their check and the session's step."""
 
 
 class UsageMeter:
@@ -314,6 +320,9 @@ class Stream(Work):
         self._timed = times_beginning(model)
         stream = partial(limits.stream, session_id, model, emit=self.emit, sent=self.note_sent)
         response = await formed(model, self.request, stream)
+        if len(response.calls) > MANY_CALLS:
+            # The check of all calls and the session's step would otherwise be one pass of the loop.
+            await trio.lowlevel.cancel_shielded_checkpoint()
         if self._tags is not None and not self.closed:
             self._write(self._tags.end())
         if self._held is not None and not self.closed:

@@ -13,10 +13,10 @@ from agentrail.ports.journal import (
     ALL_SESSIONS,
     NO_LEASE,
     Claim,
-    Entry,
     Latest,
     Lease,
     Record,
+    RecordWithStates,
     Redaction,
     SessionFilter,
     Snapshot,
@@ -69,7 +69,7 @@ class FaultyJournal:
         if trio.current_time() < self._back_at or (fault is not None and self._chaos.fires(fault)):
             raise DiskError(ON_PURPOSE)
 
-    def submit(self, claim: Claim, expected: int, entries: Sequence[Entry]) -> int:
+    def submit(self, claim: Claim, expected: int, entries: Sequence[RecordWithStates]) -> int:
         """Write *entries* at once, or fail before or after writing them, as faults fire."""
         fires = self._chaos.fires
         if self.dead:
@@ -80,7 +80,7 @@ class FaultyJournal:
             self.dead = True
             raise CommitUnknown(ON_PURPOSE)
         head = self._disk.submit(claim, expected, entries)
-        self._auditor.committed([entry.made().record for entry in entries])
+        self._auditor.committed([entry.with_change().record for entry in entries])
         if fires("commit_unknown_kept"):
             self.dead = True
             raise CommitUnknown(ON_PURPOSE)

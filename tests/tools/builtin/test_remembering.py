@@ -165,15 +165,15 @@ async def test_a_range_is_read_from_the_records_that_have_it_however_many_there_
 
 @pytest.mark.long
 async def test_a_search_reads_on_in_pieces() -> None:
-    """A search may read all records, but other tasks run after each."""
+    """A search may read all records, but other tasks run after each; a page of them is unpacked at once."""
     journal = MemoryJournal(encode=True)
-    await conversation(journal, 100)
+    await conversation(journal, 150)
     with counted_opcodes() as counted:
         steps = Steps(counted)
         trio.lowlevel.add_instrument(steps)
-        found = await StoredPast(journal, "s").messages(0, 10, lambda message: "question 99" in message.text)
+        found = await StoredPast(journal, "s").messages(0, 10, lambda message: "question 149" in message.text)
         trio.lowlevel.remove_instrument(steps)
-    assert texts(found) == ["question 99"]
+    assert texts(found) == ["question 149"]
     assert steps.longest * 5 < counted[0]
 
 
