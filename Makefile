@@ -85,6 +85,9 @@ simulate: .venv/test ## run whole supervisors in virtual time, with faults: SEED
 bench: .venv/test ## run the benchmarks
 	@missed=0; for each in $(BENCHMARKS); do echo "$$each"; $(PY) -m $$each || missed=1; done; exit $$missed
 
+peers: build/peers/.installed ## measure the same jobs here and in other frameworks, by turns
+	$(PY) -m bench.peers
+
 instructions: .venv/test ## count the instructions of a turn, a tool call, a chunk, a spawn, with valgrind
 	$(PY) -m bench.instructions
 
@@ -241,6 +244,11 @@ build/ray/.installed: .venv/test pyproject.toml
 	$(PIP) install --editable '.[cluster]'
 	@touch $@
 
+build/peers/.installed: .venv/test pyproject.toml
+	$(PYTHON) -m venv --clear --without-pip build/peers
+	$(PIP) --python build/peers/bin/python install --group peers
+	@touch $@
+
 build/models/.installed: Makefile
 	@command -v npm >/dev/null || { echo "npm is not installed: the tests with an imitation of providers from npm are skipped" >&2; exit 1; }
 	npm install --prefix build/models --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_MODELS)
@@ -323,5 +331,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run cluster-tools console console-tools asgi copilotkit matrix quick reach wheel sandbox-tools database-servers balancer counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test edges host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
+.PHONY: run cluster-tools console console-tools asgi copilotkit matrix quick reach wheel sandbox-tools database-servers balancer counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers console-pictures test edges host properties campaign simulate bench peers instructions mutants check lint fix docs site recording zensical-site clean help
 .PHONY: format-check rules async-rules contracts docs-check console-types console-check console-compare mypy pyright python-client-maker typescript-client-maker

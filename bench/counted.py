@@ -22,9 +22,12 @@ import trio
 from trio._core import _run
 
 from agentrail import SessionSpec, open_supervisor
-from bench.rig import InstantModel, idle_plugins, listened_session
+from agentrail.events import AgentAbort, ToolExecutionStart
+from bench.aborts import Caller, Park
+from bench.rig import InstantModel, Note, idle_plugins, listen, listened_session
 
 PLUGINS = 25
+CROWD = 100
 
 Job = Callable[[], Awaitable[None]]
 
@@ -75,9 +78,48 @@ async def _spawns(rounds: int) -> None:
         await counted(rounds, spawn_and_stop)
 
 
+async def _aborts(rounds: int) -> None:
+    """Count turns whose tool is aborted, until a subscriber knows."""
+    async with open_supervisor() as supervisor:
+        spec = SessionSpec(model=Caller(), tools=[Park()], repeat_pattern=1_000_000)
+        session = await supervisor.spawn(spec, "aborted")
+        async with session.subscribe() as events:
+
+            async def turn() -> None:
+                await session.prompt("go on")
+                async for envelope in events:
+                    if type(envelope.event) is ToolExecutionStart:
+                        break
+                await session.abort()
+                async for envelope in events:
+                    if type(envelope.event) is AgentAbort:
+                        return
+
+            await counted(rounds, turn)
+
+
+async def _crowds(rounds: int) -> None:
+    """Count a turn with a tool call of each of many sessions at once."""
+    async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
+        note = Note()
+        specs = (SessionSpec(model=InstantModel(calls=1), tools=[note], repeat_pattern=1_000_000) for _ in range(CROWD))
+        sessions = [await supervisor.spawn(spec, f"session-{number}") for number, spec in enumerate(specs)]
+        for session in sessions:
+            await nursery.start(listen, session)
+
+        async def turns() -> None:
+            async with trio.open_nursery() as asking:
+                for session in sessions:
+                    asking.start_soon(session.ask, "go on")
+
+        await counted(rounds, turns)
+        nursery.cancel_scope.cancel()
+
+
 JOBS: dict[str, tuple[int, Callable[[int], Awaitable[None]]]] = {
     "turn": (10, _turns),
     "300 turns": (300, _turns),
+    "2,500 turns": (2_500, _turns),
     "1 call": (10, lambda rounds: _turns(rounds, calls=1)),
     "8 calls": (5, lambda rounds: _turns(rounds, calls=8)),
     "64 calls": (2, lambda rounds: _turns(rounds, calls=64)),
@@ -85,6 +127,8 @@ JOBS: dict[str, tuple[int, Callable[[int], Awaitable[None]]]] = {
     "1 plugin": (10, lambda rounds: _turns(rounds, plugins=1)),
     "25 plugins": (5, lambda rounds: _turns(rounds, plugins=PLUGINS)),
     "spawn and stop": (10, _spawns),
+    "abort": (10, _aborts),
+    "crowd": (2, _crowds),
 }
 """What is counted, in order: how many rounds, and a round of what."""
 

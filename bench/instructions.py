@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from bench.counted import JOBS, PLUGINS
+from bench.counted import CROWD, JOBS, PLUGINS
 
 INTERPRETER: Final = "CPython 3.11.7"
 """The interpreter that the figures belong to."""
@@ -73,11 +73,14 @@ def measured() -> dict[str, float]:
     return {
         "turn of 20 chunks": turn,
         "turn of a session of 600": rounds["300 turns"],
+        "turn of a session of 5,000": rounds["2,500 turns"],
         "tool round": one - turn,
         "further parallel tool, at 8": (rounds["8 calls"] - one) / 7,
         "further parallel tool, at 64": (rounds["64 calls"] - one) / 63,
         "chunk": (rounds["220 chunks"] - turn) / 200,
         "spawn and stop": rounds["spawn and stop"],
+        "turn that is aborted": rounds["abort"],
+        "tool turn in a crowd of 100": rounds["crowd"] / CROWD,
         "hook callback": (rounds["25 plugins"] - rounds["1 plugin"]) / (PLUGINS - 1),
     }
 

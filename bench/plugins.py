@@ -1,7 +1,7 @@
 """Print what each built-in plugin, and all together, add to a turn with one tool call: CPU and bytes of records.
 
 CPU is in bare tool rounds: what a call of a tool adds to a turn of a session without plugins, in the same run. All of
-it counts, also what comes once in many turns: records are put away in pages, and snapshots are kept. Plugins
+it counts, also what comes once in many turns: old records are dropped, and snapshots are kept. Plugins
 that may ask for something are measured with nothing to be judged, and with a question in each turn. New plugins are
 taken from the list of public names. Exits with 1 if a figure is missed.
 """
@@ -35,7 +35,7 @@ SLICES: Final = 40
 SLICE: Final = 10
 """How often each session is measured, by turns with the others, and the turns of each time; figures are of the sum."""
 WARM: Final = 250
-"""Turns of each session before: the journal in memory has more than `LOOSE` records then."""
+"""Turns of each session before: the journals in memory are as full as they become."""
 REPEATS: Final = 9
 """Runs, in new sessions, of which a figure that has a limit is the median: one run differs from the next by 0.05."""
 SMALL: Final = 4
