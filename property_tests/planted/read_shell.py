@@ -27,7 +27,7 @@ CHANGES: Final = (
     Change(
         "performed_too_early",
         "tools start before the record is written",
-        Session._handle,
+        Session._make_step,
         "        performer.stop_early(outcome.effects)\n",
         "        for effect in outcome.effects:\n"
         "            if type(effect).__name__ == 'StartCall':\n"

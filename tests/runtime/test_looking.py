@@ -31,6 +31,8 @@ from tests.patience import PATIENCE
 from tests.runtime.tools import fake, slow
 from tests.runtime.world import World, settle, spec_of
 
+pytestmark = pytest.mark.usefixtures("of_watchdog")
+
 
 async def test_a_suspended_session_lets_everything_wait_but_control(world: World) -> None:
     session = await world.spawn([say(calls=[call("slow")]), "done", "second"], tools=[slow(seconds=2)])
