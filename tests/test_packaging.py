@@ -35,9 +35,12 @@ PROVIDES: Final = {
 }
 """What a requirement brings, where that is not called as it is; the package `mcp` shows packages of its own."""
 
-NOT_INSTALLED: Final = {"_typeshed", "agentrail_client", "ray", "schemathesis"}
-"""What is only there for type checkers, the client that a test makes, what imports our module itself, and Ray, without
-which its tests are skipped: see `make cluster-tools`."""
+PEERS: Final = {"autogen_agentchat", "autogen_core", "strands"}
+"""Frameworks that `make peers` installs into an environment of their own."""
+
+NOT_INSTALLED: Final = {"_typeshed", "agentrail_client", "ray", "schemathesis", *PEERS}
+"""What is only there for type checkers, the client that a test makes, what imports our module itself, Ray, without
+which its tests are skipped (see `make cluster-tools`), and what only other programs than ours import."""
 
 BY_NAME: Final = {
     "pytest_trio": "a plugin of pytest, which loads it",
