@@ -42,7 +42,7 @@ from agentrail.runtime.shared.slots import OwnSlots, Slots
 from agentrail.runtime.shared.task_pool import TaskPool
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.turn_waits import TurnWaits
-from agentrail.runtime.work.limit_queue import FamilyUsage
+from agentrail.runtime.work.reservations import FamilyUsage
 from agentrail.runtime.work.session_deps import SessionDeps, refuse_without_deps
 from agentrail.runtime.work.tool_call import Calls
 from agentrail.values.messages import Compactor

@@ -19,13 +19,13 @@ from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.parent_link import FamilyLinks
-from agentrail.runtime.actor.request_limits import Metered, Spending, time_used_up
+from agentrail.runtime.actor.request_limits import Spending, time_used_up
 from agentrail.runtime.actor.screened_inputs import screened_event
 from agentrail.runtime.diagnosis.plugin_complaints import write_line
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.resources import SessionCode, SharedServices
-from agentrail.runtime.shared.provider_limits import Sends
+from agentrail.runtime.shared.provider_limits import SendRequest
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.threads import CallThreads
 from agentrail.runtime.work.background_jobs import BackgroundJobs
@@ -240,23 +240,23 @@ class Performer:
         own = self._code.models.get(name)
         return self._shared.model(name) if own is None else own
 
-    def limits(self, name: str, used: Callable[[], Usage]) -> Sends:
-        """Return the sender for request *name*, which waits until the limits of plugins and of the provider allow it.
+    def limits(self, name: str, used: Callable[[], Usage]) -> SendRequest:
+        """Return what sends request *name*, which waits until the limits of plugins and of the provider allow it.
 
         *used* returns the usage so far, to be counted if the request is cut.
         """
         limits, code = self._shared.limits, self._code
         if not (self.state.plugins and code.judge.limits(self.state.plugins)):
-            return limits
+            return limits.stream
         if self.spending is None:
             self.spending = Spending(self.state, code, self._links, self._shared.clock)
-        return Metered(name, self.spending, limits, code.prices, used)
+        return partial(self.spending.stream, limits, name, used)
 
     async def ask_model(self, name: str, request: ModelRequest, meter: UsageMeter) -> Response:
         """Make a request for the ask or compaction *name*; *meter* counts its chunks, and no event is published."""
         model, prices = self.model(request.model), self._code.prices
-        limits = self.limits(name, lambda: prices.priced(request.model, request.options, meter.used(cut=True)))
-        stream = partial(limits.stream, self._session_id, model, emit=meter.hear)
+        send = self.limits(name, lambda: prices.priced(request.model, request.options, meter.used(cut=True)))
+        stream = partial(send, self._session_id, model, emit=meter.hear)
         return await formed(model, request, stream)
 
     # Tools
@@ -385,7 +385,7 @@ class Performer:
         if below is None or not timer.startswith(CALL_TIMER):
             return due
         child = next((agent.child for agent in self.state.subagents if call_timer(agent.call_id) == timer), "")
-        clock = below.limits.purse.queue.clocks.get(child)
+        clock = below.limits.purse.clocks.get(child)
         if clock is None:
             return due
         at = due + clock.seconds

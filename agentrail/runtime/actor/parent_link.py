@@ -17,7 +17,7 @@ from agentrail.ports.tool import Task
 from agentrail.runtime.inbox.replies import ReplyOutcome, turn_end
 from agentrail.runtime.resources import ActorSubagents
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.runtime.work.limit_queue import FamilyUsage, Purse
+from agentrail.runtime.work.reservations import FamilyUsage, Purse
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.tools import Err, Ok, err
 from agentrail.values.usage import NOTHING_USED, Usage

@@ -21,7 +21,7 @@ from agentrail.ports.failpoints import reach
 from agentrail.ports.model import Model, PriceBook, forms_answers, times_beginning
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.shared.clock import Clock
-from agentrail.runtime.shared.provider_limits import Sends
+from agentrail.runtime.shared.provider_limits import SendRequest
 from agentrail.runtime.shared.task_pool import Work
 from agentrail.runtime.shared.untrusted_calls import fit_chunk, fit_failure, tell
 from agentrail.runtime.work.screening import HeldText, Screens
@@ -313,12 +313,12 @@ class Stream(Work):
         self.last = self._sent_at = self._clock.now()
         reach("REQUEST_SENT")
 
-    async def run(self, model: Model, session_id: str, limits: Sends) -> None:
+    async def run(self, model: Model, session_id: str, send: SendRequest) -> None:
         """Make the request; its beginning is posted while it runs, and exactly one end after that."""
         reach("REQUEST_SPAWNED")
         self.waiting = True
         self._timed = times_beginning(model)
-        stream = partial(limits.stream, session_id, model, emit=self.emit, sent=self.note_sent)
+        stream = partial(send, session_id, model, emit=self.emit, sent=self.note_sent)
         response = await formed(model, self.request, stream)
         if len(response.calls) > MANY_CALLS:
             # The check of all calls and the session's step would otherwise be one pass of the loop.

@@ -1,4 +1,4 @@
-"""The queue of requests that wait near limits: first come, first served, and nobody is forgotten."""
+"""The queue of requests that wait for permits: sessions take turns, and nobody is forgotten or passed over."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentrail.runtime.work.limit_queue import LimitKey, LimitQueue
+from agentrail.errors import LimitReached
+from agentrail.runtime.shared.permits import LimitKey, PermitQueue, Waiter
+from agentrail.runtime.work.reservations import Purse, Reservation
+from agentrail.values.usage import NOTHING_USED
 from tests.profiles import CAMPAIGN
 from tests.runtime.conftest import run_in_virtual_time
 
@@ -39,7 +42,8 @@ class Room:
     """Limits of which each has room for a number of requests at once."""
 
     def __init__(self, shared: int, own: int) -> None:
-        self.queue = LimitQueue()
+        self.purse = Purse()
+        self.queue = self.purse.queue
         self.sent: list[int] = []
         self.most = {SHARED: shared}
         self._own = own
@@ -54,23 +58,30 @@ class Room:
     async def pass_through(self, number: int, asked: Asked) -> None:
         """Send a request when it may be sent; it may be cancelled at any time."""
         await trio.sleep(asked.at)
-        waiter = self.queue.join(("root", asked.session), asked.limits, trio.current_time)
-        try:
-            await self.queue.turn(waiter)
-            while (full := self.full(asked)) is not None:
-                self.queue.stay(waiter, full)
-                await self.queue.turn(waiter)
-            self.sent.append(number)
-            for each in asked.limits:
-                self._under_way[each] = self._under_way.get(each, 0) + 1
-        finally:
-            self.queue.leave(waiter)
+        reservation = Reservation("", ("root", asked.session), lambda: NOTHING_USED)
+        waiter = self.queue.join(asked.session, partial(self._take, number, asked), asked.limits)
+        await self.purse.wait(waiter, reservation, partial(self._give_back, number, asked), trio.current_time)
         try:
             await trio.sleep(asked.seconds)
         finally:
+            self._free(asked)
+            self.queue.look()
+
+    def _take(self, number: int, asked: Asked) -> LimitKey | None:
+        full = self.full(asked)
+        if full is None:
+            self.sent.append(number)
             for each in asked.limits:
-                self._under_way[each] -= 1
-            self.queue.look_again()
+                self._under_way[each] = self._under_way.get(each, 0) + 1
+        return full
+
+    def _give_back(self, number: int, asked: Asked) -> None:
+        self.sent.remove(number)
+        self._free(asked)
+
+    def _free(self, asked: Asked) -> None:
+        for each in asked.limits:
+            self._under_way[each] -= 1
 
 
 def requests_of(chance: Random) -> list[Asked]:
@@ -98,7 +109,7 @@ async def sent_of(requests: list[Asked], shared: int, own: int, *, stirs: bool =
     async def stir() -> None:
         for _ in range(20 if stirs else 0):
             await trio.sleep(0.5)
-            room.queue.look_again()
+            room.queue.look()
 
     with trio.fail_after(1_000):
         async with trio.open_nursery() as nursery:
@@ -133,70 +144,70 @@ ALL_LIMITS: tuple[LimitKey, ...] = tuple((line[-1], of_turn) for line in LINES f
 
 
 class Restless:
-    """A family in which something changes in every pass of the scheduler: limits fill and empty, and all look again."""
+    """A family in which limits fill and empty, and all look again after each change."""
 
     def __init__(self, chance: Random, requests: int) -> None:
-        self.queue = LimitQueue()
-        self.requests = requests
-        self.longest = 0  # the most looks of others while a request had room
+        self.queue = PermitQueue()
+        self.looks = 0
         self._chance = chance
+        self._requests = requests
         self._full = {each for each in ALL_LIMITS if chance.random() < 0.5}
-        self._passed: dict[int, int] = {}  # looks of others, by request, since it has had room
-        self._needs: dict[int, tuple[LimitKey, ...]] = {}
+        self._waiters: list[tuple[Waiter, tuple[LimitKey, ...]]] = []
+        self._shares = {line: chance.random() < 0.8 for line in LINES}
 
-    def _changed(self) -> None:
-        for number, needs in self._needs.items():
-            if not self._full.isdisjoint(needs):
-                self._passed[number] = 0
+    def _look(self, needs: tuple[LimitKey, ...]) -> LimitKey | None:
+        self.looks += 1
+        return next((each for each in needs if each in self._full), None)
 
-    def _looked(self, who: int) -> None:
-        for number in self._passed.keys() - {who}:
-            self._passed[number] += self._full.isdisjoint(self._needs[number])
-            self.longest = max(self.longest, self._passed[number])
-
-    async def pass_through(self, number: int, line: tuple[str, ...], shared: bool, after: int) -> None:
-        """Wait for room, from a pass after the first on."""
-        needs = (*((each, False) for each in (line if shared else line[-1:])), (line[-1], True))
-        for _ in range(after):
-            await trio.lowlevel.checkpoint()
-        self._needs[number], self._passed[number] = needs, 0
-        waiter = self.queue.join(line, needs, trio.current_time)
-        try:
-            await self.queue.turn(waiter)
-            self._looked(number)
-            while blocking := [each for each in needs if each in self._full]:
-                self.queue.stay(waiter, blocking[0])
-                await self.queue.turn(waiter)
-                self._looked(number)
-        finally:
-            del self._needs[number], self._passed[number]
-            self.queue.leave(waiter)
-
-    async def live(self) -> int:
-        """Change limits in each of many passes, then make room; return the most looks of others past one with room."""
-        with trio.fail_after(1_000):
-            async with trio.open_nursery() as nursery:
-                for number in range(self.requests):
-                    line, shared = self._chance.choice(LINES), self._chance.random() < 0.8
-                    nursery.start_soon(self.pass_through, number, line, shared, self._chance.randrange(10))
-                for _ in range(20 * self.requests):
-                    if self._chance.random() < 0.3:
-                        self._full ^= {self._chance.choice(ALL_LIMITS)}
-                        self._changed()
-                    self.queue.look_again()
-                    await trio.lowlevel.checkpoint()
-                self._full.clear()
-                self.queue.look_again()
-        return self.longest
+    def live(self) -> tuple[int, int]:
+        """Return how often one waited that had room, and the most looks in vain after one change."""
+        passed_over = in_vain = 0
+        for _ in range(20 * self._requests):
+            if len(self._waiters) < self._requests:
+                line = self._chance.choice(LINES)
+                needs = (*((each, False) for each in (line if self._shares[line] else line[-1:])), (line[-1], True))
+                self._waiters.append((self.queue.join(line[-1], partial(self._look, needs), needs), needs))
+            else:
+                self._full ^= {self._chance.choice(ALL_LIMITS)}
+                self.looks, waiting = 0, len(self.queue)
+                self.queue.look()
+                in_vain = max(in_vain, self.looks - (waiting - len(self.queue)) - len(self._full))
+            self._waiters = [(waiter, needs) for waiter, needs in self._waiters if not waiter.has_permit]
+            passed_over += sum(self._full.isdisjoint(needs) for _, needs in self._waiters)
+        return passed_over, in_vain
 
 
 @pytest.mark.long
 @settings(max_examples=2_000 if CAMPAIGN else 150)
 @given(st.integers(0, 1_000_000), st.integers(1, 12))
-def test_nobody_with_room_is_passed_over_while_others_change_in_every_pass(seed: int, requests: int) -> None:
-    """A request with room is passed by two looks of each other at most, however often all look again meanwhile."""
-    longest = run_in_virtual_time(Restless(Random(seed), requests).live)
-    assert longest <= 2 * requests
+def test_nobody_with_room_waits_and_a_change_costs_one_look_for_each_full_limit(seed: int, requests: int) -> None:
+    passed_over, in_vain = Restless(Random(seed), requests).live()
+    assert passed_over == 0
+    assert in_vain <= 0
+
+
+def test_what_a_look_raises_is_raised_where_the_request_waits() -> None:
+    async def live() -> None:
+        queue, full = PermitQueue(), [True]
+
+        def look() -> LimitKey | None:
+            if full:
+                return SHARED
+            raise LimitReached("tokens")
+
+        async def wait() -> None:
+            with pytest.raises(LimitReached):
+                await queue.wait(queue.join("a", look, (SHARED,)), full.clear)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(queue) == 1
+            full.clear()
+            queue.look()
+            assert len(queue) == 0
+
+    run_in_virtual_time(live)
 
 
 def test_one_that_is_blocked_by_its_own_limit_lets_the_others_pass() -> None:
@@ -206,8 +217,8 @@ def test_one_that_is_blocked_by_its_own_limit_lets_the_others_pass() -> None:
             for number, session in enumerate(("a", "a", "b")):
                 nursery.start_soon(room.pass_through, number, Asked(session, number, 10, None))
         assert room.sent == [0, 2, 1]
-        assert room.queue.clocks["a"].seconds == 9.0
-        assert "b" not in room.queue.clocks
+        assert room.purse.clocks["a"].seconds == 9.0
+        assert "b" not in room.purse.clocks
 
     run_in_virtual_time(live)
 
@@ -230,7 +241,7 @@ def test_a_request_whose_turn_comes_as_it_is_cancelled_passes_it_on() -> None:
             await trio.testing.wait_all_tasks_blocked()
             room.most[SHARED] = 2
             scope.cancel()
-            room.queue.look_again()
+            room.queue.look()
             await trio.testing.wait_all_tasks_blocked()
             assert room.sent == [0, 2]
 

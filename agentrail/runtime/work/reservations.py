@@ -2,32 +2,22 @@
 
 What a response costs is known when it ends. So a request is sent only while the limit is not passed if each request
 under way costs the most that it can. Then the last one that was sent may pass the limit, and none beside it.
-
-The queue of requests that wait near a limit: which of them looks next for room, and how long they have waited.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Callable
-from operator import attrgetter
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
-import trio
 from attrs import frozen
 
 from agentrail.core.context_window import window_of
 from agentrail.core.vocabulary.state import State
 from agentrail.ports.model import PriceBook
+from agentrail.runtime.shared.permits import LimitKey, PermitQueue, Waiter
 from agentrail.values.content import Data, Text, Thinking
 from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest, read_tokens
 from agentrail.values.usage import NOTHING_USED, Usage
-
-LimitKey: TypeAlias = tuple[str, bool]
-"""Limits that a request has to fit: the id of the session that has them, and whether they are those of its turn."""
-
-Group: TypeAlias = "list[Waiter]"
-"""Requests that have found the same limits full, in the order in which they came."""
 
 
 class WaitClock:
@@ -63,137 +53,6 @@ class WaitClock:
         self._waiting -= 1
 
 
-class Waiter:
-    """A request in a `LimitQueue`."""
-
-    __slots__ = ("called", "clocks", "line", "needs", "now", "number", "waits_for")
-
-    def __init__(
-        self, number: int, line: tuple[str, ...], needs: tuple[LimitKey, ...], now: Callable[[], float]
-    ) -> None:
-        self.number = number  # in the order of arrival
-        self.line = line  # session ids from the top-level session down to the one that makes the request
-        self.needs = needs  # all limits that must have room for the request
-        self.now = now
-        # Limits that had no room at its last look; its own number before its first look.
-        self.waits_for: LimitKey | int = number
-        self.clocks: tuple[WaitClock, ...] = ()  # clocks that run while this request waits
-        self.called: trio.Event | None = None
-
-
-_NUMBER: Final = attrgetter("number")
-
-
-class LimitQueue:
-    """The requests of a family (a session and its sub-agents) that may have to wait for room below a limit.
-
-    One request at a time looks for room. It is then sent, or waits for the limits that were full; other requests that
-    need these limits wait with it, as one group. After a change of usage each group looks again. The group that has not
-    looked for longest is first, so that it is not always the same one. Before a request looks, earlier requests that
-    wait for limits it needs look.
-    """
-
-    __slots__ = ("_due", "_full", "_last", "_looks", "clocks")
-
-    def __init__(self) -> None:
-        self.clocks: dict[str, WaitClock] = {}
-        """How long requests have waited, by the id of each sub-agent that runs and has had such requests."""
-        self._due: dict[LimitKey | int, Group] = {}  # groups that may find room, in the order in which they look
-        self._full: dict[LimitKey | int, Group] = {}  # groups whose limits had no room since the last change
-        self._looks: Waiter | None = None  # the request that looks now: its task is awake, or about to be
-        self._last = 0
-
-    def join(self, line: tuple[str, ...], needs: tuple[LimitKey, ...], now: Callable[[], float]) -> Waiter:
-        """Append a request of the last session in *line*, and return its waiter.
-
-        The request needs room in all the limits *needs*; *now* returns the time.
-        """
-        self._last += 1
-        waiter = Waiter(self._last, line, needs, now)
-        self._due[waiter.waits_for] = [waiter]
-        if self._looks is None:
-            self._call()
-        return waiter
-
-    async def turn(self, waiter: Waiter) -> None:
-        """Wait until *waiter* may look for room."""
-        while self._looks is not waiter:
-            waiter.called = trio.Event()
-            await waiter.called.wait()
-
-    def stay(self, waiter: Waiter, full: LimitKey) -> None:
-        """Let *waiter* wait for the limits *full*, and the next request look."""
-        self._wait_for(waiter, full)
-        self._call()
-
-    def leave(self, waiter: Waiter) -> None:
-        """Remove *waiter*, because its request is sent or given up; if it was looking, the next one looks."""
-        for clock in waiter.clocks:
-            clock.end()
-        self._remove(waiter)
-        if self._looks is waiter:
-            self._call()
-
-    def waits(self, session_id: str) -> bool:
-        """Whether a request of a session is in the queue."""
-        groups = (*self._due.values(), *self._full.values())
-        return any(waiter.line[-1] == session_id for group in groups for waiter in group)
-
-    def look_again(self) -> None:
-        """Wake all waiting requests to look again, because usage or a limit has changed."""
-        if self._due or self._full:
-            self._due |= self._full
-            self._full.clear()
-            self._call()
-
-    def _remove(self, waiter: Waiter) -> None:
-        """Remove *waiter* from its group."""
-        groups = self._due if waiter.waits_for in self._due else self._full
-        group = groups[waiter.waits_for]
-        del group[bisect_left(group, waiter.number, key=_NUMBER)]
-        if not group:
-            del groups[waiter.waits_for]
-
-    def _wait_for(self, waiter: Waiter, full: LimitKey) -> None:
-        """Add *waiter* to the group that waits for the limits *full*, and start its clocks."""
-        self._remove(waiter)
-        group = self._full[full] = self._due.pop(full, []) or self._full.get(full, [])
-        insort(group, waiter, key=_NUMBER)
-        waiter.waits_for = full
-        if not waiter.clocks:
-            below = waiter.line[1:]
-            waiter.clocks = tuple([self.clocks.setdefault(child, WaitClock(waiter.now)) for child in below])
-            for clock in waiter.clocks:
-                clock.begin()
-
-    def _call(self) -> None:
-        """Let the first request of the first group look, or one that must look before it."""
-        self._looks = None
-        while self._due:
-            waiter = self._first_before(next(iter(self._due.values()))[0])
-            full = self._known_full(waiter)
-            if full is None:
-                self._looks = waiter
-                if waiter.called is not None:
-                    waiter.called.set()
-                return
-            self._wait_for(waiter, full)
-
-    def _first_before(self, waiter: Waiter) -> Waiter:
-        """Return *waiter*, or an earlier request that must look first; stop at one whose limits are known as full."""
-        while self._known_full(waiter) is None:
-            heads = [self._due[limits][0] for limits in waiter.needs if limits in self._due]
-            first = min(heads, key=_NUMBER, default=waiter)
-            if first.number >= waiter.number:
-                break
-            waiter = first
-        return waiter
-
-    def _known_full(self, waiter: Waiter) -> LimitKey | None:
-        """Return limits that *waiter* needs and that are known to be full; `None` if there are none."""
-        return next((limits for limits in waiter.needs if limits in self._full), None)
-
-
 MAX_TOKENS: Final = 10**12
 """Tokens that a request may cost whose model has no known window: more than any limit, so no other runs beside it."""
 
@@ -226,8 +85,8 @@ def most_of(request: ModelRequest, window: int | None, prices: PriceBook) -> Usa
     return Usage(min(most, input_tokens + output_tokens), cost_usd=max(cost or 0.0 for cost in costs))
 
 
-class Pending:
-    """Reservation for a request whose usage is not in its session's state yet."""
+class Reservation:
+    """The most that a request may cost, or what it has cost: for one whose usage is not in its session's state yet."""
 
     __slots__ = ("_cost", "_find", "ended", "is_round", "line", "name")
 
@@ -254,12 +113,28 @@ class Pending:
 class Purse:
     """Reservations for requests of a session and its sub-agents, and the queue of requests that wait for room."""
 
-    __slots__ = ("has_told_wait", "pending", "queue")
+    __slots__ = ("clocks", "has_told_wait", "pending", "queue")
 
     def __init__(self) -> None:
-        self.pending: list[Pending] = []
-        self.queue = LimitQueue()
+        self.pending: list[Reservation] = []
+        self.queue = PermitQueue()
+        self.clocks: dict[str, WaitClock] = {}
+        """How long requests have waited, by the id of each sub-agent that runs and has had such requests."""
         self.has_told_wait = False  # whether the log says why requests wait for each other
+
+    async def wait(
+        self, waiter: Waiter, reservation: Reservation, give_back: Callable[[], None], now: Callable[[], float]
+    ) -> None:
+        """Wait as `PermitQueue.wait`, while the clocks of the sub-agents run for which *reservation* is made."""
+        below = () if waiter.answer.settled else reservation.line[1:]
+        clocks = [self.clocks.setdefault(child, WaitClock(now)) for child in below]
+        for clock in clocks:
+            clock.begin()
+        try:
+            await self.queue.wait(waiter, give_back)
+        finally:
+            for clock in clocks:
+                clock.end()
 
     def sums(self, above: str, below: str, *, at_most: bool) -> tuple[Usage, Usage]:
         """Return two sums: the requests of session *below* and its sub-agents, and the other ones under *above*.
@@ -280,16 +155,16 @@ class Purse:
         """Whether all room is reserved for a sub-agent that comes back, until its usage is known."""
         return any(not reservation.name for reservation in self.pending)
 
-    def hold(self, line: tuple[str, ...]) -> Pending:
+    def hold(self, line: tuple[str, ...]) -> Reservation:
         """Reserve all room for the last session of *line*, so that others wait; return the reservation."""
-        reservation = Pending("", line, lambda: Usage(MAX_TOKENS, cost_usd=float(MAX_TOKENS)))
+        reservation = Reservation("", line, lambda: Usage(MAX_TOKENS, cost_usd=float(MAX_TOKENS)))
         self.pending.append(reservation)
         return reservation
 
-    def drop(self, reservation: Pending) -> None:
+    def drop(self, reservation: Reservation) -> None:
         """Remove a reservation, and let waiting requests look again."""
         self.pending.remove(reservation)
-        self.queue.look_again()
+        self.queue.look()
 
 
 @frozen
