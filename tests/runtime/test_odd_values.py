@@ -586,7 +586,6 @@ INSIDES: list[tuple[str, object]] = [
     *((name, odd) for name in sorted(Record.__struct_fields__) for odd in (42.5, object(), [], {}, (None,), math.nan)),
     *((name, odd) for name in ("arrival", "events", "rulings", "effects") for odd in (None, "text", ((),), 10**400)),
     ("arrival", lambda one: one.arrival.but(at=math.nan)),
-    ("arrival", lambda one: one.arrival.but(at=-1)),
     ("arrival", lambda one: one.arrival.but(at="7")),
     ("arrival", lambda one: one.arrival.but(random=math.inf)),
     ("arrival", lambda one: one.arrival.but(input=None)),
@@ -666,7 +665,7 @@ async def test_the_beginning_of_another_session_is_not_believed() -> None:
         assert first.opening is not None
         odd = first.but(opening=first.opening.but(session_id="another"))
         held = CheckedJournal(OddJournal("read", (odd,)))
-        with pytest.raises(BadRecord, match="the beginning of another session"):
+        with pytest.raises(BadRecord, match="which begins as `another`"):
             await held.read(session.id)
 
 
@@ -677,7 +676,7 @@ async def test_each_field_of_a_record_is_looked_at_when_it_is_read(name: str) ->
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel([])))
         (first, *_) = await journal.read(session.id)
         held = CheckedJournal(OddJournal("read", (first.but(**{name: object()}),)))
-        with pytest.raises(BadRecord, match=f"for its `{name}`"):
+        with pytest.raises(BadRecord, match=f"its `{name}` is an `object`"):
             await held.read(session.id)
 
 
@@ -688,7 +687,7 @@ async def test_so_is_each_part_of_an_arrival() -> None:
         (first, *_) = await journal.read(session.id)
         for name in ("input", "partial", "at", "random"):
             odd = first.but(arrival=first.arrival.but(**{name: object()}))
-            with pytest.raises(BadRecord, match="for its `arrival`"):
+            with pytest.raises(BadRecord, match=rf"its `arrival\.{name}` is an `object`"):
                 await CheckedJournal(OddJournal("read", (odd,))).read(session.id)
 
 
