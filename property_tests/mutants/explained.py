@@ -87,8 +87,6 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "It costs time alone: what is copied or looked at once more is equal.": (
         "core/machine/draft.py StepDraft.record_ruling: ruling.states → True",
         "core/machine/tool_runs.py _start: families → True",
-        "core/vocabulary/tool_calls.py CallList.replace: not self._own[at] → True",
-        "core/vocabulary/tool_calls.py CallList.replace: self._own[at] = True → pass",
         "runtime/work/model_stream.py Stream.run: usage is response.usage → False",
         "hooks/declarations.py UsageLimits.time_reached: self.counts_work → True",
         "hooks/live_hook_runner.py Live.event_lines: seats is not self._for → True",
