@@ -104,7 +104,8 @@ class Supervisor:
         finds sessions by *tenant*, *owner* and *labels*; `session.label` changes title and labels. By `answered`, a
         stored session is known as that of the *command* id.
         """
-        check_spec(spec)
+        if self._last_code_of(spec) is None:
+            check_spec(spec)
         if not isinstance(cast("object", id), str | None):
             raise WrongType.of("id", id, ID_WANTED)
         check_choice("restart", restart, RESTARTS[1:])
@@ -112,11 +113,16 @@ class Supervisor:
         await bringing.bring_beside(spec)
         state, code = build.new_session(session_id, spec, self._sessions.shared.model)
         state = commands.named(state, tenant, owner, title, labels)
-        stored_code = None if self._last_code is None else self._last_code()
-        if stored_code is None or stored_code.spec is not spec:
+        stored_code = self._last_code_of(spec)
+        if stored_code is None:
             stored_code = build.StoredCode(self._sessions, self._specs, spec)
             self._last_code = weakref.ref(stored_code)
         return await self._sessions.start(self._node, state, code, stored_code, restart, command=command)
+
+    def _last_code_of(self, spec: SessionSpec) -> build.StoredCode | None:
+        """Return what finds the code of *spec*, if the last session was spawned from it, and it was checked then."""
+        code = None if self._last_code is None else self._last_code()
+        return code if code is not None and code.spec is spec else None
 
     async def resume(
         self,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from agentrail.errors import LimitReached
 from agentrail.runtime.shared.permits import LimitKey, PermitQueue, Waiter
 from agentrail.runtime.work.reservations import Purse, Reservation
-from agentrail.values.usage import NOTHING_USED
+from tests.kit import NOTHING_USED
 from tests.profiles import CAMPAIGN
 from tests.runtime.conftest import run_in_virtual_time
 
