@@ -246,7 +246,7 @@ class Performer:
         *used* returns the usage so far, to be counted if the request is cut.
         """
         limits, code = self._shared.limits, self._code
-        if not (self.state.plugins and code.judge.limits(self.state.plugins)):
+        if not (self.state.plugins and code.judge.audience(self.state.plugins).limits):
             return limits.stream
         if self.spending is None:
             self.spending = Spending(self.state, code, self._links, self._shared.clock)

@@ -59,7 +59,7 @@ def reached(
     used = session
     if of_turn and state.turn is not None:
         used = session.but(turn_usage=usage.minus(state.turn.used), turn_worked_ms=state.worked_in_turn(at))
-    for seat, limits in code.judge.limits(state.plugins):
+    for seat, limits in code.judge.audience(state.plugins).limits:
         limit = limits.reached(used)
         if limit is not None:
             is_of_turn = of_turn and limits.reached(session) is None
@@ -85,7 +85,7 @@ def time_used_up(state: State, code: SessionCode, links: FamilyLinks, at: int, *
     used = time_used(state, links, at)
     if of_turn:
         used = used.but(turn_worked_ms=state.worked_in_turn(at))
-    for seat, limits in code.judge.limits(state.plugins):
+    for seat, limits in code.judge.audience(state.plugins).limits:
         limit = limits.reached(used) if seat.counts_work else None
         if limit is not None:
             return f"{seat.key}: {limit}"

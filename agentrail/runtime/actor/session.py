@@ -361,7 +361,7 @@ class Session:
         began = time.perf_counter()
         crumb = shared.watchdog.begin(self.session_id, type(input_).__name__, began)
         try:
-            if self.state.plugins and judge.amends(self.state.plugins):
+            if self.state.plugins and judge.audience(self.state.plugins).amends:
                 arrival = screened(with_partial(arrival, self.state, performer), self.state, judge)
             outcome = step(self.state, arrival, judge)
         finally:
@@ -509,7 +509,7 @@ class Session:
 
     def _write_lines(self, outcome: Step, judge: Live) -> None:
         """Write the lines that plugins want in the log for the events of a step."""
-        if outcome.events and (lines := judge.event_lines(outcome.state.plugins)):
+        if outcome.events and (lines := judge.audience(outcome.state.plugins).lines):
             write_events(self.session_id, outcome.events, lines)
 
     # Sleep
