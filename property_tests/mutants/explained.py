@@ -18,8 +18,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         ),
         (
             "runtime/diagnosis/watchdog.py Watchdog._still: "
-            "step is not self._suspected or self.step is not None or pulse is None → "
-            "(step is not self._suspected) or (self.step is not None)"
+            "self.step is not None or self._pulse is None → (self.step is not None)"
         ),
         (
             'runtime/commands.py attached_as: change.kind == "attach" and change.seat is not None → '
@@ -103,8 +102,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "runtime/shared/collector.py _Process.withdraw: self._lock → __import__('contextlib').nullcontext()",
         (
             "runtime/diagnosis/watchdog.py Watchdog._still: "
-            "step is not self._suspected or self.step is not None or pulse is None → "
-            "(self.step is not None) or (pulse is None)"
+            "self.step is not None or self._pulse is None → (self._pulse is None)"
         ),
     ),
     "It is for type checkers alone: what is asked about has a session, and only sessions are in this table.": (
@@ -144,7 +142,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         ),
     ),
     "A time that was measured is never equal to a limit.": (
-        "runtime/diagnosis/watchdog.py Named.level: seconds < BLOCKED → seconds <= BLOCKED",
+        "runtime/diagnosis/watchdog.py Named.is_due: seconds < BLOCKED → seconds <= BLOCKED",
         "runtime/diagnosis/watchdog.py Watchdog._look: late >= LATE → late > LATE",
         "runtime/diagnosis/watchdog.py Watchdog._name_keeper: late - collecting >= LATE → late - collecting > LATE",
     ),

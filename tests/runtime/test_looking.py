@@ -23,7 +23,7 @@ from agentrail.plugins import BeforeFinish, BeforePrompt, BeforeTool
 from agentrail.runtime.actor import session as session_loop
 from agentrail.runtime.diagnosis import watchdog
 from agentrail.runtime.diagnosis.stacks import Scratch
-from agentrail.runtime.diagnosis.watchdog import Alarm, Crumb, KernelAlarm, PacedAlarm, Watchdog
+from agentrail.runtime.diagnosis.watchdog import Alarm, Crumb, KernelAlarm, Watchdog
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import ToolContext, ToolResult, ok
 from tests.kit import PromptSent
@@ -355,7 +355,7 @@ def all_steps_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_kernel_that_gives_no_timer_leaves_an_alarm_that_is_paced(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = SimpleNamespace(timerfd_settime=None, timerfd_create=lambda *_: -1)
     monkeypatch.setattr("ctypes.PyDLL", lambda *_, **__: kernel)
-    assert type(watchdog.alarm(1.0)) is PacedAlarm
+    assert type(watchdog.alarm(1.0)) is Alarm
 
 
 def test_a_paced_alarm_waits_for_the_time_that_was_set_and_is_rung_by_zero_alone(
@@ -371,7 +371,7 @@ def test_a_paced_alarm_waits_for_the_time_that_was_set_and_is_rung_by_zero_alone
             return self.is_set()
 
     monkeypatch.setattr("threading.Event", Noted)
-    paced = PacedAlarm()
+    paced = Alarm()
     for seconds in (watchdog.PACE / 2, None, 2 * watchdog.PACE, 0):
         if seconds is not None:
             paced.set(seconds)
