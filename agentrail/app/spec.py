@@ -177,10 +177,10 @@ def _check_alone(spec: SessionSpec) -> None:
         raise BadSpec("model", MISSING)
     fields = FIELDS(spec)
     changed = tuple(map(is_not, fields, DEFAULT_FIELDS))
-    given = dict(zip(compress(SessionSpec.__struct_fields__, changed), compress(fields, changed), strict=True))
+    changes = dict(zip(compress(SessionSpec.__struct_fields__, changed), compress(fields, changed), strict=True))
     for name, check in CHECKS.items():
-        if name in given:
-            check(name, given[name])
+        if name in changes:
+            check(name, changes[name])
     if spec.skills and "skills" in spec.memory:
         raise BadSpec("memory", "has a file `skills`, as the list of skills in the prompt is called; write `./skills`")
     for model, _ in chain_of(spec.model, spec.model_options):

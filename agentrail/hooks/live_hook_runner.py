@@ -187,8 +187,8 @@ class Live:
 
     def audience(self, seats: tuple[AttachedPlugin, ...]) -> Audience:
         """Return who of the plugins wants what; found out again only when the plugins have changed."""
-        known = self._audience
-        if seats is not known.seats:
+        audience = self._audience
+        if seats is not audience.seats:
             row: dict[str, list[PluginEntry]] = {}
             plugins = [(seat, self._plugins[seat.key, seat.revision]) for seat in seats]
             for place, (seat, plugin) in enumerate(plugins):
@@ -197,14 +197,14 @@ class Live:
                     row.setdefault(hook, []).append(PluginEntry(place, seat, method, plugin))
             lines = [find_declaration(plugin, EventLines) for _, plugin in plugins]
             limits = [(seat, find_declaration(plugin, UsageLimits)) for seat, plugin in plugins]
-            known = self._audience = Audience(
+            audience = self._audience = Audience(
                 seats,
                 {hook: tuple(entries) for hook, entries in row.items()},
                 tuple([declaration for declaration in lines if declaration is not None]),
                 tuple([(seat, declaration) for seat, declaration in limits if declaration is not None]),
                 SCREEN in row or any(seat.critical and ON_EVENT in seat.hooks for seat in seats),
             )
-        return known
+        return audience
 
     def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:
         """Return the ruling if no plugin has the hook of this name; `None` if `rule` must be called."""

@@ -88,7 +88,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "core/machine/tool_runs.py _start: families → True",
         "runtime/work/model_stream.py Stream.run: usage is response.usage → False",
         "hooks/declarations.py UsageLimits.time_reached: self.counts_work → True",
-        "hooks/live_hook_runner.py Live.audience: seats is not known.seats → True",
+        "hooks/live_hook_runner.py Live.audience: seats is not audience.seats → True",
         "runtime/events/subscription.py Subscription._take_live: self._runs -= 1 → pass",
         "runtime/work/stored_messages.py StoredPast.messages: lacking → True",
         "runtime/shared/turn_waits.py TurnWaits._refuse_circle: visited.update(further) → pass",

@@ -125,8 +125,8 @@ class CheckedJournal:
             return Latest(None, _records("latest", session_id, 0, latest.records))
         if _is_snapshot(snapshot, session_id):
             return Latest(snapshot, _records("latest", session_id, snapshot.number, latest.records))
-        shown = brief(snapshot)
-        log.error("session %s: the journal gave %s for its snapshot; its records are read", session_id, shown)
+        problem = "session %s: the journal gave %s for its snapshot; its records are read"
+        log.error(problem, session_id, brief(snapshot))
         return Latest(None, await self.read(session_id, 0, limit if upto is None else min(limit, upto)))
 
     async def delete(self, session_id: str, holder: str, at: int) -> int:
