@@ -83,12 +83,11 @@ from agentrail.plugins import BeforeRequest, BeforeTool, BudgetGuard, CallServic
 from agentrail.runtime.actor.journal_log import rebuilt, with_plugins_of
 from agentrail.runtime.diagnosis.journal_contract import CheckedJournal
 from agentrail.runtime.shared.clock import Clock, Steady
-from agentrail.runtime.shared.untrusted_calls import fit_response
 from agentrail.testing import ScriptedModel, call, fail, say
 from agentrail.tools import Ok, ToolContext, ToolResult
 from agentrail.values.json import MAX_DEPTH, MAX_ITEMS
 from agentrail.values.messages import MessageRange, Rearranged
-from agentrail.values.untrusted_content import MAX_CALLS, MAX_NAME, MAX_PARTS, MAX_TEXT
+from agentrail.values.untrusted_content import MAX_CALLS, MAX_NAME, MAX_PARTS, MAX_TEXT, fit_response
 from agentrail.values.untrusted_values import TEN_YEARS
 from tests.kit import EMPTY, PromptSent
 from tests.runtime.tools import fake, quick

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentrail import ReplaceToolArgs
 from agentrail.api.command_checks import kept_parts
 from agentrail.core.vocabulary.tool_calls import Doubt
-from agentrail.errors import BadMessage, NotJson
+from agentrail.errors import BadMessage, NotJson, ResponseTooLong
 from agentrail.models import AssistantMessage, Data, FrozenObject, Json, JsonObject, Response, ToolCall
 from agentrail.tools import Ok
 from agentrail.values.json import MAX_DEPTH, MAX_ITEMS, canonical, canonical_once, is_same
@@ -37,7 +37,7 @@ def test_what_was_frozen_before_counts_as_data_and_as_details_of_a_result() -> N
 
 def test_what_was_frozen_before_counts_as_arguments_of_calls() -> None:
     calls = tuple(ToolCall("", "x", ALREADY) for _ in range(2 * CALLS_WITH_MUCH))
-    with pytest.raises(NotJson, match="more than 10000 items"):
+    with pytest.raises(ResponseTooLong, match="more than 10000 items"):
         fit_response(Response((), calls))
     assert fit_response(Response((), calls[1:])).calls[0].args is ALREADY
 

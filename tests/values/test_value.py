@@ -222,7 +222,6 @@ QUICK = {
     ),
     "agentrail.runtime.actor.journal_log": (Record,),
     "agentrail.runtime.events.replay": (MessageDelta, Envelope),
-    "agentrail.runtime.shared.untrusted_calls": (Text,),
     "agentrail.runtime.work.model_stream": (ThinkingDelta, MessageStart),
     "agentrail.values.content": (Text,),
     "agentrail.values.untrusted_content": (

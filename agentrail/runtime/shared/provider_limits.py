@@ -16,9 +16,9 @@ from agentrail.errors import RateLimited, WrongType
 from agentrail.ports.model import EmitChunk, Model
 from agentrail.runtime.shared.clock import Timers
 from agentrail.runtime.shared.permits import PermitQueue
-from agentrail.runtime.shared.untrusted_calls import fit_response, fit_wait
 from agentrail.values.secrets import secret_name
 from agentrail.values.stream import ModelRequest, Response, read_tokens
+from agentrail.values.untrusted_content import fit_response, fit_wait
 from agentrail.values.usage import Limit
 
 Key: TypeAlias = tuple[str, str]

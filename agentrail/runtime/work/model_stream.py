@@ -23,7 +23,7 @@ from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.provider_limits import SendRequest
 from agentrail.runtime.shared.task_pool import Work
-from agentrail.runtime.shared.untrusted_calls import fit_chunk, fit_failure, tell
+from agentrail.runtime.shared.untrusted_calls import tell
 from agentrail.runtime.work.screening import HeldText, Screens
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.response import MessageStart, StatusUpdate, ThinkingDelta, ThinkingStart
@@ -42,7 +42,7 @@ from agentrail.values.stream import (
     tokens,
     with_read,
 )
-from agentrail.values.untrusted_content import MAX_TEXT
+from agentrail.values.untrusted_content import MAX_TEXT, fit_chunk, fit_failure
 from agentrail.values.untrusted_values import described, type_name
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick
