@@ -23,6 +23,7 @@ from agentrail.errors import BadBody
 from agentrail.events import EVENTS
 from agentrail.models import Json
 from tests.api.schemas import Schema, Schemas
+from tests.api.stored_document import STORED, printed
 from tests.codec.sampling import event_sample
 from tests.each_case import each_case
 
@@ -78,6 +79,10 @@ def test_a_validator_takes_the_document() -> None:
 
 def test_the_document_is_the_same_each_time() -> None:
     assert to_json(document()) == openapi_json()
+
+
+def test_the_document_is_the_stored_one() -> None:
+    assert printed() == STORED.read_text("utf-8"), "if that is meant, run `python -m tests.api.stored_document`"
 
 
 def test_each_route_is_in_the_document_with_its_errors() -> None:
