@@ -12,7 +12,6 @@ import trio
 
 from agentrail import Continue, Plugin, SessionHandle, SessionSpec, connect, open_supervisor, tool
 from agentrail.errors import AsksItself, BadSpec, NotEntered, NotOpened, NoTrioRun
-from agentrail.events import Envelope, Ephemeral, Event, ToolAbandoned
 from agentrail.host import Host, Profile
 from agentrail.models import Json, ToolMessage
 from agentrail.plugins import Ask, BeforeRequest, CallService, Context
@@ -168,19 +167,3 @@ async def test_a_working_dir_that_is_not_there_is_an_error_at_spawn(world: World
     assert (await session.ask("go")).text == "hello"
     session = await world.spawn(["hello"], working_dir="missing", sandbox=MemorySandbox())
     assert (await session.ask("go")).text == "hello"
-
-
-def test_an_envelope_is_matched_in_place_of_its_event() -> None:
-    envelope: object = Envelope("s", 1, 0, 0, 1, 1, ToolAbandoned("c", "t"))
-    told = r"an `Envelope` is no `ToolAbandoned`: match its `event`, as in `match envelope\.event:`"
-    with pytest.warns(RuntimeWarning, match=told) as caught:  # noqa: PT031 - the statement is the mistake
-        match envelope:
-            case ToolAbandoned():
-                raise AssertionError
-            case _:
-                pass
-    assert caught[0].filename == __file__
-    with pytest.warns(RuntimeWarning, match=told):
-        assert not isinstance(envelope, Envelope) or not isinstance(envelope, ToolAbandoned | int)
-    assert not isinstance(envelope, Event | Ephemeral)
-    assert isinstance(Envelope("s", 1, 0, 0, 1, 1, ToolAbandoned("c", "t")).event, ToolAbandoned)
