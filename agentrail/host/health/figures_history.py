@@ -50,6 +50,18 @@ AT_ONCE: Final = 20
 
 DIGITS: Final = 6
 
+COUNTED: Final = frozenset(
+    {
+        e.AgentAbort,
+        e.AgentEnd,
+        e.ApprovalResolved,
+        e.ToolExecutionEnd,
+        e.ToolExecutionMetrics,
+        e.UserResponded,
+    }
+)
+"""Classes of the events that are counted: most events of a turn are others, and are passed over at once."""
+
 
 class SeriesKey(NamedTuple):
     """What a series is of."""
@@ -246,6 +258,8 @@ class FiguresHistory(SessionListener):
     def stepped(self, before: State, outcome: Step) -> None:
         """Count ends of turns and of calls."""
         for envelope in outcome.events:
+            if type(envelope.event) not in COUNTED:
+                continue
             match envelope.event:
                 case e.AgentEnd(stop_reason=how):
                     self._end(before, how)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.inputs import AnyInput, StreamBegan, SubagentReported
@@ -37,6 +37,9 @@ MILLISECONDS: Final = 1000
 ASLEEP: Final = "asleep"
 ABORTED: Final = "aborted"
 NOBODY_WAITS: Final[Mapping[str, int | None]] = MappingProxyType({})
+_COUNTED: Final = frozenset({AgentStart, AgentEnd, AgentAbort, SessionQuarantined})
+"""Classes of the events that are counted: most events of a turn are others, and are passed over at once."""
+
 REST: Final = ""
 """Name under which tenants, or models, are counted that have no count of their own."""
 
@@ -184,6 +187,8 @@ class Figures:
         self.tenants: dict[str, TenantFigures] = {}
         """By name, in the order in which they came; the empty name is that of all that came later, or have none."""
         self._listeners: tuple[SessionListener, ...] = ()
+        # the methods that listeners define, by name: a step calls no method that does nothing
+        self._hears = _heard_by(())
 
     def of(self, tenant: str) -> TenantFigures:
         """Return the figures of *tenant*; shared ones if the tenant is not counted by name."""
@@ -229,18 +234,21 @@ class Figures:
     @contextmanager
     def telling(self, *listeners: SessionListener) -> Generator[None]:
         """Tell *listeners* of each step, and of sessions that come, go or change, as long as this is open."""
-        self._listeners = (*self._listeners, *listeners)
+        self._tell((*self._listeners, *listeners))
         try:
             yield
         finally:
-            self._listeners = tuple([listener for listener in self._listeners if listener not in listeners])
+            self._tell(tuple([listener for listener in self._listeners if listener not in listeners]))
+
+    def _tell(self, listeners: tuple[SessionListener, ...]) -> None:
+        self._listeners, self._hears = listeners, _heard_by(listeners)
 
     # Called by sessions
 
     def changed(self, session_id: str) -> None:
         """Tell the listeners that a session has changed otherwise than by a step."""
-        for listener in self._listeners:
-            listener.changed(session_id)
+        for changed in self._hears.changed:
+            changed(session_id)
 
     def came(self, state: State) -> None:
         """Add a session that this supervisor runs from now on."""
@@ -258,6 +266,16 @@ class Figures:
 
     def moved(self, before: State, after: State) -> None:
         """Update the gauges to a session's new state."""
+        if (
+            before.phase is after.phase
+            and before.asleep is after.asleep
+            and before.queue is after.queue
+            and before.steering is after.steering
+            and before.quarantined_calls is after.quarantined_calls
+            and before.batch is after.batch
+            and before.is_starting is after.is_starting
+        ):
+            return
         if _counts(before) and _counts(after):
             self.of(after.setup.tenant).move(before, after, self._clock.now_ms())
         elif _counts(before):
@@ -273,15 +291,16 @@ class Figures:
         if before.usage is not after.usage and type(input_) is not SubagentReported:
             model, usage = before.using[0], after.usage.minus(before.usage)
             self.of(after.setup.tenant).use(model, usage)
-            for listener in self._listeners:
-                listener.used(after, model, usage)
+            for used in self._hears.used:
+                used(after, model, usage)
         if type(input_) is StreamBegan:
             self._spoke(after)
         if outcome.events:
             self._count_ends(before, after, outcome.events)
-        for listener in self._listeners:
-            listener.changed(after.session_id)
-            listener.stepped(before, outcome)
+        self.changed(after.session_id)
+        if outcome.events:
+            for stepped in self._hears.stepped:
+                stepped(before, outcome)
 
     def _spoke(self, state: State) -> None:
         """Record the time to the first word or thought of a turn. No-op after the first."""
@@ -295,6 +314,8 @@ class Figures:
         """Count the ends of turns, and aborts, among *events*."""
         for envelope in events:
             event = envelope.event
+            if type(event) not in _COUNTED:
+                continue
             if isinstance(event, AgentStart):
                 self._silent[state.session_id] = self._clock.now()
             elif isinstance(event, AgentEnd):
@@ -332,12 +353,38 @@ class Figures:
             self._took(state, "abort", seconds)
 
     def _took(self, state: State, duration: Duration, seconds: float) -> None:
-        for listener in self._listeners:
-            listener.took(state, duration, seconds)
+        for took in self._hears.took:
+            took(state, duration, seconds)
 
     def _committed(self, seconds: float) -> None:
-        for listener in self._listeners:
-            listener.committed(seconds)
+        for committed in self._hears.committed:
+            committed(seconds)
+
+
+class _Hears(NamedTuple):
+    """The methods of listeners, by what they are told."""
+
+    changed: tuple[Callable[[str], None], ...]
+    stepped: tuple[Callable[[State, Step], None], ...]
+    used: tuple[Callable[[State, str, Usage], None], ...]
+    took: tuple[Callable[[State, Duration, float], None], ...]
+    committed: tuple[Callable[[float], None], ...]
+
+
+def _heard_by(listeners: Sequence[SessionListener]) -> _Hears:
+    """Return the methods that *listeners* define, without those that they inherit from the base, which do nothing."""
+    base = SessionListener
+
+    def those(name: str) -> list[SessionListener]:
+        return [one for one in listeners if getattr(type(one), name) is not getattr(base, name)]
+
+    return _Hears(
+        tuple([one.changed for one in those("changed")]),
+        tuple([one.stepped for one in those("stepped")]),
+        tuple([one.used for one in those("used")]),
+        tuple([one.took for one in those("took")]),
+        tuple([one.committed for one in those("committed")]),
+    )
 
 
 def _counts(state: State) -> bool:

@@ -22,7 +22,7 @@ class SessionListener:
         """Called when a session came or went, made a step, or is in another state as a child."""
 
     def stepped(self, before: State, outcome: Step) -> None:
-        """Called when a session made a step, which is in its journal."""
+        """Called when a session made a step with events, which is in its journal."""
 
     def used(self, state: State, model: str, usage: Usage) -> None:
         """Called when a session, which has come to *state*, got a response of *model*."""
