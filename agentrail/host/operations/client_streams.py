@@ -81,7 +81,8 @@ class ClientStreams:
     def turn(self, request: CallRequest, write: Streaming, problem_frame: ProblemFrame = problem_frame) -> HttpResponse:
         """Return the answer with the stream of a turn, which *write* sends; it ends with the turn.
 
-        *problem_frame* makes the last frame of a stream that an error ends.
+        *problem_frame* makes the last frame of a stream that an error ends. *write* is never called if the client has
+        gone, or has too many streams by then.
         """
         return HttpResponse(200, STREAMED, partial(self._send_turn, request, write, problem_frame))
 

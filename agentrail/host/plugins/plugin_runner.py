@@ -137,7 +137,7 @@ class Tasks:
 class RequestLife:
     """The life of a request, an `async with`; the host sets the facts that `on_request_end` is told."""
 
-    __slots__ = ("_begun", "_context", "_row", "_started", "agent", "error", "outcome", "usage")
+    __slots__ = ("_begun", "_context", "_row", "_started", "agent", "error", "goes_on", "outcome", "usage")
 
     def __init__(self, row: HostPluginRow, context: RequestContext) -> None:
         self._row = row
@@ -148,6 +148,13 @@ class RequestLife:
         self.outcome: str | None = None
         self.usage: Usage = NOTHING_USED
         self.error: str | None = None
+        self.goes_on = False
+        """Whether somebody else ends the life, after the `async with`."""
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether there are plugins that may hear of its end."""
+        return bool(self._begun)
 
     async def __aenter__(self) -> Self:
         try:
@@ -157,14 +164,16 @@ class RequestLife:
                     start = partial(plugin.on_request_start, self._context)
                     await self._row.ask(plugin, "on_request_start", start, nothing)
         except BaseException as error:
-            await self._end(error)
+            await self.end(error)
             raise
         return self
 
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
-        await self._end(error)
+        if not self.goes_on:
+            await self.end(error)
 
-    async def _end(self, error: BaseException | None) -> None:
+    async def end(self, error: BaseException | None = None) -> None:
+        """Tell the plugins that the request is over; *error* is the exception that ended it."""
         if not self._begun:
             return
         ended = self._told(error)

@@ -217,6 +217,15 @@ class AskedPrompt:
     def __repr__(self) -> str:
         return f"{self.accepted.ref}, {self.accepted.status}"
 
+    async def when_replied(self, call: Callable[[], None]) -> None:
+        """Call *call*, which never raises, as soon as `reply` does not have to wait; to be called before it."""
+        slot = Slot[ReplyOutcome]() if self._asker.slot is None else self._asker.slot
+        if self._is_repeat and not slot.settled:
+            over = await self._past(self.accepted.ref, self._asker.until)
+            if over is not None:
+                slot.settle(over)
+        slot.when_settled(call)
+
     async def reply(self) -> Reply:
         """Return what `ask` does: how the turn ended, or that it waits for a person; may be called again later.
 

@@ -5,6 +5,7 @@ To settle a slot never raises or blocks, even if the task is gone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import trio
@@ -17,9 +18,10 @@ T = TypeVar("T")
 class Slot(Generic[T]):
     """A place for one value, for which one task may wait."""
 
-    __slots__ = ("_settled", "_task", "_value")
+    __slots__ = ("_call", "_settled", "_task", "_value")
 
     def __init__(self) -> None:
+        self._call: Callable[[], None] | None = None
         self._task: trio.lowlevel.Task | None = None
         self._settled = False
         self._value: T | None = None
@@ -44,6 +46,16 @@ class Slot(Generic[T]):
         task, self._task = self._task, None
         if task is not None:
             trio.lowlevel.reschedule(task)
+        call, self._call = self._call, None
+        if call is not None:
+            call()
+
+    def when_settled(self, call: Callable[[], None]) -> None:
+        """Call *call*, which never raises, as soon as there is a value: now, or in place of a task that waits."""
+        if self._settled:
+            call()
+        else:
+            self._call = call
 
     async def wait(self) -> T:
         """Wait for the value and return it."""
