@@ -173,6 +173,6 @@ class AskedPrompt:
     async def reply(self) -> Reply:
         """Return what `ask` does: how the turn ended, or that it waits for a person; may be called again later.
 
-        Raise `AsksItself` if the caller is a tool or service for which this turn would wait.
+        Raise `UsageError` if the caller is a tool or service for which this turn would wait.
         """
         return await self._thread.call(self._prompt.reply)

@@ -27,7 +27,8 @@ tenant do, to change and erase sessions of the tenant; and to see the figures of
 SCOPES: Final[tuple[Scope, ...]] = ("talk", "decide", "observe", "admin", "operate")
 OPERATE: Final = "operate"
 
-Errors: TypeAlias = tuple[type[AgentrailError], ...]
+Errors: TypeAlias = tuple[type[AgentrailError] | str, ...]
+"""Classes of errors, and codes of those that have none."""
 
 SESSION: Final = "{id}"
 """Stands in a path for the id of a session, as clients see it."""
@@ -317,7 +318,7 @@ _CALLS: Final = (
             always=As(),
             auto_resume=As(),
         ),
-        raises=(*DECIDE, errors.FourEyesWanted, errors.NoFamily, errors.BadArguments, errors.ToolChanged),
+        raises=(*DECIDE, errors.FourEyesWanted, "no-family", "bad-arguments", errors.ToolChanged),
     ),
     _command(
         "reject",
@@ -364,8 +365,8 @@ _CALLS: Final = (
             errors.NotRegistered,
             errors.UnknownTool,
             errors.ToolExists,
-            errors.SourceExists,
-            errors.SourceAlone,
+            "source-exists",
+            "source-alone",
             errors.SourceFailed,
         ),
         methods=("attach_tools", "detach_tools", "replace_tools"),
@@ -387,7 +388,7 @@ _CALLS: Final = (
         raises=(
             errors.NotRegistered,
             errors.UnknownPlugin,
-            errors.PluginExists,
+            "plugin-exists",
             errors.PluginRefused,
             errors.FourEyesWanted,
             errors.BadOptions,
@@ -528,8 +529,8 @@ _CALLS: Final = (
             *TALK,
             *DECIDE,
             errors.FourEyesWanted,
-            errors.NoFamily,
-            errors.BadArguments,
+            "no-family",
+            "bad-arguments",
             errors.ToolChanged,
             errors.UnknownSession,
             errors.SessionBeingDeleted,
@@ -612,7 +613,7 @@ _CALLS: Final = (
         "admin",
         spelled(made.MessageTask, child=As(bodies.SessionId, holds="child"), text=As(bodies.Filled)),
         route=f"POST {SESSION_PATH}/tasks",
-        raises=(errors.UnknownTask, errors.TaskDone),
+        raises=(errors.UnknownTask, "task-done"),
     ),
     _command(
         "cancel_task",

@@ -30,7 +30,7 @@ from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import AttachedTool, State
-from agentrail.errors import AgentrailError, BadSpec, ModelExists, PluginMismatch, SpecMissing, ToolExists, WrongType
+from agentrail.errors import AgentrailError, BadSpec, PluginMismatch, SpecMissing, ToolExists, UsageError, WrongType
 from agentrail.hooks.attachments import (
     AttachedPlugin,
     brought_tools,
@@ -177,7 +177,7 @@ def _httpx_web() -> Web:
 def tools_of(spec: SessionSpec) -> dict[str, Tool]:
     """Return the tools of *spec* by name, except those of tool sources; raise `ToolExists` if two have one name.
 
-    Raise `NoHostLoop` if one needs an asyncio loop and none is there.
+    Raise `UsageError` if one needs an asyncio loop and none is there.
     """
     tools: dict[str, Tool] = {}
     described = {name: agent.description for name, agent in spec.agents.items()}
@@ -197,19 +197,19 @@ def tools_of(spec: SessionSpec) -> dict[str, Tool]:
 
 
 def tool_here(value: object) -> Tool:
-    """Return *value* as a tool of a session here; raise `NoHostLoop` if it needs an asyncio loop and none is there."""
+    """Return *value* as a tool of a session here; raise `UsageError` if it needs an asyncio loop and none is there."""
     return place_tool(as_tool(value))
 
 
 def compactor_here(spec: SessionSpec) -> Compactor | None:
-    """Return the compactor of *spec*, `None` if it has none; raise `NoHostLoop` as `tool_here` does."""
+    """Return the compactor of *spec*, `None` if it has none; raise `UsageError` as `tool_here` does."""
     return None if spec.compactor is None else place_function(spec.compactor)
 
 
 def deps_here(spec: SessionSpec, tools: Iterable[Tool]) -> SessionDeps | None:
     """Return the dependencies of *spec*, `None` if it has none.
 
-    Raise `BadDeps` if one of *tools*, or of the tools of its sub-agents, wants others, and `NoHostLoop` as `tool_here`.
+    Raise `UsageError` if one of *tools*, or of the tools of its sub-agents, wants others, or as `tool_here` does.
     """
     deps = _deps_of(spec)
     refuse_without_deps(deps, tools)
@@ -226,7 +226,7 @@ def _deps_of(spec: SessionSpec) -> SessionDeps | None:
 
 
 def _refuse_agents_without_deps(spec: SessionSpec, deps: SessionDeps | None, depth: int) -> None:
-    """Raise `BadDeps` if a tool of a sub-agent, down to *depth*, wants other dependencies than its own or *deps*."""
+    """Raise `UsageError` if a tool of a sub-agent, down to *depth*, wants other dependencies than its own or *deps*."""
     for agent in spec.agents.values() if depth else ():
         own = _deps_of(agent) or deps
         refuse_without_deps(own, tools_of(agent).values())
@@ -297,7 +297,7 @@ def own_model(code: SessionCode, model: str | Model) -> str:
         raise WrongType("model", problem, MODEL_WANTED)
     model = place_model(model)
     if code.models.setdefault(model.name, model) is not model:
-        raise ModelExists(model.name)
+        raise UsageError("model-exists", model.name)
     return model.name
 
 

@@ -22,15 +22,13 @@ from agentrail.errors import (
     BadChoice,
     BadOptions,
     NoAnswer,
-    NotInItsRun,
     NotJson,
     PartRefused,
-    SourceAlone,
-    SourceExists,
     TooManyLabels,
     UnknownCursor,
     UnknownPlugin,
     UnknownTask,
+    UsageError,
     WrongType,
 )
 from agentrail.errors import BrokenContractError as BrokenContractError
@@ -106,9 +104,9 @@ def source_of(tools: tuple[object, ...], there: Collection[str], *, replace: boo
     if source is None:
         return None
     if len(tools) > 1:
-        raise SourceAlone(source.name)
+        raise UsageError("source-alone", source.name)
     if source.name in there and not replace:
-        raise SourceExists(source.name)
+        raise UsageError("source-exists", source.name)
     source.check()
     return source
 
@@ -122,9 +120,9 @@ def told_apart(
 
 
 def check_run(session: str, home: trio.lowlevel.TrioToken) -> None:
-    """Raise `NotInItsRun` if called outside the Trio run *home* of the session, which could not be woken from there."""
+    """Raise `UsageError` if called outside the Trio run *home* of the session, which could not be woken from there."""
     if not trio.lowlevel.in_trio_run() or trio.lowlevel.current_trio_token() is not home:
-        raise NotInItsRun(session)
+        raise UsageError("not-in-its-run", session)
 
 
 def _bytes(part: Part) -> int:

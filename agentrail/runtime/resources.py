@@ -305,7 +305,7 @@ class SessionCode:
         return NewCode(seat.revision, self._validated(tools), (seat.key, plugin))
 
     def _validated(self, tools: Iterable[Tool]) -> tuple[tuple[Tool, Validator], ...]:
-        """Return each tool with the validator of its arguments; raise `BadDeps` if one wants other dependencies."""
+        """Return each tool with the validator of its arguments; raise `UsageError` if one wants other dependencies."""
         tools = tuple(tools)
         refuse_without_deps(self.deps, tools)
         return tuple((tool, self.validator(tool)) for tool in tools)

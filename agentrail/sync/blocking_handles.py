@@ -130,7 +130,7 @@ class SessionHandle:
         """Send a prompt and return how its turn ended; with *returns*, a type or a JSON Schema, such an object.
 
         It also returns when the turn waits for a person, with the calls in `reply.held`, unless *until* is `end`.
-        Raise `AsksItself` if the caller is a tool or service of this session, or of one whose turn this one waits for.
+        Raise `UsageError` if the caller is a tool or service of this session, or of one whose turn this one waits for.
         """
         return self._thread.call_blocking(
             partial(

@@ -171,6 +171,6 @@ class AskedPrompt:
     def reply(self) -> Reply:
         """Return what `ask` does: how the turn ended, or that it waits for a person; may be called again later.
 
-        Raise `AsksItself` if the caller is a tool or service for which this turn would wait.
+        Raise `UsageError` if the caller is a tool or service for which this turn would wait.
         """
         return self._thread.call_blocking(self._prompt.reply)

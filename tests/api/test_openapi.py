@@ -24,6 +24,7 @@ from agentrail.events import EVENTS
 from agentrail.models import Json
 from tests.api.schemas import Schema, Schemas
 from tests.api.stored_document import STORED, printed
+from tests.api.test_problems import example
 from tests.codec.sampling import event_sample
 from tests.each_case import each_case
 
@@ -118,10 +119,8 @@ def test_the_schema_of_an_event_takes_what_is_sent() -> None:
 
 def test_the_schema_of_a_problem_takes_each_problem() -> None:
     schema = checker({"$ref": "#/components/schemas/Problem"})
-    for cls in ROWS:
-        error = cls.__new__(cls)
-        error.args = (1,) * 6
-        schema.validate(json.loads(problem_of(error, "talk").content))
+    for kind in ROWS:
+        schema.validate(json.loads(problem_of(example(kind), "talk").content))
 
 
 @pytest.mark.long

@@ -45,7 +45,7 @@ from agentrail.core.vocabulary.inputs import (
     ToolStopped,
 )
 from agentrail.core.vocabulary.state import AttachedTool, PluginChange
-from agentrail.errors import IllegalInput, PluginExists, ToolExists, TooManyLabels, UnknownPlugin, UnknownTool
+from agentrail.errors import IllegalInput, ToolExists, TooManyLabels, UnknownPlugin, UnknownTool, UsageError
 from agentrail.events import (
     InputQuarantined,
     LabelsChanged,
@@ -230,7 +230,7 @@ def test_a_plugin_joins_at_once() -> None:
         plugins=(seat,),
         plugin_states=(5,),
     )
-    bench.send(AttachPluginSent(seat)).expect_only(answer=Refused.of(PluginExists("Other")))
+    bench.send(AttachPluginSent(seat)).expect_only(answer=Refused.of(UsageError("plugin-exists", "Other")))
 
 
 @cell("attach_plugin", *BUSY)
@@ -241,7 +241,7 @@ def test_a_plugin_joins_when_no_turn_is_open() -> None:
         bench.send(AttachPluginSent(seat)).expect_only(
             answer=DONE, plugin_changes=(PluginChange("attach", "Other", seat),)
         )
-        bench.send(AttachPluginSent(seat)).expect_only(answer=Refused.of(PluginExists("Other")))
+        bench.send(AttachPluginSent(seat)).expect_only(answer=Refused.of(UsageError("plugin-exists", "Other")))
 
 
 @cell("detach_plugin", "idle")

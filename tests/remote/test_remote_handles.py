@@ -13,13 +13,13 @@ from agentrail.errors import (
     AnswerUnfit,
     NotAtHost,
     NotRegistered,
-    PluginExists,
     ScopeMissing,
     SessionExists,
     SessionParked,
     UnknownAgent,
     UnknownRecord,
     UnknownSession,
+    UsageError,
     WrongType,
 )
 from agentrail.events import ApprovalRequired, SessionStarted
@@ -28,6 +28,7 @@ from agentrail.journals import MemoryJournal
 from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.remote.unsupported import OF_SESSIONS, OF_SUPERVISORS
 from agentrail.testing import ScriptedModel, call, say, stall
+from tests.coded import coded
 from tests.docs.scopes import scopes
 from tests.host.hosted import KEYS, open_desk
 from tests.remote.playing_host import Relay
@@ -96,9 +97,9 @@ async def test_code_is_given_by_the_names_that_the_host_has_registered() -> None
         session = await supervisor.spawn("desk", "trip")
         await session.attach_tools("pay")
         await session.attach_plugin("BudgetGuard")
-        with pytest.raises(PluginExists) as exists:
+        with pytest.raises(UsageError, check=coded("plugin-exists")) as exists:
             await session.attach_plugin("BudgetGuard")
-        assert exists.value == PluginExists("BudgetGuard")
+        assert exists.value == UsageError("plugin-exists", "BudgetGuard")
         with pytest.raises(NotRegistered) as unknown:
             await session.attach_tools("os.system")
         assert unknown.value == NotRegistered("tool", "os.system", "`pay`")

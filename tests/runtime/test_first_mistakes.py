@@ -11,12 +11,13 @@ import pytest
 import trio
 
 from agentrail import Continue, Plugin, SessionHandle, SessionSpec, connect, open_supervisor, tool
-from agentrail.errors import AsksItself, BadSpec, NotEntered, NotOpened, NoTrioRun
+from agentrail.errors import BadSpec, NotEntered, NotOpened, UsageError
 from agentrail.host import Host, Profile
 from agentrail.models import Json, ToolMessage
 from agentrail.plugins import Ask, BeforeRequest, CallService, Context
 from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel, call, say
+from tests.coded import coded
 from tests.kit import Element
 from tests.runtime.world import World, settle
 
@@ -41,7 +42,9 @@ def test_what_is_opened_under_asyncio_says_which_run_it_needs(attempt: str) -> N
         async with OPENED[attempt]():
             pass
 
-    with pytest.raises(NoTrioRun, match=rf"cannot {attempt} here: no Trio run; .*trio\.run"):
+    with pytest.raises(
+        UsageError, check=coded("no-trio-run"), match=rf"cannot {attempt} here: no Trio run; .*trio\.run"
+    ):
         asyncio.run(main())
 
 
@@ -115,7 +118,7 @@ async def answer_to(kind: str, *, own: bool) -> str:
 @pytest.mark.parametrize("kind", WAYS)
 def test_a_tool_that_asks_its_own_session_gets_an_error_instead_of_waiting_forever(kind: str) -> None:
     result = trio.run(partial(answer_to, kind, own=True))  # a virtual clock would not wait for the thread
-    assert "AsksItself: " in result
+    assert "UsageError: " in result
     assert f"`{kind}` cannot `ask` session `s`, whose turn waits for it; return what its model is to know" in result
 
 
@@ -148,7 +151,7 @@ async def test_a_service_that_asks_its_own_session_gets_the_error_too(world: Wor
     refused: list[str] = []
 
     async def asks(_: Json) -> Json:
-        with pytest.raises(AsksItself, match="`asks` cannot `ask` session `s`"):
+        with pytest.raises(UsageError, check=coded("asks-itself"), match="`asks` cannot `ask` session `s`"):
             await sessions[0].ask("and?")
         refused.append("s")
         return "asked"

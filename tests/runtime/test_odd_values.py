@@ -38,12 +38,12 @@ from agentrail.errors import (
     BadRecord,
     BadResponse,
     BadSpec,
-    BadSupervisor,
     JournalError,
     RateLimited,
     ReplayDiffers,
     TransientModelError,
     TurnAborted,
+    UsageError,
     WrongType,
 )
 from agentrail.events import ApprovalRequired, AskStarted, Cursor, PluginError, Retry
@@ -89,6 +89,7 @@ from agentrail.values.json import MAX_DEPTH, MAX_ITEMS
 from agentrail.values.messages import MessageRange, Rearranged
 from agentrail.values.untrusted_content import MAX_CALLS, MAX_NAME, MAX_PARTS, MAX_TEXT, fit_response
 from agentrail.values.untrusted_values import TEN_YEARS
+from tests.coded import coded
 from tests.kit import EMPTY, PromptSent
 from tests.runtime.tools import fake, quick
 from tests.runtime.world import World, settle
@@ -417,7 +418,7 @@ def test_a_figure_that_is_none_is_refused(found: object) -> None:
 
 @pytest.mark.parametrize(("restarts", "period"), [(3, math.nan), (3, "5"), (3, 0), ("3", 5.0), (-1, 5.0), (True, 5.0)])
 def test_a_policy_of_odd_numbers_is_refused(restarts: int, period: float) -> None:
-    with pytest.raises(BadSupervisor):
+    with pytest.raises(UsageError, check=coded("bad-supervisor")):
         policy("one_for_one", restarts, period)
 
 

@@ -12,15 +12,7 @@ from agentrail.core.machine.tool_results import give_error, hold_timer, put
 from agentrail.core.machine.tool_runs import take_answer
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Hold
-from agentrail.errors import (
-    BadArguments,
-    FourEyesWanted,
-    NoFamily,
-    OwnDecision,
-    ToolChanged,
-    UnknownApproval,
-    WrongDecision,
-)
+from agentrail.errors import FourEyesWanted, OwnDecision, ToolChanged, UnknownApproval, UsageError, WrongDecision
 from agentrail.hooks.ruling import NOTHING_GATHERED, START
 from agentrail.values.events.people import ApprovalResolved, ToolApprovedAlways, UserResponded
 from agentrail.values.json import JsonObject, is_same
@@ -118,11 +110,11 @@ def on_approve(draft: StepDraft, command: commands.ApproveSent) -> None:
     if edited is not None:
         problem = unfit(draft, call, edited)
         if problem is not None:
-            draft.refuse(BadArguments(call.name, problem))
+            draft.refuse(UsageError("bad-arguments", call.name, problem))
             return
     elif command.always:
         if hold.family is None:
-            draft.refuse(NoFamily(command.approval_id))
+            draft.refuse(UsageError("no-family", command.approval_id))
             return
         pair = call.name, hold.family
         state.approved_always |= {pair}

@@ -9,7 +9,7 @@ from agentrail.core.machine.deferred_tools import tell_changes
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.state import AttachedTool, Phase, PluginChange
-from agentrail.errors import PluginExists, ToolExists, TooManyLabels, UnknownPlugin, UnknownTool
+from agentrail.errors import ToolExists, TooManyLabels, UnknownPlugin, UnknownTool, UsageError
 from agentrail.hooks.actions import Answered, ChangeTools, Failed
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.hook_types import BeforePluginOptsUpdate, Hook
@@ -156,7 +156,7 @@ def _queue(draft: StepDraft, change: PluginChange) -> None:
     state = draft.state
     there = _keys_to_be(draft)
     if change.kind == "attach" and change.key in there:
-        draft.refuse(PluginExists(change.key))
+        draft.refuse(UsageError("plugin-exists", change.key))
         return
     if change.kind != "attach" and change.key not in there:
         draft.refuse(UnknownPlugin.among(change.key, there))

@@ -8,7 +8,7 @@ from agentrail.core.machine.prompts import accept
 from agentrail.core.machine.tool_results import skip_for_steering
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.state import AskedBy, Phase, Steering
-from agentrail.errors import PluginRefused, SteeringQueueFull, TaskDone
+from agentrail.errors import PluginRefused, SteeringQueueFull, UsageError
 from agentrail.hooks.hook_types import BeforeSteering, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Text
@@ -25,7 +25,7 @@ def on_steer(draft: StepDraft, command: commands.SteerSent) -> None:
     """
     state = draft.state
     if command.message and not _is_at_work(draft):
-        draft.refuse(TaskDone(state.session_id))
+        draft.refuse(UsageError("task-done", state.session_id))
         return
     if state.phase is Phase.IDLE and not command.message:
         accept(draft, (Text(command.text),), asked_by=draft.asked)

@@ -10,6 +10,7 @@ import msgspec
 
 import agentrail.errors
 from agentrail.errors import AgentrailError, BrokenContractError, NotJson
+from agentrail.errors.agentrail_error import formerly
 from agentrail.values.json import Json, freeze
 from agentrail.values.untrusted_values import brief
 
@@ -43,6 +44,8 @@ def _fact(value: object) -> Json:
 def made_of(name: str, facts: tuple[Json, ...]) -> AgentrailError:
     """Return the error with class *name* and *facts*; raise `ValueError` if no such class exists."""
     cls = ERRORS.get(name)
+    if cls is None and (error := formerly(name, facts)) is not None:
+        return error
     if cls is None:
         problem = "names no error of ours"
         raise ValueError(problem)

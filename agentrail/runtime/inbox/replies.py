@@ -211,7 +211,7 @@ class AskedPrompt:
         """What `prompt` returns."""
         self._asker = asker
         self._waiters, self._past, self._is_repeat = waiters, past, is_repeat
-        self._awaiting = awaiting  # raises `AsksItself` if this turn waits for the caller
+        self._awaiting = awaiting  # raises `UsageError` if this turn waits for the caller
 
     @in_brackets
     def __repr__(self) -> str:
@@ -229,7 +229,7 @@ class AskedPrompt:
     async def reply(self) -> Reply:
         """Return what `ask` does: how the turn ended, or that it waits for a person; may be called again later.
 
-        Raise `AsksItself` if the caller is a tool or service for which this turn would wait.
+        Raise `UsageError` if the caller is a tool or service for which this turn would wait.
         """
         ref, may_be_over = self.accepted.ref, self._is_repeat
         turn: Slot[ReplyOutcome] | None = self._asker.slot

@@ -15,7 +15,7 @@ from agentrail.core.vocabulary.commands import Answer, PromptSent, Refused, Stee
 from agentrail.core.vocabulary.inputs import SubagentEnded, SubagentReported
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import MAX_ENDED_TASKS
-from agentrail.errors import Fenced, SessionNotAlive, SessionStored, TaskDone, UnknownTask, WrongType
+from agentrail.errors import Fenced, SessionNotAlive, SessionStored, UnknownTask, UsageError, WrongType
 from agentrail.ports.journal import opening_of
 from agentrail.ports.tool import Task
 from agentrail.runtime.actor.parent_link import ParentLink
@@ -282,7 +282,7 @@ class Subagents:
             session.mailbox.post_steering(steering)
             answer = await slot.wait()
         if answer is None or has_ended(answer):
-            answer = await self._answered_before(to, steering) or Refused.of(TaskDone(to))
+            answer = await self._answered_before(to, steering) or Refused.of(UsageError("task-done", to))
         if isinstance(answer, Refused):
             raise answer.error
 
