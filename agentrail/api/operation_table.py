@@ -98,7 +98,7 @@ class HostCall(Value, gc=True):
         return self.gives is not None and not (self.held or self.waits or self.command)
 
 
-ANY: Final[Errors] = (errors.BadQuery, errors.OriginRefused)
+ANY: Final[Errors] = ("bad-query", errors.OriginRefused)
 WITH_KEY: Final[Errors] = (
     errors.NotAuthenticated,
     errors.KeyWithdrawn,
@@ -109,7 +109,7 @@ WITH_KEY: Final[Errors] = (
     errors.ConnectionsInUse,
     errors.HostClosing,
 )
-WITH_BODY: Final[Errors] = (errors.BodyTooLarge, errors.WrongMedia, errors.BadText, errors.BadBody)
+WITH_BODY: Final[Errors] = (errors.BodyTooLarge, "wrong-media", errors.BadText, "bad-body")
 STORED: Final[Errors] = (errors.JournalFailed, errors.BadRecord, errors.WaitsForJournal)
 OF_SESSION: Final[Errors] = (errors.UnknownSession, errors.SessionBeingDeleted)
 COMMAND: Final[Errors] = (
@@ -129,7 +129,7 @@ COMMAND: Final[Errors] = (
 OPENING: Final[Errors] = (
     errors.UnknownAgent,
     errors.BadName,
-    errors.TooManySessions,
+    "too-many-sessions",
     errors.SessionRefused,
     errors.ModelMissing,
     errors.BadModelOptions,
@@ -137,9 +137,9 @@ OPENING: Final[Errors] = (
     errors.NothingWritten,
 )
 TALK: Final[Errors] = (
-    errors.PluginFailed,
-    errors.UnknownCommand,
-    errors.UnknownFile,
+    "plugin-failed",
+    "unknown-command",
+    "unknown-file",
     errors.FileFailed,
     errors.BadMessage,
     errors.BadReturns,
@@ -155,7 +155,7 @@ TURN: Final[Errors] = (
     errors.UnknownSession,
     errors.SessionBeingDeleted,
 )
-DECIDE: Final[Errors] = (errors.UnknownApproval, errors.WrongDecision, errors.OwnDecision)
+DECIDE: Final[Errors] = (errors.UnknownApproval, errors.WrongDecision, "own-decision")
 
 
 def _command(
@@ -217,7 +217,7 @@ _CALLS: Final = (
         media=sse_frames.MEDIA_TYPE,
         held=True,
         command=True,
-        raises=(*OPENING, *TALK, *TURN, errors.TooManyStreams),
+        raises=(*OPENING, *TALK, *TURN, "too-many-streams"),
         methods=(),
     ),
     # The life of sessions
@@ -318,7 +318,7 @@ _CALLS: Final = (
             always=As(),
             auto_resume=As(),
         ),
-        raises=(*DECIDE, errors.FourEyesWanted, "no-family", "bad-arguments", errors.ToolChanged),
+        raises=(*DECIDE, "four-eyes-wanted", "no-family", "bad-arguments", errors.ToolChanged),
     ),
     _command(
         "reject",
@@ -352,7 +352,7 @@ _CALLS: Final = (
             made.UseModel, name="ModelBody", model=As(bodies.Name | bodies.SomeNames, offer="models"), options=As()
         ),
         route=f"POST {SESSION_PATH}/model",
-        raises=(errors.NotRegistered, errors.UnknownModel, errors.BadOptions, errors.BadModelOptions),
+        raises=("not-registered", errors.UnknownModel, errors.BadOptions, errors.BadModelOptions),
     ),
     _command(
         "change_tools",
@@ -362,7 +362,7 @@ _CALLS: Final = (
         spelled(made.EditTools, name="ToolsBody", do=As(), tools=As(bodies.SomeNames, offer="tools")),
         route=f"POST {SESSION_PATH}/tools",
         raises=(
-            errors.NotRegistered,
+            "not-registered",
             errors.UnknownTool,
             errors.ToolExists,
             "source-exists",
@@ -386,11 +386,11 @@ _CALLS: Final = (
         spelled(made.UpdatePlugin, tag="update", plugin=As(bodies.Name), options=As(JsonObject), pin=As()),
         route=f"POST {SESSION_PATH}/plugins",
         raises=(
-            errors.NotRegistered,
+            "not-registered",
             errors.UnknownPlugin,
             "plugin-exists",
             errors.PluginRefused,
-            errors.FourEyesWanted,
+            "four-eyes-wanted",
             errors.BadOptions,
         ),
         methods=("attach_plugin", "detach_plugin", "update_plugin"),
@@ -423,7 +423,7 @@ _CALLS: Final = (
         "observe",
         query=bodies.EventsQuery,
         media=sse_frames.MEDIA_TYPE,
-        raises=(errors.UnknownCursor, errors.TooManyStreams),
+        raises=(errors.UnknownCursor, "too-many-streams"),
         methods=("subscribe", "monitor"),
     ),
     HostCall(
@@ -455,7 +455,7 @@ _CALLS: Final = (
         "observe",
         query=bodies.AboutQuery,
         gives=insight_views.AccountView,
-        raises=(errors.HistoryTooLong,),
+        raises=("history-too-long",),
     ),
     HostCall(
         "state_at",
@@ -475,7 +475,7 @@ _CALLS: Final = (
         "observe",
         query=bodies.TimelineQuery,
         gives=insight_views.TimelineView,
-        raises=(errors.HistoryTooLong,),
+        raises=("history-too-long",),
     ),
     HostCall(
         "seen",
@@ -485,7 +485,7 @@ _CALLS: Final = (
         "observe",
         query=bodies.SeenQuery,
         gives=insight_views.SeenView,
-        raises=(errors.HistoryTooLong, errors.UnknownRequest),
+        raises=("history-too-long", errors.UnknownRequest),
     ),
     HostCall(
         "upload",
@@ -499,13 +499,13 @@ _CALLS: Final = (
         status=201,
         raises=(
             errors.BodyTooLarge,
-            errors.BadBody,
-            errors.WrongMedia,
-            errors.WrongContent,
+            "bad-body",
+            "wrong-media",
+            "wrong-content",
             errors.SpecMissing,
             errors.SessionNotAlive,
-            errors.FilesTooLarge,
-            errors.TooManyFiles,
+            "files-too-large",
+            "too-many-files",
             errors.FilesNotTaken,
             errors.PathRefused,
             errors.FileFailed,
@@ -528,14 +528,14 @@ _CALLS: Final = (
             *OPENING,
             *TALK,
             *DECIDE,
-            errors.FourEyesWanted,
+            "four-eyes-wanted",
             "no-family",
             "bad-arguments",
             errors.ToolChanged,
             errors.UnknownSession,
             errors.SessionBeingDeleted,
             errors.UnknownCursor,
-            errors.TooManyStreams,
+            "too-many-streams",
         ),
         methods=(),
     ),
@@ -547,7 +547,7 @@ _CALLS: Final = (
         "observe",
         query=ag_ui_bodies.FollowQuery,
         media=sse_frames.MEDIA_TYPE,
-        raises=(errors.UnknownCursor, errors.TooManyStreams),
+        raises=(errors.UnknownCursor, "too-many-streams"),
         methods=(),
     ),
     # Calls for remote handles: programs that use a session of the host as if it were local
@@ -699,7 +699,7 @@ _CALLS: Final = (
         media=WEBSOCKET,
         status=101,
         raises=(
-            errors.UpgradeWanted,
+            "upgrade-wanted",
             errors.NotAuthenticated,
             errors.AuthenticatorFailed,
             errors.TooManyRequests,
@@ -718,7 +718,7 @@ _CALLS: Final = (
         "show a file of the console",
         None,
         media=BYTES,
-        raises=(errors.UnknownRoute,),
+        raises=("unknown-route",),
     ),
     HostCall("openapi", "GET /openapi.json", "show the OpenAPI document", None),
 )

@@ -27,9 +27,8 @@ from agentrail.errors import (
     ModelError,
     NotAuthenticated,
     TurnAborted,
-    UpgradeWanted,
 )
-from agentrail.errors.agentrail_error import BRANCHES, filled, formerly, names_of_facts, slug
+from agentrail.errors.agentrail_error import BRANCHES, coded_of, data_of_coded, filled, names_of_facts, slug
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.value import Value, learned
 
@@ -87,10 +86,10 @@ USAGE: Final[Mapping[Kind, Row]] = {
     # What was sent
     errors.BadText: Row(400, "send JSON as RFC 8259 has it: UTF-8, finite numbers, each key once"),
     errors.NotJson: Row(400, "send text, finite numbers, booleans, null, lists and objects"),
-    errors.BadQuery: Row(400),
+    "bad-query": Row(400),
     errors.BodyTooLarge: Row(413),
-    errors.WrongMedia: Row(415),
-    errors.BadBody: Row(422),
+    "wrong-media": Row(415),
+    "bad-body": Row(422),
     errors.BadFrame: Row(422),
     errors.BadData: Row(422, _BODY),
     errors.BadValue: Row(422, _BODY),
@@ -107,25 +106,25 @@ USAGE: Final[Mapping[Kind, Row]] = {
     errors.BadEdit: Row(422, "give a text that occurs there once"),
     errors.BadPattern: Row(422, "correct the pattern"),
     errors.PartRefused: Row(422),
-    errors.NotRegistered: Row(
+    "not-registered": Row(
         422,
         "name what is registered, or have the operator register it in the profile of the session",
         "no {kind} is registered as {name!r}, but {2}",
     ),
-    errors.UnknownFile: Row(422),
-    errors.WrongContent: Row(422),
+    "unknown-file": Row(422),
+    "wrong-content": Row(422),
     errors.UnknownModel: Row(422, "name a model that the host knows", "the host knows no such model", facts=(0,)),
-    errors.HistoryTooLong: Row(422),
+    "history-too-long": Row(422),
     errors.TooManyLabels: Row(422, "remove some in the same call"),
     # What is not there
-    errors.UnknownRoute: Row(404),
+    "unknown-route": Row(404),
     errors.MethodRefused: Row(405),
-    errors.UpgradeWanted: Row(426),
+    "upgrade-wanted": Row(426),
     errors.UnknownSession: _NO_SESSION,
     errors.SessionNotStored: _NO_SESSION,
     errors.SessionForgotten: _NO_SESSION,
     errors.UnknownAgent: Row(404),
-    errors.UnknownCommand: Row(404),
+    "unknown-command": Row(404),
     errors.UnknownApproval: Row(404, "`GET /v1/approvals` lists what waits for a decision; another may have decided"),
     errors.UnknownTool: Row(404, "`GET /v1/sessions/{id}` lists the tools of the session"),
     errors.UnknownPlugin: Row(404, "`GET /v1/sessions/{id}` lists the plugins of the session"),
@@ -187,15 +186,15 @@ USAGE: Final[Mapping[Kind, Row]] = {
     "would-deadlock": _HOSTS_CODE,
     errors.BridgeClosed: _HOSTS_CODE,
     errors.BridgeForked: _HOSTS_CODE,
-    errors.AppNotOpened: _HOSTS_CODE,
+    "app-not-opened": _HOSTS_CODE,
     errors.NotOpened: _HOSTS_CODE,
     "not-in-its-run": _HOSTS_CODE,
     "asks-itself": _HOSTS_CODE,
     errors.BadKeys: _HOSTS_CODE,
-    errors.UnknownKey: _HOSTS_CODE,
+    "unknown-key": _HOSTS_CODE,
     errors.BadProfile: _HOSTS_CODE,
     errors.BadConnection: _HOSTS_CODE,
-    errors.LineLeft: _HOSTS_CODE,
+    "line-left": _HOSTS_CODE,
     errors.NotAtHost: _HOSTS_CODE,
 }
 
@@ -204,9 +203,9 @@ REFUSED: Final[Mapping[Kind, Row]] = {
     errors.NotAuthenticated: Row(401),
     errors.KeyWithdrawn: Row(401),
     errors.ScopeMissing: Row(403),
-    errors.AgentNotAllowed: Row(403),
-    errors.OwnDecision: Row(403),
-    errors.FourEyesWanted: Row(403),
+    "agent-not-allowed": Row(403),
+    "own-decision": Row(403),
+    "four-eyes-wanted": Row(403),
     errors.OriginRefused: Row(
         403,
         "have the operator of the host allow it: the origin of a page by `--origin` or `origins=`, a name by `--name` "
@@ -224,15 +223,15 @@ REFUSED: Final[Mapping[Kind, Row]] = {
     errors.AnswerUnfit: Row(409, "ask again, or for a simpler form"),
     errors.NoAnswer: Row(409, "decide what `GET /v1/approvals` lists, and send the same `Idempotency-Key` again"),
     errors.ToolChanged: Row(409, "reject it"),
-    errors.FilesTooLarge: Row(409),
-    errors.TooManyFiles: Row(409),
+    "files-too-large": Row(409),
+    "too-many-files": Row(409),
     errors.FilesNotTaken: Row(409),
     errors.QueueFull: Row(429, "wait for a turn to end", retry_after=5),
     errors.SteeringQueueFull: Row(429, "wait for the model's next request", retry_after=2),
     errors.MailboxFull: Row(429, "send it again when some of that is handled", retry_after=2),
     errors.TooManyRequests: Row(429, retry_after=1),
-    errors.TooManySessions: Row(429, retry_after=60),
-    errors.TooManyStreams: Row(429, retry_after=5),
+    "too-many-sessions": Row(429, retry_after=60),
+    "too-many-streams": Row(429, retry_after=5),
     errors.ConnectionsInUse: Row(429, retry_after=5),
 }
 
@@ -241,7 +240,7 @@ OUTSIDE: Final[Mapping[Kind, Row]] = {
     errors.HostFailed: _FAILED,
     errors.AuthenticatorFailed: Row(503, retry_after=5),
     errors.ClusterFault: Row(503, OPERATOR, "two hosts of the cluster do not trust each other", 5),
-    errors.PluginFailed: Row(503, "try again later", "a plugin of the host could not be asked", 5),
+    "plugin-failed": Row(503, "try again later", "a plugin of the host could not be asked", 5),
     errors.ToolError: Row(502, "read what the tool says"),
     errors.NotReadable: _FAILED,
     errors.FileFailed: _FAILED,
@@ -390,7 +389,7 @@ class Problem(Value, gc=True):
     headers: tuple[tuple[str, str], ...] = ()
     """Headers of the response, beside its type and length: `retry-after`, `allow`, `www-authenticate`."""
     error: str = HostFailed.__name__
-    """Name of the class of the error in Python."""
+    """Name of the class of the error in Python; of an error with a code alone, the code written as such a name."""
     facts: tuple[Json, ...] = ()
     """Facts of the error, in order; `None` at the place of each that is not told."""
 
@@ -434,7 +433,7 @@ def problem_of(error: BaseException, attempted: str, tenant: str = "") -> Proble
         finding, to_do = without_tenant(finding, tenant), without_tenant(to_do, tenant)
     shown, facts = row.told_as or cls, _shown_facts(error, row, tenant)
     # clients must not learn which of several classes an error is that are reported as one
-    name = (shown if issubclass(cls, shown) else cls).__name__
+    name = data_of_coded(error)[0] if error.is_coded else (shown if issubclass(cls, shown) else cls).__name__
     kind = error.code if error.is_coded else shown
     return Problem(
         row.status, code_of(kind), title_of(kind), attempted, finding, to_do, _headers(error, row), name, facts
@@ -455,9 +454,8 @@ def _shown_facts(error: AgentrailError, row: Row, tenant: str) -> tuple[Json, ..
     shown_places = (
         _shown_positions(error.template, names_of_facts(error), row) if row.told_as is None else frozenset[int]()
     )
-    code, facts = (error.args[:1], error.args[1:]) if error.is_coded else ((), error.args)
-    shown = [_plain(fact, tenant) if place in shown_places else None for place, fact in enumerate(facts)]
-    return (*map(str, code), *shown)
+    facts = data_of_coded(error)[1] if error.is_coded else error.args
+    return tuple([_plain(fact, tenant) if place in shown_places else None for place, fact in enumerate(facts)])
 
 
 @cache
@@ -488,7 +486,7 @@ def _shortened(text: str) -> str:
 def _headers(error: AgentrailError, row: Row) -> tuple[tuple[str, str], ...]:
     if isinstance(error, MethodRefused):
         return (("allow", error.allowed),)
-    if isinstance(error, UpgradeWanted):
+    if error.code == "upgrade-wanted":
         return (("sec-websocket-version", "13"),)
     if isinstance(error, NotAuthenticated):
         return (("www-authenticate", "Bearer"),)
@@ -566,8 +564,8 @@ def error_of(document: JsonObject, session: str = "") -> AgentrailError:
     if not isinstance(name, str) or not isinstance(facts, Sequence) or isinstance(facts, str):
         return HostFailed(wording)
     cls = _CLASSES.get(name)
-    if cls is None and (earlier := formerly(name, facts)) is not None:
-        cls, facts = type(earlier), earlier.args
+    if cls is None and (coded := coded_of(name, facts)) is not None:
+        cls, facts = type(coded), coded.args
     if cls is None:
         return HostFailed(wording)
     parameters = _parameters(cls.__name__)

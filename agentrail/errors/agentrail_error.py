@@ -245,8 +245,16 @@ BRANCHES: Final[Mapping[str, type[AgentrailError]]] = {
 """The class of the errors of each code."""
 
 
-def formerly(name: str, facts: Iterable[object]) -> AgentrailError | None:
-    """Return the error for which earlier versions had a class *name*; `None` if they had none with such facts."""
+def data_of_coded(raised: AgentrailError) -> tuple[str, tuple[object, ...]]:
+    """Return name and facts of an error that has a code, as if it had a class: `TaskDone` for `task-done`.
+
+    Records and problem documents have them so, whether or not there is such a class in the version that reads them.
+    """
+    return "".join(map(str.capitalize, raised.code.split("-"))), raised.args[1:]
+
+
+def coded_of(name: str, facts: Iterable[object]) -> AgentrailError | None:
+    """Return the error whose `data_of_coded` are *name* and *facts*; `None` if they are of none."""
     branch = BRANCHES.get(slug(name))
     made = None if branch is None else branch(slug(name), *facts)
     return made if made is not None and made.is_coded else None

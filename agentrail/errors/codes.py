@@ -19,6 +19,11 @@ class Texts(NamedTuple):
 
 
 USAGE: Final[Mapping[str, Texts]] = {
+    "app-not-opened": Texts(
+        "The ASGI app of a host was used while it was not open",
+        "cannot use the app of the host: it is not open; a mounted app gets no lifespan, so open it in that of the "
+        "app around it, by `async with app:`",
+    ),
     "asks-itself": Texts(
         "A tool or service asked a session whose turn waits for it, so neither would ever end",
         "`{asker}` cannot `ask` session `{session}`, whose turn waits for it{way}; return what its model is to "
@@ -28,6 +33,10 @@ USAGE: Final[Mapping[str, Texts]] = {
         "Arguments do not fit a tool's schema",
         "these arguments do not fit `{tool}`: {problem}",
     ),
+    "bad-body": Texts(
+        "A body is JSON, but not what the call takes",
+        "the body of `{call}` does not fit: {at} {problem}; `/openapi.json` has its schema",
+    ),
     "bad-deps": Texts(
         "A tool cannot get the dependencies that it wants: `SessionSpec.deps` is missing, does not fit, or raised",
         "cannot give a tool its `deps`: {problem}",
@@ -35,6 +44,10 @@ USAGE: Final[Mapping[str, Texts]] = {
     "bad-mcp-server": Texts(
         "The options given for an MCP server are invalid",
         "cannot use the MCP server `{server}`: {problem}",
+    ),
+    "bad-query": Texts(
+        "The query of an address, or a header that says the same, is not what the call takes",
+        "the query of `{call}` does not fit: {at} {problem}; `/openapi.json` says what it takes",
     ),
     "bad-supervisor": Texts(
         "The numbers for the restarts of a supervisor are invalid",
@@ -48,6 +61,14 @@ USAGE: Final[Mapping[str, Texts]] = {
     "ended-too-often": Texts(
         "A child that is to run for ever has ended, without an error, more often than it may be restarted",
         "`{child}` has ended too often, without an error; let it run until it is cancelled, or use `transient`",
+    ),
+    "history-too-long": Texts(
+        "A session has too many records for a call that reads all of them",
+        "the session has {records} records, and the call reads {most} at most; read its records page by page",
+    ),
+    "line-left": Texts(
+        "A connection to a host was used after its `async with` was left",
+        "there is no connection to the host at {address} any more: its `async with` was left; use it inside",
     ),
     "loop-gone": Texts(
         "The asyncio loop in which a supervisor was opened was closed before the supervisor was left",
@@ -78,6 +99,10 @@ USAGE: Final[Mapping[str, Texts]] = {
         "the Trio run of its supervisor, from a thread by `trio.from_thread.run`; on asyncio, open the supervisor "
         "by `agentrail.aio`",
     ),
+    "not-registered": Texts(
+        "Nothing is registered under a name that stands for code: a tool, a plugin or a model",
+        "no {kind} is registered as {name!r}; registered are {known}",
+    ),
     "plugin-exists": Texts(
         "Two plugins of a session cannot have one key, which by default is the name of the class",
         'a plugin `{plugin}` is attached already; give the second one a key: `Keyed("another", {plugin}(…))`, from '
@@ -96,12 +121,75 @@ USAGE: Final[Mapping[str, Texts]] = {
         "A message came too late: the sub-agent has given its answer",
         "the task of `{child}` is done, so it reads no messages; take its answer, and give a new task if more is to do",
     ),
+    "unknown-command": Texts(
+        "A message looks like a command, and the host has none of this name",
+        "there is no command {command!r} here; {advice}; begin with a space to send the message as it is",
+    ),
+    "unknown-file": Texts(
+        "No file of this name was uploaded to the session",
+        "the session has no uploaded file {name!r}; upload it first, and give the name that comes back",
+    ),
+    "unknown-key": Texts(
+        "A file of keys has no key with this id",
+        "there is no key {key!r} in {path}; `agentrail serve keys list` lists them",
+    ),
+    "unknown-route": Texts(
+        "The host has nothing at this path",
+        "there is nothing at {path!r}; `/openapi.json` lists what there is",
+    ),
+    "upgrade-wanted": Texts(
+        "The address is for WebSockets alone, and the request is no handshake of one",
+        "the request is no handshake of a WebSocket: {problem}; send one as RFC 6455, version 13, has it",
+    ),
     "would-deadlock": Texts(
         "A call of `agentrail.sync` would block the thread that has to answer it",
         "a call that blocks would never return in {where}; {advice}",
     ),
+    "wrong-content": Texts(
+        "An uploaded file is not of the media type that it is sent with",
+        "the content of the file is not `{media_type}`; send it with the media type that it has, or with none",
+    ),
+    "wrong-media": Texts(
+        "A body is of a media type that the call does not take",
+        "the body is `{found}`; send `{wanted}`",
+    ),
 }
 
-REFUSED: Final[Mapping[str, Texts]] = {}
+REFUSED: Final[Mapping[str, Texts]] = {
+    "agent-not-allowed": Texts(
+        "The user of the command line has neither begun the agent of a session, nor allowed the session to come back",
+        "`{session}` is a session whose agent you have not begun in this journal ({agent}), so nothing of it runs; "
+        "`agentrail chat --resume {named}` shows it at a terminal, and asks",
+    ),
+    "files-too-large": Texts(
+        "The files of a session take as much space as they may",
+        "the files of the session would have more than {limit} bytes; go on in another session",
+    ),
+    "four-eyes-wanted": Texts(
+        "A change would let one person run calls that nobody else has seen, and the host wants four eyes",
+        "{what} would let calls run that nobody else has seen, and the host wants four eyes; {advice}",
+    ),
+    "own-decision": Texts(
+        "Who asked for something may not decide about it, because the host wants four eyes",
+        "you ask for `{approval}` yourself, by words or arguments of yours; another person has to decide",
+    ),
+    "too-many-files": Texts(
+        "A session has as many files as it may",
+        "the session has {limit} files, the most that it may have; go on in another session",
+    ),
+    "too-many-sessions": Texts(
+        "The tenant has as many sessions as it may",
+        "the tenant has {limit} sessions, which is all it may have; delete one, or wait until one ends",
+    ),
+    "too-many-streams": Texts(
+        "The tenant has as many streams of events open as it may",
+        "the tenant has {limit} streams of events open, which is all it may have; close one",
+    ),
+}
 
-OUTSIDE: Final[Mapping[str, Texts]] = {}
+OUTSIDE: Final[Mapping[str, Texts]] = {
+    "plugin-failed": Texts(
+        "A critical plugin of the host failed or was too late, so the request was not carried out",
+        "the plugin `{plugin}` of the host could not be asked; try again later",
+    ),
+}

@@ -76,7 +76,7 @@ class SessionHandle(SessionCalls):
         return self._session.session_id
 
     def by(self, who: str, request: str = "", *, four_eyes: bool = False) -> SessionHandle:
-        """Return a handle whose commands say who gave them, by which request; for *four_eyes* see `OwnDecision`."""
+        """Return a handle whose commands say who gave them, by which request; for *four_eyes* see `own-decision`."""
         return SessionHandle(self._session, self._as_tool, self._choose, commands.caller(who, request, four_eyes))
 
     # Talking

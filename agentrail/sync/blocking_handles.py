@@ -76,7 +76,7 @@ class SessionHandle:
         return self._handle.id
 
     def by(self, who: str, request: str = "", *, four_eyes: bool = False) -> SessionHandle:
-        """Return a handle whose commands say who gave them, by which request; for *four_eyes* see `OwnDecision`."""
+        """Return a handle whose commands say who gave them, by which request; for *four_eyes* see `own-decision`."""
         return SessionHandle(self._thread, self._handle.by(who, request, four_eyes=four_eyes))
 
     def prompt(self, text: PromptContent, *, returns: Form | None = None, command: str | None = None) -> Accepted:

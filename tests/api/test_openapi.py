@@ -19,13 +19,14 @@ from agentrail.api.operation_table import CALLS, HostCall, errors_of
 from agentrail.api.problems import ROWS, problem_of
 from agentrail.api.routes import ROUTES
 from agentrail.api.views import OpenedView, View, to_json
-from agentrail.errors import BadBody
+from agentrail.errors import UsageError
 from agentrail.events import EVENTS
 from agentrail.models import Json
 from tests.api.schemas import Schema, Schemas
 from tests.api.stored_document import STORED, printed
 from tests.api.test_problems import example
 from tests.codec.sampling import event_sample
+from tests.coded import coded
 from tests.each_case import each_case
 
 WITH_BODY = pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_what_a_schema_takes_is_read_and_what_is_wrong_in_one_place_is_not(call:
         return
     bad = data.draw(st.sampled_from(wrong))
     assert not fits.is_valid(bad)
-    with pytest.raises(BadBody, match=r"the body of `.+` does not fit: (its `.+`|it) "):
+    with pytest.raises(UsageError, check=coded("bad-body"), match=r"the body of `.+` does not fit: (its `.+`|it) "):
         read_body(call, json.dumps(bad).encode())
 
 

@@ -93,9 +93,11 @@ def test_an_error_with_a_code_comes_back_with_it(code: str) -> None:
     assert str(found) == (str(error) if is_whole else document["detail"])
 
 
-def test_what_hosts_of_earlier_versions_had_classes_for_comes_back_with_its_code() -> None:
+def test_a_code_is_told_as_if_there_were_a_class_which_earlier_versions_have() -> None:
     document: dict[str, Json] = {"detail": "cannot attach it", "error": "SourceExists", "facts": ["files"]}
-    assert error_of(freeze_object(document)) == UsageError("source-exists", "files")
+    error = UsageError("source-exists", "files")
+    assert error_of(freeze_object(document)) == error
+    assert {name: sent(error)[name] for name in ("error", "facts")} == {"error": "SourceExists", "facts": ["files"]}
     for facts in ([], ["files", "more"]):
         assert error_of(freeze_object({**document, "facts": facts})) == HostFailed("cannot attach it")
 
@@ -112,7 +114,7 @@ def test_most_errors_that_a_caller_can_fix_are_told_whole() -> None:
         errors.ToolExists("add"),
         errors.UnknownPlugin("B", "`A`", "; did you mean `A`?"),
         errors.PluginRefused("no", "A"),
-        errors.NotRegistered("tool", "add", "`sub`"),
+        errors.UsageError("not-registered", "tool", "add", "`sub`"),
         errors.BadChoice("when", "soon", "`gap`, `now`"),
         errors.TurnAborted("p1", "aborted", "enough"),
         errors.PromptWasRejected("p1", "rude"),

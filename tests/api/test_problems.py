@@ -89,7 +89,7 @@ def test_who_asks_for_a_held_session_is_to_come_back_when_its_lease_ends() -> No
 def test_each_kind_has_a_name_of_its_own() -> None:
     kinds = [code_of(kind) for kind in ROWS]
     assert len(kinds) == len(set(kinds))
-    assert code_of(errors.PluginFailed) == "plugin-failed"
+    assert code_of(errors.HostFailed) == "host-failed"
 
 
 @each_case(ROWS)
@@ -192,8 +192,8 @@ def test_an_error_that_has_no_class_of_its_own_is_told_by_its_code() -> None:
         "a source of tools named `files` is attached already",
         "detach it first, or replace it",
         (),
-        "UsageError",
-        ("source-exists", "files"),
+        "SourceExists",
+        ("files",),
     )
 
 

@@ -26,12 +26,12 @@ from agentrail.errors import (
     HostFailed,
     HostLost,
     HostNotReached,
-    LineLeft,
     NotAuthenticated,
     QueueFull,
     SubscriberTooSlow,
     TooManyRequests,
     UnknownSession,
+    UsageError,
 )
 from agentrail.events import Cursor
 from agentrail.host import HostLimits
@@ -41,6 +41,7 @@ from agentrail.remote.transport.host_connection import MAX_CALLS, MAX_FAULTS, MA
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame, ViewFrame
 from agentrail.remote.transport.host_subscription import MAX_KEPT
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
+from tests.coded import coded
 from tests.each_case import each_case
 from tests.host.hosted import KEYS, open_desk, scripted
 from tests.patience import within
@@ -601,15 +602,15 @@ async def test_leaving_tells_the_host_and_all_who_wait() -> None:
         async with trio.open_nursery() as nursery, open_line(host.url, KEY) as line:
 
             async def ask() -> None:
-                with pytest.raises(LineLeft) as raised:
+                with pytest.raises(UsageError, check=coded("line-left")) as raised:
                     await line.call("tree")
                 failed.append(raised.value)
 
             nursery.start_soon(ask)
             await trio.testing.wait_all_tasks_blocked(0.05)
-        with pytest.raises(LineLeft):
+        with pytest.raises(UsageError, check=coded("line-left")):
             await line.call("tree")
-    assert failed == [LineLeft(host.url.replace("http", "ws"))]
+    assert failed == [UsageError("line-left", host.url.replace("http", "ws"))]
     assert host.closes == [1000]
 
 

@@ -12,7 +12,6 @@ from agentrail import RemoteSession, RemoteSupervisor, Reply, SessionHandle, Ses
 from agentrail.errors import (
     AnswerUnfit,
     NotAtHost,
-    NotRegistered,
     ScopeMissing,
     SessionExists,
     SessionParked,
@@ -100,9 +99,9 @@ async def test_code_is_given_by_the_names_that_the_host_has_registered() -> None
         with pytest.raises(UsageError, check=coded("plugin-exists")) as exists:
             await session.attach_plugin("BudgetGuard")
         assert exists.value == UsageError("plugin-exists", "BudgetGuard")
-        with pytest.raises(NotRegistered) as unknown:
+        with pytest.raises(UsageError, check=coded("not-registered")) as unknown:
             await session.attach_tools("os.system")
-        assert unknown.value == NotRegistered("tool", "os.system", "`pay`")
+        assert unknown.value == UsageError("not-registered", "tool", "os.system", "`pay`")
         for doing, wanted in (
             (session.replace_tools(pay), "`tools`; give names that its host has registered: `pay`"),
             (session.attach_plugin(BudgetGuard()), "`plugin`; give names that its host has registered: `BudgetGuard`"),

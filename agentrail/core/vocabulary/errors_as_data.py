@@ -10,7 +10,7 @@ import msgspec
 
 import agentrail.errors
 from agentrail.errors import AgentrailError, BrokenContractError, NotJson
-from agentrail.errors.agentrail_error import formerly
+from agentrail.errors.agentrail_error import coded_of, data_of_coded
 from agentrail.values.json import Json, freeze
 from agentrail.values.untrusted_values import brief
 
@@ -24,6 +24,9 @@ ERRORS: Final[Mapping[str, type[AgentrailError]]] = {
 
 def data_of(error: AgentrailError) -> tuple[str, tuple[Json, ...]]:
     """Return class name and facts of *error*; for a class that is not ours, those of its nearest base class that is."""
+    if error.is_coded:
+        name, given = data_of_coded(error)
+        return name, tuple(map(_fact, given))
     facts = tuple(map(_fact, error.args))
     for cls in type(error).__mro__:
         if ERRORS.get(cls.__name__) is cls:
@@ -44,7 +47,7 @@ def _fact(value: object) -> Json:
 def made_of(name: str, facts: tuple[Json, ...]) -> AgentrailError:
     """Return the error with class *name* and *facts*; raise `ValueError` if no such class exists."""
     cls = ERRORS.get(name)
-    if cls is None and (error := formerly(name, facts)) is not None:
+    if cls is None and (error := coded_of(name, facts)) is not None:
         return error
     if cls is None:
         problem = "names no error of ours"

@@ -11,7 +11,7 @@ from typing import Final, Generic, Self, TypeAlias, TypeVar, cast
 
 import trio
 
-from agentrail.errors import BrokenPlugin, PluginFailed
+from agentrail.errors import BrokenPlugin, OutsideError
 from agentrail.host.plugins.host_plugin import DEADLINE, HostPlugin, check_plugins, has, name_of
 from agentrail.host.plugins.plugin_values import (
     Attachment,
@@ -345,7 +345,7 @@ class HostPluginRow:
     async def intercept(self, request: Request) -> HandledResponse | None:
         """Return the first answer of a plugin to *request*; `None` if none has one.
 
-        Raise `PluginFailed` if a critical plugin fails.
+        Raise `OutsideError` if a critical plugin fails.
         """
         for plugin in self.having("intercept"):
             answer = await self.ask(plugin, "intercept", partial(plugin.intercept, request), answer_of)
@@ -353,7 +353,7 @@ class HostPluginRow:
                 if answer.value is not None:
                     return answer.value
             elif plugin.critical:
-                raise PluginFailed(name_of(plugin))
+                raise OutsideError("plugin-failed", name_of(plugin))
         return None
 
     async def attachment_text(self, files: Sequence[Attachment]) -> str:

@@ -26,8 +26,8 @@ from agentrail.errors import (
     HostFailed,
     HostLost,
     HostNotReached,
-    LineLeft,
     TooManyRequests,
+    UsageError,
     WrongType,
 )
 from agentrail.errors.agentrail_error import fresh
@@ -478,7 +478,7 @@ async def open_line(
         try:
             yield connection
         finally:
-            connection.end(LineLeft(str(connection.address)))
+            connection.end(UsageError("line-left", str(connection.address)))
 
 
 def _seconds(problem: JsonObject) -> float:
