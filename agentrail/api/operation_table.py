@@ -115,7 +115,7 @@ OF_SESSION: Final[Errors] = (errors.UnknownSession, errors.SessionBeingDeleted)
 COMMAND: Final[Errors] = (
     errors.CommandConflict,
     errors.SessionNotAlive,
-    errors.SpecMissing,
+    "spec-missing",
     errors.PluginMismatch,
     errors.SessionHeld,
     errors.Fenced,
@@ -141,7 +141,7 @@ TALK: Final[Errors] = (
     "unknown-command",
     "unknown-file",
     errors.FileFailed,
-    errors.BadMessage,
+    "bad-message",
     errors.BadReturns,
     errors.PartRefused,
     errors.QueueFull,
@@ -230,7 +230,7 @@ _CALLS: Final = (
         gives=views.OpenedView,
         status=201,
         command=True,
-        raises=(*OPENING, errors.SessionExists, errors.TooManyLabels),
+        raises=(*OPENING, errors.SessionExists, "too-many-labels"),
         methods=("spawn", "open"),
     ),
     HostCall(
@@ -261,7 +261,7 @@ _CALLS: Final = (
         query=bodies.DeleteQuery,
         gives=views.ErasedView,
         waits=True,
-        raises=(errors.FileFailed, errors.SessionStillRuns, errors.SessionUnfinished, errors.SessionHeld),
+        raises=(errors.FileFailed, errors.SessionStillRuns, "session-unfinished", errors.SessionHeld),
         methods=("delete", "redact"),
     ),
     # Talking
@@ -318,7 +318,7 @@ _CALLS: Final = (
             always=As(),
             auto_resume=As(),
         ),
-        raises=(*DECIDE, "four-eyes-wanted", "no-family", "bad-arguments", errors.ToolChanged),
+        raises=(*DECIDE, "four-eyes-wanted", "no-family", "bad-arguments", "tool-changed"),
     ),
     _command(
         "reject",
@@ -412,7 +412,7 @@ _CALLS: Final = (
         gives=views.OpenedView,
         status=201,
         command=True,
-        raises=(*OPENING, errors.SessionExists, errors.UnknownRecord, errors.UnknownTurn),
+        raises=(*OPENING, errors.SessionExists, errors.UnknownRecord, "unknown-turn"),
     ),
     # Looking
     HostCall(
@@ -502,7 +502,7 @@ _CALLS: Final = (
             "bad-body",
             "wrong-media",
             "wrong-content",
-            errors.SpecMissing,
+            "spec-missing",
             errors.SessionNotAlive,
             "files-too-large",
             "too-many-files",
@@ -531,7 +531,7 @@ _CALLS: Final = (
             "four-eyes-wanted",
             "no-family",
             "bad-arguments",
-            errors.ToolChanged,
+            "tool-changed",
             errors.UnknownSession,
             errors.SessionBeingDeleted,
             errors.UnknownCursor,
@@ -583,7 +583,7 @@ _CALLS: Final = (
             remove=As(bodies.Names),
             title=As(bodies.Title | None),
         ),
-        raises=(errors.TooManyLabels,),
+        raises=("too-many-labels",),
     ),
     HostCall("queued", f"GET {SESSION_PATH}/queue", "show the queue", "talk", "observe", gives=views.QueueView),
     _command(

@@ -28,7 +28,7 @@ from agentrail.errors import (
     NotAuthenticated,
     TurnAborted,
 )
-from agentrail.errors.agentrail_error import BRANCHES, coded_of, data_of_coded, filled, names_of_facts, slug
+from agentrail.errors.agentrail_error import BRANCHES, coded_of, filled, kind_of, names_of_facts, slug
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.value import Value, learned
 
@@ -93,7 +93,7 @@ USAGE: Final[Mapping[Kind, Row]] = {
     errors.BadFrame: Row(422),
     errors.BadData: Row(422, _BODY),
     errors.BadValue: Row(422, _BODY),
-    errors.BadMessage: Row(422, "send text, or a list of `Text`, `Image`, `File` and `Data`"),
+    "bad-message": Row(422, "send text, or a list of `Text`, `Image`, `File` and `Data`"),
     errors.WrongType: Row(422, _BODY, facts=(2,)),
     errors.UnknownField: Row(422, _BODY, facts=(2,)),
     errors.UnknownArgument: Row(422, _BODY, facts=(2,)),
@@ -115,7 +115,7 @@ USAGE: Final[Mapping[Kind, Row]] = {
     "wrong-content": Row(422),
     errors.UnknownModel: Row(422, "name a model that the host knows", "the host knows no such model", facts=(0,)),
     "history-too-long": Row(422),
-    errors.TooManyLabels: Row(422, "remove some in the same call"),
+    "too-many-labels": Row(422, "remove some in the same call"),
     # What is not there
     "unknown-route": Row(404),
     errors.MethodRefused: Row(405),
@@ -129,7 +129,7 @@ USAGE: Final[Mapping[Kind, Row]] = {
     errors.UnknownTool: Row(404, "`GET /v1/sessions/{id}` lists the tools of the session"),
     errors.UnknownPlugin: Row(404, "`GET /v1/sessions/{id}` lists the plugins of the session"),
     errors.UnknownPrompt: Row(404, _SEE),
-    errors.UnknownTurn: Row(404, _SEE),
+    "unknown-turn": Row(404, _SEE),
     errors.UnknownTask: Row(404, _SEE),
     errors.UnknownChild: Row(404, "`GET /v1/tree` shows what there is"),
     errors.UnknownRecord: Row(404, "give the number of a record that the session has; they begin with 1"),
@@ -154,10 +154,10 @@ USAGE: Final[Mapping[Kind, Row]] = {
     errors.SessionStillRuns: Row(
         409, "abort it, and try again", "the session, or a sub-agent of it, runs", facts=(0, 1)
     ),
-    errors.SessionUnfinished: Row(409, "abort it and try again, or delete it", "a turn of the session is not over"),
+    "session-unfinished": Row(409, "abort it and try again, or delete it", "a turn of the session is not over"),
     errors.SessionAsleep: Row(409, "try again, which wakes it", "the session sleeps"),
     errors.SessionParked: Row(409, "prompt it, which brings it back", "the session is stored, and does not run"),
-    errors.SpecMissing: Row(409, "have the operator bring its profile back", "the host has no profile for it any more"),
+    "spec-missing": Row(409, "have the operator bring its profile back", "the host has no profile for it any more"),
     errors.PluginMismatch: Row(409, OPERATOR, "the code of a plugin does not fit the records of the session"),
     errors.ToolExists: Row(409, "detach it first, or replace it"),
     "source-exists": Row(409, "detach it first, or replace it"),
@@ -222,7 +222,7 @@ REFUSED: Final[Mapping[Kind, Row]] = {
     errors.TurnAborted: Row(409, "send the prompt again if it is still wanted"),
     errors.AnswerUnfit: Row(409, "ask again, or for a simpler form"),
     errors.NoAnswer: Row(409, "decide what `GET /v1/approvals` lists, and send the same `Idempotency-Key` again"),
-    errors.ToolChanged: Row(409, "reject it"),
+    "tool-changed": Row(409, "reject it"),
     "files-too-large": Row(409),
     "too-many-files": Row(409),
     errors.FilesNotTaken: Row(409),
@@ -242,7 +242,7 @@ OUTSIDE: Final[Mapping[Kind, Row]] = {
     errors.ClusterFault: Row(503, OPERATOR, "two hosts of the cluster do not trust each other", 5),
     "plugin-failed": Row(503, "try again later", "a plugin of the host could not be asked", 5),
     errors.ToolError: Row(502, "read what the tool says"),
-    errors.NotReadable: _FAILED,
+    "not-readable": _FAILED,
     errors.FileFailed: _FAILED,
     errors.FileMissing: _FAILED,
     errors.DiskFull: Row(
@@ -251,12 +251,12 @@ OUTSIDE: Final[Mapping[Kind, Row]] = {
         "the disk of the session's sandbox is full; nothing was kept",
         30,
     ),
-    errors.CommandFailed: _FAILED,
+    "command-failed": _FAILED,
     errors.SearchTooSlow: Row(502, "use a simpler pattern or a smaller folder"),
     errors.WebFailed: _FAILED,
     errors.HostNotReached: _FAILED,
     errors.HostLost: _FAILED,
-    errors.McpFailed: _FAILED,
+    "mcp-failed": _FAILED,
     errors.SourceFailed: Row(502, "try again: nothing was attached"),
     errors.SessionCrashed: Row(502, OPERATOR, "the session crashed; what it has written stays readable"),
     errors.SupervisorFailed: Row(502, OPERATOR, "the sessions of the host have crashed too often"),
@@ -433,7 +433,7 @@ def problem_of(error: BaseException, attempted: str, tenant: str = "") -> Proble
         finding, to_do = without_tenant(finding, tenant), without_tenant(to_do, tenant)
     shown, facts = row.told_as or cls, _shown_facts(error, row, tenant)
     # clients must not learn which of several classes an error is that are reported as one
-    name = data_of_coded(error)[0] if error.is_coded else (shown if issubclass(cls, shown) else cls).__name__
+    name = kind_of(error) if error.is_coded else (shown if issubclass(cls, shown) else cls).__name__
     kind = error.code if error.is_coded else shown
     return Problem(
         row.status, code_of(kind), title_of(kind), attempted, finding, to_do, _headers(error, row), name, facts
@@ -454,7 +454,7 @@ def _shown_facts(error: AgentrailError, row: Row, tenant: str) -> tuple[Json, ..
     shown_places = (
         _shown_positions(error.template, names_of_facts(error), row) if row.told_as is None else frozenset[int]()
     )
-    facts = data_of_coded(error)[1] if error.is_coded else error.args
+    facts = error.args[1:] if error.is_coded else error.args
     return tuple([_plain(fact, tenant) if place in shown_places else None for place, fact in enumerate(facts)])
 
 

@@ -30,7 +30,7 @@ from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import AttachedTool, State
-from agentrail.errors import AgentrailError, BadSpec, PluginMismatch, SpecMissing, ToolExists, UsageError, WrongType
+from agentrail.errors import AgentrailError, BadSpec, PluginMismatch, ToolExists, UsageError, WrongType
 from agentrail.hooks.attachments import (
     AttachedPlugin,
     brought_tools,
@@ -431,11 +431,11 @@ def check_builder(name: str, builder: object) -> None:
 
 
 async def build_spec(specs: Specs, stored: State) -> SessionSpec:
-    """Return the specification of a stored session, built by its name; raise `SpecMissing` if nothing has that name."""
+    """Return the specification of a stored session, built by its name; raise `UsageError` if nothing has that name."""
     setup = stored.setup
     build = cast("Callable[..., object] | None", specs if callable(specs) else specs.get(setup.spec))
     if build is None:
-        raise SpecMissing(stored.session_id, setup.spec)
+        raise UsageError("spec-missing", stored.session_id, setup.spec)
     build = place_function(build)
     request = SpecWanted(stored.session_id, setup.spec, setup.tenant, setup.owner, setup.user_data, stored)
     spec = build() if _takes(build) else build(request)

@@ -239,22 +239,25 @@ class BrokenContractError(AgentrailError):
     """The code of agentrail, of a plugin or of an adapter breaks its contract; please report it to its author."""
 
 
-BRANCHES: Final[Mapping[str, type[AgentrailError]]] = {
-    code: branch for branch in (UsageError, RefusedError, OutsideError) for code in branch.coded
-}
+CODED: Final[tuple[type[AgentrailError], ...]] = (UsageError, RefusedError, OutsideError)
+"""The branches of which some errors have a code in place of a class."""
+
+BRANCHES: Final[Mapping[str, type[AgentrailError]]] = {code: branch for branch in CODED for code in branch.coded}
 """The class of the errors of each code."""
 
 
-def data_of_coded(raised: AgentrailError) -> tuple[str, tuple[object, ...]]:
-    """Return name and facts of an error that has a code, as if it had a class: `TaskDone` for `task-done`.
+def kind_of(raised: BaseException) -> str:
+    """Return the name of the class of *raised*; for a code in place of a class such a name: `TaskDone` for `task-done`.
 
-    Records and problem documents have them so, whether or not there is such a class in the version that reads them.
+    Records, problem documents and reports have it, whether or not the version that reads them has such a class.
     """
-    return "".join(map(str.capitalize, raised.code.split("-"))), raised.args[1:]
+    if isinstance(raised, AgentrailError) and raised.is_coded:
+        return "".join(map(str.capitalize, raised.code.split("-")))
+    return type(raised).__name__
 
 
 def coded_of(name: str, facts: Iterable[object]) -> AgentrailError | None:
-    """Return the error whose `data_of_coded` are *name* and *facts*; `None` if they are of none."""
+    """Return the error with a code whose `kind_of` is *name*; `None` if there is none, or if its facts are others."""
     branch = BRANCHES.get(slug(name))
     made = None if branch is None else branch(slug(name), *facts)
     return made if made is not None and made.is_coded else None

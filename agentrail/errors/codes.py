@@ -45,6 +45,10 @@ USAGE: Final[Mapping[str, Texts]] = {
         "The options given for an MCP server are invalid",
         "cannot use the MCP server `{server}`: {problem}",
     ),
+    "bad-message": Texts(
+        "The content of a prompt or of steering is not text, image, file or data that can be stored",
+        "cannot use this content: {what} is {found}; use text, or a list of `Text`, `Image`, `File` and `Data`",
+    ),
     "bad-query": Texts(
         "The query of an address, or a header that says the same, is not what the call takes",
         "the query of `{call}` does not fit: {at} {problem}; `/openapi.json` says what it takes",
@@ -108,6 +112,11 @@ USAGE: Final[Mapping[str, Texts]] = {
         'a plugin `{plugin}` is attached already; give the second one a key: `Keyed("another", {plugin}(…))`, from '
         "`agentrail.plugins`",
     ),
+    "session-unfinished": Texts(
+        "A session cannot be redacted, because its turn is open, or prompts wait: it would go on without their texts",
+        "cannot redact session `{session}`: its turn is open, or prompts wait, and it would go on without their "
+        "texts; `supervisor.resume({session!r}, spec)` and wait until it is idle or `stop()` it, or delete it",
+    ),
     "source-alone": Texts(
         "A source of tools was given together with other tools, but must be attached by a separate call",
         "cannot attach the source of tools `{source}` together with others: a call attaches all or nothing, and a "
@@ -117,9 +126,18 @@ USAGE: Final[Mapping[str, Texts]] = {
         "Two sources of tools cannot have one name",
         "a source of tools named `{source}` is attached already; detach it first, or use `replace_tools`",
     ),
+    "spec-missing": Texts(
+        "A session cannot be resumed, because no specification was given for its code",
+        "cannot resume `{session}`: its specification is called {name!r}, and there is none of that name; give one "
+        "to `resume`, or open the supervisor with `specs={{name: build}}`",
+    ),
     "task-done": Texts(
         "A message came too late: the sub-agent has given its answer",
         "the task of `{child}` is done, so it reads no messages; take its answer, and give a new task if more is to do",
+    ),
+    "too-many-labels": Texts(
+        "A session would have more labels than it may",
+        "the session would have {labels} labels, and may have {most}; remove some in the same call",
     ),
     "unknown-command": Texts(
         "A message looks like a command, and the host has none of this name",
@@ -136,6 +154,11 @@ USAGE: Final[Mapping[str, Texts]] = {
     "unknown-route": Texts(
         "The host has nothing at this path",
         "there is nothing at {path!r}; `/openapi.json` lists what there is",
+    ),
+    "unknown-turn": Texts(
+        "The session has begun no turn with this prompt",
+        "session `{session}` has begun no turn with the prompt `{ref}`; its events `PromptReceived` have the refs, "
+        "and a fork has those of its own turns alone",
     ),
     "upgrade-wanted": Texts(
         "The address is for WebSockets alone, and the request is no handshake of one",
@@ -185,9 +208,25 @@ REFUSED: Final[Mapping[str, Texts]] = {
         "The tenant has as many streams of events open as it may",
         "the tenant has {limit} streams of events open, which is all it may have; close one",
     ),
+    "tool-changed": Texts(
+        "The tool of a held call was detached or replaced after the question about the call was asked",
+        "cannot approve `{approval}`: its tool `{tool}` was detached or redefined since; reject it",
+    ),
 }
 
 OUTSIDE: Final[Mapping[str, Texts]] = {
+    "command-failed": Texts(
+        "A command could not be started. A command that ran and failed raises no error; its exit code says so",
+        "cannot run `{command}`: {problem}",
+    ),
+    "mcp-failed": Texts(
+        "An MCP server could not be started, or has ended",
+        "the MCP server `{server}` is not there: {problem}",
+    ),
+    "not-readable": Texts(
+        "A file cannot be read",
+        "cannot read `{path}`: {problem}",
+    ),
     "plugin-failed": Texts(
         "A critical plugin of the host failed or was too late, so the request was not carried out",
         "the plugin `{plugin}` of the host could not be asked; try again later",

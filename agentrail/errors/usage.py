@@ -65,18 +65,6 @@ class BadValue(UsageError):
 
 
 @error
-class BadMessage(UsageError):
-    """The content of a prompt or of steering is not text, image, file or data that can be stored."""
-
-    wording = "cannot use this content: {what} is {found}; use text, or a list of `Text`, `Image`, `File` and `Data`"
-
-    what: str
-    """The part of the content, in words."""
-    found: str
-    """What it is, in words."""
-
-
-@error
 class WrongType(UsageError, TypeError):
     """An argument has the wrong type."""
 

@@ -24,7 +24,6 @@ from agentrail.errors import (
     NoAnswer,
     NotJson,
     PartRefused,
-    TooManyLabels,
     UnknownCursor,
     UnknownPlugin,
     UnknownTask,
@@ -75,7 +74,7 @@ OVERHEAD = 64
 
 
 def letter(input_: AnyInput, command: str | None, slot: Slot[Answer], caller: Caller = NOBODY) -> Letter:
-    """Return the letter with *input_*; raise `BadMessage` or `BadChoice` if a field cannot be stored."""
+    """Return the letter with *input_*; raise `UsageError` or `BadChoice` if a field cannot be stored."""
     size = OVERHEAD + check_fields(input_, command)
     if isinstance(input_, PromptSent):
         size += sum(map(_bytes, input_.parts)) + (weight(input_.returns) if input_.returns else 0)
@@ -321,7 +320,7 @@ def named(state: State, tenant: object, owner: object, title: object, labels: ob
     setup = state.setup.but(tenant=name_of("tenant", tenant), owner=name_of("owner", owner))
     kept_labels = labels_of("labels", labels)
     if len(kept_labels) > MAX_LABELS:
-        raise TooManyLabels(len(kept_labels), MAX_LABELS)
+        raise UsageError("too-many-labels", len(kept_labels), MAX_LABELS)
     return state.but(setup=setup, title=name_of("title", title), labels=kept_labels)
 
 

@@ -45,7 +45,7 @@ from agentrail.core.vocabulary.inputs import (
     ToolStopped,
 )
 from agentrail.core.vocabulary.state import AttachedTool, PluginChange
-from agentrail.errors import IllegalInput, ToolExists, TooManyLabels, UnknownPlugin, UnknownTool, UsageError
+from agentrail.errors import IllegalInput, ToolExists, UnknownPlugin, UnknownTool, UsageError
 from agentrail.events import (
     InputQuarantined,
     LabelsChanged,
@@ -118,7 +118,7 @@ def test_title_and_labels_are_changed_at_once() -> None:
         bench.send(LabelSent(("red",), ("blue",), "a title")).expect_only(answer=DONE)
         bench.send(LabelSent(title="")).expect_only(answer=DONE, events=[LabelsChanged("", ("green", "red"))], title="")
         many = tuple(f"l{number}" for number in range(63))
-        bench.send(LabelSent(many)).expect_only(answer=Refused.of(TooManyLabels(65, 64)))
+        bench.send(LabelSent(many)).expect_only(answer=Refused.of(UsageError("too-many-labels", 65, 64)))
         bench.send(LabelSent(many, ("red",)))
         assert len(bench.state.labels) == 64
 

@@ -18,10 +18,10 @@ from agentrail.core.supervision_rules import ChildFacts, Ending, Policy, decide
 from agentrail.errors import (
     CommandRefused,
     FileFailed,
-    NotReadable,
+    OutsideError,
     RateLimited,
     ToolError,
-    TooManyLabels,
+    UsageError,
     WrongType,
 )
 from agentrail.events import (
@@ -519,7 +519,7 @@ async def labels_at_the_start_of_a_session(count: int) -> bool:
     async with open_supervisor() as supervisor:
         try:
             session = await supervisor.spawn(spec_of(ScriptedModel([])), labels=map(str, range(count)))
-        except TooManyLabels:
+        except UsageError:
             return False
         return len(session.inspect().labels) == count
 
@@ -530,7 +530,7 @@ async def labels_that_a_session_gets_later(count: int) -> bool:
         session = await supervisor.spawn(spec_of(ScriptedModel([])), labels=["0"])
         try:
             await session.label(map(str, range(1, count)))
-        except TooManyLabels:
+        except UsageError:
             return False
         return len(session.inspect().labels) == count
 
@@ -540,7 +540,7 @@ async def bytes_of_a_file_that_a_plugin_reads(size: int) -> bool:
     sandbox = MemorySandbox({"a": b"x" * size})
     try:
         return len(await _text_of_file(sandbox, "a")) == size
-    except NotReadable:
+    except OutsideError:
         return False
 
 
@@ -559,14 +559,14 @@ async def paths_that_are_found(count: int) -> bool:
     sandbox = MemorySandbox({f"{number}/.env": b"" for number in range(count)})
     try:
         return len(await find_files(sandbox, FindFiles((".env",), (".",)))) == count
-    except NotReadable:
+    except OutsideError:
         return False
 
 
 @scene("runtime.work.plugin_files.MAX_LISTED", 5)
 async def files_of_a_folder_that_are_looked_at(count: int) -> bool:
     sandbox = MemorySandbox({str(number): b"" for number in range(count)})
-    with smaller(plugin_files, "MAX_LISTED", 5), suppress(NotReadable):
+    with smaller(plugin_files, "MAX_LISTED", 5), suppress(OutsideError):
         return await find_files(sandbox, FindFiles((".env",), (".",))) == ()
     return False
 

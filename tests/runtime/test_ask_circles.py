@@ -106,7 +106,7 @@ async def test_a_tool_does_not_wait_for_the_reply_of_its_own_session_either() ->
         model = ScriptedModel([say(calls=[call("asking")]), "done", "to itself"])
         sessions["a"] = await supervisor.spawn(SessionSpec(model=model, tools=[asks(sessions, "a", by_reply)]), "a")
         assert (await sessions["a"].ask("go")).text == "done"
-        assert "UsageError: `asking` cannot `ask` session `a`" in results(sessions["a"])[0]
+        assert "AsksItself: `asking` cannot `ask` session `a`" in results(sessions["a"])[0]
 
 
 async def test_a_task_of_the_program_that_a_tool_starts_waits_for_the_session() -> None:

@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from agentrail import SessionHandle, tool
-from agentrail.errors import BadMessage, SteeringQueueFull, UnknownTask, UsageError, WrongType
+from agentrail.errors import SteeringQueueFull, UnknownTask, UsageError, WrongType
 from agentrail.events import SteeringReceived, SubagentStart, ToolExecutionEnd
 from agentrail.models import Origin, ToolMessage, UserMessage
 from agentrail.plugins import HumanApproval
@@ -137,7 +137,7 @@ async def test_what_cannot_be_sent_is_refused(world: World) -> None:
     finder = agent([say("found", delay=50.0)])
     session = await world.spawn([background(), "begun"], "p", agents={"finder": finder})
     await session.ask("go")
-    with pytest.raises(BadMessage):
+    with pytest.raises(UsageError, check=coded("bad-message")):
         await session.message_task("p.c3", "\ud800")
     with pytest.raises(UnknownTask):
         await session.message_task("../p.c3", "hurry")

@@ -116,11 +116,11 @@ async def test_a_service_that_only_returns_is_named_with_what_to_do() -> None:
             await supervisor.start_service(over, "over")
             await trio.sleep(100)
 
-    with pytest.raises(SupervisorFailed, match="UsageError: `over` has ended too often, without an error; let it"):
+    with pytest.raises(SupervisorFailed, match="EndedTooOften: `over` has ended too often, without an error; let it"):
         await body()
 
 
-@pytest.mark.parametrize(("raises", "why"), [(True, "ValueError: brief"), (False, "UsageError: `brief`")])
+@pytest.mark.parametrize(("raises", "why"), [(True, "ValueError: brief"), (False, "EndedTooOften: `brief`")])
 async def test_a_child_that_ends_before_it_is_ready_again_fails_its_supervisor(raises: bool, why: str) -> None:
     begun: list[float] = []
 

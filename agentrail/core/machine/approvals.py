@@ -12,7 +12,7 @@ from agentrail.core.machine.tool_results import give_error, hold_timer, put
 from agentrail.core.machine.tool_runs import take_answer
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Hold
-from agentrail.errors import RefusedError, ToolChanged, UnknownApproval, UsageError, WrongDecision
+from agentrail.errors import RefusedError, UnknownApproval, UsageError, WrongDecision
 from agentrail.hooks.ruling import NOTHING_GATHERED, START
 from agentrail.values.events.people import ApprovalResolved, ToolApprovedAlways, UserResponded
 from agentrail.values.json import JsonObject, is_same
@@ -109,7 +109,7 @@ def on_approve(draft: StepDraft, command: commands.ApproveSent) -> None:
         return
     attached = state.tools.get(call.name)
     if attached is None or attached.revision != call.revision:
-        draft.refuse(ToolChanged(command.approval_id, call.name))
+        draft.refuse(RefusedError("tool-changed", command.approval_id, call.name))
         return
     if edited is not None:
         problem = unfit(draft, call, edited)

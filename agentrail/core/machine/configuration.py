@@ -9,7 +9,7 @@ from agentrail.core.machine.deferred_tools import tell_changes
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.state import AttachedTool, Phase, PluginChange
-from agentrail.errors import ToolExists, TooManyLabels, UnknownPlugin, UnknownTool, UsageError
+from agentrail.errors import ToolExists, UnknownPlugin, UnknownTool, UsageError
 from agentrail.hooks.actions import Answered, ChangeTools, Failed
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.hook_types import BeforePluginOptsUpdate, Hook
@@ -31,7 +31,7 @@ def on_label(draft: StepDraft, command: commands.LabelSent) -> None:
     state = draft.state
     labels = tuple(sorted({*state.labels}.difference(command.remove).union(command.add)))
     if len(labels) > MAX_LABELS:
-        draft.refuse(TooManyLabels(len(labels), MAX_LABELS))
+        draft.refuse(UsageError("too-many-labels", len(labels), MAX_LABELS))
         return
     draft.answer = commands.DONE
     title = state.title if command.title is None else command.title

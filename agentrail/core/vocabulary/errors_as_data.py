@@ -10,7 +10,7 @@ import msgspec
 
 import agentrail.errors
 from agentrail.errors import AgentrailError, BrokenContractError, NotJson
-from agentrail.errors.agentrail_error import coded_of, data_of_coded
+from agentrail.errors.agentrail_error import coded_of, kind_of
 from agentrail.values.json import Json, freeze
 from agentrail.values.untrusted_values import brief
 
@@ -25,8 +25,7 @@ ERRORS: Final[Mapping[str, type[AgentrailError]]] = {
 def data_of(error: AgentrailError) -> tuple[str, tuple[Json, ...]]:
     """Return class name and facts of *error*; for a class that is not ours, those of its nearest base class that is."""
     if error.is_coded:
-        name, given = data_of_coded(error)
-        return name, tuple(map(_fact, given))
+        return kind_of(error), tuple(map(_fact, error.args[1:]))
     facts = tuple(map(_fact, error.args))
     for cls in type(error).__mro__:
         if ERRORS.get(cls.__name__) is cls:

@@ -30,6 +30,7 @@ from agentrail.errors import (
     UnknownSession,
     UsageError,
 )
+from agentrail.errors.agentrail_error import kind_of
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import SessionTurns, Turns
 from agentrail.host.operations.call_request import CallRequest
@@ -232,7 +233,7 @@ class TalkCalls:
                 try:
                     await self._carry_out(talk, step)
                 except AgentrailError as error:
-                    life.outcome, life.error = _outcome_of(error), type(error).__name__
+                    life.outcome, life.error = _outcome_of(error), kind_of(error)
                     answer.settle(request.refused(error))
         for error_ in failed:
             self._tell_failure(name, request, error_)
@@ -334,7 +335,7 @@ class TalkCalls:
         try:
             return await self._replied(prompt, talk)
         except AgentrailError as error:
-            talk.life.outcome, talk.life.error = _outcome_of(error), type(error).__name__
+            talk.life.outcome, talk.life.error = _outcome_of(error), kind_of(error)
             return error
 
     async def session_of(self, talk: Talk) -> SessionHandle:
