@@ -46,7 +46,7 @@ from agentrail.ports.journal import ALL_SESSIONS, SLOTS, SessionFilter, StoredSe
 from agentrail.ports.model import Model, why_untaken
 from agentrail.ports.tool import Task, ToolSource
 from agentrail.runtime.events import tracing
-from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.events.log import EventLog
 from agentrail.runtime.events.subscription import CAPACITY, Subscription
 from agentrail.runtime.events.tracing import ActorTrace, Traces
 from agentrail.runtime.inbox.command_results import digest_of
@@ -281,17 +281,17 @@ def counted(name: str, value: object) -> int:
 
 
 def subscription(
-    bus: Bus, since: object, types: Iterable[type[Event]] | None, policy: str, capacity: int | None
+    log: EventLog, since: object, types: Iterable[type[Event]] | None, policy: str, capacity: int | None
 ) -> Subscription:
-    """Return a subscription to the events of *bus*."""
+    """Return a subscription to the events of *log*."""
     if policy not in POLICIES:
         raise BadChoice.among("policy", policy, POLICIES)
     kinds = None if types is None else kinds_of(types)
     start = cursor_of(since)
-    if start is not None and start.seq > bus.cursor.seq:
-        raise UnknownCursor(bus.session_id, start.seq, bus.cursor.seq)
+    if start is not None and start.seq > log.cursor.seq:
+        raise UnknownCursor(log.session_id, start.seq, log.cursor.seq)
     return Subscription(
-        bus,
+        log,
         since=start,
         types=kinds,
         policy=policy,

@@ -346,7 +346,7 @@ class SessionHandle(SessionCalls):
         Give the last pair as *since*; `0` is the beginning. A cursor of an event that the session has not had raises
         `UnknownCursor`.
         """
-        return commands.subscription(self._session.bus, since, types, policy, capacity)
+        return commands.subscription(self._session.events, since, types, policy, capacity)
 
     def monitor(self) -> commands.Monitor:
         """Return a monitor: `async with` it, then `wait()` for the end of the session."""

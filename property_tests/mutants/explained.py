@@ -80,16 +80,12 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "It is for type checkers alone: each hook that takes a choice of a model is about an open turn.": (
         "core/machine/draft.py StepDraft.use_model: state.turn is not None → True",
     ),
-    "It is for type checkers alone: what is squeezed in is an ephemeral event, so that the bus has one.": (
-        "runtime/events/subscription.py Subscription.squeeze: tail is not None → True",
-    ),
     "It costs time alone: what is copied or looked at once more is equal.": (
         "core/machine/draft.py StepDraft.record_ruling: ruling.states → True",
         "core/machine/tool_runs.py _start: families → True",
         "runtime/work/model_stream.py Stream.run: usage is response.usage → False",
         "hooks/declarations.py UsageLimits.time_reached: self.counts_work → True",
         "hooks/live_hook_runner.py Live.audience: seats is not audience.seats → True",
-        "runtime/events/subscription.py Subscription._take_live: self._runs -= 1 → pass",
         "runtime/work/stored_messages.py StoredPast.messages: lacking → True",
         "runtime/shared/turn_waits.py TurnWaits._refuse_circle: visited.update(further) → pass",
         (
@@ -119,7 +115,6 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
             "runtime/inbox/replies.py Waiters.notice: "
             "turn is not None and self._askers and turn.ref in self._askers → (turn is not None) and (self._askers)"
         ),
-        "runtime/events/subscription.py Subscription.squeeze: n <= self.room_to → False",
         "runtime/work/model_stream.py Stream.emit: self._held_back → False",
         "runtime/work/model_stream.py Stream.emit: self._open → False",
         "runtime/work/model_stream.py Stream.emit: chars <= MAX_TEXT → chars < MAX_TEXT",
@@ -128,8 +123,8 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "core/machine/flow.py _run: unheard is not None → False",
         "runtime/actor/session.py Session._finish_step: self.traces → True",
         (
-            "runtime/events/bus.py Bus.publish: "
-            "self._buffered and not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes]) → "
+            "runtime/events/log.py EventLog.publish: "
+            "self._said and not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes]) → "
             "(not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes]))"
         ),
         "runtime/inbox/replies.py : 1000 → 1001",

@@ -53,8 +53,8 @@ from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
 from agentrail.runtime.commands import subscription
 from agentrail.runtime.diagnosis.crash_reports import Reason, reason_of
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
-from agentrail.runtime.events.bus import Bus
-from agentrail.runtime.events.replay import EventReplay
+from agentrail.runtime.events.log import EventLog
+from agentrail.runtime.events.replay import Replay
 from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock, Steady, Timers
@@ -312,10 +312,10 @@ async def timers_that_were_replaced(count: int) -> bool:
 @scene("runtime.events.subscription.CAPACITY")
 async def events_that_wait_for_a_subscriber(count: int) -> bool:
     session = Session()
-    async with subscription(session.bus, None, None, "drop", None) as events:
+    async with subscription(session.events, None, None, "drop", None) as events:
         for number in range(count):
             session.publish(AgentStart(f"{number}"))
-        session.bus.close()
+        session.events.close()
         heard = [envelope.event async for envelope in events]
     assert len(heard) == count
     return not isinstance(heard[-1], Gap)
@@ -382,12 +382,11 @@ class Counting:
 @scene("runtime.events.replay.PAGE")
 async def records_that_a_subscriber_reads_at_once(count: int) -> bool:
     records = Counting(count)
-    bus = Bus("s", 0, records, Gate(math.inf))
-    past = EventReplay("s", records, None, Cursor(0), Cursor(count), [], [])
+    log = EventLog("s", 0, records, Gate(math.inf), count)
+    past = Replay(log, Cursor(0), None, with_deltas=False)
     for _ in range(count):
         assert await past.next() is not None
     assert await past.next() is None
-    assert bus.cursor == Cursor(0)
     return len(records.asked) == 1
 
 

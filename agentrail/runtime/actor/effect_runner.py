@@ -22,7 +22,7 @@ from agentrail.runtime.actor.parent_link import FamilyLinks
 from agentrail.runtime.actor.request_limits import Spending, time_used_up
 from agentrail.runtime.actor.screened_inputs import screened_event
 from agentrail.runtime.diagnosis.plugin_complaints import write_line
-from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.events.log import EventLog
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.resources import SessionCode, SharedServices
 from agentrail.runtime.shared.provider_limits import SendRequest
@@ -52,10 +52,10 @@ class Performer:
 
     __slots__ = (
         "_asks",
-        "_bus",
         "_calls",
         "_code",
         "_compaction",
+        "_events",
         "_jobs",
         "_links",
         "_mailbox",
@@ -76,7 +76,7 @@ class Performer:
         state: State,
         shared: SharedServices,
         code: SessionCode,
-        bus: Bus,
+        events: EventLog,
         mailbox: Mailbox,
         links: FamilyLinks,
     ) -> None:
@@ -86,7 +86,7 @@ class Performer:
         self._code = code
         self._links = links
         code.judge.complain = shared.complain
-        self._bus = bus
+        self._events = events
         self._mailbox = mailbox
         self._stream: Stream | None = None
         # Ids of the requests whose streams have not ended; one that was cut may be among them.
@@ -169,7 +169,7 @@ class Performer:
 
     def _whisper(self, event: Event) -> None:
         """Publish an ephemeral event, screened by the plugins."""
-        self._bus.publish_ephemeral(screened_event(event, self.state, self._code.judge), self._shared.clock.now_ms())
+        self._events.publish_ephemeral(screened_event(event, self.state, self._code.judge), self._shared.clock.now_ms())
 
     def _screens(self) -> Screens | None:
         """Return the `screen` of the session's plugins; `None` if none has one."""
@@ -180,7 +180,7 @@ class Performer:
     def start_request(self, effect: effects.StartRequest) -> None:
         """Send a request in a task of its own."""
         request = effect.request
-        stream = self._stream = Stream(effect, self._shared.clock, self._bus, self._mailbox.post, self._code.prices)
+        stream = self._stream = Stream(effect, self._shared.clock, self._events, self._mailbox.post, self._code.prices)
         stream.screen_by(self._screens())
         self._requests += ((request_id := request.request_id),)
         try:

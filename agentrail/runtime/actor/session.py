@@ -48,7 +48,7 @@ from agentrail.runtime.actor.sleep import sleeping_state, with_plugin_classes, w
 from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, SlowHooks
 from agentrail.runtime.actor.tool_sources import RunningSource, Sources
 from agentrail.runtime.diagnosis.plugin_complaints import write_events
-from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.events.log import EventLog
 from agentrail.runtime.events.tracing import Traces
 from agentrail.runtime.inbox.command_results import Answers, digest_of
 from agentrail.runtime.inbox.end_reason import Gone, why_gone
@@ -91,9 +91,9 @@ class Session:
         "_slow_hooks",
         "_unconfirmed_step",
         "_unfinished_step",
-        "bus",
         "crash_text",
         "end_waiters",
+        "events",
         "find_code",
         "gone",
         "links",
@@ -133,7 +133,7 @@ class Session:
         self.mailbox = Mailbox(state.session_id, shared.gate)
         self.records = Records(claim, shared, None if returned else state)
         self.records.callers = self
-        self.bus = Bus(
+        self.events = EventLog(
             state.session_id,
             state.setup.options.event_buffer_size,
             self.records,
@@ -150,7 +150,7 @@ class Session:
         self.when_stuck: tuple[Callable[[JournalUnavailable], None], ...] = ()
         code.judge.askers = self.waiters
         # `None` while the session sleeps.
-        self._performer: Performer | None = Performer(state, shared, code, self.bus, self.mailbox, self.links)
+        self._performer: Performer | None = Performer(state, shared, code, self.events, self.mailbox, self.links)
         self.end_waiters: tuple[Slot[Gone], ...] = ()
         self.gone: Gone | None = None  # why this process no longer runs the session; `None` while it does
         # Reply slot of the last abort that stopped work before it was journaled.
@@ -265,7 +265,7 @@ class Session:
         if self.shared.figures is not None:
             self.shared.figures.stepped(self.state, crash, outcome)
         self.state = outcome.state
-        self.bus.publish(outcome.events)
+        self.events.publish(outcome.events)
 
     async def _stored(self) -> State:
         """Return the state rebuilt from the journal; raise if another process has continued the session."""
@@ -454,7 +454,7 @@ class Session:
                 self.waiters.notice(outcome, self.links.held_calls)
             self.links.tell(outcome)
         except BaseException:
-            unseen = publish and bool(outcome.events) and self.bus.cursor.seq < outcome.events[-1].seq
+            unseen = publish and bool(outcome.events) and self.events.cursor.seq < outcome.events[-1].seq
             self._unfinished_step = (outcome.but(effects=(*remaining, *effects)), letter, unseen)
             raise
         self._unfinished_step = None
@@ -462,10 +462,10 @@ class Session:
     def _publish(self, before: State, input_: inputs.AnyInput, outcome: Step) -> None:
         """Publish the events of a journaled step from the state *before*, and write the lines of plugins about them."""
         # Other steps tell nothing about the cache; and a step that was followed before a crash is not followed again.
-        if self.bus.hears_prefix and (outcome.events or outcome.rulings) and before is not outcome.state:
+        if self.events.hears_prefix and (outcome.events or outcome.rulings) and before is not outcome.state:
             self._publish_with_prefix(before, input_, outcome)
         else:
-            self.bus.publish(outcome.events)
+            self.events.publish(outcome.events)
         if outcome.state.plugins:
             self._write_lines(outcome, self.code.judge)
 
@@ -481,11 +481,11 @@ class Session:
         if type(input_) is inputs.StreamEnded:
             answered = prefix.answered(before, input_)
             if answered is not None:
-                self.bus.publish_ephemeral(answered, self.shared.clock.now_ms())
-        self.bus.publish(outcome.events)
+                self.events.publish_ephemeral(answered, self.shared.clock.now_ms())
+        self.events.publish(outcome.events)
         changed = prefix.stepped(before, outcome.rulings, outcome.events, outcome.state)
         if changed is not None:
-            self.bus.publish_ephemeral(changed, self.shared.clock.now_ms())
+            self.events.publish_ephemeral(changed, self.shared.clock.now_ms())
 
     async def open_sources(self) -> None:
         """Start the sources of tools; return when each has offered tools or failed."""
@@ -541,7 +541,7 @@ class Session:
         self._performer = self._slow_hooks = self._aborting = self._prefix = self.mailbox.actor = None
         self._last_active_ms = 0
         self._answers.forget()
-        self.bus.sleep()
+        self.events.release()
         if self.code.revision == self._found_revision:
             self._code = None  # the code is found again when the session wakes
         self.state = sleeping_state(self.state)
@@ -559,7 +559,7 @@ class Session:
         reach("AWAKE")
         self.state, self._code = state, code
         code.judge.askers = self.waiters
-        self._performer = Performer(state, self.shared, code, self.bus, self.mailbox, self.links)
+        self._performer = Performer(state, self.shared, code, self.events, self.mailbox, self.links)
         await self._take(Letter(inputs.SessionWoke()))
 
     # From the handle
@@ -595,7 +595,7 @@ class Session:
     def _announce(self, answer: Slot[Answer]) -> None:
         """Emit `AbortPending` if the abort with the reply slot *answer* is still not journaled."""
         if not answer.settled or self.records.outage is not None:
-            self.bus.publish_ephemeral(AbortPending(), self.shared.clock.now_ms())
+            self.events.publish_ephemeral(AbortPending(), self.shared.clock.now_ms())
 
     # The end
 
@@ -624,7 +624,7 @@ class Session:
             self._in_hand.settle(Refused.of(gone.error))
         self.mailbox.close(Refused.of(gone.error))
         self.waiters.close(gone.error)
-        self.bus.close()
+        self.events.close()
         self.traces.end()
         self.links.tell_gone(gone.error)
         # Breaks reference cycles, so that the session is freed without the garbage collector.

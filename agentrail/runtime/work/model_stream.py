@@ -19,7 +19,7 @@ from agentrail.core.vocabulary.inputs import AnyInput, StreamBegan, StreamCut, S
 from agentrail.errors import ModelError
 from agentrail.ports.failpoints import reach
 from agentrail.ports.model import Model, PriceBook, forms_answers, times_beginning
-from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.events.log import EventLog
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.provider_limits import SendRequest
 from agentrail.runtime.shared.task_pool import Work
@@ -106,9 +106,9 @@ class Stream(Work):
 
     __slots__ = (
         "_began",
-        "_bus",
         "_clock",
         "_closing",
+        "_events",
         "_failure",
         "_first_chunk_ms",
         "_held",
@@ -139,7 +139,7 @@ class Stream(Work):
         self,
         started: StartRequest,
         clock: Clock,
-        bus: Bus,
+        events: EventLog,
         post: Post,
         prices: PriceBook,
     ) -> None:
@@ -150,7 +150,7 @@ class Stream(Work):
         self._plain = self._tags is None  # whether chunks are taken as they are
         self._clock = clock
         self._now = clock.now
-        self._bus = bus
+        self._events = events
         self.request = started.request
         self.stall_timeout = started.stall_timeout
         self._closing: StreamEnded | None = None
@@ -214,7 +214,7 @@ class Stream(Work):
                     return
                 self._text.append(text)
                 if self._open:
-                    self._bus.publish_ephemeral(text, self._clock.ms(now))
+                    self._events.publish_ephemeral(text, self._clock.ms(now))
                 elif self._held_back:
                     self._held_back.append(text)
                 else:
@@ -291,7 +291,7 @@ class Stream(Work):
     def _say(self, event: Event | str) -> None:
         """Publish an event or a piece of text, or buffer it until `open`; the first one posts `StreamBegan`."""
         if self._open:
-            self._bus.publish_ephemeral(event, self._clock.ms(self.last))
+            self._events.publish_ephemeral(event, self._clock.ms(self.last))
             return
         self._held_back.append(event)
         self._begin()
@@ -302,9 +302,10 @@ class Stream(Work):
             return
         self._open = True
         at = self._clock.now_ms()
-        self._bus.publish_ephemeral(_start_event(self.request.request_id), at)
+        self._events.publish_ephemeral(_start_event(self.request.request_id), at)
         held_back, self._held_back = self._held_back, []
-        self._bus.publish_all_ephemeral(held_back, at)
+        for event in held_back:
+            self._events.publish_ephemeral(event, at)
         reach("STREAM_OPENED")
 
     def note_sent(self) -> None:
