@@ -36,6 +36,7 @@ class Subscription:
         "_at_gate",
         "_barred",
         "_capacity",
+        "_ended",
         "_entered",
         "_index",
         "_is_behind",
@@ -77,7 +78,7 @@ class Subscription:
         self._start = Cursor(0)
         self._last_out: Envelope | None = None
         self._is_behind = False  # whether events had no room; further ones are dropped until the queue was read
-        self._entered = False
+        self._entered = self._ended = False
         self._barred: type[AlreadyLeft | AlreadyRead] | None = None
         self.merged = self.dropped = 0  # how many deltas were merged with others, and how many events had no room
         self.task: trio.lowlevel.Task | None = None
@@ -86,7 +87,7 @@ class Subscription:
     @in_brackets
     def __repr__(self) -> str:
         has_left = self._barred is AlreadyLeft
-        over = "left" if has_left else "too slow" if self._is_too_slow else "ended" if self._log.closed else ""
+        over = "left" if has_left else "too slow" if self._is_too_slow else "ended" if self._is_over else ""
         summary = f"{self._log.session_id!r} {self.waiting} of {self._capacity} wait"
         return listed(summary, over if self._entered else "not entered")
 
@@ -124,6 +125,11 @@ class Subscription:
     def _is_too_slow(self) -> bool:
         """Whether the subscriber is to be disconnected for falling behind, after it has read what is queued."""
         return self._is_behind and self._policy == "disconnect"
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether no more events come."""
+        return self._ended or self._log.closed
 
     @property
     def waiting(self) -> int:
@@ -195,6 +201,11 @@ class Subscription:
             self._follow()
             self._is_behind = True
 
+    def end(self) -> None:
+        """End the subscription, after the events that wait."""
+        self._ended = True
+        self.wake()
+
     # To the subscriber
 
     def __aiter__(self) -> Self:
@@ -222,7 +233,7 @@ class Subscription:
                     if (gap := self._catch_up()) is not None:
                         return gap
                     continue
-                if self._log.closed:
+                if self._is_over:
                     raise StopAsyncIteration
                 self.task = trio.lowlevel.current_task()
                 await trio.lowlevel.wait_task_rescheduled(self._leave)
