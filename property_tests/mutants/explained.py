@@ -122,11 +122,8 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "It costs time alone: more is kept before a sweep, or an empty list of readers is gone through.": (
         "core/machine/flow.py _run: unheard is not None → False",
         "runtime/actor/session.py Session._finish_step: self.traces → True",
-        (
-            "runtime/events/log.py EventLog.publish: "
-            "self._said and not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes]) → "
-            "(not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes]))"
-        ),
+        "runtime/events/log.py EventLog.publish: self._said → True",
+        "runtime/events/log.py EventLog.publish_ephemeral: self._said > self._buffer_size → True",
         "runtime/inbox/replies.py : 1000 → 1001",
         "runtime/shared/clock.py Timers._sweep: 2 → 3",
     ),

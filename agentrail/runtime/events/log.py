@@ -180,8 +180,11 @@ class EventLog:
         self.end += len(envelopes)
         for listener in self._listeners:
             listener.offer(stretch, len(envelopes))
-        ends = self._said and not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes])
-        self._forget(0 if ends else self._buffer_size)
+        if self._said:
+            ends = not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes])
+            self._forget(0 if ends else self._buffer_size)
+        else:
+            self.oldest = stretch
         reach("PUBLISHED")
 
     def publish_ephemeral(self, event: Event | str, at: int) -> None:
@@ -189,7 +192,8 @@ class EventLog:
         stretch = self.newest
         if not stretch.is_ephemeral or len(stretch.events) >= LENGTH:
             stretch = self._append(stretch.ephemeral(self.end))
-            self._forget(self._buffer_size)
+            if self._said > self._buffer_size:
+                self._forget(self._buffer_size)
         stretch.events.append(event)
         stretch.at.append(at)
         self._said += 1

@@ -146,10 +146,12 @@ class Subscription:
         if self._stretch is None:
             for index in range(self._log.end - count, self._log.end):
                 self._put_aside(stretch.envelope(index))
-        elif self._is_behind or self.waiting > self._capacity:
+            if not self._queue:
+                return
+        elif self._is_behind or len(self._queue) + self._log.end - self._index > self._capacity:
             for envelope in iter(self._next_in_log, None):
                 self._put_aside(envelope)
-        if self.task is None or not self.waiting:
+        if self.task is None:
             return
         if not stretch.is_ephemeral:
             self.wake()
