@@ -81,7 +81,7 @@ PARTS = [
 def test_a_pattern_that_cannot_be_searched_for_is_told_and_not_tried() -> None:
     plain: Json = {"type": "string", "pattern": "^(a+)+$"}
     word: Json = {"type": "string", "pattern": r"^\p{L}+$", "description": "A word."}
-    keys: Json = {"type": "object", "patternProperties": {r"^(a)\1$": plain}, "additionalProperties": False}
+    keys: Json = {"type": "object", "patternProperties": {r"^\p{Lu}$": plain}, "additionalProperties": False}
     inside: dict[str, Json] = {"plain": plain, "pattern": word, "keys": keys, "const": {"const": {"pattern": r"\p"}}}
     schema: dict[str, Json] = {"type": "object", "properties": inside, "$defs": {"words": {"items": {"anyOf": [word]}}}}
     said = {"type": "string", "description": r"A word. Must match `^\p{L}+$`."}
@@ -100,7 +100,7 @@ def test_a_pattern_that_cannot_be_searched_for_is_told_and_not_tried() -> None:
 
 
 def test_a_server_whose_schemas_cost_too_much_loses_the_tools_behind_them() -> None:
-    costly: dict[str, Json] = {f"(?i)^[\\x80-\\uffff]{number}$": {} for number in range(500)}
+    costly: dict[str, Json] = {f"x{{4000}}{number}": {} for number in range(20)}
     listed = [
         types.Tool(name="good", input_schema={"type": "object"}),
         types.Tool(name="costly", input_schema={"type": "object", "patternProperties": costly}),

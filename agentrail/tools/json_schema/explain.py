@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from agentrail.tools.json_schema.nodes import SchemaFault, ValuePath
 from agentrail.values.json import Json
+
+if TYPE_CHECKING:  # the library is imported by who checks
+    from jsonschema import ValidationError
 
 MAX_FAULTS: Final = 5
 MAX_CHARS: Final = 500
-_LOOKED_AT: Final = 200
-"""The most faults that are sorted; further ones are ignored."""
+LOOKED_AT: Final = 200
+"""The most faults that are looked for and sorted; further ones are ignored."""
 _FEW: Final = 3
 """The most keys with which an object is shown; one with more is shown as `an object`."""
 _CLIPPED: Final = 120
@@ -60,7 +62,6 @@ _WANTED: Final[Mapping[str, Callable[[Json], str]]] = {
     "pattern": lambda value: f"text that matches `{value}`",
     "uniqueItems": lambda _: "no item twice",
     "items": lambda _: "fewer items",
-    "false": lambda _: "nothing",
     "$ref": lambda value: f"`{str(value).rpartition('/')[2]}`",
 }
 """For each keyword, a function from its value to a description of what it wants."""
@@ -70,9 +71,9 @@ _TELLING: Final = ("enum", "const", "$ref", "anyOf", "oneOf", "type")
 """The keywords that describe a schema briefly, the best first."""
 
 
-def explain(schema_faults: Iterable[SchemaFault]) -> str | None:
-    """Return *schema_faults* as text on one line, in a fixed order; `None` if there are none."""
-    faults = set(islice((sentences for fault in schema_faults for sentences in _sentences_of(fault)), _LOOKED_AT))
+def explain(errors: Iterable[ValidationError]) -> str | None:
+    """Return *errors* as text on one line, in a fixed order; `None` if there are none."""
+    faults = set(islice((sentences for error in errors for sentences in _sentences_of(error)), LOOKED_AT))
     if not faults:
         return None
     sentences: list[str] = []
@@ -91,32 +92,26 @@ def clip(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _sentences_of(fault: SchemaFault) -> Iterator[_Told]:
-    path = _steps(fault.path)
-    properties = cast("Mapping[str, Json]", fault.schema.get("properties", {}))
-    near = _nearest_branch(fault)
+def _sentences_of(error: ValidationError) -> Iterator[_Told]:
+    path, said = (*error.absolute_path,), cast("Json", error.validator_value)
+    value, schema = cast("Json", error.instance), cast("Mapping[str, Json]", error.schema)
+    properties = cast("Mapping[str, Json]", schema.get("properties", {}))
+    near = _nearest_branch(error)
     if near:
         for inner in near:
             yield from _sentences_of(inner)
-    elif fault.keyword == "required":
-        for name in _missing(fault.found, fault.said):
+    elif error.validator == "required":
+        for name in cast("Sequence[str]", said):
             yield _sentence((*path, name), f" is missing, wanted {_schema_text(properties.get(name, True))}")
-    elif fault.keyword == "additionalProperties":
-        for name in fault.names:
+    elif error.validator == "additionalProperties":
+        for name in cast("Sequence[str]", said):
             yield _sentence((*path, name), f" is unknown, known: {clip(_quote_names(properties), _CLIPPED)}")
-    elif fault.keyword == "type":
-        yield _sentence(path, f": found {_short_text(fault.found)}, wanted {_schema_text(fault.schema)}")
+    elif error.validator == "type":
+        yield _sentence(path, f": found {_short_text(value)}, wanted {_schema_text(schema)}")
     else:
-        expected = clip(_expectation(fault.keyword, fault.said), _CLIPPED)
-        yield _sentence(path, f": found {_instance_text(fault.found, fault.keyword)}, wanted {expected}")
-
-
-def _steps(path: ValuePath) -> tuple[_Step, ...]:
-    steps: list[_Step] = []
-    while path is not None:
-        path, step = path
-        steps.append(step)
-    return tuple(reversed(steps))
+        keyword = str(error.validator)
+        expected = clip(_expectation(keyword, said), _CLIPPED)
+        yield _sentence(path, f": found {_instance_text(value, keyword)}, wanted {expected}")
 
 
 def _sentence(path: tuple[_Step, ...], problem: str) -> _Told:
@@ -124,21 +119,19 @@ def _sentence(path: tuple[_Step, ...], problem: str) -> _Told:
     return order, f"{_where(path)}{problem}"
 
 
-def _nearest_branch(fault: SchemaFault) -> Sequence[SchemaFault]:
-    """Return the faults in the branch of an `anyOf` that the model probably meant; empty if no branch is likely."""
-    candidates = [branch for branch in fault.branches if not any(_is_of_another_kind(inner, fault) for inner in branch)]
+def _nearest_branch(error: ValidationError) -> Sequence[ValidationError]:
+    """Return the errors in the branch of an `anyOf` that the model probably meant; empty if no branch is likely."""
+    branches: dict[str | int, list[ValidationError]] = {}
+    for inner in error.context:
+        branches.setdefault(inner.schema_path[0], []).append(inner)
+    candidates = [branch for branch in branches.values() if not any(map(_is_of_another_kind, branch))]
     fewest = min(map(len, candidates), default=0)
     nearest = [branch for branch in candidates if len(branch) == fewest]
     return nearest[0] if len(nearest) == 1 else ()
 
 
-def _is_of_another_kind(inner: SchemaFault, fault: SchemaFault) -> bool:
-    return inner.path is fault.path and inner.keyword in {"type", "enum", "const", "false"}
-
-
-def _missing(instance: Json, required: Json) -> Iterator[str]:
-    if isinstance(instance, Mapping):
-        yield from (name for name in map(str, _several(required)) if name not in instance)
+def _is_of_another_kind(inner: ValidationError) -> bool:
+    return not inner.path and inner.validator in {"type", "enum", "const"}
 
 
 def _where(path: tuple[_Step, ...]) -> str:
