@@ -125,10 +125,31 @@ def count_parts(pattern: str, flags: int = 0) -> int:
     return parts
 
 
+def begins_endless(pattern: str) -> bool:
+    """Whether *pattern* begins with a repetition that has no bound, so that a match may begin anywhere before it."""
+    return _begins_endless(_parse(pattern, 0))
+
+
 def width_of(pattern: str) -> int | None:
     """Return the most characters that a match of *pattern* may have; `None` if there is no bound."""
     most = _parse(pattern, 0).getwidth()[1]
     return None if most >= _ENDLESS - 1 else most
+
+
+def _begins_endless(tree: Iterable[_Part]) -> bool:
+    kind, argument = next(iter(tree), ("", ()))
+    parts = cast("tuple[object, ...]", argument)
+    match str(kind):
+        case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+            return parts[1] == _ENDLESS or _begins_endless(cast("_Tree", parts[2]))
+        case "SUBPATTERN":
+            return _begins_endless(cast("_Tree", parts[-1]))
+        case "ATOMIC_GROUP":
+            return _begins_endless(cast("_Tree", argument))
+        case "BRANCH":
+            return any(map(_begins_endless, cast("list[_Tree]", parts[1])))
+        case _:
+            return False
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -19,6 +19,7 @@ from agentrail.values.step_budget import Meter
 
 if TYPE_CHECKING:
     from referencing._core import Resolver  # it has no public name
+    from referencing.jsonschema import Schema as AnySchema
 
 Schema: TypeAlias = Mapping[str, Json]
 
@@ -52,6 +53,9 @@ _ANCHORS: Final = ("$anchor", "$dynamicAnchor")
 _SAME: Final = frozenset({"allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"})
 """Keywords that apply their schemas to the value itself, not to a part of it."""
 KINDS: Final = ("string", "integer", "number", "boolean", "null", "array", "object")
+
+_Resolver: TypeAlias = "Resolver[AnySchema]"
+"""What finds the targets of references, from one schema."""
 
 _SCHEMA: Final[Json] = {"$ref": "#"}
 _COUNT: Final[Json] = {"type": "number", "minimum": 0, "multipleOf": 1}
@@ -178,7 +182,7 @@ class Reading:
 
     def __init__(self, top: Schema, meter: Meter) -> None:
         self._meter = meter
-        self._resolvers: dict[int, tuple[Schema, Resolver[Json]]] = {}
+        self._resolvers: dict[int, tuple[Schema, _Resolver]] = {}
         """Each schema, and what resolves its references, by its `id()`."""
         self._same: dict[int, list[int]] = {}
         """The schemas that each schema applies to the same value, by `id()`."""
@@ -200,9 +204,9 @@ class Reading:
         """All schemas in it, and itself."""
         return (schema for schema, _ in self._resolvers.values())
 
-    def _add(self, top: Schema, resolver: Resolver[Json]) -> list[tuple[Schema, Resolver[Json]]]:
+    def _add(self, top: Schema, resolver: _Resolver) -> list[tuple[Schema, _Resolver]]:
         """Add *top* and all schemas inside it, and return them."""
-        added: list[tuple[Schema, Resolver[Json]]] = []
+        added: list[tuple[Schema, _Resolver]] = []
         todo = [(top, resolver)]
         while todo:
             schema, resolver = todo.pop()
@@ -232,7 +236,7 @@ class Reading:
                 except UnusableError as why:
                     raise FlawError(f"the pattern `{pattern}` {why}") from why
 
-    def _follow(self, schema: Schema, keyword: str, resolver: Resolver[Json]) -> list[tuple[Schema, Resolver[Json]]]:
+    def _follow(self, schema: Schema, keyword: str, resolver: _Resolver) -> list[tuple[Schema, _Resolver]]:
         """Note the target of a reference, and return the schemas in it that are under no known keyword."""
         ref = str(schema[keyword])
         self._meter.spend(_NODE + len(ref))
@@ -279,14 +283,14 @@ class Reading:
         return 2 if "unevaluatedItems" in schema or "unevaluatedProperties" in schema else 1
 
 
-def _resolver_of(top: Schema) -> Resolver[Json]:
-    registry: Registry[Json] = Registry()
-    return registry.resolver_with_root(DRAFT202012.create_resource(cast("Json", top)))
+def _resolver_of(top: Schema) -> _Resolver:
+    registry: Registry[AnySchema] = Registry()
+    return registry.resolver_with_root(DRAFT202012.create_resource(top))
 
 
-def _inner_resolver(resolver: Resolver[Json], schema: Schema) -> Resolver[Json]:
+def _inner_resolver(resolver: _Resolver, schema: Schema) -> _Resolver:
     try:
-        return resolver.in_subresource(DRAFT202012.create_resource(cast("Json", schema)))
+        return resolver.in_subresource(DRAFT202012.create_resource(schema))
     except ValueError as why:
         raise FlawError(f"its `$id`, `{schema['$id']}`, is no URI: {why}") from why
 
