@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from typing import Final, cast
 
 import attrs
@@ -53,13 +53,12 @@ from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.subscription import CAPACITY, Subscription
 from agentrail.runtime.events.tracing import ActorTrace, Traces
 from agentrail.runtime.inbox.command_results import digest_of
-from agentrail.runtime.inbox.letter import Letter
-from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import AskedPrompt, PastOutcome, ReplyWaiter, Waiters
+from agentrail.runtime.inbox.letter import NOBODY, Caller, Letter, ReplySlot
+from agentrail.runtime.inbox.replies import AskedPrompt as AskedPrompt
 from agentrail.runtime.resources import ActorSubagents as ActorSubagents
 from agentrail.runtime.resources import decided as decided
 from agentrail.runtime.shared.ids import new_id as new_id
-from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
+from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.status import Monitor as Monitor
 from agentrail.runtime.status import status_of as status_of
 from agentrail.values.content import Data, File, Image, Part, Text, in_words
@@ -76,7 +75,7 @@ OVERHEAD = 64
 """How many bytes a message in the mailbox counts in addition to its content."""
 
 
-def letter(input_: AnyInput, command: str | None, slot: Slot[Answer], caller: Caller = NOBODY) -> Letter:
+def letter(input_: AnyInput, command: str | None, caller: Caller = NOBODY, *, reply: ReplySlot | None = None) -> Letter:
     """Return the letter with *input_*; raise `BadMessage` or `BadChoice` if a field cannot be stored."""
     size = OVERHEAD + check_fields(input_, command)
     if isinstance(input_, PromptSent):
@@ -84,7 +83,7 @@ def letter(input_: AnyInput, command: str | None, slot: Slot[Answer], caller: Ca
     elif isinstance(input_, ApproveSent) and input_.args is not None:
         size += weight(input_.args)
     digest = b"" if command is None else digest_of(input_)
-    return Letter(input_, command=command, digest=digest, slot=slot, size=size, caller=caller)
+    return Letter(input_, command=command, digest=digest, answer=Slot(), reply=reply, size=size, caller=caller)
 
 
 def caller(who: object, request: object, four_eyes: object) -> Caller:
@@ -207,35 +206,11 @@ def prompt_of(text: object, returns: object) -> tuple[PromptSent, ReadAnswer | N
     return PromptSent(parts, returns=form.schema), form.read
 
 
-def reply_waiter(parse_answer: ReadAnswer | None, until: Until) -> ReplyWaiter:
-    """Return a caller of a prompt. An answer that *parse_answer* refuses goes back to the model."""
+def reply_slot(parse_answer: ReadAnswer | None, until: Until) -> ReplySlot:
+    """Return the slot of a caller of a prompt. An answer that *parse_answer* refuses goes back to the model."""
     if until not in UNTILS:
         raise BadChoice.among("until", until, UNTILS)
-    return ReplyWaiter(Slot(), parse_answer, until)
-
-
-async def send_prompt(
-    waiters: Waiters,
-    mailbox: Mailbox,
-    past: PastOutcome,
-    asker: ReplyWaiter,
-    awaiting: Callable[[], AbstractContextManager[None]],
-    letter: Letter,
-    slot: Slot[Answer],
-    *,
-    waits: bool,
-) -> AskedPrompt:
-    """Send *letter*, which holds a prompt, and return the accepted prompt; with *waits*, wait for room in the mailbox.
-
-    *past* finds the outcome if the prompt was sent before and its turn is over. The caller waits for the turn within
-    *awaiting*.
-    """
-    letter.watch = waiters.watch(asker)
-    if waits:
-        await mailbox.post_user(letter)
-    else:
-        mailbox.post_user_nowait(letter)
-    return AskedPrompt(accepted(await slot.wait()), asker, waiters, past, awaiting, is_repeat=letter.is_repeat)
+    return ReplySlot(parse_answer, until)
 
 
 def object_of(reply: Reply, parse_answer: ReadAnswer) -> object:

@@ -14,7 +14,7 @@ from agentrail.hooks.plugin import AnyPlugin
 from agentrail.lazy import LazyModule
 from agentrail.ports.failpoints import reach
 from agentrail.reprs import in_brackets
-from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
+from agentrail.runtime.inbox.letter import NOBODY, Caller, ReplySlot
 from agentrail.values.content import PromptContent
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import Json, JsonObject
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
     AsTool: TypeAlias = Callable[[object], Tool]
     Choose: TypeAlias = Callable[[Session, ModelChain, JsonObject], sent.SwitchModelSent]
-    Posted: TypeAlias = tuple[Letter, Slot[Answer]]
 else:  # modules that only a living session needs are imported at the first use
     sent = LazyModule("agentrail.core.vocabulary.commands")
     made = LazyModule("agentrail.api.handle_commands")
@@ -84,18 +83,18 @@ class SessionHandle(SessionCalls):
     async def prompt(self, text: PromptContent, *, returns: Form | None = None, command: str | None = None) -> Accepted:
         """Send a prompt: it starts a turn, or is queued; `ask` with the same arguments gives the reply at any time."""
         prompt_input, parse_answer = commands.prompt_of(text, returns)
-        letter, slot = self._letter(prompt_input, command, parse_answer)
+        letter = self._letter(prompt_input, command, None if parse_answer is None else ReplySlot(parse_answer))
         await self._session.mailbox.post_user(letter)
-        return commands.accepted(await slot.wait())
+        return commands.accepted(await letter.answer.wait())
 
     async def prompt_nowait(
         self, text: PromptContent, *, returns: Form | None = None, command: str | None = None
     ) -> Accepted:
         """Do as `prompt`, but raise `MailboxFull` instead of waiting for room in the mailbox."""
         prompt_input, parse_answer = commands.prompt_of(text, returns)
-        letter, slot = self._letter(prompt_input, command, parse_answer)
+        letter = self._letter(prompt_input, command, None if parse_answer is None else ReplySlot(parse_answer))
         self._session.mailbox.post_user_nowait(letter)
-        return commands.accepted(await slot.wait())
+        return commands.accepted(await letter.answer.wait())
 
     @overload
     async def ask(
@@ -161,20 +160,25 @@ class SessionHandle(SessionCalls):
         self, prompt: PromptSent, parse_answer: ReadAnswer | None, until: Until, command: str | None, waits: bool
     ) -> AskedPrompt:
         """Send *prompt*; with *waits*, wait for room in the mailbox."""
-        asker = commands.reply_waiter(parse_answer, until)
-        session, letter = self._session, self._letter(prompt, command)
+        session, reply = self._session, commands.reply_slot(parse_answer, until)
+        letter = self._letter(prompt, command, reply)
+        if waits:
+            await session.mailbox.post_user(letter)
+        else:
+            session.mailbox.post_user_nowait(letter)
+        accepted = commands.accepted(await letter.answer.wait())
         awaiting = partial(session.shared.turn_waits.on, session.session_id)
-        return await commands.send_prompt(
-            session.waiters, session.mailbox, session.past, asker, awaiting, *letter, waits=waits
+        return commands.AskedPrompt(
+            accepted, reply, session.waiters, session.past, awaiting, is_new=not letter.is_repeat
         )
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
         """Send a text for the open turn's next request; stops tools unless immune, and with `when="now"` a response."""
         if when not in sent.WHENS:
             raise BadChoice.among("when", when, sent.WHENS)
-        letter, slot = self._letter(sent.SteerSent(text, when), command)
+        letter = self._letter(sent.SteerSent(text, when), command)
         self._session.mailbox.post_steering(letter)
-        return commands.accepted(await slot.wait_in_turn())
+        return commands.accepted(await letter.answer.wait_in_turn())
 
     # Commands: those that need more than a letter in the lane of the user
 
@@ -215,31 +219,30 @@ class SessionHandle(SessionCalls):
 
     async def _decide(self, decision: AnyInput, ref: str, command: str | None) -> None:
         """Send a decision to the session that waits for it: this one, or one of its sub-agents."""
-        letter, slot = self._letter(decision, command)
-        session = self._session
-        commands.raised(await commands.decided(ref, letter, slot, session.mailbox, session.links.subagents))
+        letter, session = self._letter(decision, command), self._session
+        commands.raised(await commands.decided(ref, letter, session.mailbox, session.links.subagents))
 
     async def _abort(self, abort: sent.AbortSent, command: str | None) -> None:
         """Stop work at once, then send the abort."""
-        letter, slot = self._letter(abort, command)
-        self._session.abort_now(abort.kill_tools, command, slot, abort.turn)
+        letter = self._letter(abort, command)
+        self._session.abort_now(letter)
         reach("STOPPED_AT_ONCE")
-        await self._stopped(letter, slot)
+        await self._stopped(letter)
 
     async def _stop(self, stop: sent.StopSent, command: str | None) -> None:
         """Stop all work at once, send the stop, and wait for the end of the session."""
-        letter, slot = self._letter(stop, command)
-        self._session.abort_now("all", command, slot)
-        await self._stopped(letter, slot)
+        letter = self._letter(stop, command)
+        self._session.abort_now(letter)
+        await self._stopped(letter)
         gone = await self._session.wait_down()
         if not gone.ended:
             raise commands.fresh(gone.error)
 
-    async def _stopped(self, letter: Letter, slot: Slot[Answer]) -> None:
+    async def _stopped(self, letter: Letter) -> None:
         """Wait until an abort or stop is journaled; return at once if the journal cannot write."""
         self._session.mailbox.post_control(letter)
         self._session.relieve()
-        commands.raised(await slot.wait_in_turn())
+        commands.raised(await letter.answer.wait_in_turn())
 
     async def _edit_tools(self, edit: made.EditTools, command: str | None) -> None:
         """Attach, detach or replace tools or a source of tools."""
@@ -373,27 +376,23 @@ class SessionHandle(SessionCalls):
 
     async def _control(self, input_: AnyInput) -> None:
         """Send an input in the control lane, and wait for its answer."""
-        letter, slot = self._letter(input_, None)
+        letter = self._letter(input_, None)
         self._session.mailbox.post_control(letter)
-        commands.raised(await slot.wait_in_turn())
+        commands.raised(await letter.answer.wait_in_turn())
 
-    def _letter(self, input_: AnyInput, command: str | None, parse_answer: ReadAnswer | None = None) -> Posted:
-        """Return a letter with *input_* and its reply slot; raise if the journal cannot write or a part is refused."""
+    def _letter(self, input_: AnyInput, command: str | None, reply: ReplySlot | None = None) -> Letter:
+        """Return a letter with *input_*; raise if the journal cannot write or a part is refused."""
         commands.check_run(self.id, self._session.shared.home)
         if self._session.records.outage is not None and not isinstance(input_, commands.STOPPING):
             raise commands.fresh(self._session.records.outage)
         if isinstance(input_, sent.PromptSent):
             find = self._session.shared.model if self._session.is_asleep else self._session.performer.model
             commands.refuse_untaken(input_.parts, self._session.state.model, find)
-        slot: Slot[Answer] = Slot()
-        letter = commands.letter(input_, command, slot, self._caller)
-        if parse_answer is not None:
-            letter.watch = self._session.waiters.keeps(parse_answer, lambda: self._session.state)
-        return letter, slot
+        return commands.letter(input_, command, self._caller, reply=reply)
 
     async def _user(self, input_: AnyInput, code: NewCode | None = None, *, command: str | None) -> Answer:
         """Send an input in the user lane, and return its answer."""
-        letter, slot = self._letter(input_, command)
+        letter = self._letter(input_, command)
         letter.code = code
         await self._session.mailbox.post_user(letter)
-        return commands.raised(await slot.wait())
+        return commands.raised(await letter.answer.wait())

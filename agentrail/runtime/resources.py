@@ -37,7 +37,6 @@ from agentrail.runtime.shared.code_loops import place_function
 from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.leases import Leases
 from agentrail.runtime.shared.provider_limits import ProviderLimits
-from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.slots import OwnSlots, Slots
 from agentrail.runtime.shared.task_pool import TaskPool
 from agentrail.runtime.shared.threads import WorkerThreads
@@ -367,9 +366,7 @@ comes from another process; it raises `PluginMismatch` and what else does not fi
 """
 
 
-async def decided(
-    ref: str, letter: Letter, slot: Slot[Answer], mailbox: Mailbox, subagents: ActorSubagents | None
-) -> Answer:
+async def decided(ref: str, letter: Letter, mailbox: Mailbox, subagents: ActorSubagents | None) -> Answer:
     """Send *letter*, a decision about *ref*, to one of *subagents* if it waits there, else to *mailbox*.
 
     Return the answer. If the sub-agent has ended, or ends meanwhile, it is the one that it gave to the command id.
@@ -378,13 +375,13 @@ async def decided(
     answer = None
     if below is not None:
         below.post_steering(letter)
-        answer = await slot.wait_in_turn()
+        answer = await letter.answer.wait_in_turn()
     if subagents is not None and (answer is None or has_ended(answer)):
         earlier = await subagents.answered(ref, letter)
         answer = answer if earlier is None else earlier
     if answer is None:
         mailbox.post_steering(letter)
-        answer = await slot.wait_in_turn()
+        answer = await letter.answer.wait_in_turn()
     return answer
 
 

@@ -121,7 +121,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "core/vocabulary/changes.py _changed_timers: place + len(rest) → place - len(rest)",
         (
             "runtime/inbox/replies.py Waiters.notice: "
-            "turn is not None and self._askers and turn.ref in self._askers → (turn is not None) and (self._askers)"
+            "turn is not None and self._replies and turn.ref in self._replies → (turn is not None) and (self._replies)"
         ),
         "runtime/events/subscription.py Subscription.squeeze: n <= self.room_to → False",
         "runtime/work/model_stream.py Stream.emit: self._held_back → False",

@@ -30,7 +30,7 @@ def prompt(size: int = 1, text: str = "hi") -> Letter:
 
 
 def said(size: int = 1) -> Letter:
-    return Letter(SteerSent("left"), slot=Slot(), size=size)
+    return Letter(SteerSent("left"), answer=Slot(), size=size)
 
 
 def fits(post: Callable[[Letter], object], *letters: Letter) -> bool:

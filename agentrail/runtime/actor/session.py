@@ -20,8 +20,8 @@ from agentrail.core.machine.recovery import risky_calls
 from agentrail.core.machine.step import Step, step
 from agentrail.core.vocabulary import inputs
 from agentrail.core.vocabulary.commands import (
+    AbortSent,
     Accepted,
-    Answer,
     AttachPluginSent,
     ChangeToolsSent,
     Refused,
@@ -52,11 +52,12 @@ from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.tracing import Traces
 from agentrail.runtime.inbox.command_results import Answers, digest_of
 from agentrail.runtime.inbox.end_reason import Gone, why_gone
-from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.letter import NOBODY, Caller, Letter, ReplyOutcome, ReplySlot
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import ReplyOutcome, Waiters, outcome_of, relieve
+from agentrail.runtime.inbox.replies import Waiters, is_open, outcome_of, relieve
 from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
-from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
+from agentrail.runtime.shared.journal_retry import patiently
+from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.events.life import AbortPending
 
 LATE_COMMIT = 0.05
@@ -68,6 +69,9 @@ OWN_REPORTS = (inputs.ActorRestarted, inputs.CrashedTooOften, inputs.SessionWoke
 _PREPARED = frozenset({AttachPluginSent, ChangeToolsSent, ResumeSent, SuspendSent, UpdatePluginSent})
 """Commands that have something done before their step."""
 
+
+STOPS_ALL: Final = AbortSent(kill_tools="all")
+"""The abort that stops what a stop does."""
 
 NO_CONTEXT: Final = Context()
 """The context of an actor that has not run yet."""
@@ -153,8 +157,8 @@ class Session:
         self._performer: Performer | None = Performer(state, shared, code, self.bus, self.mailbox, self.links)
         self.end_waiters: tuple[Slot[Gone], ...] = ()
         self.gone: Gone | None = None  # why this process no longer runs the session; `None` while it does
-        # Reply slot of the last abort that stopped work before it was journaled.
-        self._aborting: Slot[Answer] | None = None
+        # The last abort or stop that stopped work before it was journaled.
+        self._aborting: Letter | None = None
         self.crash_text: str | None = None  # how the last actor crashed; the next actor reports it
         self.rests = False  # whether the actor has no task, and needs none for the next letter
         self.parked = False  # whether the session was stopped without being ended, to continue from its journal
@@ -409,8 +413,8 @@ class Session:
         if stored is None:
             return False
         letter.is_repeat = True
-        if letter.watch is not None and isinstance(stored, Accepted):
-            letter.watch(stored.ref)
+        if letter.reply is not None and isinstance(stored, Accepted) and is_open(self.state, stored.ref):
+            self.waiters.add(stored.ref, letter.reply)
         letter.settle(stored)
         return True
 
@@ -421,6 +425,11 @@ class Session:
         """
         records = self.records
         return await outcome_of(self.state, ref, records.read, records.head, self.links.held_calls, until)
+
+    async def outcome(self, ref: str) -> ReplyOutcome:
+        """Return how the turn of the prompt *ref* ends, or has ended."""
+        self.waiters.add(ref, reply := ReplySlot())
+        return await patiently(partial(self.past, ref, reply.until)) or await reply.wait()
 
     def _carry_out(self, performer: Performer, outcome: Step, letter: Letter, publish: bool = True) -> None:
         """Publish the events of a journaled step, perform its effects, answer; recovery does the rest after a crash."""
@@ -447,8 +456,8 @@ class Session:
             if answer is not None:
                 if letter.command is not None:
                     self._answers.remember(letter.command, letter.digest, answer)
-                if letter.watch is not None and isinstance(answer, Accepted):
-                    letter.watch(answer.ref)
+                if letter.reply is not None and isinstance(answer, Accepted):
+                    self.waiters.add(answer.ref, letter.reply)
                 letter.settle(answer)
             if self.waiters:
                 self.waiters.notice(outcome, self.links.held_calls)
@@ -573,28 +582,29 @@ class Session:
             for tell in self.when_stuck:
                 tell(stuck)
 
-    def abort_now(self, kill_tools: str, command: str | None, answer: Slot[Answer], turn: str = "") -> None:
-        """Stop the work that an abort stops, at once and before it is journaled; *answer* is the abort's reply slot.
+    def abort_now(self, letter: Letter) -> None:
+        """Stop the work that an abort or stop stops, at once and before it is journaled.
 
-        No-op if *turn* is given, and another one is open: the abort is for that turn alone.
+        No-op if the abort is for one turn, and another one is open.
         """
-        if self.gone is not None or self.is_asleep or self._answers.has(command):
+        if self.gone is not None or self.is_asleep or self._answers.has(letter.command):
             return
-        if turn and not self.performer.state.works_on(turn):
+        abort = letter.input if isinstance(letter.input, AbortSent) else STOPS_ALL
+        if abort.turn and not self.performer.state.works_on(abort.turn):
             return
         if self.shared.figures is not None:
             self.shared.figures.abort_began(self.session_id)
         # Not through the mailbox: a commit may take a second, and running work would go on until the abort is handled.
         # tests/runtime/test_abort.py::test_it_is_cut_at_once_also_while_another_commit_is_late
-        self.performer.stop_now(self.state, kill_tools)
-        if self._aborting is None or self._aborting.settled:
-            self._aborting = answer
-            announce = partial(self._announce, answer)
+        self.performer.stop_now(self.state, abort.kill_tools)
+        if self._aborting is None or self._aborting.answer.settled:
+            self._aborting = letter
+            announce = partial(self._announce, letter)
             self.shared.timers.set((self.session_id, "abort"), self.shared.clock.after(LATE_COMMIT), announce)
 
-    def _announce(self, answer: Slot[Answer]) -> None:
-        """Emit `AbortPending` if the abort with the reply slot *answer* is still not journaled."""
-        if not answer.settled or self.records.outage is not None:
+    def _announce(self, letter: Letter) -> None:
+        """Emit `AbortPending` if the abort or stop in *letter* is still not journaled."""
+        if not letter.answer.settled or self.records.outage is not None:
             self.bus.publish_ephemeral(AbortPending(), self.shared.clock.now_ms())
 
     # The end
@@ -626,7 +636,6 @@ class Session:
         self.waiters.close(gone.error)
         self.bus.close()
         self.traces.end()
-        self.links.tell_gone(gone.error)
         # Breaks reference cycles, so that the session is freed without the garbage collector.
         self.records.callers = None
         waiting, self.end_waiters = self.end_waiters, ()

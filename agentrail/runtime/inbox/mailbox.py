@@ -122,9 +122,7 @@ class Mailbox:
         if self.closed is None:
             serving = self._find_equivalent(letter)
             if serving is not None:
-                serving.slots += letter.slots
-                if not serving.caller.who:
-                    serving.caller = letter.caller
+                serving.serve(letter)
                 return serving
             bounded = letter.command is not None or isinstance(letter.input, ActorCommand)
             if bounded and len(self._control) >= MAX_MESSAGES:
@@ -173,7 +171,7 @@ class Mailbox:
 
     def post_steering(self, letter: Letter) -> None:
         """Post a caller's message for work under way to the results lane; raise `MailboxFull` if it is full."""
-        sizes = [waiting.size for waiting in self._results if waiting.slots]
+        sizes = [waiting.size for waiting in self._results if not waiting.answer.settled]
         if self.closed is None and sizes and not _have_room(len(sizes), sum(sizes), letter.size):
             raise MailboxFull(self._session, len(sizes), sum(sizes))
         self._post(self._results, letter)

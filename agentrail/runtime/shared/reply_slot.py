@@ -1,11 +1,12 @@
-"""`Slot`, which holds one answer for one waiting task, and `Caller`, who gives the command.
+"""`Slot`: a place for one value, for which tasks wait.
 
-To settle a slot never raises or blocks, even if the task is gone.
+To settle a slot never raises or blocks, even if the tasks are gone.
 """
 
 from __future__ import annotations
 
-from typing import Final, Generic, NamedTuple, TypeVar
+from functools import partial
+from typing import Generic, TypeVar
 
 import trio
 
@@ -15,12 +16,12 @@ T = TypeVar("T")
 
 
 class Slot(Generic[T]):
-    """A place for one value, for which one task may wait."""
+    """A place for one value, for which tasks may wait."""
 
-    __slots__ = ("_settled", "_task", "_value")
+    __slots__ = ("_settled", "_tasks", "_value")
 
     def __init__(self) -> None:
-        self._task: trio.lowlevel.Task | None = None
+        self._tasks: tuple[trio.lowlevel.Task, ...] = ()
         self._settled = False
         self._value: T | None = None
 
@@ -28,7 +29,7 @@ class Slot(Generic[T]):
     def __repr__(self) -> str:
         if self._settled:
             return f"settled with {type(self._value).__name__}"
-        return "empty" if self._task is None else "waited for"
+        return "waited for" if self._tasks else "empty"
 
     @property
     def settled(self) -> bool:
@@ -41,15 +42,16 @@ class Slot(Generic[T]):
             return
         self._settled = True
         self._value = value
-        task, self._task = self._task, None
-        if task is not None:
+        tasks, self._tasks = self._tasks, ()
+        for task in tasks:
             trio.lowlevel.reschedule(task)
 
     async def wait(self) -> T:
         """Wait for the value and return it."""
         if not self._settled:
-            self._task = trio.lowlevel.current_task()
-            await trio.lowlevel.wait_task_rescheduled(self._leave)
+            task = trio.lowlevel.current_task()
+            self._tasks = (*self._tasks, task)
+            await trio.lowlevel.wait_task_rescheduled(partial(self._leave, task))
         return self._value  # type: ignore[return-value]  # the event is set, so the value is a T
 
     async def wait_in_turn(self) -> T:
@@ -61,21 +63,7 @@ class Slot(Generic[T]):
             await trio.lowlevel.cancel_shielded_checkpoint()
         return await self.wait()
 
-    def _leave(self, _: object) -> trio.lowlevel.Abort:
-        """Forget the waiting task: called by Trio when it is cancelled."""
-        self._task = None
+    def _leave(self, task: trio.lowlevel.Task, _: object) -> trio.lowlevel.Abort:
+        """Forget a waiting task: called by Trio when it is cancelled."""
+        self._tasks = tuple([other for other in self._tasks if other is not task])
         return trio.lowlevel.Abort.SUCCEEDED
-
-
-class Caller(NamedTuple):
-    """Who gives the commands of a handle, in the words of the program: see `SessionHandle.by`."""
-
-    who: str = ""
-    """Who it is; empty if nobody said so."""
-    request: str = ""
-    """Id of the request that the commands come from; empty if none was given."""
-    four_eyes: bool = False
-    """Whether decisions about held calls of turns that they asked for are refused."""
-
-
-NOBODY: Final = Caller()
