@@ -22,12 +22,8 @@ from agentrail.core.vocabulary import inputs
 from agentrail.core.vocabulary.commands import (
     AbortSent,
     Accepted,
-    AttachPluginSent,
     ChangeToolsSent,
     Refused,
-    ResumeSent,
-    SuspendSent,
-    UpdatePluginSent,
 )
 from agentrail.core.vocabulary.effects import AnyEffect
 from agentrail.core.vocabulary.state import ENDED, Phase, State
@@ -39,13 +35,13 @@ from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Claim
 from agentrail.ports.tool import ToolSource
 from agentrail.reprs import in_brackets, listed
-from agentrail.runtime.actor.completed_inputs import COMPLETED, completed, with_partial
+from agentrail.runtime.actor.amend import amend
 from agentrail.runtime.actor.effect_runner import Performer
 from agentrail.runtime.actor.journal_log import Records, rebuilt, with_plugins_of
 from agentrail.runtime.actor.parent_link import FamilyLinks
-from agentrail.runtime.actor.screened_inputs import screened, screened_digest
+from agentrail.runtime.actor.screened_inputs import screened_digest
 from agentrail.runtime.actor.sleep import sleeping_state, with_plugin_classes, without_code
-from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, SlowHooks
+from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, report_slow_hooks
 from agentrail.runtime.actor.tool_sources import RunningSource, Sources
 from agentrail.runtime.diagnosis.plugin_complaints import write_events
 from agentrail.runtime.events.bus import Bus
@@ -65,10 +61,6 @@ LATE_COMMIT = 0.05
 
 OWN_REPORTS = (inputs.ActorRestarted, inputs.CrashedTooOften, inputs.SessionWoke)
 """Inputs that report the actor's own crash or wake-up. After another crash they are made anew, not put back."""
-
-_PREPARED = frozenset({AttachPluginSent, ChangeToolsSent, ResumeSent, SuspendSent, UpdatePluginSent})
-"""Commands that have something done before their step."""
-
 
 STOPS_ALL: Final = AbortSent(kill_tools="all")
 """The abort that stops what a stop does."""
@@ -92,7 +84,6 @@ class Session:
         "_last_active_ms",
         "_performer",
         "_prefix",
-        "_slow_hooks",
         "_unconfirmed_step",
         "_unfinished_step",
         "bus",
@@ -163,7 +154,6 @@ class Session:
         self.rests = False  # whether the actor has no task, and needs none for the next letter
         self.parked = False  # whether the session was stopped without being ended, to continue from its journal
         self._last_active_ms = 0  # when the last letter was taken, in milliseconds since 1970
-        self._slow_hooks: SlowHooks | None = None  # made when hooks are slow for the first time
         self._prefix: CachePrefix | None = None  # made when somebody subscribes to `PrefixChanged` for the first time
         # If its write raises, the record may be there or not. `_recover` compares heads, so the step is neither lost
         # nor repeated: property_tests/test_crash_anywhere.py
@@ -352,37 +342,28 @@ class Session:
         self._finish_step(letter, arrival, outcome)
 
     def _make_step(self, letter: Letter) -> tuple[inputs.Arrival, Step, bool]:
-        """Complete the input of *letter* and call the machine; return what it made, and whether that is a record."""
-        shared, performer, judge = self.shared, self.performer, self.code.judge
+        """Amend the input of *letter* and call the machine; return what it made, and whether that is a record."""
+        shared = self.shared
         self._last_active_ms = shared.clock.now_ms()
-        input_ = letter.input
-        if type(input_) in COMPLETED:
-            input_ = completed(letter, performer, self.mailbox, self.links, self._slow_hooks)
-        if type(input_) in _PREPARED:
-            self._prepare(letter)
-        author, request_id, _ = letter.caller
-        arrival = inputs.Arrival(input_, self._last_active_ms, shared.random.random(), by=author, request=request_id)
         began = time.perf_counter()
-        crumb = shared.watchdog.begin(self.session_id, type(input_).__name__, began)
+        crumb = shared.watchdog.begin(self.session_id, type(letter.input).__name__, began)
         try:
-            if self.state.plugins and judge.amends(self.state.plugins):
-                arrival = screened(with_partial(arrival, self.state, performer), self.state, judge)
-            outcome = step(self.state, arrival, judge)
+            arrival = amend(letter, self, self._last_active_ms, shared.random.random())
+            outcome = step(self.state, arrival, self.code.judge)
         finally:
             shared.watchdog.step = None
         ended = time.perf_counter()
         if ended - began > SLOW_HOOKS:
             self.mailbox.let_others_run()  # a slow hook held up all other tasks, so they run before the next letter
-            if self._slow_hooks is None:
-                self._slow_hooks = SlowHooks(self.session_id, self.mailbox)
-            self._slow_hooks.took(ended - began - shared.watchdog.collecting(crumb, ended), self.state, input_, outcome)
-        performer.stop_early(outcome.effects)
+            elapsed = ended - began - shared.watchdog.collecting(crumb, ended)
+            report_slow_hooks(self.mailbox, elapsed, self.state, arrival.input, outcome)
+        self.performer.stop_early(outcome.effects)
         # Refusals too: an id keeps its first answer.
         must_store_result = letter.command is not None and outcome.answer is not None
         is_record = must_store_result or bool(outcome.events) or outcome.changes(self.state)
-        if is_record and type(input_) is inputs.StreamBegan:
+        if is_record and type(arrival.input) is inputs.StreamBegan:
             # Not written alone: one commit less for each request. If the process dies now, the request is made again.
-            self.records.begin(input_.request_id, self.state, outcome)
+            self.records.begin(arrival.input.request_id, self.state, outcome)
             is_record = False
         return arrival, outcome, is_record and not self._failed_to_start(outcome)
 
@@ -394,18 +375,6 @@ class Session:
         self._carry_out(self.performer, outcome, letter)
         if letter.code is not None:
             self.code.keep(self.state)
-
-    def _prepare(self, letter: Letter) -> None:
-        """Do what must precede the step of *letter*: store new code, drop sources, suspend or resume the mailbox."""
-        command = letter.input
-        if letter.code is not None:
-            self.code.add(letter.code)
-        if isinstance(command, SuspendSent):
-            self.mailbox.suspend()
-        elif isinstance(command, ResumeSent):
-            self.mailbox.resume()
-        elif isinstance(command, ChangeToolsSent) and all(name in self.state.tools for name in command.detach):
-            self.sources.drop(command.closed)  # otherwise the step refuses the command, and the sources go on
 
     async def _was_answered(self, command: str, letter: Letter) -> bool:
         """If the letter's command id has a stored answer, give it to the caller; return whether it had."""
@@ -547,7 +516,7 @@ class Session:
         if not self.mailbox.is_empty:
             return False
         self.shared.timers.clear((self.session_id, "sleep"))
-        self._performer = self._slow_hooks = self._aborting = self._prefix = self.mailbox.actor = None
+        self._performer = self._aborting = self._prefix = self.mailbox.actor = None
         self._last_active_ms = 0
         self._answers.forget()
         self.bus.sleep()

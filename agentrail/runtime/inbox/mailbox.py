@@ -110,6 +110,10 @@ class Mailbox:
         """The waiting letters of the control lane."""
         return tuple(self._control)
 
+    def find_result(self, kind: type[AnyInput]) -> Letter | None:
+        """Return the first waiting letter of the results lane with an input of *kind*; `None` if there is none."""
+        return next((letter for letter in self._results if type(letter.input) is kind), None)
+
     # Posting
 
     def post_control(self, letter: Letter) -> Letter:
