@@ -53,10 +53,11 @@ from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.subscription import CAPACITY, Subscription
 from agentrail.runtime.events.tracing import ActorTrace, Traces
 from agentrail.runtime.inbox.command_results import digest_of
-from agentrail.runtime.inbox.letter import NOBODY, Caller, Letter, ReplySlot
+from agentrail.runtime.inbox.letter import Letter, ReplySlot
 from agentrail.runtime.inbox.replies import AskedPrompt as AskedPrompt
 from agentrail.runtime.resources import ActorSubagents as ActorSubagents
 from agentrail.runtime.resources import decided as decided
+from agentrail.runtime.shared.caller import NOBODY, Caller
 from agentrail.runtime.shared.ids import new_id as new_id
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.status import Monitor as Monitor
@@ -211,6 +212,11 @@ def reply_slot(parse_answer: ReadAnswer | None, until: Until) -> ReplySlot:
     if until not in UNTILS:
         raise BadChoice.among("until", until, UNTILS)
     return ReplySlot(parse_answer, until)
+
+
+def kept_class(parse_answer: ReadAnswer | None) -> ReplySlot | None:
+    """Return the slot of a caller who does not wait for the turn, but whose class must be known in it, if any."""
+    return None if parse_answer is None else ReplySlot(parse_answer)
 
 
 def object_of(reply: Reply, parse_answer: ReadAnswer) -> object:

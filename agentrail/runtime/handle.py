@@ -14,7 +14,7 @@ from agentrail.hooks.plugin import AnyPlugin
 from agentrail.lazy import LazyModule
 from agentrail.ports.failpoints import reach
 from agentrail.reprs import in_brackets
-from agentrail.runtime.inbox.letter import NOBODY, Caller, ReplySlot
+from agentrail.runtime.shared.caller import NOBODY, Caller
 from agentrail.values.content import PromptContent
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import Json, JsonObject
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agentrail.runtime.actor.session import Session
     from agentrail.runtime.events.subscription import Subscription
     from agentrail.runtime.events.tracing import ActorTrace
-    from agentrail.runtime.inbox.letter import Letter, NewCode
+    from agentrail.runtime.inbox.letter import Letter, NewCode, ReplySlot
     from agentrail.runtime.inbox.replies import AskedPrompt
     from agentrail.values.messages import Message
     from agentrail.values.tools import Err, Ok
@@ -83,7 +83,7 @@ class SessionHandle(SessionCalls):
     async def prompt(self, text: PromptContent, *, returns: Form | None = None, command: str | None = None) -> Accepted:
         """Send a prompt: it starts a turn, or is queued; `ask` with the same arguments gives the reply at any time."""
         prompt_input, parse_answer = commands.prompt_of(text, returns)
-        letter = self._letter(prompt_input, command, None if parse_answer is None else ReplySlot(parse_answer))
+        letter = self._letter(prompt_input, command, commands.kept_class(parse_answer))
         await self._session.mailbox.post_user(letter)
         return commands.accepted(await letter.answer.wait())
 
@@ -92,7 +92,7 @@ class SessionHandle(SessionCalls):
     ) -> Accepted:
         """Do as `prompt`, but raise `MailboxFull` instead of waiting for room in the mailbox."""
         prompt_input, parse_answer = commands.prompt_of(text, returns)
-        letter = self._letter(prompt_input, command, None if parse_answer is None else ReplySlot(parse_answer))
+        letter = self._letter(prompt_input, command, commands.kept_class(parse_answer))
         self._session.mailbox.post_user_nowait(letter)
         return commands.accepted(await letter.answer.wait())
 

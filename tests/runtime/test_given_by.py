@@ -13,9 +13,10 @@ from agentrail.api.command_checks import LONGEST_NAME
 from agentrail.errors import WrongType
 from agentrail.journals import MemoryJournal, Record, audit
 from agentrail.plugins import HumanApproval
-from agentrail.runtime.inbox.letter import Caller, Letter
+from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import Gate
+from agentrail.runtime.shared.caller import Caller
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.testing import ScriptedModel, call, say
 from tests.kit import AbortSent

@@ -48,10 +48,11 @@ from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.tracing import Traces
 from agentrail.runtime.inbox.command_results import Answers, digest_of
 from agentrail.runtime.inbox.end_reason import Gone, why_gone
-from agentrail.runtime.inbox.letter import NOBODY, Caller, Letter, ReplyOutcome, ReplySlot
+from agentrail.runtime.inbox.letter import Letter, ReplyOutcome, ReplySlot
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.inbox.replies import Waiters, is_open, outcome_of, relieve
 from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
+from agentrail.runtime.shared.caller import NOBODY, Caller
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.events.life import AbortPending

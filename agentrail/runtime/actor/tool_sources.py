@@ -16,9 +16,10 @@ from agentrail.errors.agentrail_error import fresh
 from agentrail.ports.tool import Tool, ToolSource
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.inbox.command_results import digest_of
-from agentrail.runtime.inbox.letter import NOBODY, Caller, Letter, NewCode
+from agentrail.runtime.inbox.letter import Letter, NewCode
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.resources import SessionCode, SharedServices
+from agentrail.runtime.shared.caller import NOBODY, Caller
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.tools.declaring import check_declared

@@ -14,6 +14,7 @@ from agentrail.hooks.plugin import AnyPlugin
 from agentrail.ports.failpoints import reach
 from agentrail.ports.tool import Tool
 from agentrail.reprs import in_brackets, listed, some
+from agentrail.runtime.shared.caller import NOBODY, Caller
 from agentrail.runtime.shared.reply_slot import Slot
 
 if TYPE_CHECKING:
@@ -21,21 +22,6 @@ if TYPE_CHECKING:
 
 ReplyOutcome: TypeAlias = Reply | AgentrailError
 """How the turn of a prompt ended, or that it waits for a person."""
-
-
-class Caller(NamedTuple):
-    """Who gives the commands of a handle, in the words of the program: see `SessionHandle.by`."""
-
-    who: str = ""
-    """Who it is; empty if nobody said so."""
-    request: str = ""
-    """Id of the request that the commands come from; empty if none was given."""
-    four_eyes: bool = False
-    """Whether decisions about held calls of turns that they asked for are refused."""
-
-
-NOBODY: Final = Caller()
-"""The caller of whose name nothing is known."""
 
 
 class ReplySlot(Slot[ReplyOutcome]):
