@@ -84,8 +84,7 @@ class SessionHandle(SessionCalls):
         """Send a prompt: it starts a turn, or is queued; `ask` with the same arguments gives the reply at any time."""
         prompt_input, parse_answer = commands.prompt_of(text, returns)
         letter = self._letter(prompt_input, command, commands.kept_class(parse_answer))
-        await self._session.mailbox.post_user(letter)
-        return commands.accepted(await letter.answer.wait())
+        return commands.accepted(await self._session.mailbox.send(letter))
 
     async def prompt_nowait(
         self, text: PromptContent, *, returns: Form | None = None, command: str | None = None
@@ -162,11 +161,10 @@ class SessionHandle(SessionCalls):
         """Send *prompt*; with *waits*, wait for room in the mailbox."""
         session, reply = self._session, commands.reply_slot(parse_answer, until)
         letter = self._letter(prompt, command, reply)
-        if waits:
-            await session.mailbox.post_user(letter)
-        else:
+        if not waits:
             session.mailbox.post_user_nowait(letter)
-        accepted = commands.accepted(await letter.answer.wait())
+        answer = await (session.mailbox.send(letter) if waits else letter.answer.wait())
+        accepted = commands.accepted(answer)
         awaiting = partial(session.shared.turn_waits.on, session.session_id)
         return commands.AskedPrompt(
             accepted, reply, session.waiters, session.past, awaiting, is_new=not letter.is_repeat
@@ -394,5 +392,4 @@ class SessionHandle(SessionCalls):
         """Send an input in the user lane, and return its answer."""
         letter = self._letter(input_, command)
         letter.code = code
-        await self._session.mailbox.post_user(letter)
-        return commands.raised(await letter.answer.wait())
+        return commands.raised(await self._session.mailbox.send(letter))

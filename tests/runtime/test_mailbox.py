@@ -66,7 +66,7 @@ def mailbox(gate: Gate) -> Mailbox:
 
 
 def prompt(text: str = "hi", size: int = 1) -> Letter:
-    return Letter(PromptSent((Text(text),)), size=size)
+    return Letter(PromptSent((Text(text),)), answer=Slot(), size=size)
 
 
 def cleared(text: str = "hi") -> PromptSent:
@@ -78,8 +78,12 @@ def result(name: str = "t") -> Letter:
 
 
 async def take(mailbox: Mailbox, count: int) -> list[AnyInput]:
+    """Receive letters, and answer them; return their inputs."""
     with trio.fail_after(5):
-        return [(await mailbox.receive()).input for _ in range(count)]
+        letters = [await mailbox.receive() for _ in range(count)]
+    for letter in letters:
+        letter.settle(DONE)
+    return [letter.input for letter in letters]
 
 
 def waiting(mailbox: Mailbox) -> int:
@@ -145,7 +149,7 @@ async def test_the_65th_message_is_refused_or_waits(mailbox: Mailbox) -> None:
         mailbox.post_user_nowait(prompt())
     assert refused.value.args == ("s", MAX_MESSAGES, MAX_MESSAGES)
     with trio.move_on_after(1) as scope:
-        await mailbox.post_user(prompt())
+        await mailbox.send(prompt())
     assert scope.cancelled_caught
     assert waiting(mailbox) == MAX_MESSAGES
 
@@ -168,7 +172,7 @@ async def test_senders_that_wait_get_room_in_the_order_they_came(mailbox: Mailbo
         mailbox.post_user_nowait(prompt("first"))
     async with trio.open_nursery() as nursery:
         for number in range(5):
-            nursery.start_soon(mailbox.post_user, prompt(str(number)))
+            nursery.start_soon(mailbox.send, prompt(str(number)))
             await trio.testing.wait_all_tasks_blocked()
         got = await take(mailbox, MAX_MESSAGES + 5)
     assert got[MAX_MESSAGES:] == [PromptSent((Text(str(n)),)) for n in range(5)]
@@ -179,7 +183,7 @@ async def test_a_large_message_keeps_its_place_among_small_ones(mailbox: Mailbox
         mailbox.post_user_nowait(prompt("first", MAX_BYTES // 4))
     async with trio.open_nursery() as nursery:
         for name, size in (("large", MAX_BYTES // 2 + 1), ("small", 1)):
-            nursery.start_soon(mailbox.post_user, prompt(name, size))
+            nursery.start_soon(mailbox.send, prompt(name, size))
             await trio.testing.wait_all_tasks_blocked()
         assert waiting(mailbox) == 3
         with pytest.raises(MailboxFull):
@@ -196,11 +200,11 @@ async def test_a_sender_that_gives_up_leaves_its_place_to_the_next(mailbox: Mail
 
         async def impatient() -> None:
             with trio.move_on_after(1):
-                await mailbox.post_user(given_up)
+                await mailbox.send(given_up)
 
         nursery.start_soon(impatient)
         await trio.testing.wait_all_tasks_blocked()
-        nursery.start_soon(mailbox.post_user, prompt("patient"))
+        nursery.start_soon(mailbox.send, prompt("patient"))
         await trio.sleep(2)
         got = await take(mailbox, MAX_MESSAGES + 1)
     assert got[MAX_MESSAGES] == PromptSent((Text("patient"),))
@@ -278,7 +282,7 @@ async def test_senders_that_leave_in_the_pass_in_which_they_are_let_in_have_sent
         mailbox.post_user_nowait(prompt())
     async with trio.open_nursery() as nursery:
         for _ in range(3):
-            nursery.start_soon(mailbox.post_user, prompt("waits"))
+            nursery.start_soon(mailbox.send, prompt("waits"))
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
         abort = mailbox.post_control(Letter(AbortSent(clear_queue=True)))
@@ -294,7 +298,7 @@ async def test_senders_that_leave_in_the_pass_in_which_it_closes_are_answered(ma
     slot: Slot[Answer] = Slot()
     late = Letter(PromptSent((Text("waits"),)), answer=slot)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(mailbox.post_user, late)
+        nursery.start_soon(mailbox.send, late)
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
         mailbox.close(Refused.of(SessionNotAlive("s", "gone")))
@@ -306,11 +310,12 @@ async def test_taking_back_makes_room_for_those_who_wait(mailbox: Mailbox) -> No
         mailbox.post_user_nowait(prompt())
     async with trio.open_nursery() as nursery:
         for _ in range(3):
-            nursery.start_soon(mailbox.post_user, prompt("late"))
+            nursery.start_soon(mailbox.send, prompt("late"))
         await trio.testing.wait_all_tasks_blocked()
         mailbox.post_control(Letter(AbortSent(clear_queue=True)))
         taken = await take(mailbox, MAX_MESSAGES + 1)
         assert taken == [*([cleared()] * MAX_MESSAGES), AbortSent(clear_queue=True)]
+        nursery.cancel_scope.cancel()
     assert waiting(mailbox) == 3
 
 
@@ -321,10 +326,10 @@ async def test_closing_answers_everything_that_waits_and_everything_that_comes(m
     for slot in slots[:MAX_MESSAGES]:
         mailbox.post_user_nowait(Letter(PromptSent(()), answer=slot))
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(mailbox.post_user, Letter(PromptSent(()), answer=slots[-3]))
+        nursery.start_soon(mailbox.send, Letter(PromptSent(()), answer=slots[-3]))
         await trio.testing.wait_all_tasks_blocked()
         mailbox.close(GONE)
-    await mailbox.post_user(Letter(PromptSent(()), answer=slots[-4]))
+    await mailbox.send(Letter(PromptSent(()), answer=slots[-4]))
     with trio.fail_after(1):
         assert [await slot.wait() for slot in slots] == [GONE] * len(slots)
     late: Slot[Answer] = Slot()

@@ -477,8 +477,7 @@ class Subagents:
         """Prompt a sub-agent, and return how the turn ended; it may wait for a person several times before."""
         text = introduced(run.link.prompt, self.peers(run.task))
         prompt = letter(PromptSent((Text(text),), asked_by=run.link.asked_by), None, reply=(reply := ReplySlot()))
-        await session.mailbox.post_user(prompt)
-        answer = await prompt.answer.wait()
+        answer = await session.mailbox.send(prompt)
         run.listens()
         return answer.error if isinstance(answer, Refused) else await reply.wait()
 
