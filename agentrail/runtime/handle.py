@@ -380,7 +380,7 @@ class SessionHandle(SessionCalls):
 
     def _letter(self, input_: AnyInput, command: str | None, reply: ReplySlot | None = None) -> Letter:
         """Return a letter with *input_*; raise if the journal cannot write or a part is refused."""
-        commands.check_run(self.id, self._session.shared.home)
+        commands.check_run(self._session.session_id, self._session.shared.home)
         if self._session.records.outage is not None and not isinstance(input_, commands.STOPPING):
             raise commands.fresh(self._session.records.outage)
         if isinstance(input_, sent.PromptSent):

@@ -112,20 +112,22 @@ def _with_facts(letter: Letter, actor: ActorParts) -> AnyInput:
             actor.mailbox.resume()
         case ChangeToolsSent() if all(name in actor.state.tools for name in input_.detach):
             actor.sources.drop(input_.closed)  # otherwise the step refuses the command, and the sources go on
+        case AbortSent() | SteerSent() | StreamStalled():
+            return _with_received(input_, actor.performer)
         case StopSent():
             actor.mailbox.resume()  # a session that is stopping still needs the results of its work
-            return _saying(input_, actor.performer)
-        case AbortSent() | SteerSent() | StreamStalled():
-            return _saying(input_, actor.performer)
+            return _with_received(input_, actor.performer)
         case TimerFired() if input_.timer == TURN_TIMER:
-            return _saying(input_, actor.performer)
+            return _with_received(input_, actor.performer)
         case _:
             pass
     return input_
 
 
-def _saying(input_: AbortSent | SteerSent | StopSent | StreamStalled | TimerFired, performer: Performer) -> AnyInput:
-    """Return *input_* with the partial response, if a response has begun."""
+def _with_received(
+    input_: AbortSent | SteerSent | StopSent | StreamStalled | TimerFired, performer: Performer
+) -> AnyInput:
+    """Return *input_* with the part of the response that was received, if one has begun."""
     partial = performer.partial_response()
     return input_ if partial is None else input_.but(partial=partial)
 

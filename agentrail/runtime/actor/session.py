@@ -557,7 +557,9 @@ class Session:
 
         No-op if the abort is for one turn, and another one is open.
         """
-        if self.gone is not None or self.is_asleep or self._answers.has(letter.command):
+        if self.gone is not None or self.is_asleep:
+            return
+        if letter.command is not None and self._answers.has(letter.command):
             return
         abort = letter.input if isinstance(letter.input, AbortSent) else STOPS_ALL
         if abort.turn and not self.performer.state.works_on(abort.turn):

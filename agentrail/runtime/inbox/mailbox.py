@@ -123,7 +123,7 @@ class Mailbox:
         actor, are refused with `MailboxFull` when `MAX_MESSAGES` letters wait.
         """
         if self.closed is None:
-            serving = self._find_equivalent(letter)
+            serving = self._find_equivalent(letter) if self._control else None
             if serving is not None:
                 serving.serve(letter)
                 return serving
@@ -264,40 +264,27 @@ class Mailbox:
         return letter
 
     def _next(self) -> Letter | None:
-        """Remove and return the next letter, for which the gate is asked if it is a user's; `None` if none may come."""
-        while True:
-            letter = self._take()
-            if letter is not None:
-                return letter
-            if not self._user or self.suspended:
-                self._admitted = False  # all admitted letters were handled, so the next prompt must pass the gate again
-                return None
+        """Remove and return the next letter, by the priority of the lanes; `None` if none may come now."""
+        control, user = self._control, self._user
+        if control and (cleared := self._cleared(control[0])) is not None:
+            return cleared
+        urgent = control if control or self.suspended else self._results
+        # Results go first, but must not starve prompts: after `PATIENCE` of them, one prompt is taken.
+        user_is_due = self._urgent_streak >= PATIENCE and user and not self.suspended
+        if urgent and not user_is_due:
+            self._urgent_streak = self._urgent_streak + 1 if user else 0
+            self._lane = urgent
+            return self._take_result() if urgent is self._results else urgent.pop(0)
+        if not user or self.suspended:
+            self._admitted = False  # all admitted letters were handled, so the next prompt must pass the gate again
+            return None
+        if not user_is_due:
             self._ask_gate()
             if not self._admitted:
                 return None
-
-    def _take(self) -> Letter | None:
-        """Remove and return the next letter by the priority of the lanes; `None` if none waits."""
-        if self._control:
-            cleared = self._cleared(self._control[0])
-            if cleared is not None:
-                return cleared
-        if self.suspended:
-            self._lane = self._control
-            return self._control.pop(0) if self._control else None
-        # Results go first, but must not starve prompts: after `PATIENCE` of them, one prompt is taken.
-        user_is_due = self._urgent_streak >= PATIENCE and self._user
-        if not user_is_due:
-            urgent = self._control or self._results
-            if urgent:
-                self._urgent_streak = self._urgent_streak + 1 if self._user else 0
-                self._lane = urgent
-                return self._take_result() if urgent is self._results else urgent.pop(0)
-        if self._user and (self._admitted or user_is_due):
-            self._admitted = False
-            self._urgent_streak = 0
-            return self._take_user(0)
-        return None
+        self._admitted = False
+        self._urgent_streak = 0
+        return self._take_user(0)
 
     def _take_result(self) -> Letter:
         """Remove the first result; ends of calls that follow each other are taken together as one letter."""

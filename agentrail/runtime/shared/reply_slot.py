@@ -18,29 +18,24 @@ T = TypeVar("T")
 class Slot(Generic[T]):
     """A place for one value, for which tasks may wait."""
 
-    __slots__ = ("_settled", "_tasks", "_value")
+    __slots__ = ("_tasks", "_value", "settled")
 
     def __init__(self) -> None:
         self._tasks: tuple[trio.lowlevel.Task, ...] = ()
-        self._settled = False
+        self.settled = False  # whether there is a value
         self._value: T | None = None
 
     @in_brackets
     def __repr__(self) -> str:
-        if self._settled:
+        if self.settled:
             return f"settled with {type(self._value).__name__}"
         return "waited for" if self._tasks else "empty"
 
-    @property
-    def settled(self) -> bool:
-        """Whether there is a value."""
-        return self._settled
-
     def settle(self, value: T) -> None:
         """Set the value. No-op if there is one."""
-        if self._settled:
+        if self.settled:
             return
-        self._settled = True
+        self.settled = True
         self._value = value
         tasks, self._tasks = self._tasks, ()
         for task in tasks:
@@ -48,7 +43,7 @@ class Slot(Generic[T]):
 
     async def wait(self) -> T:
         """Wait for the value and return it."""
-        if not self._settled:
+        if not self.settled:
             task = trio.lowlevel.current_task()
             self._tasks = (*self._tasks, task)
             await trio.lowlevel.wait_task_rescheduled(partial(self._leave, task))
@@ -59,7 +54,7 @@ class Slot(Generic[T]):
 
         For letters that pass no gate: who sends one after the other, each handled at once, would keep the loop.
         """
-        if self._settled:
+        if self.settled:
             await trio.lowlevel.cancel_shielded_checkpoint()
         return await self.wait()
 
