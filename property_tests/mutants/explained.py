@@ -22,7 +22,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
             "(step is not self._suspected) or (self.step is not None)"
         ),
         (
-            'runtime/commands.py attached_as: change.kind == "attach" and change.seat is not None → '
+            'runtime/code_changes.py attached_as: change.kind == "attach" and change.seat is not None → '
             "(change.kind == 'attach')"
         ),
     ),

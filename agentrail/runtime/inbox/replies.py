@@ -6,12 +6,11 @@ Early answers: callers of `abort` and `stop` do not wait while the journal canno
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agentrail.api.session_values import HELD, HeldCall, Reply, Until
 from agentrail.core.answers import UNFIT
-from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, Refused, StopSent
+from agentrail.core.vocabulary.commands import DONE, AbortSent, Refused, StopSent
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import Call, Question
 from agentrail.errors import (
@@ -22,9 +21,7 @@ from agentrail.errors import (
     PromptWasRejected,
     TurnAborted,
 )
-from agentrail.errors.agentrail_error import fresh
 from agentrail.ports.journal import Record, not_kept
-from agentrail.reprs import in_brackets
 from agentrail.runtime.inbox.letter import Letter, ReplyOutcome, ReplySlot
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn
@@ -154,58 +151,6 @@ class Waiters:
             replies[ref] = remaining
         if not replies:
             self._replies = None
-
-
-class AskedPrompt:
-    """A prompt that was accepted: who sent it may wait for its reply."""
-
-    __slots__ = ("_awaiting", "_is_new", "_past", "_reply", "_waiters", "accepted")
-
-    def __init__(
-        self,
-        accepted: Accepted,
-        reply: ReplySlot,
-        waiters: Waiters,
-        past: PastOutcome,
-        awaiting: Callable[[], AbstractContextManager[None]],
-        *,
-        is_new: bool,
-    ) -> None:
-        self.accepted = accepted
-        """What `prompt` returns."""
-        self._reply, self._is_new = reply, is_new  # while it is new, its turn has not ended without this slot
-        self._waiters, self._past = waiters, past
-        self._awaiting = awaiting  # raises `AsksItself` if this turn waits for the caller
-
-    @in_brackets
-    def __repr__(self) -> str:
-        return f"{self.accepted.ref}, {self.accepted.status}"
-
-    async def reply(self) -> Reply:
-        """Return what `ask` does: how the turn ended, or that it waits for a person; may be called again later.
-
-        Raise `AsksItself` if the caller is a tool or service for which this turn would wait.
-        """
-        ref, reply, is_new = self.accepted.ref, self._reply, self._is_new
-        self._reply, self._is_new = reply.again(), False
-        may_be_over = not (is_new or reply.settled)
-        if may_be_over:
-            self._waiters.add(ref, reply)
-        try:
-            over = await self._past(ref, reply.until) if may_be_over else None
-            outcome = over or await self._ended(reply)
-        finally:
-            self._waiters.leave(ref, reply)
-        if isinstance(outcome, AgentrailError):
-            raise fresh(outcome)
-        return outcome
-
-    async def _ended(self, reply: ReplySlot) -> ReplyOutcome:
-        """Wait for the end of the turn."""
-        if reply.settled:
-            return await reply.wait()
-        with self._awaiting():
-            return await reply.wait()
 
 
 def resting(state: State, ref: str, below: Callable[[], tuple[HeldCall, ...]]) -> Reply | None:
