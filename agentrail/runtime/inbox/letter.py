@@ -109,7 +109,7 @@ class Letter:
         """Answer the caller of *other* too, which need not be handled."""
         if self.answer.settled:  # nobody has waited, or an outage of the journal answered them early
             self.answer = other.answer
-        elif not other.answer.settled:
+        else:
             other.answer = self.answer
         if not self.caller.who:
             self.caller = other.caller
