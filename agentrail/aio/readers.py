@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agentrail.errors import JournalUnavailable
     from agentrail.runtime.events.subscription import Subscription as TrioSubscription
     from agentrail.runtime.events.tracing import ActorTrace, TracedStep
-    from agentrail.runtime.inbox.replies import AskedPrompt as TrioAskedPrompt
+    from agentrail.runtime.sending import AskedPrompt as TrioAskedPrompt
     from agentrail.runtime.status import Monitor as TrioMonitor
     from agentrail.values.events.envelope import Cursor, Envelope
 

@@ -21,7 +21,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
             "self.step is not None or self._pulse is None → (self.step is not None)"
         ),
         (
-            'runtime/commands.py attached_as: change.kind == "attach" and change.seat is not None → '
+            'runtime/code_changes.py attached_as: change.kind == "attach" and change.seat is not None → '
             "(change.kind == 'attach')"
         ),
     ),
@@ -113,7 +113,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "core/vocabulary/changes.py _changed_timers: place + len(rest) → place - len(rest)",
         (
             "runtime/inbox/replies.py Waiters.notice: "
-            "turn is not None and self._askers and turn.ref in self._askers → (turn is not None) and (self._askers)"
+            "turn is not None and self._replies and turn.ref in self._replies → (turn is not None) and (self._replies)"
         ),
         "runtime/work/model_stream.py Stream.emit: self._held_back → False",
         "runtime/work/model_stream.py Stream.emit: self._open → False",

@@ -62,9 +62,9 @@ CHANGES: Final = (
     Change(
         "results_before_control",
         "results are read before control",
-        Mailbox._take,
-        "urgent = self._control or self._results",
-        "urgent = self._results or self._control",
+        Mailbox._next,
+        "urgent = control if control or self.suspended else self._results",
+        "urgent = self._results or control",
         "mailbox",
     ),
     Change(

@@ -20,7 +20,7 @@ from agentrail.runtime.actor import effect_runner as performing
 from agentrail.runtime.actor.effect_runner import Performer
 from agentrail.runtime.actor.journal_log import Records
 from agentrail.runtime.actor.session import Session
-from agentrail.runtime.actor.slow_hooks import SlowHooks
+from agentrail.runtime.actor.slow_hooks import report_slow_hooks
 from agentrail.runtime.events.log import EventLog, Stretch
 from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.inbox.letter import Letter
@@ -354,7 +354,7 @@ def weak_abort_serves(p: Planting) -> None:
 @bug("a report of slow listeners is shown to them, and reported again if they are slow over it")
 def slow_listeners_fed(p: Planting) -> None:
     p.put(live_hook_runner, "UNHEARD", frozenset())
-    p.rewrite(SlowHooks.took, "isinstance(input_, HooksWereSlow) or ", "")
+    p.rewrite(report_slow_hooks, "isinstance(input_, HooksWereSlow) or ", "")
 
 
 # Supervision

@@ -43,7 +43,7 @@ from agentrail.host.requests.http_messages import HttpResponse, Send, problem_an
 from agentrail.host.uploads.inline_files import checked_words
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.inbox.replies import AskedPrompt
+from agentrail.runtime.sending import AskedPrompt
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.content import Part, Text, text_of

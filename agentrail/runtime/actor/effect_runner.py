@@ -10,7 +10,15 @@ from agentrail.core.machine.tool_results import call_timer
 from agentrail.core.system_prompt import memory_of
 from agentrail.core.vocabulary import effects
 from agentrail.core.vocabulary.effects import AnyEffect, ProbeCall, StartCall
-from agentrail.core.vocabulary.inputs import AnyInput, StreamCut, TimerFired, ToolRaised, ToolReturned, ToolStopped
+from agentrail.core.vocabulary.inputs import (
+    AnyInput,
+    StreamCut,
+    StreamStalled,
+    TimerFired,
+    ToolRaised,
+    ToolReturned,
+    ToolStopped,
+)
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import AgentrailError, UnknownTool
@@ -62,7 +70,6 @@ class Performer:
         "_requests",
         "_session_id",
         "_shared",
-        "_stall_waits",
         "_stream",
         "closed",
         "late",
@@ -91,7 +98,6 @@ class Performer:
         self._stream: Stream | None = None
         # Ids of the requests whose streams have not ended; one that was cut may be among them.
         self._requests: tuple[str, ...] = ()
-        self._stall_waits = False
         self.spending: Spending | None = None  # made for the first request under a limit
         self._calls: dict[str, RunningCall] | None = None
         self._asks: dict[str, RunningAsk] | None = None
@@ -207,16 +213,12 @@ class Performer:
         if stream.waiting:
             stream.last = now
         elif now >= stream.stalls_at:
-            if not self._stall_waits:
-                stalled, self._stall_waits = stream.stalled(now), True
+            if self._mailbox.find_result(StreamStalled) is None:  # one waits at most
+                stalled = stream.stalled(now)
             stream.reported = now
         self._watch(stream)
         if stalled is not None:  # last, as it may be handled at once, and end the stream
             self._mailbox.post(stalled)
-
-    def stall_taken(self) -> None:
-        """Note that the posted stall is being handled, so that another one may be posted."""
-        self._stall_waits = False
 
     def release(self, request_id: str) -> None:
         """Forget a request whose end the machine has handled."""

@@ -20,14 +20,10 @@ from agentrail.core.machine.recovery import risky_calls
 from agentrail.core.machine.step import Step, step
 from agentrail.core.vocabulary import inputs
 from agentrail.core.vocabulary.commands import (
+    AbortSent,
     Accepted,
-    Answer,
-    AttachPluginSent,
     ChangeToolsSent,
     Refused,
-    ResumeSent,
-    SuspendSent,
-    UpdatePluginSent,
 )
 from agentrail.core.vocabulary.effects import AnyEffect
 from agentrail.core.vocabulary.state import ENDED, Phase, State
@@ -39,24 +35,26 @@ from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Claim
 from agentrail.ports.tool import ToolSource
 from agentrail.reprs import in_brackets, listed
-from agentrail.runtime.actor.completed_inputs import COMPLETED, completed, with_partial
+from agentrail.runtime.actor.amend import amend
 from agentrail.runtime.actor.effect_runner import Performer
 from agentrail.runtime.actor.journal_log import Records, rebuilt, with_plugins_of
 from agentrail.runtime.actor.parent_link import FamilyLinks
-from agentrail.runtime.actor.screened_inputs import screened, screened_digest
+from agentrail.runtime.actor.screened_inputs import screened_digest
 from agentrail.runtime.actor.sleep import sleeping_state, with_plugin_classes, without_code
-from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, SlowHooks
+from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, report_slow_hooks
 from agentrail.runtime.actor.tool_sources import RunningSource, Sources
 from agentrail.runtime.diagnosis.plugin_complaints import write_events
 from agentrail.runtime.events.log import EventLog
 from agentrail.runtime.events.tracing import Traces
 from agentrail.runtime.inbox.command_results import Answers, digest_of
 from agentrail.runtime.inbox.end_reason import Gone, why_gone
-from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.letter import Letter, ReplyOutcome, ReplySlot
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import ReplyOutcome, Waiters, outcome_of, relieve
+from agentrail.runtime.inbox.replies import Waiters, is_open, outcome_of, relieve
 from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
-from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
+from agentrail.runtime.shared.caller import NOBODY, Caller
+from agentrail.runtime.shared.journal_retry import patiently
+from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.events.life import AbortPending
 
 LATE_COMMIT = 0.05
@@ -65,9 +63,8 @@ LATE_COMMIT = 0.05
 OWN_REPORTS = (inputs.ActorRestarted, inputs.CrashedTooOften, inputs.SessionWoke)
 """Inputs that report the actor's own crash or wake-up. After another crash they are made anew, not put back."""
 
-_PREPARED = frozenset({AttachPluginSent, ChangeToolsSent, ResumeSent, SuspendSent, UpdatePluginSent})
-"""Commands that have something done before their step."""
-
+STOPS_ALL: Final = AbortSent(kill_tools="all")
+"""The abort that stops what a stop does."""
 
 NO_CONTEXT: Final = Context()
 """The context of an actor that has not run yet."""
@@ -88,7 +85,6 @@ class Session:
         "_last_active_ms",
         "_performer",
         "_prefix",
-        "_slow_hooks",
         "_unconfirmed_step",
         "_unfinished_step",
         "crash_text",
@@ -153,13 +149,12 @@ class Session:
         self._performer: Performer | None = Performer(state, shared, code, self.events, self.mailbox, self.links)
         self.end_waiters: tuple[Slot[Gone], ...] = ()
         self.gone: Gone | None = None  # why this process no longer runs the session; `None` while it does
-        # Reply slot of the last abort that stopped work before it was journaled.
-        self._aborting: Slot[Answer] | None = None
+        # The last abort or stop that stopped work before it was journaled.
+        self._aborting: Letter | None = None
         self.crash_text: str | None = None  # how the last actor crashed; the next actor reports it
         self.rests = False  # whether the actor has no task, and needs none for the next letter
         self.parked = False  # whether the session was stopped without being ended, to continue from its journal
         self._last_active_ms = 0  # when the last letter was taken, in milliseconds since 1970
-        self._slow_hooks: SlowHooks | None = None  # made when hooks are slow for the first time
         self._prefix: CachePrefix | None = None  # made when somebody subscribes to `PrefixChanged` for the first time
         # If its write raises, the record may be there or not. `_recover` compares heads, so the step is neither lost
         # nor repeated: property_tests/test_crash_anywhere.py
@@ -348,37 +343,28 @@ class Session:
         self._finish_step(letter, arrival, outcome)
 
     def _make_step(self, letter: Letter) -> tuple[inputs.Arrival, Step, bool]:
-        """Complete the input of *letter* and call the machine; return what it made, and whether that is a record."""
-        shared, performer, judge = self.shared, self.performer, self.code.judge
+        """Amend the input of *letter* and call the machine; return what it made, and whether that is a record."""
+        shared = self.shared
         self._last_active_ms = shared.clock.now_ms()
-        input_ = letter.input
-        if type(input_) in COMPLETED:
-            input_ = completed(letter, performer, self.mailbox, self.links, self._slow_hooks)
-        if type(input_) in _PREPARED:
-            self._prepare(letter)
-        author, request_id, _ = letter.caller
-        arrival = inputs.Arrival(input_, self._last_active_ms, shared.random.random(), by=author, request=request_id)
         began = time.perf_counter()
-        crumb = shared.watchdog.begin(self.session_id, type(input_).__name__, began)
+        crumb = shared.watchdog.begin(self.session_id, type(letter.input).__name__, began)
         try:
-            if self.state.plugins and judge.audience(self.state.plugins).amends:
-                arrival = screened(with_partial(arrival, self.state, performer), self.state, judge)
-            outcome = step(self.state, arrival, judge)
+            arrival = amend(letter, self, self._last_active_ms, shared.random.random())
+            outcome = step(self.state, arrival, self.code.judge)
         finally:
             shared.watchdog.step = None
         ended = time.perf_counter()
         if ended - began > SLOW_HOOKS:
             self.mailbox.let_others_run()  # a slow hook held up all other tasks, so they run before the next letter
-            if self._slow_hooks is None:
-                self._slow_hooks = SlowHooks(self.session_id, self.mailbox)
-            self._slow_hooks.took(ended - began - shared.watchdog.collecting(crumb, ended), self.state, input_, outcome)
-        performer.stop_early(outcome.effects)
+            elapsed = ended - began - shared.watchdog.collecting(crumb, ended)
+            report_slow_hooks(self.mailbox, elapsed, self.state, arrival.input, outcome)
+        self.performer.stop_early(outcome.effects)
         # Refusals too: an id keeps its first answer.
         must_store_result = letter.command is not None and outcome.answer is not None
         is_record = must_store_result or bool(outcome.events) or outcome.changes(self.state)
-        if is_record and type(input_) is inputs.StreamBegan:
+        if is_record and type(arrival.input) is inputs.StreamBegan:
             # Not written alone: one commit less for each request. If the process dies now, the request is made again.
-            self.records.begin(input_.request_id, self.state, outcome)
+            self.records.begin(arrival.input.request_id, self.state, outcome)
             is_record = False
         return arrival, outcome, is_record and not self._failed_to_start(outcome)
 
@@ -391,26 +377,14 @@ class Session:
         if letter.code is not None:
             self.code.keep(self.state)
 
-    def _prepare(self, letter: Letter) -> None:
-        """Do what must precede the step of *letter*: store new code, drop sources, suspend or resume the mailbox."""
-        command = letter.input
-        if letter.code is not None:
-            self.code.add(letter.code)
-        if isinstance(command, SuspendSent):
-            self.mailbox.suspend()
-        elif isinstance(command, ResumeSent):
-            self.mailbox.resume()
-        elif isinstance(command, ChangeToolsSent) and all(name in self.state.tools for name in command.detach):
-            self.sources.drop(command.closed)  # otherwise the step refuses the command, and the sources go on
-
     async def _was_answered(self, command: str, letter: Letter) -> bool:
         """If the letter's command id has a stored answer, give it to the caller; return whether it had."""
         stored = await self._answers.find(command, screened_digest(letter, self.state, self.code.judge))
         if stored is None:
             return False
         letter.is_repeat = True
-        if letter.watch is not None and isinstance(stored, Accepted):
-            letter.watch(stored.ref)
+        if letter.reply is not None and isinstance(stored, Accepted) and is_open(self.state, stored.ref):
+            self.waiters.add(stored.ref, letter.reply)
         letter.settle(stored)
         return True
 
@@ -421,6 +395,11 @@ class Session:
         """
         records = self.records
         return await outcome_of(self.state, ref, records.read, records.head, self.links.held_calls, until)
+
+    async def outcome(self, ref: str) -> ReplyOutcome:
+        """Return how the turn of the prompt *ref* ends, or has ended."""
+        self.waiters.add(ref, reply := ReplySlot())
+        return await patiently(partial(self.past, ref, reply.until)) or await reply.wait()
 
     def _carry_out(self, performer: Performer, outcome: Step, letter: Letter, publish: bool = True) -> None:
         """Publish the events of a journaled step, perform its effects, answer; recovery does the rest after a crash."""
@@ -447,8 +426,8 @@ class Session:
             if answer is not None:
                 if letter.command is not None:
                     self._answers.remember(letter.command, letter.digest, answer)
-                if letter.watch is not None and isinstance(answer, Accepted):
-                    letter.watch(answer.ref)
+                if letter.reply is not None and isinstance(answer, Accepted):
+                    self.waiters.add(answer.ref, letter.reply)
                 letter.settle(answer)
             if self.waiters:
                 self.waiters.notice(outcome, self.links.held_calls)
@@ -538,7 +517,7 @@ class Session:
         if not self.mailbox.is_empty:
             return False
         self.shared.timers.clear((self.session_id, "sleep"))
-        self._performer = self._slow_hooks = self._aborting = self._prefix = self.mailbox.actor = None
+        self._performer = self._aborting = self._prefix = self.mailbox.actor = None
         self._last_active_ms = 0
         self._answers.forget()
         self.events.release()
@@ -573,28 +552,31 @@ class Session:
             for tell in self.when_stuck:
                 tell(stuck)
 
-    def abort_now(self, kill_tools: str, command: str | None, answer: Slot[Answer], turn: str = "") -> None:
-        """Stop the work that an abort stops, at once and before it is journaled; *answer* is the abort's reply slot.
+    def abort_now(self, letter: Letter) -> None:
+        """Stop the work that an abort or stop stops, at once and before it is journaled.
 
-        No-op if *turn* is given, and another one is open: the abort is for that turn alone.
+        No-op if the abort is for one turn, and another one is open.
         """
-        if self.gone is not None or self.is_asleep or self._answers.has(command):
+        if self.gone is not None or self.is_asleep:
             return
-        if turn and not self.performer.state.works_on(turn):
+        if letter.command is not None and self._answers.has(letter.command):
+            return
+        abort = letter.input if isinstance(letter.input, AbortSent) else STOPS_ALL
+        if abort.turn and not self.performer.state.works_on(abort.turn):
             return
         if self.shared.figures is not None:
             self.shared.figures.abort_began(self.session_id)
         # Not through the mailbox: a commit may take a second, and running work would go on until the abort is handled.
         # tests/runtime/test_abort.py::test_it_is_cut_at_once_also_while_another_commit_is_late
-        self.performer.stop_now(self.state, kill_tools)
-        if self._aborting is None or self._aborting.settled:
-            self._aborting = answer
-            announce = partial(self._announce, answer)
+        self.performer.stop_now(self.state, abort.kill_tools)
+        if self._aborting is None or self._aborting.answer.settled:
+            self._aborting = letter
+            announce = partial(self._announce, letter)
             self.shared.timers.set((self.session_id, "abort"), self.shared.clock.after(LATE_COMMIT), announce)
 
-    def _announce(self, answer: Slot[Answer]) -> None:
-        """Emit `AbortPending` if the abort with the reply slot *answer* is still not journaled."""
-        if not answer.settled or self.records.outage is not None:
+    def _announce(self, letter: Letter) -> None:
+        """Emit `AbortPending` if the abort or stop in *letter* is still not journaled."""
+        if not letter.answer.settled or self.records.outage is not None:
             self.events.publish_ephemeral(AbortPending(), self.shared.clock.now_ms())
 
     # The end
@@ -626,7 +608,6 @@ class Session:
         self.waiters.close(gone.error)
         self.events.close()
         self.traces.end()
-        self.links.tell_gone(gone.error)
         # Breaks reference cycles, so that the session is freed without the garbage collector.
         self.records.callers = None
         waiting, self.end_waiters = self.end_waiters, ()
