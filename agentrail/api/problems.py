@@ -431,10 +431,10 @@ def problem_of(error: BaseException, attempted: str, tenant: str = "") -> Proble
     finding, to_do = _finding_and_advice(error, row)
     if tenant:
         finding, to_do = without_tenant(finding, tenant), without_tenant(to_do, tenant)
-    shown, facts = row.told_as or cls, _shown_facts(error, row, tenant)
+    told_class, facts = row.told_as or cls, _shown_facts(error, row, tenant)
     # clients must not learn which of several classes an error is that are reported as one
-    name = kind_of(error) if error.is_coded else (shown if issubclass(cls, shown) else cls).__name__
-    kind = error.code if error.is_coded else shown
+    name = kind_of(error) if error.is_coded else (told_class if issubclass(cls, told_class) else cls).__name__
+    kind = error.code if error.is_coded else told_class
     return Problem(
         row.status, code_of(kind), title_of(kind), attempted, finding, to_do, _headers(error, row), name, facts
     )

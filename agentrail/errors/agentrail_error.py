@@ -259,8 +259,8 @@ def kind_of(raised: BaseException) -> str:
 def coded_of(name: str, facts: Iterable[object]) -> AgentrailError | None:
     """Return the error with a code whose `kind_of` is *name*; `None` if there is none, or if its facts are others."""
     branch = BRANCHES.get(slug(name))
-    made = None if branch is None else branch(slug(name), *facts)
-    return made if made is not None and made.is_coded else None
+    error = None if branch is None else branch(slug(name), *facts)
+    return error if error is not None and error.is_coded else None
 
 
 def fresh(raised: E) -> E:
