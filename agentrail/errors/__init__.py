@@ -1,4 +1,7 @@
-"""All exceptions that agentrail raises on purpose, grouped by who has to act."""
+"""All exceptions that agentrail raises on purpose, grouped by who has to act.
+
+An error has a class if programs act on it in a way of its own; others have a `code`, in `errors.codes`.
+"""
 
 from agentrail.errors.agentrail_error import AgentrailError as AgentrailError
 from agentrail.errors.agentrail_error import BrokenContractError as BrokenContractError
@@ -6,159 +9,15 @@ from agentrail.errors.agentrail_error import InfrastructureError as Infrastructu
 from agentrail.errors.agentrail_error import OutsideError as OutsideError
 from agentrail.errors.agentrail_error import RefusedError as RefusedError
 from agentrail.errors.agentrail_error import UsageError as UsageError
-from agentrail.errors.broken import BrokenJournal as BrokenJournal
-from agentrail.errors.broken import BrokenPlugin as BrokenPlugin
-from agentrail.errors.broken import LeftItsRow as LeftItsRow
-from agentrail.errors.broken import ReplayDiffers as ReplayDiffers
-from agentrail.errors.broken import StateNotStorable as StateNotStorable
-from agentrail.errors.infrastructure import BadArchive as BadArchive
-from agentrail.errors.infrastructure import BadJournal as BadJournal
-from agentrail.errors.infrastructure import BadRecord as BadRecord
-from agentrail.errors.infrastructure import CommitUnknown as CommitUnknown
-from agentrail.errors.infrastructure import Fenced as Fenced
-from agentrail.errors.infrastructure import JournalError as JournalError
-from agentrail.errors.infrastructure import JournalFailed as JournalFailed
-from agentrail.errors.infrastructure import JournalFull as JournalFull
-from agentrail.errors.infrastructure import JournalInUse as JournalInUse
-from agentrail.errors.infrastructure import JournalLinked as JournalLinked
-from agentrail.errors.infrastructure import JournalLocked as JournalLocked
-from agentrail.errors.infrastructure import JournalUnavailable as JournalUnavailable
-from agentrail.errors.infrastructure import JournalUnusable as JournalUnusable
-from agentrail.errors.infrastructure import NothingWritten as NothingWritten
-from agentrail.errors.infrastructure import NotWrittenYet as NotWrittenYet
-from agentrail.errors.infrastructure import SessionHeld as SessionHeld
-from agentrail.errors.models import AccessDenied as AccessDenied
-from agentrail.errors.models import BadModelOptions as BadModelOptions
-from agentrail.errors.models import BadResponse as BadResponse
-from agentrail.errors.models import CertificateRefused as CertificateRefused
-from agentrail.errors.models import ConnectionFailed as ConnectionFailed
-from agentrail.errors.models import ContextTooLong as ContextTooLong
-from agentrail.errors.models import EncodingRefused as EncodingRefused
-from agentrail.errors.models import KeyMissing as KeyMissing
-from agentrail.errors.models import KeyRefused as KeyRefused
-from agentrail.errors.models import KeyWanted as KeyWanted
-from agentrail.errors.models import LimitReached as LimitReached
-from agentrail.errors.models import ModelError as ModelError
-from agentrail.errors.models import ModelMissing as ModelMissing
-from agentrail.errors.models import NoFirstByte as NoFirstByte
-from agentrail.errors.models import NoNextByte as NoNextByte
-from agentrail.errors.models import Overloaded as Overloaded
-from agentrail.errors.models import PartRefused as PartRefused
-from agentrail.errors.models import PermanentModelError as PermanentModelError
-from agentrail.errors.models import ProviderFailed as ProviderFailed
-from agentrail.errors.models import ProviderNotReached as ProviderNotReached
-from agentrail.errors.models import ProxyRefused as ProxyRefused
-from agentrail.errors.models import QuotaSpent as QuotaSpent
-from agentrail.errors.models import RateLimited as RateLimited
-from agentrail.errors.models import RequestRefused as RequestRefused
-from agentrail.errors.models import ResponseTooLong as ResponseTooLong
-from agentrail.errors.models import ServerMissing as ServerMissing
-from agentrail.errors.models import StreamEndedEarly as StreamEndedEarly
-from agentrail.errors.models import StreamGarbled as StreamGarbled
-from agentrail.errors.models import TransientModelError as TransientModelError
-from agentrail.errors.models import WrongEndpoint as WrongEndpoint
-from agentrail.errors.outside import DiskFull as DiskFull
-from agentrail.errors.outside import FileFailed as FileFailed
-from agentrail.errors.outside import FileMissing as FileMissing
-from agentrail.errors.outside import SearchTooSlow as SearchTooSlow
-from agentrail.errors.outside import SessionCrashed as SessionCrashed
-from agentrail.errors.outside import SourceFailed as SourceFailed
-from agentrail.errors.outside import StartTooSlow as StartTooSlow
-from agentrail.errors.outside import SubscriberTooSlow as SubscriberTooSlow
-from agentrail.errors.outside import SupervisorFailed as SupervisorFailed
-from agentrail.errors.outside import SupervisorStuck as SupervisorStuck
-from agentrail.errors.outside import ToolError as ToolError
-from agentrail.errors.outside import WebFailed as WebFailed
-from agentrail.errors.refused import AnswerUnfit as AnswerUnfit
-from agentrail.errors.refused import CommandRefused as CommandRefused
-from agentrail.errors.refused import MailboxFull as MailboxFull
-from agentrail.errors.refused import NoAnswer as NoAnswer
-from agentrail.errors.refused import PathRefused as PathRefused
-from agentrail.errors.refused import PluginRefused as PluginRefused
-from agentrail.errors.refused import PromptWasDropped as PromptWasDropped
-from agentrail.errors.refused import PromptWasRejected as PromptWasRejected
-from agentrail.errors.refused import QueueFull as QueueFull
-from agentrail.errors.refused import SandboxMissing as SandboxMissing
-from agentrail.errors.refused import SessionRefused as SessionRefused
-from agentrail.errors.refused import SteeringQueueFull as SteeringQueueFull
-from agentrail.errors.refused import TurnAborted as TurnAborted
-from agentrail.errors.refused import WebRefused as WebRefused
-from agentrail.errors.serving import AuthenticatorFailed as AuthenticatorFailed
-from agentrail.errors.serving import BadConnection as BadConnection
-from agentrail.errors.serving import BadFrame as BadFrame
-from agentrail.errors.serving import BadKeys as BadKeys
-from agentrail.errors.serving import BadName as BadName
-from agentrail.errors.serving import BadProfile as BadProfile
-from agentrail.errors.serving import BodyTooLarge as BodyTooLarge
-from agentrail.errors.serving import CannotListen as CannotListen
-from agentrail.errors.serving import ClusterFault as ClusterFault
-from agentrail.errors.serving import ConnectionsInUse as ConnectionsInUse
-from agentrail.errors.serving import FilesNotTaken as FilesNotTaken
-from agentrail.errors.serving import HostClosing as HostClosing
-from agentrail.errors.serving import HostFailed as HostFailed
-from agentrail.errors.serving import HostLost as HostLost
-from agentrail.errors.serving import HostNotReached as HostNotReached
-from agentrail.errors.serving import KeyWithdrawn as KeyWithdrawn
-from agentrail.errors.serving import MethodRefused as MethodRefused
-from agentrail.errors.serving import NotAtHost as NotAtHost
-from agentrail.errors.serving import NotAuthenticated as NotAuthenticated
-from agentrail.errors.serving import OriginRefused as OriginRefused
-from agentrail.errors.serving import ScopeMissing as ScopeMissing
-from agentrail.errors.serving import TooManyRequests as TooManyRequests
-from agentrail.errors.serving import UnknownAgent as UnknownAgent
-from agentrail.errors.serving import WaitsForJournal as WaitsForJournal
-from agentrail.errors.serving import WaitsForSpace as WaitsForSpace
-from agentrail.errors.stored import JournalReadOnly as JournalReadOnly
-from agentrail.errors.stored import PluginMismatch as PluginMismatch
-from agentrail.errors.stored import SessionAsleep as SessionAsleep
-from agentrail.errors.stored import SessionBeingDeleted as SessionBeingDeleted
-from agentrail.errors.stored import SessionForgotten as SessionForgotten
-from agentrail.errors.stored import SessionNotStored as SessionNotStored
-from agentrail.errors.stored import SessionParked as SessionParked
-from agentrail.errors.stored import SessionStillRuns as SessionStillRuns
-from agentrail.errors.stored import SessionStored as SessionStored
-from agentrail.errors.stored import UnknownRecord as UnknownRecord
-from agentrail.errors.stored import UnknownRequest as UnknownRequest
-from agentrail.errors.usage import AlreadyLeft as AlreadyLeft
-from agentrail.errors.usage import AlreadyRead as AlreadyRead
-from agentrail.errors.usage import BadChoice as BadChoice
-from agentrail.errors.usage import BadData as BadData
-from agentrail.errors.usage import BadEdit as BadEdit
-from agentrail.errors.usage import BadId as BadId
-from agentrail.errors.usage import BadOptions as BadOptions
-from agentrail.errors.usage import BadPattern as BadPattern
-from agentrail.errors.usage import BadPlugin as BadPlugin
-from agentrail.errors.usage import BadReturns as BadReturns
-from agentrail.errors.usage import BadSpec as BadSpec
-from agentrail.errors.usage import BadText as BadText
-from agentrail.errors.usage import BadTool as BadTool
-from agentrail.errors.usage import BadValue as BadValue
-from agentrail.errors.usage import BridgeClosed as BridgeClosed
-from agentrail.errors.usage import BridgeForked as BridgeForked
-from agentrail.errors.usage import Busy as Busy
-from agentrail.errors.usage import CommandConflict as CommandConflict
-from agentrail.errors.usage import ExtraMissing as ExtraMissing
-from agentrail.errors.usage import IllegalInput as IllegalInput
-from agentrail.errors.usage import NotEntered as NotEntered
-from agentrail.errors.usage import NotJson as NotJson
-from agentrail.errors.usage import NotOpened as NotOpened
-from agentrail.errors.usage import NotReady as NotReady
-from agentrail.errors.usage import SessionExists as SessionExists
-from agentrail.errors.usage import SessionNotAlive as SessionNotAlive
-from agentrail.errors.usage import SupervisorClosed as SupervisorClosed
-from agentrail.errors.usage import ToolExists as ToolExists
-from agentrail.errors.usage import UnknownApproval as UnknownApproval
-from agentrail.errors.usage import UnknownArgument as UnknownArgument
-from agentrail.errors.usage import UnknownChild as UnknownChild
-from agentrail.errors.usage import UnknownCursor as UnknownCursor
-from agentrail.errors.usage import UnknownField as UnknownField
-from agentrail.errors.usage import UnknownModel as UnknownModel
-from agentrail.errors.usage import UnknownPlugin as UnknownPlugin
-from agentrail.errors.usage import UnknownPrompt as UnknownPrompt
-from agentrail.errors.usage import UnknownSession as UnknownSession
-from agentrail.errors.usage import UnknownTask as UnknownTask
-from agentrail.errors.usage import UnknownTool as UnknownTool
-from agentrail.errors.usage import WrongDecision as WrongDecision
-from agentrail.errors.usage import WrongType as WrongType
+from agentrail.errors.broken import *  # noqa: F403 - every class of errors that it has
+from agentrail.errors.infrastructure import *  # noqa: F403 - every class of errors that it has
+from agentrail.errors.models import *  # noqa: F403 - every class of errors that it has
+from agentrail.errors.outside import *  # noqa: F403 - every class of errors that it has
+from agentrail.errors.refused import *  # noqa: F403 - every class of errors that it has
+from agentrail.errors.serving import *  # noqa: F403 - every class of errors that it has
+from agentrail.errors.stored import *  # noqa: F403 - every class of errors that it has
+from agentrail.errors.usage import *  # noqa: F403 - every class of errors that it has
 
-__all__ = [name for name, value in list(globals().items()) if isinstance(value, type)]  # pyright: ignore[reportUnsupportedDunderAll]  # the names above
+__all__ = [  # pyright: ignore[reportUnsupportedDunderAll]  # the classes of these modules
+    name for name, value in list(globals().items()) if isinstance(value, type) and issubclass(value, AgentrailError)
+]
