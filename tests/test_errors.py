@@ -138,6 +138,16 @@ def test_an_error_has_the_code_of_its_kind() -> None:
     assert (UnknownTool("a", "b").code, type("Own", (ToolError,), {})("no").code) == ("unknown-tool", "tool-error")
 
 
+def test_a_class_of_a_program_may_have_a_code_of_its_own() -> None:
+    class AnsweredError(ToolError):
+        def __init__(self, code: int) -> None:
+            super().__init__(f"it answered {code}")
+            self.code = code  # type: ignore[assignment]  # it is the program's own
+
+    found = AnsweredError(404)
+    assert (vars(found)["code"], f"{found}") == (404, "it answered 404")
+
+
 @pytest.mark.parametrize("args", [(), ("task-done",), ("task-done", "a", "b"), ("nothing", "a"), (3,), ([],)])
 def test_an_error_of_a_branch_with_other_facts_has_no_text(args: tuple[object, ...]) -> None:
     found = UsageError(*args)

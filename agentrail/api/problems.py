@@ -28,7 +28,7 @@ from agentrail.errors import (
     NotAuthenticated,
     TurnAborted,
 )
-from agentrail.errors.agentrail_error import BRANCHES, coded_of, filled, kind_of, names_of_facts, slug
+from agentrail.errors.agentrail_error import BRANCHES, coded_of, filled, kind_of, names_of_facts, slug, template_of
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.value import Value, learned
 
@@ -442,7 +442,7 @@ def problem_of(error: BaseException, attempted: str, tenant: str = "") -> Proble
 
 def _finding_and_advice(error: AgentrailError, row: Row) -> tuple[str, str]:
     """Return two texts, what was found and what to do, from *row*, or else from the halves of the error's template."""
-    first_half, _, advice = error.template.partition("; ")
+    first_half, _, advice = template_of(error).partition("; ")
     finding = filled(first_half if row.found is None else row.found, error)
     return _shortened(finding) or title_of(error.code if error.is_coded else type(error)), row.to_do or _shortened(
         filled(advice, error)
@@ -452,7 +452,7 @@ def _finding_and_advice(error: AgentrailError, row: Row) -> tuple[str, str]:
 def _shown_facts(error: AgentrailError, row: Row, tenant: str) -> tuple[Json, ...]:
     """Return the facts of *error*, with `None` in place of each fact that the text of its document does not show."""
     shown_places = (
-        _shown_positions(error.template, names_of_facts(error), row) if row.told_as is None else frozenset[int]()
+        _shown_positions(template_of(error), names_of_facts(error), row) if row.told_as is None else frozenset[int]()
     )
     facts = error.args[1:] if error.is_coded else error.args
     return tuple([_plain(fact, tenant) if place in shown_places else None for place, fact in enumerate(facts)])
@@ -486,7 +486,7 @@ def _shortened(text: str) -> str:
 def _headers(error: AgentrailError, row: Row) -> tuple[tuple[str, str], ...]:
     if isinstance(error, MethodRefused):
         return (("allow", error.allowed),)
-    if error.code == "upgrade-wanted":
+    if error.is_coded and error.code == "upgrade-wanted":
         return (("sec-websocket-version", "13"),)
     if isinstance(error, NotAuthenticated):
         return (("www-authenticate", "Bearer"),)
@@ -506,7 +506,7 @@ def title_of(kind: Kind) -> str:
     return (about or code_of(kind)).partition("\n")[0].removesuffix(".")
 
 
-def template_of(kind: Kind) -> str:
+def template_of_kind(kind: Kind) -> str:
     """Return what errors of a kind say, with the names of facts in the place of the facts."""
     return BRANCHES[kind].coded[kind].says if isinstance(kind, str) else kind.wording
 

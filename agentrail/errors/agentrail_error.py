@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, cached_property
 from inspect import Parameter, Signature, get_annotations
 from string import Formatter
 from types import MappingProxyType
@@ -78,9 +78,12 @@ class AgentrailError(Exception):
     def __str__(self) -> str:
         return self.told or self._text()
 
-    @property
+    @cached_property
     def code(self) -> str:
-        """Short name of the kind of error, such as `queue-full`; it never changes for a kind."""
+        """Short name of the kind of error, such as `queue-full`; it never changes for a kind.
+
+        A class of a program may set a `code` of its own.
+        """
         if self.is_coded:
             return str(self.args[0])
         return slug(next(cls.__name__ for cls in type(self).__mro__ if cls.__module__.startswith(__package__)))
@@ -92,14 +95,9 @@ class AgentrailError(Exception):
         texts = self.coded.get(code) if isinstance(code, str) else None
         return texts is not None and len(self.args) == 1 + len(named_in(texts.says))
 
-    @property
-    def template(self) -> str:
-        """The text with the names of facts in the place of the facts."""
-        return self.coded[self.code].says if self.is_coded else self.wording
-
     def _text(self) -> str:
         """Return the text of the error; overridden by classes whose text needs more than their template."""
-        return filled(self.template, self)
+        return filled(template_of(self), self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AgentrailError) and type(self) is type(other) and self.args == other.args
@@ -125,9 +123,14 @@ def filled(template: str, raised: AgentrailError) -> str:
     return template.format(*facts, **dict(zip(names_of_facts(raised), facts, strict=False)))
 
 
+def template_of(raised: AgentrailError) -> str:
+    """Return the text of *raised* with the names of facts in the place of the facts."""
+    return raised.coded[raised.code].says if raised.is_coded else raised.wording
+
+
 def names_of_facts(raised: AgentrailError) -> tuple[str, ...]:
     """Return the names of the facts of *raised*, in their order."""
-    return named_in(raised.template) if raised.is_coded else raised.__match_args__
+    return named_in(template_of(raised)) if raised.is_coded else raised.__match_args__
 
 
 @cache

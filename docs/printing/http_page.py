@@ -14,7 +14,7 @@ from agentrail.api.bodies import CallBody, Query
 from agentrail.api.command_bodies import Spelled
 from agentrail.api.openapi import classes_below
 from agentrail.api.operation_table import CALLS, JSON, HostCall
-from agentrail.api.problems import ROWS, code_of, template_of, title_of
+from agentrail.api.problems import ROWS, code_of, template_of_kind, title_of
 from agentrail.api.routes import ROUTES
 from agentrail.api.views import View
 from agentrail.core.vocabulary import commands
@@ -124,7 +124,7 @@ def problems() -> list[str]:
     found: dict[str, tuple[int, str, str]] = {}
     for each, row in ROWS.items():
         kind = row.told_as or each
-        advice = template_of(each).partition("; ")[2]
+        advice = template_of_kind(each).partition("; ")[2]
         said = "as its `to_do` says" if _PLACE.fullmatch(advice) else _PLACE.sub("…", advice)
         about = f"{title_of(kind)}." if isinstance(kind, str) else fields_page.summary(kind.__doc__)
         found[code_of(kind)] = (row.status, about, row.to_do or said)
