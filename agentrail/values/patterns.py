@@ -1,7 +1,8 @@
 """Regular expressions whose search is limited in time, so that no pattern holds up the other sessions.
 
-`re` cannot be stopped. The library `regex` can, and reads expressions as `re` does. Compiling has no time limit, but
-takes time in proportion to the parts of an expression; so these are counted before, with the parser of `re`.
+`re` cannot be stopped. The library `regex` can, and reads expressions as `re` does, but for `[[:alpha:]]`.
+Compiling has no time limit, but takes time in proportion to the parts of an expression; so these are counted before,
+with the parser of `re`.
 """
 
 from __future__ import annotations
@@ -98,7 +99,10 @@ def expression(pattern: str, flags: int = 0) -> Expression:
 
     parts = count_parts(pattern, flags)
     ignored = regex.IGNORECASE if flags & re.IGNORECASE else 0
-    return Expression(regex.compile(_LITERAL_BRACE.sub(_escaped, pattern), ignored), parts)
+    try:
+        return Expression(regex.compile(_LITERAL_BRACE.sub(_escaped, pattern), ignored), parts)
+    except regex.error as why:
+        raise UnusableError(f"is no regular expression: {why}") from why
 
 
 def flaw_of(pattern: str) -> str | None:
