@@ -238,7 +238,7 @@ def keys_of_an_object_that_is_shown(count: int) -> bool:
     return f"`k{count - 1}`" in said(schema, a={f"k{number}": 1 for number in range(count)})
 
 
-@scene("tools.json_schema.explain._shown[:60]", 58)
+@scene("tools.json_schema.explain.short_text[:60]", 58)
 def characters_of_a_text_that_is_shown(size: int) -> bool:
     """The quotes count as two more characters."""
     return "x" * size in said({"type": "object", "properties": {"a": {"type": "integer"}}}, a="x" * size)

@@ -13,7 +13,8 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from agentrail.values.json import Json, JsonObject
+from agentrail.tools.json_schema.explain import short_text, where_text
+from agentrail.values.json import Json
 from agentrail.values.patterns import UnusableError, count_parts, expression
 from agentrail.values.step_budget import Meter
 
@@ -52,19 +53,10 @@ _REFS: Final = ("$ref", "$dynamicRef")
 _ANCHORS: Final = ("$anchor", "$dynamicAnchor")
 _SAME: Final = frozenset({"allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"})
 """Keywords that apply their schemas to the value itself, not to a part of it."""
-KINDS: Final = ("string", "integer", "number", "boolean", "null", "array", "object")
+_KINDS: Final = ("string", "integer", "number", "boolean", "null", "array", "object")
 
 _Resolver: TypeAlias = "Resolver[AnySchema]"
 """What finds the targets of references, from one schema."""
-
-_SCHEMA: Final[Json] = {"$ref": "#"}
-_COUNT: Final[Json] = {"type": "number", "minimum": 0, "multipleOf": 1}
-_TEXT: Final[Json] = {"type": "string"}
-_TEXTS: Final[Json] = {"type": "array", "items": _TEXT, "uniqueItems": True}
-_FLAG: Final[Json] = {"type": "boolean"}
-_ANCHOR: Final = "^[A-Za-z_][-A-Za-z0-9._]*$"
-_ID: Final = "^[^#]*#?$"
-_TYPE: Final[Json] = {"enum": sorted(KINDS)}
 
 
 def _is_schema(value: Json) -> bool:
@@ -77,6 +69,10 @@ def _is_number(value: Json) -> bool:
 
 def _is_count(value: Json) -> bool:
     return _is_number(value) and cast("float", value) >= 0 and not cast("float", value) % 1
+
+
+def _is_positive(value: Json) -> bool:
+    return _is_number(value) and cast("float", value) > 0
 
 
 def _is_text(value: Json) -> bool:
@@ -93,82 +89,86 @@ def _are_texts(value: Json) -> bool:
 
 def _are_types(value: Json) -> bool:
     names = [value] if isinstance(value, str) else value
-    return isinstance(names, list) and bool(names) and _are_texts(names) and all(name in KINDS for name in names)
+    return isinstance(names, list) and bool(names) and _are_texts(names) and all(name in _KINDS for name in names)
 
 
 def _are_named(fits: Callable[[Json], bool]) -> Callable[[Json], bool]:
     return lambda value: isinstance(value, Mapping) and all(map(fits, value.values()))
 
 
-_FORMS: Final[Sequence[tuple[Json, Callable[[Json], bool], Sequence[str]]]] = (
-    (_SCHEMA, _is_schema, _CHILD),
-    (
-        {"type": "array", "minItems": 1, "items": _SCHEMA},
-        lambda value: isinstance(value, list) and bool(value) and all(map(_is_schema, value)),
-        _LIST,
-    ),
-    ({"type": "object", "additionalProperties": _SCHEMA}, _are_named(_is_schema), _NAMED),
-    ({"type": "number"}, _is_number, ("maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum")),
-    (
-        {"type": "number", "exclusiveMinimum": 0},
-        lambda value: _is_number(value) and cast("float", value) > 0,
-        ("multipleOf",),
-    ),
-    (_COUNT, _is_count, ("maxLength", "minLength", "maxItems", "minItems")),
-    (_COUNT, _is_count, ("maxProperties", "minProperties", "maxContains", "minContains")),
-    (_FLAG, _is_flag, ("uniqueItems", "deprecated", "readOnly", "writeOnly")),
-    (_TEXT, _is_text, ("title", "description", "$comment", "format", "pattern", "contentEncoding", "contentMediaType")),
-    (_TEXT, _is_text, ("$schema", *_REFS, "$recursiveRef")),
-    (_TEXTS, _are_texts, ("required",)),
-    (
-        {"type": "string", "pattern": _ANCHOR},
-        lambda value: isinstance(value, str) and bool(re.search(_ANCHOR, value)),
-        (*_ANCHORS, "$recursiveAnchor"),
-    ),
-    (
-        {"type": "string", "pattern": _ID},
-        lambda value: isinstance(value, str) and bool(re.search(_ID, value)),
-        ("$id",),
-    ),
-    ({"type": "array"}, lambda value: isinstance(value, list), ("enum", "examples")),
-    ({"type": "object", "additionalProperties": _FLAG}, _are_named(_is_flag), ("$vocabulary",)),
-    ({"type": "object", "additionalProperties": _TEXTS}, _are_named(_are_texts), ("dependentRequired",)),
-    (
-        {"type": "object", "additionalProperties": {"anyOf": [_SCHEMA, _TEXTS]}},
-        _are_named(lambda value: _is_schema(value) or _are_texts(value)),
-        ("dependencies",),
-    ),
-    ({"anyOf": [_TYPE, {"type": "array", "items": _TYPE, "minItems": 1, "uniqueItems": True}]}, _are_types, ("type",)),
-)
-META: Final[JsonObject] = {
-    "type": ["object", "boolean"],
-    "properties": {keyword: form for form, _, keywords in _FORMS for keyword in keywords},
+def _is_list(value: Json) -> bool:
+    return isinstance(value, list)
+
+
+def _is_dependency(value: Json) -> bool:
+    return _is_schema(value) or _are_texts(value)
+
+
+def _are_schemas(value: Json) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_schema, value))
+
+
+def _matches(pattern: str) -> Callable[[Json], bool]:
+    return lambda value: isinstance(value, str) and re.search(pattern, value) is not None
+
+
+_TEXTS: Final = "a list of texts, none of them twice"
+FORMS: Final[Mapping[str, tuple[str, Callable[[Json], bool]]]] = {
+    keyword: (wanted, holds)
+    for wanted, holds, keywords in (
+        ("a schema", _is_schema, _CHILD),
+        ("a list of schemas", _are_schemas, _LIST),
+        ("an object of schemas", _are_named(_is_schema), _NAMED),
+        ("a number", _is_number, ("maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum")),
+        ("a number above 0", _is_positive, ("multipleOf",)),
+        ("a whole number", _is_count, ("maxLength", "minLength", "maxItems", "minItems", "maxProperties")),
+        ("a whole number", _is_count, ("minProperties", "maxContains", "minContains")),
+        ("true or false", _is_flag, ("uniqueItems", "deprecated", "readOnly", "writeOnly")),
+        ("text", _is_text, ("title", "description", "$comment", "format", "pattern", "contentEncoding")),
+        ("text", _is_text, ("contentMediaType", "$schema", *_REFS, "$recursiveRef")),
+        (_TEXTS, _are_texts, ("required",)),
+        ("a name", _matches("^[A-Za-z_][-A-Za-z0-9._]*$"), (*_ANCHORS, "$recursiveAnchor")),
+        ("a URI without a fragment", _matches("^[^#]*#?$"), ("$id",)),
+        ("a list", _is_list, ("enum", "examples")),
+        ("an object of true or false", _are_named(_is_flag), ("$vocabulary",)),
+        (f"an object of {_TEXTS}", _are_named(_are_texts), ("dependentRequired",)),
+        ("schemas", _are_named(_is_dependency), ("dependencies",)),
+        (f"one of {', '.join(_KINDS)}, or a list of them", _are_types, ("type",)),
+    )
+    for keyword in keywords
 }
-"""The meta-schema, to explain with why a value is no schema: the official one's eight documents, merged into one."""
-_HOLDS: Final = {keyword: holds for _, holds, keywords in _FORMS for keyword in keywords}
-"""What `META` says of the value of each keyword, without the schemas inside it: a hundred times as quick."""
+"""For each keyword, what its value must be, in words, and whether a value is that; schemas inside it are left out.
+
+Together they say what the official meta-schema says.
+"""
 
 
 class FlawError(Exception):
     """A schema cannot be used; the text says why."""
 
 
-def is_schema(value: Json, meter: Meter) -> bool:
-    """Whether *value* is a schema, as `META` says."""
-    todo = [value]
+def schema_flaw(value: Json, meter: Meter) -> str | None:
+    """Return where *value* is no schema, what was found there and what is wanted; `None` if it is one."""
+    todo: list[tuple[Json, tuple[str | int, ...]]] = [(value, ())]
     while todo:
-        schema = todo.pop()
-        if not _is_schema(schema):
-            return False
-        if isinstance(schema, Mapping):
-            meter.spend(_NODE + len(schema))
-            for keyword, inner in schema.items():
-                if keyword in _HOLDS and not _HOLDS[keyword](inner):
-                    return False
-            todo.extend(inner for _, inner in _inside(schema))
-            dependencies = cast("Schema", schema.get("dependencies", {}))
-            todo.extend(inner for inner in dependencies.values() if isinstance(inner, Mapping))
-    return True
+        schema, path = todo.pop()
+        if not isinstance(schema, Mapping):
+            if isinstance(schema, bool):
+                continue
+            return _flaw(path, schema, "a schema")
+        meter.spend(_NODE + len(schema))
+        for keyword, inner in schema.items():
+            wanted, holds = FORMS.get(keyword, ("", None))
+            if holds is not None and not holds(inner):
+                return _flaw((*path, keyword), inner, wanted)
+        dependencies = cast("Schema", schema.get("dependencies", {})).items()
+        todo += ((inner, (*path, "dependencies", name)) for name, inner in dependencies if isinstance(inner, Mapping))
+        todo += ((inner, (*path, *steps)) for steps, inner in _inside(schema))
+    return None
+
+
+def _flaw(path: tuple[str | int, ...], value: Json, wanted: str) -> str:
+    return f"{where_text(path) if path else 'it'}: found {short_text(value)}, wanted {wanted}"
 
 
 class Reading:
@@ -220,7 +220,7 @@ class Reading:
             self._resolvers[id(schema)] = schema, resolver
             added.append((schema, resolver))
             same = self._same[id(schema)] = []
-            for keyword, inner in _inside(schema):
+            for (keyword, *_), inner in _inside(schema):
                 if isinstance(inner, Mapping):
                     todo.append((inner, _inner_resolver(resolver, inner)))
                     if keyword in _SAME:
@@ -249,7 +249,7 @@ class Reading:
         if isinstance(target, Mapping) and id(target) in self._resolvers:
             self._same[id(schema)].append(id(target))
             return []
-        if not is_schema(target, self._meter):
+        if schema_flaw(target, self._meter) is not None:
             raise FlawError(f"`{keyword}` leads to `{ref}`, which is no schema")
         if not isinstance(target, Mapping):
             return []
@@ -305,14 +305,14 @@ def _replace_false(schema: Schema) -> None:
         named.update({name: {"enum": []} for name, child in named.items() if child is False})
 
 
-def _inside(schema: Schema) -> Iterator[tuple[str, Json]]:
-    """Yield the schemas directly inside *schema*, each with its keyword."""
+def _inside(schema: Schema) -> Iterator[tuple[tuple[str | int, ...], Json]]:
+    """Yield the schemas directly inside *schema*, each with its place, which begins with its keyword."""
     for keyword in _CHILD:
         if keyword in schema:
-            yield keyword, schema[keyword]
+            yield (keyword,), schema[keyword]
     for keyword in _LIST:
-        for inner in cast("Sequence[Json]", schema.get(keyword, ())):
-            yield keyword, inner
+        for place, inner in enumerate(cast("Sequence[Json]", schema.get(keyword, ()))):
+            yield (keyword, place), inner
     for keyword in _NAMED:
-        for inner in cast("Mapping[str, Json]", schema.get(keyword, {})).values():
-            yield keyword, inner
+        for name, inner in cast("Schema", schema.get(keyword, {})).items():
+            yield (keyword, name), inner

@@ -46,8 +46,8 @@ _COUNTED: Final = {
 }
 _WANTED: Final[Mapping[str, Callable[[Json], str]]] = {
     "type": lambda value: _either(_TYPES.get(str(kind), str(kind)) for kind in _several(value)),
-    "enum": lambda value: _either(map(_short_text, _several(value))),
-    "const": lambda value: f"{_short_text(value)}",
+    "enum": lambda value: _either(map(short_text, _several(value))),
+    "const": lambda value: f"{short_text(value)}",
     "minimum": lambda value: f"at least {value}",
     "exclusiveMinimum": lambda value: f"more than {value}",
     "maximum": lambda value: f"at most {value}",
@@ -107,7 +107,7 @@ def _sentences_of(error: ValidationError) -> Iterator[_Told]:
         for name in cast("Sequence[str]", said):
             yield _sentence((*path, name), f" is unknown, known: {clip(_quote_names(properties), _CLIPPED)}")
     elif error.validator == "type":
-        yield _sentence(path, f": found {_short_text(value)}, wanted {_schema_text(schema)}")
+        yield _sentence(path, f": found {short_text(value)}, wanted {_schema_text(schema)}")
     else:
         keyword = str(error.validator)
         expected = clip(_expectation(keyword, said), _CLIPPED)
@@ -116,7 +116,7 @@ def _sentences_of(error: ValidationError) -> Iterator[_Told]:
 
 def _sentence(path: tuple[_Step, ...], problem: str) -> _Told:
     order = tuple((isinstance(step, str), 0 if isinstance(step, str) else step, str(step)) for step in path)
-    return order, f"{_where(path)}{problem}"
+    return order, f"{where_text(path)}{problem}"
 
 
 def _nearest_branch(error: ValidationError) -> Sequence[ValidationError]:
@@ -134,7 +134,7 @@ def _is_of_another_kind(inner: ValidationError) -> bool:
     return not inner.path and inner.validator in {"type", "enum", "const"}
 
 
-def _where(path: tuple[_Step, ...]) -> str:
+def where_text(path: tuple[_Step, ...]) -> str:
     """Return *path* as code would write it, such as `items[0].name`."""
     text = ""
     for whole in path:
@@ -144,17 +144,17 @@ def _where(path: tuple[_Step, ...]) -> str:
         elif step.isidentifier():
             text += f".{step}" if text else step
         else:
-            text += f"[{_short_text(step)}]"
+            text += f"[{short_text(step)}]"
     return f"`{clip(text, 80)}`" if text else "the arguments"
 
 
 def _instance_text(instance: Json, keyword: str) -> str:
     if keyword in _COUNTED and isinstance(instance, str | Sequence | Mapping):
         return f"{len(instance)} {_COUNTED[keyword]}{'' if len(instance) == 1 else 's'}"
-    return _short_text(instance)
+    return short_text(instance)
 
 
-def _short_text(instance: Json) -> str:
+def short_text(instance: Json) -> str:
     """Return a short text for the value *instance*."""
     if isinstance(instance, str):
         return clip(json.dumps(instance[:60], ensure_ascii=False), 60)

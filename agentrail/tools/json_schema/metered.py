@@ -18,8 +18,8 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend  # pyright: ignore[reportUnknownVariableType]  # it is untyped
 from referencing import Registry
 
-from agentrail.tools.json_schema.dialect import META, FlawError, Reading, Schema, is_schema
-from agentrail.tools.json_schema.explain import LOOKED_AT, explain
+from agentrail.tools.json_schema.dialect import FlawError, Reading, Schema, schema_flaw
+from agentrail.tools.json_schema.explain import LOOKED_AT
 from agentrail.values.json import Json
 from agentrail.values.patterns import expression
 from agentrail.values.step_budget import Meter, TooManyStepsError
@@ -91,14 +91,10 @@ class ReadySchema:
 
 def make_ready(schema: Json, meter: Meter) -> ReadySchema:
     """Make *schema* ready; raise `FlawError` if it cannot be used, `TooManyStepsError` if that takes too many steps."""
-    if not is_schema(schema, meter):
-        raise FlawError(explain(_meta().faults(schema, meter)) or "it is no schema")
+    flaw = schema_flaw(schema, meter)
+    if flaw is not None:
+        raise FlawError(flaw)
     return ReadySchema(cast("Schema", schema), meter)
-
-
-@cache
-def _meta() -> ReadySchema:
-    return ReadySchema(META, Meter(1_000_000))
 
 
 class _Run:
