@@ -253,12 +253,14 @@ class Figures:
     def came(self, state: State) -> None:
         """Add a session that this supervisor runs from now on."""
         self.changed(state.session_id)
+        self._held(state, state)
         if _counts(state):
             self.of(state.setup.tenant).add(state, 1, self._clock.now_ms())
 
     def forget(self, state: State) -> None:
         """Remove a session that is gone from the gauges."""
         self.changed(state.session_id)
+        self._held(state, state)
         self._aborting.pop(state.session_id, None)
         self._silent.pop(state.session_id, None)
         if _counts(state):
@@ -276,12 +278,20 @@ class Figures:
             and before.is_starting is after.is_starting
         ):
             return
+        if before.batch is not after.batch:
+            self._held(before, after)
         if _counts(before) and _counts(after):
             self.of(after.setup.tenant).move(before, after, self._clock.now_ms())
         elif _counts(before):
             self.of(before.setup.tenant).add(before, -1, 0)
         elif _counts(after):
             self.of(after.setup.tenant).add(after, 1, self._clock.now_ms())
+
+    def _held(self, before: State, after: State) -> None:
+        """Tell the listeners if calls or questions wait for a person, or have waited."""
+        if _waiting(before) or _waiting(after):
+            for held in self._hears.held:
+                held(after.session_id)
 
     def stepped(self, before: State, input_: AnyInput, outcome: Step) -> None:
         """Count a step of a session: its new state, its events, and what it has used."""
@@ -368,6 +378,7 @@ class _Hears(NamedTuple):
     stepped: tuple[Callable[[State, Step], None], ...]
     used: tuple[Callable[[State, str, Usage], None], ...]
     took: tuple[Callable[[State, Duration, float], None], ...]
+    held: tuple[Callable[[str], None], ...]
     committed: tuple[Callable[[float], None], ...]
 
 
@@ -383,6 +394,7 @@ def _heard_by(listeners: Sequence[SessionListener]) -> _Hears:
         tuple([one.stepped for one in those("stepped")]),
         tuple([one.used for one in those("used")]),
         tuple([one.took for one in those("took")]),
+        tuple([one.held for one in those("held")]),
         tuple([one.committed for one in those("committed")]),
     )
 

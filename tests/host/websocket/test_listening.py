@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from typing import cast
 
 import pytest
+import trio
 
 from agentrail import SessionSpec
+from agentrail.api.public_ids import SessionName
 from agentrail.host import HostLimits
+from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.plugins import HumanApproval
+from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import frames, listening, open_desk, scripted
 from tests.host.websocket.talking import Said, Talker, problem, talking
@@ -94,7 +99,7 @@ async def test_who_may_not_observe_or_decide_gets_no_view() -> None:
             assert (answer["end"], problem(answer)) == (True, "scope-missing")
 
 
-LIMITS = HostLimits(view_seconds=0.02, drain_seconds=0.5)
+LIMITS = HostLimits(view_seconds=0.02, changes_seconds=0.02, drain_seconds=0.5)
 
 
 async def test_a_view_is_sent_whole_at_first_and_when_it_has_changed() -> None:
@@ -113,6 +118,54 @@ async def test_a_view_is_sent_whole_at_first_and_when_it_has_changed() -> None:
         await boss.until(lambda said: names(said) == {"ann.trip"})
         await desk.ann.post("/v1/sessions/trip/approve", json={"approval": over_http["items"][0]["id"]})
         assert await talker.heard() == {"id": "a", "data": {"items": [], "next": None}}
+
+
+async def test_what_waits_for_people_is_looked_at_only_when_that_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, listed = list[str](), HostedSessions.listed
+
+    async def noted(
+        sessions: HostedSessions, wanted: SessionFilter, after: SessionName | None = None, most: int | None = None
+    ) -> list[StoredSession]:
+        if most is None:  # what looks for all that waits
+            looks.append(wanted.tenant or "")
+        return await listed(sessions, wanted, after, most)
+
+    monkeypatch.setattr(HostedSessions, "listed", noted)
+    model = ScriptedModel([say(calls=[call("quick", {})]), "done", "again"])
+    spec = SessionSpec(model=model, tools=[quick], plugins=[HumanApproval(tools=("quick",))])
+    async with open_desk(spec, limits=LIMITS) as desk, talking(desk) as talker:
+        await talker.say(id="a", listen="approvals")
+        await talker.heard()
+        await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+        (held,) = items(await talker.heard())
+        await trio.sleep(0.2)
+        looks.clear()
+        await trio.sleep(0.5)  # the view would have been looked at 25 times
+        assert looks == []
+        await desk.ann.post("/v1/sessions/trip/approve", json={"approval": held["id"]})
+        assert items(await talker.heard()) == []
+        await trio.sleep(0.2)
+        looks.clear()
+        assert (await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})).json()["text"] == "again"
+        await trio.sleep(0.2)
+        assert looks == []  # a turn in which nothing waits changes nothing
+
+
+async def test_a_session_that_is_deleted_waits_no_more() -> None:
+    model = ScriptedModel([say(calls=[call("quick", {})])])
+    spec = SessionSpec(model=model, tools=[quick], plugins=[HumanApproval(tools=("quick",))])
+    async with open_desk(spec, limits=LIMITS) as desk, talking(desk) as talker:
+        await talker.say(id="a", listen="approvals")
+        await talker.heard()
+        await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+        assert len(items(await talker.heard())) == 1
+        assert (await desk.clients["boss"].delete("/v1/sessions/ann.trip")).status_code == 200
+        assert items(await talker.heard()) == []
+
+
+def items(said: Said) -> list[dict[str, object]]:
+    """Return what waits, of a view of approvals."""
+    return cast("dict[str, list[dict[str, object]]]", said["data"])["items"]
 
 
 def names(said: Said) -> set[str]:
