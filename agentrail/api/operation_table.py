@@ -661,9 +661,7 @@ _CALLS: Final = (
         gives=views.ApprovalsView,
         methods=("approvals", "watch_approvals"),
     ),
-    HostCall(
-        "tree", "GET /v1/tree", "show the tree", "observe", gives=views.ChildShown, methods=("tree", "watch_tree")
-    ),
+    HostCall("tree", "GET /v1/tree", "show the tree", "observe", gives=views.ChildShown),
     HostCall(
         "rows",
         "GET /v1/tree/rows",

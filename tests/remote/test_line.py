@@ -191,7 +191,7 @@ async def test_nobody_waits_longer_than_the_patience_because_a_host_says_so(seco
             with pytest.raises(HostClosing):
                 await line.call("prompt", session="trip", body=PROMPT)
             with pytest.raises(HostClosing):
-                async with line.listen("tree"):
+                async with line.listen("approvals"):
                     pytest.fail("it is not entered")
 
 
@@ -425,7 +425,7 @@ async def test_live_events_go_on_where_they_began() -> None:
 async def test_gaps_and_views_are_told_as_they_are() -> None:
     def play(message: Message) -> Sequence[Message | int]:
         name = message["id"]
-        if message["listen"] == "tree":
+        if message["listen"] == "approvals":
             return [{"id": name, "data": {"name": "root"}}, {"id": name, "end": True}]
         gap = {"id": name, "gap": {"from": "1.0", "to": "1.9"}}
         return [{"id": name, "cursor": "1.0"}, gap, {"id": name, "later": 1}, {"id": name, "end": True}]
@@ -433,7 +433,7 @@ async def test_gaps_and_views_are_told_as_they_are() -> None:
     host = PlayingHost(play)
     with host.playing():
         async with open_line(host.url, KEY) as line:
-            async with line.listen("tree") as shown:
+            async with line.listen("approvals") as shown:
                 assert [one async for one in shown] == [ViewFrame("1", {"name": "root"})]
             async with line.listen("events", "trip", since=Cursor(1)) as heard:
                 assert [one async for one in heard] == [GapFrame("2", Cursor(1), Cursor(1, 9))]
@@ -647,7 +647,7 @@ async def test_a_key_is_refused_and_never_shown(caplog: pytest.LogCaptureFixture
     with host.playing():
         async with open_line(host.url, KEY) as line:
             await line.call("tree")
-            shown = repr(line) + repr(line.listen("tree"))
+            shown = repr(line) + repr(line.listen("approvals"))
     logged = "".join(one.getMessage() for one in caplog.records if not one.name.startswith("websockets."))
     said = "".join(traceback.format_exception(raised.value)) + logged + shown
     assert KEY not in said

@@ -88,7 +88,7 @@ class SocketListening:
                 if frame.changes:
                     await self._send_changes(frame.id, request)
                 elif is_view(frame.listen):
-                    await self._send_view(frame.id, request)
+                    await self._send_approvals(frame.id, request)
                 else:
                     await self._send_events(frame, request)
         except AgentrailError as error:
@@ -154,12 +154,13 @@ class SocketListening:
             return socket_frames.gap(name, data)
         return socket_frames.event(name, type(envelope.event).__name__, data, envelope.cursor)
 
-    async def _send_view(self, name: str, request: CallRequest) -> None:
-        """Send a view, and again each time it has changed; changes that come faster than they are sent are skipped."""
+    async def _send_approvals(self, name: str, request: CallRequest) -> None:
+        """Send what waits for people, and again when that has changed; what changes faster than it is sent is skipped.
+
+        It is looked at again when a session has told that other calls wait.
+        """
         carry_out, last = self._parts.functions[request.call.name], b""
-        is_told = (
-            request.call.name == "approvals" and self._parts.others is None and request.who.tenant != WHOLE_JOURNAL
-        )
+        is_told = self._parts.others is None and request.who.tenant != WHOLE_JOURNAL
         while True:
             change = self._parts.held.following(request.who.tenant)
             async with self._looking:

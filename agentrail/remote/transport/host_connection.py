@@ -226,7 +226,7 @@ class HostConnection:
 
         *what* is `events`, of a *session*, after the cursor *since* (`None`: live ones alone) and of some *types*
         (`None`: all); or a view: `tree` or `approvals`. *policy* is for a subscription that is read too slowly.
-        *changes* is the query for the rows of the tree, which are sent one by one; `None`: the tree is sent whole.
+        *changes* is the query for the rows of the tree, which are sent one by one; `None` for all else.
         """
         return HostSubscription(self, what, session, since=since, types=types, policy=policy, changes=changes)
 
