@@ -49,8 +49,12 @@ class HealthParts:
         """Watch the sessions of *supervisor* as long as this is open; *host* is the address of one of several."""
         figures, troubles = supervisor.figures(limits.metric_tenants), Troubles()
         tree = TreeFeed(rows_of(supervisor), troubles, limits.changes_seconds, host)
-        history, lag = FiguresHistory(lambda: figures.now_ms), LoopLag()
+        history = FiguresHistory(lambda: figures.now_ms, figures.tell, figures.tell_no_more)
+        lag = LoopLag()
         held = HeldChanges()
         lag.when_measured = history.lagged
-        with figures.telling(troubles, tree, held, history):
-            yield cls(figures, MetricCalls(figures), troubles, tree, held, history, lag)
+        with figures.telling(troubles, tree, held):
+            try:
+                yield cls(figures, MetricCalls(figures), troubles, tree, held, history, lag)
+            finally:
+                history.end()

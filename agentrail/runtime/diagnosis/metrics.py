@@ -47,34 +47,17 @@ REST: Final = ""
 class Spread:
     """A histogram: how many times fell into each range."""
 
-    __slots__ = ("bounds", "counts", "longest", "total")
+    __slots__ = ("bounds", "counts", "total")
 
     def __init__(self, bounds: Sequence[float] = BOUNDS) -> None:
         self.bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
-        self.longest = 0.0
 
     def add(self, seconds: float) -> None:
         """Count a time."""
         self.counts[bisect_left(self.bounds, seconds)] += 1
         self.total += seconds
-        self.longest = max(self.longest, seconds)
-
-    def merge(self, other: Spread) -> None:
-        """Count the times of *other* too, which has the same ranges."""
-        self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
-        self.total += other.total
-        self.longest = max(self.longest, other.longest)
-
-    def quantile(self, share: float) -> float:
-        """Return a time below which at least this *share* of the times is: the upper bound of a range, in seconds."""
-        wanted_count, below = share * sum(self.counts), 0
-        for bound, count in zip(self.bounds, self.counts, strict=False):
-            below += count
-            if below >= wanted_count:
-                return min(bound, self.longest)
-        return self.longest
 
 
 class ModelFigures:
@@ -234,14 +217,23 @@ class Figures:
     @contextmanager
     def telling(self, *listeners: SessionListener) -> Generator[None]:
         """Tell *listeners* of each step, and of sessions that come, go or change, as long as this is open."""
-        self._tell((*self._listeners, *listeners))
+        for listener in listeners:
+            self.tell(listener)
         try:
             yield
         finally:
-            self._tell(tuple([listener for listener in self._listeners if listener not in listeners]))
+            for listener in listeners:
+                self.tell_no_more(listener)
 
-    def _tell(self, listeners: tuple[SessionListener, ...]) -> None:
-        self._listeners, self._hears = listeners, _heard_by(listeners)
+    def tell(self, listener: SessionListener) -> None:
+        """Tell *listener* of each step from now on."""
+        self._listeners = (*self._listeners, listener)
+        self._hears = _heard_by(self._listeners)
+
+    def tell_no_more(self, listener: SessionListener) -> None:
+        """Tell *listener* nothing any more."""
+        self._listeners = tuple([other for other in self._listeners if other is not listener])
+        self._hears = _heard_by(self._listeners)
 
     # Called by sessions
 
