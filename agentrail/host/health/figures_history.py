@@ -62,18 +62,6 @@ TIMES: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
 LARGEST: Final = frozenset(longest for _, _, longest in TIMES.values())
 """Columns of which the largest value counts; those of all others are added up."""
 
-COUNTED: Final = frozenset(
-    {
-        e.AgentAbort,
-        e.AgentEnd,
-        e.ApprovalResolved,
-        e.ToolExecutionEnd,
-        e.ToolExecutionMetrics,
-        e.UserResponded,
-    }
-)
-"""Classes of the events that are counted: most events of a turn are others, and are passed over at once."""
-
 Row: TypeAlias = dict[str, float]
 """Figures by the names of their columns; one that is not there is 0."""
 
@@ -184,8 +172,6 @@ class FiguresHistory(SessionListener):
         """Count ends of turns and of calls, and how long calls have waited for people."""
         tenant = before.setup.tenant
         for envelope in outcome.events:
-            if type(envelope.event) not in COUNTED:
-                continue
             match envelope.event:
                 case e.AgentEnd(stop_reason=how):
                     self._end_turn(before, how)

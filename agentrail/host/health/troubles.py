@@ -32,22 +32,6 @@ EXPECTED: Final = ("user", "stopped")
 BUDGET: Final = "budget_"
 """How the names of events begin that a plugin emits about a budget."""
 
-TELLING: Final = frozenset(
-    {
-        e.AgentAbort,
-        e.InputQuarantined,
-        e.PluginError,
-        e.PluginEvent,
-        e.Retry,
-        e.SessionQuarantined,
-        e.SessionRestarted,
-        e.StreamStalled,
-        e.ToolAbandoned,
-        e.ToolUnknown,
-    }
-)
-"""Classes of the events that may tell of trouble: most events of a turn are others, and are passed over at once."""
-
 
 class Troubles(SessionListener):
     """What went wrong of late; it listens to the steps of all sessions."""
@@ -59,8 +43,6 @@ class Troubles(SessionListener):
     def stepped(self, before: State, outcome: Step) -> None:
         """Note what the events of a step tell."""
         for envelope in outcome.events:
-            if type(envelope.event) not in TELLING:
-                continue
             kind_and_text = _trouble_in(envelope.event)
             if kind_and_text is not None:
                 self._add(before.session_id, envelope, *kind_and_text)

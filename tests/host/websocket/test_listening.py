@@ -12,8 +12,8 @@ from agentrail import SessionSpec
 from agentrail.api.public_ids import SessionName
 from agentrail.host import HostLimits
 from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.journals import SessionFilter, StoredSession
 from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import frames, listening, open_desk, scripted
 from tests.host.websocket.talking import Said, Talker, problem, talking
