@@ -237,7 +237,7 @@ class FiguresHistory(SessionListener):
             kept_since_ms=kept_since,
             bucket_ms=step,
             per=per,
-            series=tuple([_series(per, name, points[name]) for name in names[:most]]),
+            series=tuple([_series_view(per, name, points[name]) for name in names[:most]]),
             more=max(0, len(names) - most),
             host=tuple(
                 [HostBucketView(at, _latency(row, "commit"), _rounded(row, "lag longest")) for at, row in host.items()]
@@ -280,7 +280,7 @@ def _latency(row: Row, what: str) -> LatencyView | None:
     return LatencyView(int(count), round(total / count, DIGITS), round(longest, DIGITS)) if count else None
 
 
-def _series(per: Kind, name: str, points: Mapping[int, Row]) -> SeriesView:
+def _series_view(per: Kind, name: str, points: Mapping[int, Row]) -> SeriesView:
     buckets = tuple([_point(at, row) for at, row in sorted(points.items())])
     return SeriesView(visible(name) if per == "session" else name, buckets)
 
