@@ -30,8 +30,8 @@ def _from_4(data: Json) -> Json:
     return {**data, "change": {**change, "suspended": suspended}}
 
 
-_REMOVED_IN_6: Final = frozenset({"altered", "by_tool", "shown"})
-"""The fields of a state by which the machine of format 5 followed the prompt cache."""
+_REMOVED_IN_6: Final = frozenset({"altered", "by_tool", "due", "shown"})
+"""The fields of a state by which the machine of format 5 followed the prompt cache, and hooks that were due."""
 
 RENAMED_IN_6: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -52,8 +52,7 @@ RENAMED_IN_6: Final[Mapping[str, str]] = MappingProxyType(
         "crowded": "tokens_after_compaction",
         "compact_wanted": "compaction_reason",
         "compact_by": "compaction_cause",
-        "due": "next_stages",
-        "paused": "paused_stages",
+        "paused": "is_paused",
         "taking": "next_prompt",
         "suspended": "suspended_runs",
         "in_doubt": "in_doubt_calls",
@@ -80,10 +79,14 @@ def _from_5(data: Json) -> Json:
 
 
 def _as_in_6(fields: Json) -> Json:
-    """Return the *fields* of a state by their present names, without those that are no more."""
+    """Return the *fields* of a state by their present names, without those that are no more.
+
+    What a recovery had set aside is no list any more: the rest of the state tells what was under way.
+    """
     if not isinstance(fields, Mapping):
         return fields
-    return {RENAMED_IN_6.get(name, name): value for name, value in fields.items() if name not in _REMOVED_IN_6}
+    named = {RENAMED_IN_6.get(name, name): value for name, value in fields.items() if name not in _REMOVED_IN_6}
+    return {**named, "is_paused": bool(named["is_paused"])} if "is_paused" in named else named
 
 
 UPCASTERS: Final[Mapping[int, Upcaster]] = MappingProxyType({4: _from_4, 5: _from_5})

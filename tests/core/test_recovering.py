@@ -613,7 +613,7 @@ def test_a_paused_turn_goes_on_when_it_is_resumed() -> None:
     step = world.apply(ResumeSent())
     assert [e.name for e in step.effects if isinstance(e, StartCall)] == ["read"]
     assert dict(world.state.timers).keys() == {"turn", "call:c3"}
-    assert world.state.paused_stages == ()
+    assert not world.state.is_paused
 
 
 def test_a_sub_agent_whose_tool_is_another_by_now_does_not_go_on_with_its_paused_turn() -> None:
@@ -667,9 +667,9 @@ def test_a_prompt_supersedes_a_paused_turn_also_if_prompts_queue_behind_held_cal
 
 def test_a_paused_turn_is_still_paused_when_it_comes_back_paused_again() -> None:
     world = paused()
-    rests = world.state.paused_stages
+    assert world.state.is_paused
     world.apply(back(world, pause=True))
-    assert world.state.paused_stages == rests
+    assert world.state.is_paused
     step = world.apply(back(world))
     assert [e.name for e in step.effects if isinstance(e, StartCall)] == ["read"]
 

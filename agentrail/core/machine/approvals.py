@@ -9,7 +9,7 @@ from agentrail.core.machine.in_doubt_calls import clear_about
 from agentrail.core.machine.resting import wake
 from agentrail.core.machine.tool_checks import unfit
 from agentrail.core.machine.tool_results import give_error, hold_timer, put
-from agentrail.core.machine.tool_runs import take_answer
+from agentrail.core.machine.tool_runs import advance_batch, take_answer
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Hold
 from agentrail.errors import RefusedError, UnknownApproval, UsageError, WrongDecision
@@ -128,7 +128,7 @@ def on_approve(draft: StepDraft, command: commands.ApproveSent) -> None:
     draft.answer = commands.DONE
     resolve(draft, call, hold, "approved", "tool_approved", goes_on=command.auto_resume, edited=edited)
     put(draft, _approved(call, hold, edited))
-    draft.schedule_last("before_tool", call.call_id)
+    draft.due.append(("before_tool", call.call_id))
 
 
 def _approved(call: Call, hold: Hold, edited: JsonObject | None) -> Call:
@@ -209,7 +209,7 @@ def on_hold_timer(draft: StepDraft, approval_id: str) -> None:
 def _refused(draft: StepDraft, call: Call, text: str) -> None:
     """Give *call* an error result with *text*, and continue its batch."""
     give_error(draft, call, text)
-    draft.schedule_first("advance_batch")
+    advance_batch(draft)
 
 
 def on_respond(draft: StepDraft, command: commands.RespondSent) -> None:

@@ -167,7 +167,7 @@ def _queue(draft: StepDraft, change: PluginChange) -> None:
     )
     state.plugin_changes = (*last_wins, change)
     if state.phase is Phase.IDLE and state.turn is None:
-        draft.schedule_first("settle")
+        draft.settles = True
 
 
 def drop_changes(draft: StepDraft) -> None:
@@ -189,19 +189,19 @@ def _keys_to_be(draft: StepDraft) -> list[str]:
     return keys
 
 
-def change_plugins(draft: StepDraft, _: str) -> None:
+def change_plugins(draft: StepDraft) -> None:
     """Apply the first queued plugin change; other plugins are asked first about new options."""
     state = draft.state
     change = state.plugin_changes[0]
     if change.kind == "update":
-        draft.schedule_first("before_plugin_opts_update", change.key)
+        draft.due.appendleft(("before_plugin_opts_update", change.key))
         return
     state.plugin_changes = state.plugin_changes[1:]
     if change.kind == "attach" and change.seat is not None:
         _attach(draft, change.seat)
     else:
         _detach(draft, change.key)
-    draft.schedule_first("settle")
+    draft.settles = True
 
 
 def _attach(draft: StepDraft, seat: AttachedPlugin) -> None:
@@ -264,7 +264,7 @@ def begin_opts_update(draft: StepDraft, key: str) -> Hook | None:
     if problem:
         state.plugin_changes = state.plugin_changes[1:]
         draft.emit(PluginOptsUpdated(key, success=False, error=problem))
-        draft.schedule_first("settle")
+        draft.settles = True
         return None
     return BeforePluginOptsUpdate(key, change.options)
 
@@ -274,7 +274,7 @@ def finish_opts_update(draft: StepDraft, key: str, _hook: Hook, ruling: Ruling) 
     state = draft.state
     change, state.plugin_changes = state.plugin_changes[0], state.plugin_changes[1:]
     place = _place(draft, key)
-    draft.schedule_first("settle")
+    draft.settles = True
     if ruling.verdict is not Verdict.PASS:
         error = f"{ruling.by} refused: {ruling.reason}" if ruling.reason else f"{ruling.by} refused"
         draft.emit(PluginOptsUpdated(key, success=False, error=error))

@@ -246,15 +246,6 @@ class Suspension(Value):
     """Id of the plugin's request for a tool that this hook rules on; empty if the hook is about no such request."""
 
 
-class Due(Value):
-    """A hook or stage that the machine is to run next."""
-
-    what: Kept[str]
-    """Name of the hook or stage."""
-    ref: Kept[str] = ""
-    """Id of the call or text that the hook or stage is about; empty if there is none."""
-
-
 class PluginChange(Value):
     """A change of the session's plugins, queued until no turn is open."""
 
@@ -372,10 +363,8 @@ class State(Draftable):
     """Why a compaction is due before the next request; `None` if none is."""
     compaction_cause: Kept[str] = ""
     """What asked for that compaction, as in `Compaction.by`; empty if nothing did."""
-    next_stages: tuple[Due, ...] = ()
-    """Hooks and stages that are still to run, in order."""
-    paused_stages: tuple[Due, ...] = ()
-    """Hooks and stages kept back after a recovery until `resume`."""
+    is_paused: bool = False
+    """Whether the open turn rests since a recovery: what was under way goes on when it is resumed."""
     next_prompt: Prompt | None = None
     """Prompt whose `before_prompt` runs; `None` if none does."""
 
