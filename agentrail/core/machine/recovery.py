@@ -312,10 +312,12 @@ def go_on(draft: StepDraft, *, asked: bool) -> None:
     if state.batch is not None:
         waiting = {run.ref for run in state.suspended_runs} | {ref for _, ref in draft.due}
         returned = [call.call_id for call in state.batch.calls.among(CallStatus.RETURNED)]
-        draft.due.extendleft([("after_tool", call_id) for call_id in reversed(returned) if call_id not in waiting])
+        hooks = [("after_tool", call_id) for call_id in returned if call_id not in waiting]
         for call in tuple(state.batch.calls.among(CallStatus.SETTLING)):
             probe(draft, call.call_id)
-        advance_batch(draft)
+        draft.due.extendleft(reversed(hooks))
+        if not hooks:  # else other calls start when the first result has been passed on
+            advance_batch(draft)
     elif asked:
         return
     elif state.compaction is not None:
