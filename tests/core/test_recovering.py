@@ -38,6 +38,7 @@ from agentrail.events import (
     AgentAbort,
     AgentEnd,
     AskAnswered,
+    AskStarted,
     PluginAttached,
     PluginDetached,
     PluginOptsUpdated,
@@ -335,6 +336,21 @@ def test_calls_of_a_response_without_chunks_run_if_what_a_plugin_had_run_first_i
     step = world.apply(back(world))
     assert [effect.name for effect in step.effects if isinstance(effect, StartCall)] == ["read"]
     assert (before, world.state.phase) == (Phase.RUNNING, Phase.EXECUTING_TOOLS)
+
+
+@frozen
+class AsksAboutBatch(Asker):
+    """Asks about each batch, beside an `Asker` of another hook."""
+
+    hook: str = "after_tool_batch"
+
+
+def test_plugins_are_asked_once_about_a_batch_if_what_one_had_run_for_its_last_call_is_not_run_again() -> None:
+    world = session(Asker("after_tool", RunTool("write", FrozenObject({"path": "a"}))), AsksAboutBatch())
+    asked(world, call("read"))
+    world.apply(ToolReturned("c3", 1, ok("fine")))
+    step = world.apply(back(world))
+    assert [event.hook for event in events(step) if isinstance(event, AskStarted)] == ["after_tool_batch"]
 
 
 def test_a_safe_tool_that_a_plugin_had_run_is_run_again() -> None:
