@@ -115,8 +115,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
             "runtime/inbox/replies.py Waiters.notice: "
             "turn is not None and self._replies and turn.ref in self._replies → (turn is not None) and (self._replies)"
         ),
-        "runtime/work/model_stream.py Stream.emit: self._held_back → False",
-        "runtime/work/model_stream.py Stream.emit: self._open → False",
+        "runtime/work/model_stream.py Stream.emit: not self._began → True",
         "runtime/work/model_stream.py Stream.emit: chars <= MAX_TEXT → chars < MAX_TEXT",
     ),
     "It costs time alone: more is kept before a sweep, or an empty list of readers is gone through.": (

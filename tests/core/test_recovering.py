@@ -28,7 +28,6 @@ from agentrail.core.vocabulary.inputs import (
     AskSettled,
     CallProbed,
     SessionReturned,
-    StreamBegan,
     StreamCut,
     SubagentStarted,
 )
@@ -91,7 +90,7 @@ def test_a_request_is_sent_again_and_its_partial_text_is_dropped() -> None:
     begin(world)
     step = world.apply(back(world))
     assert events(step) == [
-        SessionRecovered(3),
+        SessionRecovered(2),
         Retry(1, 0, "the process ended", dropped_text=True),
         RequestStart("r3", "model0", 1, 2),
     ]
@@ -737,7 +736,7 @@ def test_a_question_of_a_plugin_that_had_paused_is_asked_when_it_is_resumed() ->
     assert world.state.timers == ((f"ask:{ask_id}", world.now + 7_500),)
     world.apply(AskSettled(again.ask_id, Failed("no")))
     (request_id,) = world.out.live_requests
-    world.apply(StreamBegan(request_id))
+    world.begin(request_id)
     assert world.state.phase is Phase.STREAMING
 
 

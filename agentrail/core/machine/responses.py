@@ -14,10 +14,10 @@ from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import RETRY_TIMER, abort_turn, end_turn, keep_partial
 from agentrail.core.machine.requests import OVERFLOW, abort_by, after_compaction, next_round, request, want_compaction
 from agentrail.core.machine.tool_results import find, put
-from agentrail.core.vocabulary.effects import CancelRequest, OpenStream
-from agentrail.core.vocabulary.inputs import CompactionFailed, StreamBegan, StreamCut, StreamEnded, StreamStalled
+from agentrail.core.vocabulary.effects import CancelRequest
+from agentrail.core.vocabulary.inputs import CompactionFailed, StreamCut, StreamEnded, StreamStalled
 from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import EXECUTING_TOOLS, RUNNING, STREAMING, Turn
+from agentrail.core.vocabulary.state import EXECUTING_TOOLS, RUNNING, STREAMING, State, Turn
 from agentrail.core.vocabulary.tool_calls import DONE, Batch, first_calls
 from agentrail.hooks.hook_types import AfterResponse, BeforeFinish, Hook
 from agentrail.hooks.ruling import ABORT, Ruling, Verdict
@@ -76,12 +76,17 @@ def _is_current(draft: StepDraft, request_id: str) -> bool:
     return draft.state.request is not None and draft.state.request.request_id == request_id
 
 
-def on_began(draft: StepDraft, began: StreamBegan) -> None:
-    """Note that the response has begun, and publish its buffered deltas."""
-    if _is_current(draft, began.request_id):
-        _note_connected(draft)
-        draft.state.phase = STREAMING
-        draft.add_effect(OpenStream(began.request_id))
+def begun(state: State, request_id: str) -> State:
+    """Return the state after the first chunk of the response to a request: a fact, not a step, as nothing is decided.
+
+    It has no record of its own, but is part of the next one. No-op if the request is not the running one.
+    """
+    request, turn = state.request, state.turn
+    if request is None or request.request_id != request_id or state.phase is not RUNNING:
+        return state
+    if turn is not None and turn.unreached_since is not None:
+        turn = turn.but(unreached_since=None)
+    return state.but(phase=STREAMING, turn=turn)
 
 
 def on_ended(draft: StepDraft, ended: StreamEnded) -> None:

@@ -19,7 +19,6 @@ from agentrail.core.vocabulary.inputs import (
     AnyInput,
     Arrival,
     ElsewhereUsed,
-    StreamBegan,
     StreamCut,
     StreamEnded,
     StreamStalled,
@@ -78,8 +77,8 @@ AMENDED: Final = frozenset(
 )
 """Inputs that have a case in `_with_facts`; to try all cases takes 1,000 instructions for each."""
 
-SAYS_PARTIAL: Final = frozenset({AbortSent, SteerSent, StopSent, StreamBegan, StreamCut, StreamEnded, StreamStalled})
-"""Inputs whose arrival gets no partial response: they carry it as a field, or come before there is one."""
+SAYS_PARTIAL: Final = frozenset({AbortSent, SteerSent, StopSent, StreamCut, StreamEnded, StreamStalled})
+"""Inputs whose arrival gets no partial response: they carry it as a field."""
 
 
 def amend(letter: Letter, actor: ActorParts, at: int, random: float) -> Arrival:

@@ -38,7 +38,7 @@ from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.threads import CallThreads
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.runtime.work.compacting import RunningCompaction
-from agentrail.runtime.work.model_stream import Stream, UsageMeter, formed
+from agentrail.runtime.work.model_stream import Stream, UsageMeter, formed, not_told
 from agentrail.runtime.work.plugin_asks import RunningAsk
 from agentrail.runtime.work.screening import Screens, screens_of
 from agentrail.runtime.work.stored_messages import StoredPast
@@ -67,6 +67,7 @@ class Performer:
         "_jobs",
         "_links",
         "_mailbox",
+        "_note_begin",
         "_requests",
         "_session_id",
         "_shared",
@@ -86,6 +87,7 @@ class Performer:
         events: EventLog,
         mailbox: Mailbox,
         links: FamilyLinks,
+        note_begin: Callable[[str], None],
     ) -> None:
         self.state = state  # after the last step; while its effects are not yet performed, after the one before
         self._session_id = state.session_id
@@ -95,6 +97,7 @@ class Performer:
         code.judge.complain = shared.complain
         self._events = events
         self._mailbox = mailbox
+        self._note_begin = note_begin  # called when a response begins
         self._stream: Stream | None = None
         # Ids of the requests whose streams have not ended; one that was cut may be among them.
         self._requests: tuple[str, ...] = ()
@@ -159,6 +162,7 @@ class Performer:
     def close(self) -> None:
         """Cancel all work."""
         self.closed = True
+        self._note_begin = not_told
         if self._stream is not None:
             self._stream.cut()
         for call in tuple((self._calls or {}).values()):
@@ -186,7 +190,9 @@ class Performer:
     def start_request(self, effect: effects.StartRequest) -> None:
         """Send a request in a task of its own."""
         request = effect.request
-        stream = self._stream = Stream(effect, self._shared.clock, self._events, self._mailbox.post, self._code.prices)
+        stream = self._stream = Stream(
+            effect, self._shared.clock, self._events, self._mailbox.post, self._note_begin, self._code.prices
+        )
         stream.screen_by(self._screens())
         self._requests += ((request_id := request.request_id),)
         try:
@@ -226,11 +232,6 @@ class Performer:
         if self._stream is not None and self._stream.request.request_id == request_id:
             self._stream = None
             self._shared.timers.clear((self._session_id, "stall"))
-
-    def open_stream(self, effect: effects.OpenStream) -> None:
-        """Publish the deltas of the response."""
-        if self._stream is not None and self._stream.request.request_id == effect.request_id:
-            self._stream.open()
 
     def cancel_request(self, effect: effects.CancelRequest) -> None:
         """Cancel the request."""
@@ -473,7 +474,6 @@ class Performer:
 _PERFORM: Final[Mapping[type[object], Callable[..., None]]] = {
     effects.ReportStart: Performer.report_start,
     effects.StartRequest: Performer.start_request,
-    effects.OpenStream: Performer.open_stream,
     effects.CancelRequest: Performer.cancel_request,
     effects.StartCall: Performer.start_call,
     effects.ProbeCall: Performer.start_call,

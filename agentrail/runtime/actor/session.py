@@ -17,6 +17,7 @@ import trio
 from agentrail.api.session_values import Until
 from agentrail.core.machine.actor_events import can_sleep
 from agentrail.core.machine.recovery import risky_calls
+from agentrail.core.machine.responses import begun
 from agentrail.core.machine.step import Step, step
 from agentrail.core.vocabulary import inputs
 from agentrail.core.vocabulary.commands import (
@@ -77,6 +78,7 @@ class Session:
         "__weakref__",
         "_aborting",
         "_answers",
+        "_begun",
         "_code",
         "_context",
         "_crash",
@@ -125,6 +127,7 @@ class Session:
         self._code: SessionCode | None = code  # `None` while the session sleeps, unless code was added at run time
         self._context = NO_CONTEXT  # of the actor's task, for the steps that are made in other tasks
         self._crash: BaseException | None = None  # of such a step; the actor's task raises it
+        self._begun: str | None = None  # request whose response has begun, to be noted after the step under way
         self._in_hand: Letter | None = None  # letter that the actor handles, or handled when it crashed
         self.mailbox = Mailbox(state.session_id, shared.gate)
         self.records = Records(claim, shared, None if returned else state)
@@ -146,7 +149,9 @@ class Session:
         self.when_stuck: tuple[Callable[[JournalUnavailable], None], ...] = ()
         code.judge.askers = self.waiters
         # `None` while the session sleeps.
-        self._performer: Performer | None = Performer(state, shared, code, self.events, self.mailbox, self.links)
+        self._performer: Performer | None = Performer(
+            state, shared, code, self.events, self.mailbox, self.links, self._note_begin
+        )
         self.end_waiters: tuple[Slot[Gone], ...] = ()
         self.gone: Gone | None = None  # why this process no longer runs the session; `None` while it does
         # The last abort or stop that stopped work before it was journaled.
@@ -362,10 +367,6 @@ class Session:
         # Refusals too: an id keeps its first answer.
         must_store_result = letter.command is not None and outcome.answer is not None
         is_record = must_store_result or bool(outcome.events) or outcome.changes(self.state)
-        if is_record and type(arrival.input) is inputs.StreamBegan:
-            # Not written alone: one commit less for each request. If the process dies now, the request is made again.
-            self.records.begin(arrival.input.request_id, self.state, outcome)
-            is_record = False
         return arrival, outcome, is_record and not self._failed_to_start(outcome)
 
     def _finish_step(self, letter: Letter, arrival: inputs.Arrival, outcome: Step) -> None:
@@ -376,6 +377,26 @@ class Session:
         self._carry_out(self.performer, outcome, letter)
         if letter.code is not None:
             self.code.keep(self.state)
+        if self._begun is not None:
+            self._note_begin(self._begun)
+
+    def _note_begin(self, request_id: str) -> None:
+        """Note in the state that the response to a request has begun; called by its task.
+
+        It is no step, as nothing is decided, and has no record of its own. While a step is written or carried out, it
+        is noted after that.
+        """
+        self._begun = None
+        if self._unconfirmed_step is not None or self._unfinished_step is not None:
+            self._begun = request_id
+            return
+        before = self.state
+        after = begun(before, request_id)
+        if after is not before:
+            self.records.begin(request_id, before, after)
+            self.state = self.performer.state = after
+            if self.shared.figures is not None:
+                self.shared.figures.began(before, after)
 
     async def _was_answered(self, command: str, letter: Letter) -> bool:
         """If the letter's command id has a stored answer, give it to the caller; return whether it had."""
@@ -538,7 +559,7 @@ class Session:
         reach("AWAKE")
         self.state, self._code = state, code
         code.judge.askers = self.waiters
-        self._performer = Performer(state, self.shared, code, self.events, self.mailbox, self.links)
+        self._performer = Performer(state, self.shared, code, self.events, self.mailbox, self.links, self._note_begin)
         await self._take(Letter(inputs.SessionWoke()))
 
     # From the handle

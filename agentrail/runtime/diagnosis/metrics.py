@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from agentrail.core.machine.step import Step
-from agentrail.core.vocabulary.inputs import AnyInput, StreamBegan, SubagentReported
+from agentrail.core.vocabulary.inputs import AnyInput, SubagentReported
 from agentrail.core.vocabulary.state import ENDED, State
 from agentrail.runtime.diagnosis.session_listener import Duration, SessionListener
 from agentrail.runtime.shared.clock import Clock
@@ -295,14 +295,18 @@ class Figures:
             self.of(after.setup.tenant).use(model, usage)
             for used in self._hears.used:
                 used(after, model, usage)
-        if type(input_) is StreamBegan:
-            self._spoke(after)
         if outcome.events:
             self._count_ends(before, after, outcome.events)
         self.changed(after.session_id)
         if outcome.events:
             for stepped in self._hears.stepped:
                 stepped(before, outcome)
+
+    def began(self, before: State, after: State) -> None:
+        """Count that the response to a request has begun, which is no step."""
+        self.moved(before, after)
+        self._spoke(after)
+        self.changed(after.session_id)
 
     def _spoke(self, state: State) -> None:
         """Record the time to the first word or thought of a turn. No-op after the first."""

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final, NamedTuple, cast
 
 from agentrail.codec.plugin_states import storable
+from agentrail.core.machine.responses import begun
 from agentrail.core.machine.step import Step, step
 from agentrail.core.vocabulary.commands import (
     AbortSent,
@@ -31,7 +32,6 @@ from agentrail.core.vocabulary.inputs import (
     AskSettled,
     CompactionEnded,
     SessionOpened,
-    StreamBegan,
     StreamCut,
     StreamEnded,
     StreamStalled,
@@ -286,7 +286,8 @@ class Simulation:
             self.send(StreamEnded(request_id, cue.response))
             return True
         if cue.chunks and not self.out.requests[request_id].began:
-            self.send(StreamBegan(request_id))
+            self.out.requests[request_id].began = True
+            self.state = begun(self.state, request_id)
         if isinstance(cue, Failing):
             self.send(StreamCut(request_id, said(cue.chunks), told(cue.error)))
         else:

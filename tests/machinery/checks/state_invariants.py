@@ -386,7 +386,7 @@ def _outstanding(after: State, out: Outstanding) -> None:
     if after.phase is not Phase.NEW:
         demand(after.is_starting == (not out.reports), "the start and its report differ")
     if after.phase is Phase.STREAMING and after.request is not None:
-        demand(out.requests[after.request.request_id].opened, "it streams and the deltas are locked in")
+        demand(out.requests[after.request.request_id].began, "it streams and nothing has come")
     moving = after.phase in (Phase.RUNNING, Phase.STREAMING, Phase.EXECUTING_TOOLS)
     alive = (
         requests
