@@ -125,6 +125,7 @@ FLAWS: list[tuple[Mapping[str, Json], str]] = [
     ({"$ref": "#/mine", "mine": {"type": 5}}, "`$ref` leads to `#/mine`, which is no schema"),
     ({"$ref": "http://["}, "`$ref` leads to `http://[`, which is not in the schema"),
     ({"$id": "http://a", "properties": {"x": {"$id": "http://["}}}, "its `$id`, `http://[`, is no URI"),
+    ({"$id": "http://[", "if": {"minProperties": 1}}, "its `$id`, `http://[`, is no URI"),
     ({"$dynamicRef": "#a"}, "`$dynamicRef` leads to `#a`, which is not in the schema"),
     (
         {"$dynamicRef": "#a", "$defs": {"x": {"$id": "x", "$dynamicAnchor": "a"}}},

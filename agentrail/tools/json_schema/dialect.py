@@ -188,7 +188,7 @@ class Reading:
         """The schemas that each schema applies to the same value, by `id()`."""
         self.targets: dict[int, dict[str, Json]] = {}
         """The targets of references, by keyword, by the `id()` of the schema that has them."""
-        todo = self._add(top, _resolver_of(top))
+        todo = self._add(top, _inner_resolver(_resolver_of(top), top))
         has_id = any("$id" in schema for schema in self.schemas if schema is not top)
         while todo:
             schema, resolver = todo.pop()

@@ -62,6 +62,7 @@ _WANTED: Final[Mapping[str, Callable[[Json], str]]] = {
     "pattern": lambda value: f"text that matches `{value}`",
     "uniqueItems": lambda _: "no item twice",
     "items": lambda _: "fewer items",
+    "false": lambda _: "nothing",
     "$ref": lambda value: f"`{str(value).rpartition('/')[2]}`",
 }
 """For each keyword, a function from its value to a description of what it wants."""
@@ -94,7 +95,7 @@ def clip(text: str, most: int) -> str:
 
 def _sentences_of(error: ValidationError) -> Iterator[_Told]:
     path, said = (*error.absolute_path,), cast("Json", error.validator_value)
-    value, schema = cast("Json", error.instance), cast("Mapping[str, Json]", error.schema)
+    value, schema = cast("Json", error.instance), error.schema if isinstance(error.schema, Mapping) else {}
     properties = cast("Mapping[str, Json]", schema.get("properties", {}))
     near = _nearest_branch(error)
     if near:
@@ -109,7 +110,7 @@ def _sentences_of(error: ValidationError) -> Iterator[_Told]:
     elif error.validator == "type":
         yield _sentence(path, f": found {short_text(value)}, wanted {_schema_text(schema)}")
     else:
-        keyword = str(error.validator)
+        keyword = str(error.validator or "false")
         expected = clip(_expectation(keyword, said), _CLIPPED)
         yield _sentence(path, f": found {_instance_text(value, keyword)}, wanted {expected}")
 
