@@ -95,7 +95,9 @@ def clip(text: str, most: int) -> str:
 
 def _sentences_of(error: ValidationError) -> Iterator[_Told]:
     path, said = (*error.absolute_path,), cast("Json", error.validator_value)
-    value, schema = cast("Json", error.instance), error.schema if isinstance(error.schema, Mapping) else {}
+    value, schema = cast("Json", error.instance), cast("Mapping[str, Json] | bool", error.schema)
+    if isinstance(schema, bool):
+        schema = {}
     properties = cast("Mapping[str, Json]", schema.get("properties", {}))
     near = _nearest_branch(error)
     if near:
