@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from agentrail.values.json import Json
+from agentrail.values.json import EMPTY, Json
 
 if TYPE_CHECKING:  # the library is imported by who checks
     from jsonschema import ValidationError
@@ -95,9 +95,8 @@ def clip(text: str, most: int) -> str:
 
 def _sentences_of(error: ValidationError) -> Iterator[_Told]:
     path, said = (*error.absolute_path,), cast("Json", error.validator_value)
-    value, schema = cast("Json", error.instance), cast("Mapping[str, Json] | bool", error.schema)
-    if isinstance(schema, bool):
-        schema = {}
+    value, whole = cast("Json", error.instance), cast("Mapping[str, Json] | bool", error.schema)
+    schema: Mapping[str, Json] = EMPTY if isinstance(whole, bool) else whole
     properties = cast("Mapping[str, Json]", schema.get("properties", {}))
     near = _nearest_branch(error)
     if near:
