@@ -120,6 +120,7 @@ def coded_calls() -> Iterator[tuple[str, str, int]]:
             yield ast.unparse(node.func).removeprefix("errors."), str(code.value), len(given)
 
 
+@pytest.mark.long
 def test_each_code_is_raised_by_its_branch_with_the_facts_that_its_text_names() -> None:
     declared = {(branch.__name__, code, len(named_in(branch.coded[code].says))) for code, branch in BRANCHES.items()}
     assert set(coded_calls()) == declared
