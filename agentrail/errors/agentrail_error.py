@@ -86,7 +86,7 @@ class AgentrailError(Exception):
         """
         if self.is_coded:
             return str(self.args[0])
-        return slug(next(cls.__name__ for cls in type(self).__mro__ if cls.__module__.startswith(__package__)))
+        return slug(next(cls.__name__ for cls in type(self).__mro__ if cls.__module__.startswith("agentrail.errors")))
 
     @property
     def is_coded(self) -> bool:

@@ -144,7 +144,8 @@ class FiguresHistory(SessionListener):
 
     def _add(self, sums: Row, tenant: str, *names: tuple[Kind, str]) -> None:
         """Add *sums* to the row of *tenant* itself, and to those of the *names*, each with its kind."""
-        for kind, name in (("tenant", tenant), *names):
+        rows: tuple[tuple[Kind, str], ...] = (("tenant", tenant), *names)
+        for kind, name in rows:
             _merge(self._row(kind, tenant, name), sums)
 
     def _end_turn(self, state: State, how: str) -> None:

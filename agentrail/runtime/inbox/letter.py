@@ -32,7 +32,7 @@ class ReplySlot(Slot[ReplyOutcome]):
     def __init__(self, read: ReadAnswer | None = None, until: Until = "end") -> None:
         super().__init__()
         self.read = read  # makes the caller's object of the answer; `None` if the caller wants a `Reply`
-        self.until = until  # with `rest`, the slot also gets that the turn waits for a person
+        self.until: Until = until  # with `rest`, the slot also gets that the turn waits for a person
 
     def again(self) -> ReplySlot:
         """Return an empty slot for the same caller, who waits once more."""
