@@ -27,12 +27,12 @@ CHANGES: Final = (
     Change(
         "performed_too_early",
         "tools start before the record is written",
-        Session._handle,
-        "        performer.stop_early(outcome.effects)\n",
+        Session._make_step,
+        "        self.performer.stop_early(outcome.effects)\n",
         "        for effect in outcome.effects:\n"
         "            if type(effect).__name__ == 'StartCall':\n"
-        "                performer.perform(effect)\n"
-        "        performer.stop_early(outcome.effects)\n",
+        "                self.performer.perform(effect)\n"
+        "        self.performer.stop_early(outcome.effects)\n",
         "safety",
     ),
     Change(
