@@ -195,10 +195,6 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "No prompt has an empty id.": (
         "host/ag_ui/run_frames.py RunFrames._end: bool(self.ref) and ref == self.ref → (ref == self.ref)",
     ),
-    "Both have as many figures: it is for who adds one.": (
-        "host/health/figures_history.py Series.use: True → False",
-        "host/health/figures_history.py Series.merge: True → False",
-    ),
     "It is counted before anybody reads it.": (
         "host/uploads/session_files.py Intake.__init__: 0 → 1",
         "host/uploads/session_files.py Intake.__init__: 0 → 1 #2",
