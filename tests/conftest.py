@@ -1,6 +1,7 @@
 """What holds for all tests."""
 
 import gc
+import logging
 import os
 import platform
 import signal
@@ -15,6 +16,9 @@ from tests.profiles import load_profile
 
 load_profile()
 hook_time.allow(hook_time.ANY)
+
+# On a busy machine, any test would now and then find one line of the log more than it counts; `of_watchdog` has them.
+logging.getLogger("agentrail.watchdog").setLevel(logging.CRITICAL)
 
 # Each HTTP client reads the certificates of all authorities, which takes 25 ms of CPU; no test asks a server that one
 # of them knows. The authority in this file has signed nothing, and its key is gone.
@@ -114,3 +118,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if short:
         message = f"what is marked `campaign` is marked `long` too: {', '.join(short)}"
         raise pytest.UsageError(message)
+
+
+@pytest.fixture
+def of_watchdog() -> Generator[None]:
+    """Let the watchdog write to the log."""
+    log = logging.getLogger("agentrail.watchdog")
+    log.setLevel(logging.NOTSET)
+    yield
+    log.setLevel(logging.CRITICAL)

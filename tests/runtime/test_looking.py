@@ -31,6 +31,8 @@ from tests.patience import PATIENCE
 from tests.runtime.tools import fake, slow
 from tests.runtime.world import World, settle, spec_of
 
+pytestmark = pytest.mark.usefixtures("of_watchdog")
+
 
 async def test_a_suspended_session_lets_everything_wait_but_control(world: World) -> None:
     session = await world.spawn([say(calls=[call("slow")]), "done", "second"], tools=[slow(seconds=2)])
@@ -404,7 +406,7 @@ async def test_steps_that_are_not_slow_wake_no_thread(
     monkeypatch.setattr(Watchdog, "_look", counted)
     monkeypatch.setattr(alarm_kind, "put_off", heard)
     session = await world.spawn(ScriptedModel(["fine"], repeat_last=True))
-    for _ in range(200):
+    for _ in range(300):
         await session.ask("go on")
     due = [begins[0]]
     for began in begins:

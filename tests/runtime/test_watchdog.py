@@ -25,6 +25,8 @@ from agentrail.tools import ToolContext, ToolResult, ok
 from tests.runtime.tools import fake
 from tests.runtime.world import spec_of
 
+pytestmark = pytest.mark.usefixtures("of_watchdog")
+
 LONG = 30.0
 """More seconds than anything here takes, unless something is broken."""
 

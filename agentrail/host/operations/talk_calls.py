@@ -412,7 +412,7 @@ class TurnStream:
 
     async def write(self, send: Send) -> bytes:
         """Send events until the turn is over, and return the last frames."""
-        self._is_taken, is_over = True, False
+        self._is_taken = True
         try:
             pending = await self._send_events(send)
             if self._has_end and pending:  # wait a moment for the last frame, to send both in one write
@@ -422,14 +422,12 @@ class TurnStream:
                     await send(pending)
                     pending = b""
             pending += await self._calls.last_frame(self._prompt, self._talk)
-            is_over = True
-            return pending
-        finally:
-            if is_over:
-                await self._events.__aexit__(None, None, None)
-                self._calls.end_life(self._talk.life)
-            else:
-                self._calls.outlive(self._events, self._prompt, self._talk)
+        except BaseException:
+            self._calls.outlive(self._events, self._prompt, self._talk)
+            raise
+        await self._events.__aexit__(None, None, None)
+        self._calls.end_life(self._talk.life)
+        return pending
 
     def abandon(self) -> None:
         """Have the host end the request if nobody has called `write`, or will."""

@@ -164,13 +164,13 @@ class RequestLife:
                     start = partial(plugin.on_request_start, self._context)
                     await self._row.ask(plugin, "on_request_start", start, nothing)
         except BaseException as error:
-            await self.end(error)
+            await self.end(error)  # noqa: ASYNC102 - each of its hooks has its time
             raise
         return self
 
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
         if not self.goes_on:
-            await self.end(error)
+            await self.end(error)  # noqa: ASYNC102 - each of its hooks has its time
 
     async def end(self, error: BaseException | None = None) -> None:
         """Tell the plugins that the request is over; *error* is the exception that ended it."""
