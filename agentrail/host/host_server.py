@@ -549,7 +549,7 @@ class Host:
             functions = forwarding.forwarded(others.adding(functions))
         row.carry_out = PluginCalls(functions, limits).carry_out
         shared = (keys, rates, drain, limits, looking, frames, streams)
-        watched = (health.metrics.requests, health.tree, health.held)
+        watched = (health.metrics.requests, health.tree, health.held_changes)
         parts = SocketParts(functions, authenticator, *shared, *watched, sessions, forwarding, others)
         return Application({**functions, "socket": Sockets(parts).open}, authenticator, rates, limits, drain)
 

@@ -86,9 +86,9 @@ class Expression:
         except TimeoutError:
             meter.left = -1
             raise TooManyStepsError from None
-        taken = int((thread_time() - begun) * 1e6)
-        if taken > _QUICK:
-            meter.spend(taken)
+        microseconds = int((thread_time() - begun) * 1e6)
+        if microseconds > _QUICK:
+            meter.spend(microseconds)
         return match is not None
 
 

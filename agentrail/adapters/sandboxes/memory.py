@@ -224,15 +224,17 @@ class MemorySandbox:
         await trio.lowlevel.checkpoint()
         order = order_of(search)
         try:
-            wanted = expression(order["pattern"], flags_of(order))
+            pattern = expression(order["pattern"], flags_of(order))
         except UnusableError as error:
             raise BadPattern(search.pattern, f"it {error}") from error
         meter = limited_meter()
-        return await run_search_in_slices(self._search(search, order, wanted, meter), meter, search.pattern)
+        return await run_search_in_slices(self._search(search, order, pattern, meter), meter, search.pattern)
 
-    def _search(self, search: Search, order: Order, wanted: Expression, meter: Meter) -> Generator[None, None, Matches]:
+    def _search(
+        self, search: Search, order: Order, pattern: Expression, meter: Meter
+    ) -> Generator[None, None, Matches]:
         in_line = Meter(LINE_STEPS)
-        matcher = Matcher(order, lambda line: wanted.found_in(line, in_line))
+        matcher = Matcher(order, lambda line: pattern.found_in(line, in_line))
         unread, cut = 0, False
         files = contents(self._files, search, meter)
         while not matcher.cut:

@@ -289,16 +289,16 @@ def _series_view(per: Kind, name: str, points: Mapping[int, Row]) -> SeriesView:
 def _point(at: int, row: Row) -> FigureBucketView:
     """Return a row as a point of a plot."""
     columns = ("responses", "input", "output", "cached", "unpriced", "errors")
-    responses, read, written, cached, unpriced, errors = (int(row.get(column, 0)) for column in columns)
+    responses, tokens_in, tokens_out, cached, unpriced, errors = (int(row.get(column, 0)) for column in columns)
     return FigureBucketView(
         at_ms=at,
         cost_usd=_rounded(row, "cost"),
         unpriced=unpriced,
         responses=responses,
-        input_tokens=read,
-        output_tokens=written,
+        input_tokens=tokens_in,
+        output_tokens=tokens_out,
         cached_tokens=cached,
-        cached_share=round(cached / read, DIGITS) if read else None,
+        cached_share=round(cached / tokens_in, DIGITS) if tokens_in else None,
         turns=_ends(row),
         tool_errors=errors,
         turn=_latency(row, "turn"),

@@ -31,7 +31,7 @@ class HealthParts:
     """Keeps what went wrong of late."""
     tree: TreeFeed
     """Tells which rows of the tree have changed."""
-    held: HeldChanges
+    held_changes: HeldChanges
     """Tells when other calls wait for people."""
     history: FiguresHistory
     """Keeps the figures of the last hours."""
@@ -41,7 +41,7 @@ class HealthParts:
     @property
     def when_erased(self) -> tuple[Callable[[str], None], ...]:
         """What forgets a session whose records or texts are erased."""
-        return self.troubles.erase, self.history.erase, self.held.held
+        return self.troubles.erase, self.history.erase, self.held_changes.waiting_changed
 
     @classmethod
     @contextmanager
@@ -51,10 +51,10 @@ class HealthParts:
         tree = TreeFeed(rows_of(supervisor), troubles, limits.changes_seconds, host)
         history = FiguresHistory(lambda: figures.now_ms, figures.tell, figures.tell_no_more)
         lag = LoopLag()
-        held = HeldChanges()
+        held_changes = HeldChanges()
         lag.when_measured = history.lagged
-        with figures.telling(troubles, tree, held):
+        with figures.telling(troubles, tree, held_changes):
             try:
-                yield cls(figures, MetricCalls(figures), troubles, tree, held, history, lag)
+                yield cls(figures, MetricCalls(figures), troubles, tree, held_changes, history, lag)
             finally:
                 history.end()

@@ -26,7 +26,7 @@ class HeldChanges(SessionListener):
             event = self._next[tenant] = trio.Event()
         return event
 
-    def held(self, session_id: str) -> None:
+    def waiting_changed(self, session_id: str) -> None:
         """Wake those who wait for a change in the tenant of a session."""
         name = read_internal(session_id)
         event = None if name is None else self._next.pop(name.tenant, None)

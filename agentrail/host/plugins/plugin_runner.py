@@ -176,7 +176,7 @@ class RequestLife:
         """Tell the plugins that the request is over; *error* is the exception that ended it."""
         if not self._begun:
             return
-        ended = self._told(error)
+        ended = self._end_of(error)
         # Shielded: a plugin that has seen the start of a request must see its end, even if the request is cancelled.
         # tests/host/plugins/test_rows.py::test_a_request_that_is_cancelled_ends_for_all_for_whom_it_began
         with trio.CancelScope(shield=True):
@@ -184,7 +184,7 @@ class RequestLife:
                 if has(plugin, "on_request_end"):
                     await self._row.ask(plugin, "on_request_end", partial(plugin.on_request_end, ended), nothing)
 
-    def _told(self, error: BaseException | None) -> RequestEnd:
+    def _end_of(self, error: BaseException | None) -> RequestEnd:
         """Return the context of the end of the request; *error* is the exception that ended it."""
         outcome, problem = self.outcome, self.error
         if error is not None:

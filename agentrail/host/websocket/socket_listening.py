@@ -162,7 +162,7 @@ class SocketListening:
         carry_out, last = self._parts.functions[request.call.name], b""
         is_told = self._parts.others is None and request.who.tenant != WHOLE_JOURNAL
         while True:
-            change = self._parts.held.following(request.who.tenant)
+            change = self._parts.held_changes.following(request.who.tenant)
             async with self._looking:
                 answer = await carry_out(request)
                 if isinstance(answer, LaterAnswer) and (now := sha256(answer.make()).digest()) != last:

@@ -90,7 +90,7 @@ class SocketParts:
     """Counts the calls."""
     tree: TreeFeed
     """Tells which rows of the tree have changed."""
-    held: HeldChanges
+    held_changes: HeldChanges
     """Tells when other calls wait for people."""
     sessions: HostedSessions
     """Knows which sessions have ended."""

@@ -66,7 +66,8 @@ class CheckedJournal:
     async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
         """Renew the leases of *claims*; return the claims that are lost, as they were given."""
         lost = {
-            (claim.session_id, claim.epoch) for claim in _each(Claim, "renew", await self._journal.renew(claims, lease))
+            (claim.session_id, claim.epoch)
+            for claim in _all_are(Claim, "renew", await self._journal.renew(claims, lease))
         }
         return tuple(claim for claim in claims if (claim.session_id, claim.epoch) in lost)
 
@@ -100,7 +101,7 @@ class CheckedJournal:
     ) -> tuple[StoredSession, ...]:
         """Return the *wanted* sessions, in the order that `wanted.rank` says."""
         last = after
-        sessions = _each(StoredSession, "sessions", await self._journal.sessions(wanted, after, limit))
+        sessions = _all_are(StoredSession, "sessions", await self._journal.sessions(wanted, after, limit))
         for session in sessions:
             if last is not None and wanted.rank(session) <= wanted.rank(last):
                 order = f"{brief(session.session_id)} after `{last.session_id}`"
@@ -202,7 +203,7 @@ def _items(method: str, value: object) -> Sequence[object]:
     return cast("Sequence[object]", value)
 
 
-def _each(kind: type[T], method: str, value: object) -> tuple[T, ...]:
+def _all_are(kind: type[T], method: str, value: object) -> tuple[T, ...]:
     """Return the items of *value*, if all are of class *kind*; raise `BadJournal` otherwise."""
     return tuple(_of(kind, method, item) for item in _items(method, value))
 

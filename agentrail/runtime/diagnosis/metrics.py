@@ -245,14 +245,14 @@ class Figures:
     def came(self, state: State) -> None:
         """Add a session that this supervisor runs from now on."""
         self.changed(state.session_id)
-        self._held(state, state)
+        self._tell_of_held(state, state)
         if _counts(state):
             self.of(state.setup.tenant).add(state, 1, self._clock.now_ms())
 
     def forget(self, state: State) -> None:
         """Remove a session that is gone from the gauges."""
         self.changed(state.session_id)
-        self._held(state, state)
+        self._tell_of_held(state, state)
         self._aborting.pop(state.session_id, None)
         self._silent.pop(state.session_id, None)
         if _counts(state):
@@ -271,7 +271,7 @@ class Figures:
         ):
             return
         if before.batch is not after.batch:
-            self._held(before, after)
+            self._tell_of_held(before, after)
         if _counts(before) and _counts(after):
             self.of(after.setup.tenant).move(before, after, self._clock.now_ms())
         elif _counts(before):
@@ -279,11 +279,11 @@ class Figures:
         elif _counts(after):
             self.of(after.setup.tenant).add(after, 1, self._clock.now_ms())
 
-    def _held(self, before: State, after: State) -> None:
+    def _tell_of_held(self, before: State, after: State) -> None:
         """Tell the listeners if calls or questions wait for a person, or have waited."""
         if _waiting(before) or _waiting(after):
-            for held in self._hears.held:
-                held(after.session_id)
+            for waiting_changed in self._hears.waiting_changed:
+                waiting_changed(after.session_id)
 
     def stepped(self, before: State, input_: AnyInput, outcome: Step) -> None:
         """Count a step of a session: its new state, its events, and what it has used."""
@@ -374,7 +374,7 @@ class _Hears(NamedTuple):
     stepped: tuple[Callable[[State, Step], None], ...]
     used: tuple[Callable[[State, str, Usage], None], ...]
     took: tuple[Callable[[State, Duration, float], None], ...]
-    held: tuple[Callable[[str], None], ...]
+    waiting_changed: tuple[Callable[[str], None], ...]
     committed: tuple[Callable[[float], None], ...]
 
 
@@ -383,15 +383,15 @@ def _heard_by(listeners: Sequence[SessionListener]) -> _Hears:
     base = SessionListener
 
     def those(name: str) -> list[SessionListener]:
-        return [one for one in listeners if getattr(type(one), name) is not getattr(base, name)]
+        return [listener for listener in listeners if getattr(type(listener), name) is not getattr(base, name)]
 
     return _Hears(
-        tuple([one.changed for one in those("changed")]),
-        tuple([one.stepped for one in those("stepped")]),
-        tuple([one.used for one in those("used")]),
-        tuple([one.took for one in those("took")]),
-        tuple([one.held for one in those("held")]),
-        tuple([one.committed for one in those("committed")]),
+        tuple([listener.changed for listener in those("changed")]),
+        tuple([listener.stepped for listener in those("stepped")]),
+        tuple([listener.used for listener in those("used")]),
+        tuple([listener.took for listener in those("took")]),
+        tuple([listener.waiting_changed for listener in those("waiting_changed")]),
+        tuple([listener.committed for listener in those("committed")]),
     )
 
 

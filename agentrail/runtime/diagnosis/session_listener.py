@@ -30,7 +30,7 @@ class SessionListener:
     def took(self, state: State, duration: Duration, seconds: float) -> None:
         """Called when something in a session has come to its end."""
 
-    def held(self, session_id: str) -> None:
+    def waiting_changed(self, session_id: str) -> None:
         """Called when other calls of a session wait for a person, or the session came or went with some."""
 
     def committed(self, seconds: float) -> None:

@@ -43,7 +43,7 @@ class Reader(Protocol):
         ...
 
 
-class Listener(Protocol):
+class LogListener(Protocol):
     """Interface: a subscription, as the log uses it."""
 
     hears_deltas: bool
@@ -156,8 +156,8 @@ class EventLog:
         # Ephemeral events of an earlier process are gone, also those after the last durable one if a turn was open:
         # tests/runtime/test_cursors.py::test_deltas_of_an_earlier_process_are_a_gap
         self._dropped: Cursor | None = Cursor(before + mid_turn) if before else None
-        self._listeners: tuple[Listener, ...] = ()
-        self._hear_deltas: tuple[Listener, ...] = ()
+        self._listeners: tuple[LogListener, ...] = ()
+        self._hear_deltas: tuple[LogListener, ...] = ()
         # Whether a subscription wanted `PrefixChanged` so far: from the first on, the session follows what changes.
         self.hears_prefix = False
 
@@ -211,12 +211,12 @@ class EventLog:
         """Hold *most* ephemeral events for those who come later, or a few more, as stretches are dropped as a whole."""
         stretch = self.oldest
         while (following := stretch.following) is not None:
-            said = stretch.said
-            if said > max(0, self._said - most) and self.end - stretch.start <= REACH:
+            count = stretch.said
+            if count > max(0, self._said - most) and self.end - stretch.start <= REACH:
                 break
-            if said:
-                self._said -= said
-                self._dropped = stretch.cursor(said)
+            if count:
+                self._said -= count
+                self._dropped = stretch.cursor(count)
             stretch = following
         self.oldest = stretch
 
@@ -231,23 +231,23 @@ class EventLog:
         """Return the events after *since* that are held, the ephemeral ones as far as they are kept."""
         self._forget(self._buffer_size)
         stretch: Stretch | None = self.oldest
-        found, index = list[Envelope](), self.oldest.start + max(0, self._said - self._buffer_size)
+        events, index = list[Envelope](), self.oldest.start + max(0, self._said - self._buffer_size)
         while stretch is not None:
             end = stretch.start + len(stretch.events)
             if stretch.cursor(len(stretch.events)) > since:
-                found += filter(lambda envelope: envelope.cursor > since, map(stretch.envelope, range(index, end)))
+                events += filter(lambda envelope: envelope.cursor > since, map(stretch.envelope, range(index, end)))
             stretch, index = stretch.following, end
-        return found
+        return events
 
-    def join(self, listener: Listener) -> None:
+    def join(self, listener: LogListener) -> None:
         """Offer *listener* all events from now on."""
         self._become((*self._listeners, listener))
 
-    def leave(self, listener: Listener) -> None:
+    def leave(self, listener: LogListener) -> None:
         """Offer *listener* no more events."""
         self._become(tuple(other for other in self._listeners if other is not listener))
 
-    def _become(self, listeners: tuple[Listener, ...]) -> None:
+    def _become(self, listeners: tuple[LogListener, ...]) -> None:
         """Set the subscriptions, and those among them that want ephemeral events."""
         self._listeners = listeners
         self._hear_deltas = tuple(listener for listener in listeners if listener.hears_deltas)

@@ -45,7 +45,7 @@ class Replay:
             if self._at.seq < self._to:
                 await self._read_on()
             elif self._held:
-                self._found, self._held = [one for one in self._held if self._wants(one)], []
+                self._found, self._held = [envelope for envelope in self._held if self._wants(envelope)], []
             else:
                 return None
         return self._found.pop(0)

@@ -114,8 +114,8 @@ def _matches(pattern: str) -> Callable[[Json], bool]:
 
 _TEXTS: Final = "a list of texts, none of them twice"
 FORMS: Final[Mapping[str, tuple[str, Callable[[Json], bool]]]] = {
-    keyword: (wanted, holds)
-    for wanted, holds, keywords in (
+    keyword: (must_be, holds)
+    for must_be, holds, keywords in (
         ("a schema", _is_schema, _CHILD),
         ("a list of schemas", _are_schemas, _LIST),
         ("an object of schemas", _are_named(_is_schema), _NAMED),
@@ -158,17 +158,17 @@ def schema_flaw(value: Json, meter: Meter) -> str | None:
             return _flaw(path, schema, "a schema")
         meter.spend(_NODE + len(schema))
         for keyword, inner in schema.items():
-            wanted, holds = FORMS.get(keyword, ("", None))
+            must_be, holds = FORMS.get(keyword, ("", None))
             if holds is not None and not holds(inner):
-                return _flaw((*path, keyword), inner, wanted)
+                return _flaw((*path, keyword), inner, must_be)
         dependencies = cast("Schema", schema.get("dependencies", {})).items()
         todo += ((inner, (*path, "dependencies", name)) for name, inner in dependencies if isinstance(inner, Mapping))
         todo += ((inner, (*path, *steps)) for steps, inner in _inside(schema))
     return None
 
 
-def _flaw(path: tuple[str | int, ...], value: Json, wanted: str) -> str:
-    return f"{where_text(path) if path else 'it'}: found {short_text(value)}, wanted {wanted}"
+def _flaw(path: tuple[str | int, ...], value: Json, must_be: str) -> str:
+    return f"{where_text(path) if path else 'it'}: found {short_text(value)}, wanted {must_be}"
 
 
 class Reading:
@@ -241,10 +241,10 @@ class Reading:
         ref = str(schema[keyword])
         self._meter.spend(_NODE + len(ref))
         try:
-            found = resolver.lookup(ref)
+            resolved = resolver.lookup(ref)
         except (Unresolvable, LookupError, ValueError, TypeError) as why:
             raise FlawError(f"`{keyword}` leads to `{ref}`, which is not in the schema") from why
-        target = found.contents
+        target = resolved.contents
         self.targets.setdefault(id(schema), {})[keyword] = target
         if isinstance(target, Mapping) and id(target) in self._resolvers:
             self._same[id(schema)].append(id(target))
@@ -254,7 +254,7 @@ class Reading:
         if not isinstance(target, Mapping):
             return []
         self._same[id(schema)].append(id(target))
-        return self._add(target, found.resolver)
+        return self._add(target, resolved.resolver)
 
     def _check_applied(self) -> None:
         """Raise `FlawError` if a schema is applied to a value within itself, or too many are applied to one value."""
@@ -264,13 +264,13 @@ class Reading:
             open_ = {start}
             while path and start not in applied:
                 at, inner = path[-1]
-                following = next((each for each in inner if each not in applied), None)
+                following = next((child for child in inner if child not in applied), None)
                 if following in open_:
                     raise FlawError("it applies a schema to a value again and again: its references form a ring")
                 if following is None:
                     path.pop()
                     open_.discard(at)
-                    applied[at] = self._times(at) * sum(applied[each] for each in self._same[at]) + 1
+                    applied[at] = self._times(at) * sum(applied[child] for child in self._same[at]) + 1
                     if applied[at] > MAX_APPLIED:
                         raise FlawError(f"it applies more than {MAX_APPLIED} schemas to one value; make it simpler")
                 else:

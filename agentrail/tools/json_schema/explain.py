@@ -94,7 +94,7 @@ def clip(text: str, most: int) -> str:
 
 
 def _sentences_of(error: ValidationError) -> Iterator[_Told]:
-    path, said = (*error.absolute_path,), cast("Json", error.validator_value)
+    path, setting = (*error.absolute_path,), cast("Json", error.validator_value)
     value, whole = cast("Json", error.instance), cast("Mapping[str, Json] | bool", error.schema)
     schema: Mapping[str, Json] = EMPTY if isinstance(whole, bool) else whole
     properties = cast("Mapping[str, Json]", schema.get("properties", {}))
@@ -103,16 +103,16 @@ def _sentences_of(error: ValidationError) -> Iterator[_Told]:
         for inner in near:
             yield from _sentences_of(inner)
     elif error.validator == "required":
-        for name in cast("Sequence[str]", said):
+        for name in cast("Sequence[str]", setting):
             yield _sentence((*path, name), f" is missing, wanted {_schema_text(properties.get(name, True))}")
     elif error.validator == "additionalProperties":
-        for name in cast("Sequence[str]", said):
+        for name in cast("Sequence[str]", setting):
             yield _sentence((*path, name), f" is unknown, known: {clip(_quote_names(properties), _CLIPPED)}")
     elif error.validator == "type":
         yield _sentence(path, f": found {short_text(value)}, wanted {_schema_text(schema)}")
     else:
         keyword = str(error.validator or "false")
-        expected = clip(_expectation(keyword, said), _CLIPPED)
+        expected = clip(_expectation(keyword, setting), _CLIPPED)
         yield _sentence(path, f": found {_instance_text(value, keyword)}, wanted {expected}")
 
 

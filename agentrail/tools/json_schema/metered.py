@@ -65,8 +65,8 @@ class ReadySchema:
     __slots__ = ("choices", "library", "targets")
 
     def __init__(self, schema: Schema, meter: Meter) -> None:
-        said = {keyword: value for keyword, value in schema.items() if keyword != "$schema"}
-        top = cast("Schema", _shown(said, meter))
+        setting = {keyword: value for keyword, value in schema.items() if keyword != "$schema"}
+        top = cast("Schema", _short_shown(setting, meter))
         reading = Reading(top, meter)
         self.targets = reading.targets
         """The targets of references, by keyword, by the `id()` of the schema that has them."""
@@ -80,7 +80,7 @@ class ReadySchema:
         faults: list[ValidationError] = []
         token = _RUN.set(_Run(meter, self))
         try:
-            faults.extend(islice(self.library.iter_errors(_shown(instance, meter)), LOOKED_AT))
+            faults.extend(islice(self.library.iter_errors(_short_shown(instance, meter)), LOOKED_AT))
         except (TooManyStepsError, RecursionError):
             if not faults:
                 raise
@@ -133,15 +133,15 @@ class _ShownText(str):
         return "a text"
 
 
-def _shown(value: Json, meter: Meter) -> Json:
+def _short_shown(value: Json, meter: Meter) -> Json:
     if isinstance(value, Mapping):
         meter.spend(len(value))
-        return _ShownObject((name, _shown(item, meter)) for name, item in value.items())
+        return _ShownObject((name, _short_shown(item, meter)) for name, item in value.items())
     if isinstance(value, str):
         return _ShownText(value)
     if isinstance(value, Sequence):
         meter.spend(len(value))
-        return _ShownList(_shown(item, meter) for item in value)
+        return _ShownList(_short_shown(item, meter) for item in value)
     return value
 
 
@@ -149,20 +149,22 @@ def _shown(value: Json, meter: Meter) -> Json:
 
 
 def _metered(keyword: str, check: _Keyword) -> _Keyword:
-    def look(library: _Library, said: Json, instance: Json, schema: Schema) -> Iterator[ValidationError]:
+    def look(library: _Library, setting: Json, instance: Json, schema: Schema) -> Iterator[ValidationError]:
         run = _RUN.get()
         run.meter.spend(_KEYWORD)
         if keyword in _OF_VALUE and isinstance(instance, dict | list):
             run.meter.spend(_APPLY * len(instance))
         elif keyword in _OF_SCHEMA:
-            run.meter.spend(_APPLY * len(cast("Sequence[Json]", said)))
+            run.meter.spend(_APPLY * len(cast("Sequence[Json]", setting)))
         elif keyword == "properties" and isinstance(instance, dict):
-            run.meter.spend(_APPLY * min(len(cast("Schema", said)), len(instance)) + len(cast("Schema", said)) // 8)
+            run.meter.spend(
+                _APPLY * min(len(cast("Schema", setting)), len(instance)) + len(cast("Schema", setting)) // 8
+            )
         run.nested += 1
         if run.nested > MAX_NESTED:
             raise TooManyStepsError
         try:
-            for error in check(library, said, instance, schema) or ():
+            for error in check(library, setting, instance, schema) or ():
                 run.meter.spend(_ERROR)
                 yield error
         finally:
@@ -184,9 +186,9 @@ def _dynamic_ref(library: _Library, _: Json, instance: Json, schema: Schema) -> 
     return library.descend(instance, _RUN.get().schema.targets[id(schema)]["$dynamicRef"])
 
 
-def _required(_: _Library, said: Json, instance: Json, _schema: Schema) -> Iterator[ValidationError]:
+def _required(_: _Library, setting: Json, instance: Json, _schema: Schema) -> Iterator[ValidationError]:
     if isinstance(instance, dict):
-        names = cast("Sequence[str]", said)
+        names = cast("Sequence[str]", setting)
         _RUN.get().meter.spend(len(names))
         missing = [name for name in names if name not in instance]
         if missing:
@@ -197,49 +199,58 @@ def _is_found(pattern: str, text: str) -> bool:
     return expression(pattern).found_in(text, _RUN.get().meter)
 
 
-def _pattern(_: _Library, said: Json, instance: Json, _schema: Schema) -> Iterator[ValidationError]:
-    if isinstance(instance, str) and not _is_found(cast("str", said), instance):
+def _pattern(_: _Library, setting: Json, instance: Json, _schema: Schema) -> Iterator[ValidationError]:
+    if isinstance(instance, str) and not _is_found(cast("str", setting), instance):
         yield ValidationError("")
 
 
-def _pattern_properties(library: _Library, said: Json, instance: Json, _: Schema) -> Iterator[ValidationError]:
+def _pattern_properties(library: _Library, setting: Json, instance: Json, _: Schema) -> Iterator[ValidationError]:
     if isinstance(instance, dict):
-        for pattern, child in cast("Schema", said).items():
+        for pattern, child in cast("Schema", setting).items():
             for name, item in instance.items():
                 if _is_found(pattern, name):
                     yield from library.descend(item, child, path=name, schema_path=pattern)
 
 
-def _additional_properties(library: _Library, said: Json, instance: Json, schema: Schema) -> Iterator[ValidationError]:
+def _additional_properties(
+    library: _Library, setting: Json, instance: Json, schema: Schema
+) -> Iterator[ValidationError]:
     if not isinstance(instance, dict):
         return
     meter = _RUN.get().meter
     meter.spend(len(instance))
-    known, patterns = cast("Schema", schema.get("properties", {})), cast("Schema", schema.get("patternProperties", {}))
-    extra = [name for name in instance if name not in known and not any(_is_found(each, name) for each in patterns)]
-    if said is False:
+    properties, patterns = (
+        cast("Schema", schema.get("properties", {})),
+        cast("Schema", schema.get("patternProperties", {})),
+    )
+    extra = [
+        name
+        for name in instance
+        if name not in properties and not any(_is_found(pattern, name) for pattern in patterns)
+    ]
+    if setting is False:
         if extra:
             yield ValidationError("", validator_value=extra)
         return
     for name in extra:
         meter.spend(_APPLY)
-        yield from library.descend(instance[name], said, path=name)
+        yield from library.descend(instance[name], setting, path=name)
 
 
-def _enum(_: _Library, said: Json, instance: Json, _schema: Schema) -> Iterator[ValidationError]:
+def _enum(_: _Library, setting: Json, instance: Json, _schema: Schema) -> Iterator[ValidationError]:
     run = _RUN.get()
-    if _key(instance, run.meter) not in run.schema.choices[id(said)]:
+    if _key(instance, run.meter) not in run.schema.choices[id(setting)]:
         yield ValidationError("")
 
 
-def _const(_: _Library, said: Json, instance: Json, _schema: Schema) -> Iterator[ValidationError]:
+def _const(_: _Library, setting: Json, instance: Json, _schema: Schema) -> Iterator[ValidationError]:
     meter = _RUN.get().meter
-    if _key(said, meter) != _key(instance, meter):
+    if _key(setting, meter) != _key(instance, meter):
         yield ValidationError("")
 
 
-def _unique_items(_: _Library, said: Json, instance: Json, _schema: Schema) -> Iterator[ValidationError]:
-    if said and isinstance(instance, list):
+def _unique_items(_: _Library, setting: Json, instance: Json, _schema: Schema) -> Iterator[ValidationError]:
+    if setting and isinstance(instance, list):
         meter = _RUN.get().meter
         if len({_key(item, meter) for item in instance}) < len(instance):
             yield ValidationError("")
@@ -273,17 +284,19 @@ def _text(instance: Json, meter: Meter) -> str:
 # Parts of a value that no keyword looks at
 
 
-def _unevaluated_items(library: _Library, said: Json, instance: Json, schema: Schema) -> Iterator[ValidationError]:
+def _unevaluated_items(library: _Library, setting: Json, instance: Json, schema: Schema) -> Iterator[ValidationError]:
     if isinstance(instance, list):
-        left = {*range(len(instance))} - _evaluated(library, instance, schema, _items_of)
-        if not all(_fits(library, said, instance[place]) for place in left):
+        rest = {*range(len(instance))} - _evaluated(library, instance, schema, _items_of)
+        if not all(_fits(library, setting, instance[place]) for place in rest):
             yield ValidationError("")
 
 
-def _unevaluated_properties(library: _Library, said: Json, instance: Json, schema: Schema) -> Iterator[ValidationError]:
+def _unevaluated_properties(
+    library: _Library, setting: Json, instance: Json, schema: Schema
+) -> Iterator[ValidationError]:
     if isinstance(instance, dict):
-        left = instance.keys() - _evaluated(library, instance, schema, _properties_of)
-        if not all(_fits(library, said, instance[name]) for name in left):
+        rest = instance.keys() - _evaluated(library, instance, schema, _properties_of)
+        if not all(_fits(library, setting, instance[name]) for name in rest):
             yield ValidationError("")
 
 

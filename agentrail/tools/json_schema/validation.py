@@ -143,19 +143,19 @@ def _object_check(schema: JsonObject) -> Fits | None:
     others = (_anything if more else None) if isinstance(more, bool) else plain_check(more)
     if not isinstance(properties, dict) or not _are_texts(required) or (others is None and more is not False):
         return None
-    known = {name: plain_check(child) for name, child in properties.items()}
-    if None in known.values():
+    checks = {name: plain_check(child) for name, child in properties.items()}
+    if None in checks.values():
         return None
-    wanted = frozenset(required)
+    required_names = frozenset(required)
 
     def fits(value: Json) -> bool:
         if not isinstance(value, dict):
             return True
         for name, item in value.items():
-            check = known.get(name, others)
+            check = checks.get(name, others)
             if check is None or not check(item):
                 return False
-        return value.keys() >= wanted
+        return value.keys() >= required_names
 
     return fits
 
