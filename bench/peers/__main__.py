@@ -60,21 +60,26 @@ def of_others(program: str, *arguments: float) -> tuple[float, ...]:
     return tuple(map(float, done.stdout.split()))
 
 
-def callback() -> tuple[float, float]:
-    """Return the microseconds of CPU that a callback adds to a tool turn, and those of the turn without any."""
+def tool_turn() -> float:
+    """Return the microseconds of CPU of a tool turn without callbacks."""
+    return trio.run(lambda: cpu_per_turn(TURNS, calls=1))
+
+
+def callback() -> float:
+    """Return the microseconds of CPU that a callback adds to a tool turn."""
     plugins: tuple[Attachable, ...] = tuple(Keyed(f"nothing-{number}", Nothing()) for number in range(PROVIDERS))
-    bare = trio.run(lambda: cpu_per_turn(TURNS, calls=1))
+    bare = tool_turn()
     hooked = trio.run(lambda: cpu_per_turn(TURNS, calls=1, plugins=plugins))
-    return (hooked - bare) / CALLBACKS, bare
+    return (hooked - bare) / CALLBACKS
 
 
 JOBS: Final[dict[str, Callable[[], float]]] = {
     f"{SESSIONS:,} tool turns at once, seconds: agentrail": lambda: trio.run(crowd, SESSIONS),
     "the same on bare Trio": lambda: trio.run(bare_crowd, SESSIONS),
     "the same with AutoGen": lambda: of_others("of_autogen.py", SESSIONS, CHUNKS, DELAY)[0],
-    "a no-op callback, µs of CPU: agentrail": lambda: callback()[0],
+    "a no-op callback, µs of CPU: agentrail": callback,
     "the same with Strands": lambda: of_others("of_strands.py", PROVIDERS, TURNS)[0],
-    "a tool turn without callbacks, µs of CPU: agentrail": lambda: callback()[1],
+    "a tool turn without callbacks, µs of CPU: agentrail": tool_turn,
     "the same with Strands, its words in one piece": lambda: of_others("of_strands.py", 1, TURNS)[1],
 }
 """What is measured, in order."""

@@ -94,9 +94,8 @@ class _SessionRecords:
         # Lists, as a deque would take 760 bytes of each session.
         self.stored: list[RecordWithStates | Record | PackedRecord] = []
         self.seqs: list[int] = []  # of each record that is kept: the last durable event up to it
-        self.base: RecordWithStates | Record | None = (
-            None  # the last record that was dropped, or what is read in its place
-        )
+        # The last record that was dropped, or what is read in its place.
+        self.base: RecordWithStates | Record | None = None
         self.state: State | None = None  # after the last record, if that was submitted with its states
         self.last: StoredSession | None = None  # the summary, if no record is kept of which it is made
         self.answers: dict[str, tuple[int, StoredAnswer]] | None = None  # by command id, with the record's number
