@@ -88,7 +88,8 @@ bench: .venv/test ## run the benchmarks
 peers: build/peers/.installed ## measure the same jobs here and in other frameworks, by turns
 	$(PY) -m bench.peers
 
-instructions: .venv/test ## count the instructions of a turn, a tool call, a chunk, a spawn, with valgrind
+instructions: .venv/test ## count the instructions of a turn, a tool call, a chunk, a spawn, with valgrind; the calls of a request
+	$(PY) -m bench.request_calls
 	$(PY) -m bench.instructions
 
 mutants: .venv/test ## edit the code on purpose and see that a test fails: EDITS=n of each area

@@ -67,7 +67,7 @@ from agentrail.runtime.events.subscription import Subscription as Subscription
 from agentrail.runtime.events.tracing import ActorTrace as ActorTrace
 from agentrail.runtime.events.tracing import TracedStep as TracedStep
 from agentrail.runtime.handle import SessionHandle as SessionHandle
-from agentrail.runtime.inbox.replies import AskedPrompt as AskedPrompt
+from agentrail.runtime.sending import AskedPrompt as AskedPrompt
 from agentrail.runtime.status import Monitor as Monitor
 from agentrail.sync.scripts import run_sync as run_sync
 from agentrail.tools import tool as tool

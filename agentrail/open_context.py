@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Never, TypeVar
 
 import trio
 
-from agentrail.errors import NotOpened, NoTrioRun
+from agentrail.errors import NotOpened, UsageError
 
 T = TypeVar("T")
 
@@ -38,9 +38,9 @@ class OpenContext(Generic[T]):
         self._way = way
 
     async def __aenter__(self) -> T:
-        """Open it; raise `NoTrioRun` outside of Trio."""
+        """Open it; raise `UsageError` outside of Trio."""
         if not trio.lowlevel.in_trio_run():
-            raise NoTrioRun(self._way.attempt)
+            raise UsageError("no-trio-run", self._way.attempt)
         return await self._opened.__aenter__()
 
     async def __aexit__(

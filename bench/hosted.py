@@ -83,8 +83,8 @@ async def serve(keys: str) -> None:
 class Client:
     """A connection of a user of the host."""
 
-    def __init__(self, server: Serving) -> None:
-        self._socket = server.connect()
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
 
     def __enter__(self) -> Self:
         return self
@@ -144,7 +144,7 @@ class Client:
 
 def prompt_cost(server: Serving) -> float:
     """Return the seconds of CPU for a prompt, its turn and its answer."""
-    with Client(server) as client:
+    with Client(server.connect()) as client:
         session = json.loads(client.post("/v1/sessions", {"agent": "prompts"}))["session"]
         client.post("/v1/chat", {"session": session, "message": "hi"})
         before = server.cpu()
@@ -155,7 +155,7 @@ def prompt_cost(server: Serving) -> float:
 
 def stream_cost(server: Serving, *, hosted: bool) -> float:
     """Return the seconds of CPU for a streamed request: a prompt, its turn, and all its events."""
-    with Client(server) as client:
+    with Client(server.connect()) as client:
         session = ""
         if hosted:
             session = json.loads(client.post("/v1/sessions", {"agent": "streams"}))["session"]
@@ -170,9 +170,9 @@ def stream_cost(server: Serving, *, hosted: bool) -> float:
 def event_cost(server: Serving, listening: int) -> float:
     """Return the seconds of CPU of a turn with many events to which so many listen."""
     with ExitStack() as stack:
-        client = stack.enter_context(Client(server))
+        client = stack.enter_context(Client(server.connect()))
         session = json.loads(client.post("/v1/sessions", {"agent": "events"}))["session"]
-        clients = [stack.enter_context(Client(server)) for _ in range(listening)]
+        clients = [stack.enter_context(Client(server.connect())) for _ in range(listening)]
         for each in clients:
             each.listen(session)
         before = server.cpu()

@@ -27,7 +27,6 @@ from agentrail.core.machine import (
     recovery,
     requests,
     responses,
-    steering,
     tool_runs,
 )
 from agentrail.core.machine.draft import StepDraft
@@ -268,7 +267,7 @@ CHANGES: Final = (
             responses.on_ended,
             tool_runs.take_answer,
             recovery.on_returned,
-            steering.merge_steering,
+            requests.merge_steering,
         ),
     ),
     *map(_less, (ToolExecutionMetrics, ToolCalls, RequestStart, Retry, ModelEffective, PromptReceived)),
@@ -285,14 +284,14 @@ CHANGES: Final = (
     ),
     _limit(in_doubt_calls, "MOST", 1),
     Newer("ids of another form", _other_ids),
-    _said(responses._conclude, "draft.schedule_first", "draft.schedule_last"),  # noqa: SLF001 - a stage is due later than it was
+    _said(responses._conclude, "due.appendleft", "due.append"),  # noqa: SLF001 - a hook is due later than it was
     _renamed("batch", "calls"),
     _renamed("turn", "open_turn"),
     _renamed("steering", "texts"),
     _renamed("plugin_states", "remembered"),
     _added("notices"),
-    _added("deafness"),
-    _added("gone_plugins"),
+    _added("listener_failures"),
+    _added("removed_plugins"),
     _removed("mood", "calm"),
     _removed("budget", {"usd": 1.5, "used": [1, 2]}),
     _removed("last_seen", None),

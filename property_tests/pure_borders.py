@@ -48,10 +48,18 @@ from agentrail.models import (
 )
 from agentrail.plugins import CallModel, CallService, ChangeTools, FindFiles, ReadFile, RunTool, WriteFile
 from agentrail.runtime.shared.clock import Steady
-from agentrail.runtime.shared.untrusted_calls import fit_chunk, fit_failure, fit_response
 from agentrail.tools import AskPerson, Effect, Ok, SetTodos, Todo, make_spec
 from agentrail.tools.function import as_result
-from agentrail.values.untrusted_content import MAX_TEXT, fit_message, fit_result, fit_text, fit_usage
+from agentrail.values.untrusted_content import (
+    MAX_TEXT,
+    fit_chunk,
+    fit_failure,
+    fit_message,
+    fit_response,
+    fit_result,
+    fit_text,
+    fit_usage,
+)
 from agentrail.values.untrusted_values import TEN_YEARS, brief, described, error_text, message_of
 from tests.kit import freeze
 

@@ -100,7 +100,7 @@ def test_every_area_has_edits_and_tests() -> None:
 
 FATES = {
     "runtime/inbox/mailbox.py Mailbox._take_result: 0 → 1 #2": "fails",
-    "runtime/inbox/mailbox.py Mailbox.receive: self._admitted → True": "SIGXCPU",
+    "runtime/inbox/mailbox.py Mailbox.receive: await trio.lowlevel.wait_task_rescheduled(self) → pass": "SIGXCPU",
     "runtime/inbox/letter.py Letter.__init__: 0 → 1 #2": "fails",
     "runtime/inbox/mailbox.py : 16 → 17": "survived",
     "runtime/events/tracing.py ActorTrace.__aenter__: self._traces.remove(self) → pass": "unreached",

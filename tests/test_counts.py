@@ -1,4 +1,4 @@
-"""What is equal on every machine: how often the scheduler runs a task, and the Python calls of a turn."""
+"""What is equal on every machine: how often the scheduler runs a task, and the Python calls of a turn and a request."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from agentrail import SessionHandle
+from bench import request_calls
 from bench.rig import listened_session
 
 TURNS = 40
@@ -105,3 +106,8 @@ def test_a_turn_of_twenty_chunks_takes_at_most_1500_python_calls(calls_for_20_ch
 def test_a_chunk_takes_at_most_twelve_python_calls(calls_for_20_chunks: float) -> None:
     more = trio.run(lambda: _calls_per_turn(chunks=220))
     assert (more - calls_for_20_chunks) / 200 <= 12
+
+
+@pytest.mark.long
+def test_a_streamed_request_takes_no_more_python_calls_than_it_did() -> None:
+    assert request_calls.measured().calls <= request_calls.MOST

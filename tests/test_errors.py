@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import pickle
+from collections.abc import Iterator
 from inspect import Parameter, signature
 from typing import cast
 
@@ -23,9 +25,10 @@ from agentrail.errors import (
     UnknownTool,
     UsageError,
 )
-from agentrail.errors.agentrail_error import MAX_SHOWN, error, shortened
+from agentrail.errors.agentrail_error import BRANCHES, MAX_SHOWN, error, fresh, named_in, shortened, slug
 from tests.each_case import each_case
 from tests.kit import Refused
+from tests.parsed import package_nodes
 
 DECLARED = [cls for cls in ERRORS.values() if cls.__match_args__]
 SAMPLES = {"str": "text", "int": 3, "float": 2.5, "float | None": 1.5, "tuple[str, ...]": ("a", "b"), "object": 7}
@@ -105,6 +108,51 @@ def test_a_class_of_a_program_may_make_its_error_as_it_likes() -> None:
 
 def test_a_text_that_needs_more_than_a_template_has_a_method() -> None:
     assert "after 1.23 s" in f"{SupervisorStuck(1.2345, ('a',))}"
+
+
+def coded_calls() -> Iterator[tuple[str, str, int]]:
+    """Yield branch, code and number of facts of each error with a code that the package makes."""
+    branches = {branch.__name__ for branch in BRANCHES.values()}
+    for node in (node for nodes in package_nodes().values() for node in nodes):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).removeprefix("errors.") in branches:
+            code, *given = node.args
+            assert isinstance(code, ast.Constant), ast.unparse(node)
+            yield ast.unparse(node.func).removeprefix("errors."), str(code.value), len(given)
+
+
+@pytest.mark.long
+def test_each_code_is_raised_by_its_branch_with_the_facts_that_its_text_names() -> None:
+    declared = {(branch.__name__, code, len(named_in(branch.coded[code].says))) for code, branch in BRANCHES.items()}
+    assert set(coded_calls()) == declared
+
+
+def test_no_code_is_that_of_a_class() -> None:
+    assert BRANCHES.keys().isdisjoint([slug(name) for name in ERRORS])
+
+
+def test_an_error_has_the_code_of_its_kind() -> None:
+    done = UsageError("task-done", "s.1")
+    assert (done.code, done.is_coded) == ("task-done", True)
+    assert f"{done}".startswith("the task of `s.1` is done")
+    for found in (pickle.loads(pickle.dumps(done)), copy.copy(done), fresh(done)):  # noqa: S301 - our own
+        assert (found, f"{found}") == (done, f"{done}")
+    assert (UnknownTool("a", "b").code, type("Own", (ToolError,), {})("no").code) == ("unknown-tool", "tool-error")
+
+
+def test_a_class_of_a_program_may_have_a_code_of_its_own() -> None:
+    class AnsweredError(ToolError):
+        def __init__(self, code: int) -> None:
+            super().__init__(f"it answered {code}")
+            self.code = code  # type: ignore[assignment]  # it is the program's own
+
+    found = AnsweredError(404)
+    assert (vars(found)["code"], f"{found}") == (404, "it answered 404")
+
+
+@pytest.mark.parametrize("args", [(), ("task-done",), ("task-done", "a", "b"), ("nothing", "a"), (3,), ([],)])
+def test_an_error_of_a_branch_with_other_facts_has_no_text(args: tuple[object, ...]) -> None:
+    found = UsageError(*args)
+    assert (f"{found}", found.code, found.is_coded) == ("", "usage-error", False)
 
 
 def test_fields_stand_in_one_class() -> None:

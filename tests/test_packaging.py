@@ -126,7 +126,10 @@ def test_the_core_needs_only_what_was_agreed() -> None:
         "cattrs",
         "h11",
         "httpx",
+        "jsonschema",
         "msgspec",
+        "referencing",
+        "regex",
         "trio",
         "typing-extensions",
     ]

@@ -62,9 +62,9 @@ PROMISES: Final[Mapping[str, tuple[str, ...]]] = {
         "tests/cells/test_guards.py::test_a_guard_is_asked_once_more_with_the_final_arguments",
     ),
     "A slow subscriber slows nobody": (
-        "tests/runtime/test_bus.py::test_a_slow_subscriber_that_coalesces_gets_merged_deltas_and_every_durable_event",
-        "tests/runtime/test_bus.py::test_a_slow_subscriber_that_disconnects_is_told_where_to_go_on",
-        "tests/runtime/test_bus.py::test_a_slow_subscriber_that_drops_gets_a_gap",
+        "tests/runtime/test_event_log.py::test_a_slow_subscriber_that_coalesces_gets_merged_deltas_and_every_durable_event",
+        "tests/runtime/test_event_log.py::test_a_slow_subscriber_that_disconnects_is_told_where_to_go_on",
+        "tests/runtime/test_event_log.py::test_a_slow_subscriber_that_drops_gets_a_gap",
     ),
     "Nothing is dropped silently": (
         "property_tests/test_simulation.py::test_no_rule_is_ever_broken_and_every_fault_happens",

@@ -221,6 +221,7 @@ NEVER_WRITTEN: Final = frozenset(
         "PromptContent",  # text, or parts
         "ServiceFunction",  # an async function
         "Spare",  # a fallback model of a drawn world, which is given as a name
+        "Stretch",  # events of a session, which its log offers to a subscription
         "ToolName",  # as `Kept`
     }
 )

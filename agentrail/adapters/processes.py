@@ -22,7 +22,7 @@ from typing import Final
 
 import trio
 
-from agentrail.errors import CommandFailed, CommandRefused
+from agentrail.errors import CommandRefused, OutsideError
 from agentrail.ports.sandbox import Command, Execution, Heard, OnOutput, Output
 from agentrail.values.value import Value
 
@@ -253,7 +253,7 @@ class ProcessTree:
             )
             started = True
         except OSError as error:
-            raise CommandFailed(self._launch.name, error.strerror or str(error)) from error
+            raise OutsideError("command-failed", self._launch.name, error.strerror or str(error)) from error
         finally:
             for number in (writing, ready.folder, *ready.talk):
                 os.close(number)

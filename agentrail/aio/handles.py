@@ -76,7 +76,7 @@ class SessionHandle:
         return self._handle.id
 
     def by(self, who: str, request: str = "", *, four_eyes: bool = False) -> SessionHandle:
-        """Return a handle whose commands say who gave them, by which request; for *four_eyes* see `OwnDecision`."""
+        """Return a handle whose commands say who gave them, by which request; for *four_eyes* see `own-decision`."""
         return SessionHandle(self._thread, self._handle.by(who, request, four_eyes=four_eyes))
 
     async def prompt(self, text: PromptContent, *, returns: Form | None = None, command: str | None = None) -> Accepted:
@@ -130,7 +130,7 @@ class SessionHandle:
         """Send a prompt and return how its turn ended; with *returns*, a type or a JSON Schema, such an object.
 
         It also returns when the turn waits for a person, with the calls in `reply.held`, unless *until* is `end`.
-        Raise `AsksItself` if the caller is a tool or service of this session, or of one whose turn this one waits for.
+        Raise `UsageError` if the caller is a tool or service of this session, or of one whose turn this one waits for.
         """
         return await self._thread.call(
             partial(

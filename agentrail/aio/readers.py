@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agentrail.errors import JournalUnavailable
     from agentrail.runtime.events.subscription import Subscription as TrioSubscription
     from agentrail.runtime.events.tracing import ActorTrace, TracedStep
-    from agentrail.runtime.inbox.replies import AskedPrompt as TrioAskedPrompt
+    from agentrail.runtime.sending import AskedPrompt as TrioAskedPrompt
     from agentrail.runtime.status import Monitor as TrioMonitor
     from agentrail.values.events.envelope import Cursor, Envelope
 
@@ -173,6 +173,6 @@ class AskedPrompt:
     async def reply(self) -> Reply:
         """Return what `ask` does: how the turn ended, or that it waits for a person; may be called again later.
 
-        Raise `AsksItself` if the caller is a tool or service for which this turn would wait.
+        Raise `UsageError` if the caller is a tool or service for which this turn would wait.
         """
         return await self._thread.call(self._prompt.reply)

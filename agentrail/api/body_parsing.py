@@ -16,8 +16,8 @@ from agentrail.api.sse_frames import read_cursor
 from agentrail.codec.decode_error import shorten
 from agentrail.codec.json_text import from_text
 from agentrail.codec.values import decode
-from agentrail.errors import BadBody, BadData, BadQuery, BadText, WrongMedia
-from agentrail.errors.agentrail_error import advice
+from agentrail.errors import BadData, BadText, UsageError
+from agentrail.errors.agentrail_error import advice, cut
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import EMPTY, MAX_ITEMS, Json
@@ -42,23 +42,23 @@ _EVENTS: Final = {event.__name__: event for event in EVENTS}
 
 
 def check_media(call: HostCall, media_type: str) -> None:
-    """Raise `WrongMedia` if a body of the media type *media_type*, the header `Content-Type`, is not for *call*."""
+    """Raise `UsageError` if a body of the media type *media_type*, the header `Content-Type`, is not for *call*."""
     fits = _MEDIA.fullmatch(media_type)
     if call.body is not None and (fits is None or fits[1].lower() != call.takes):
-        raise WrongMedia(media_type or "of no media type", call.takes)
+        raise UsageError("wrong-media", cut(media_type or "of no media type"), call.takes)
 
 
 def read_body(call: HostCall, content: bytes, depth: int = DEFAULTS.json_depth) -> object:
     """Return the body of *call*, an instance of its class; nothing at all counts as an empty object.
 
-    Raise `BadText` for what is no strict JSON or has more than *depth* levels, and `BadBody` for what does not fit.
+    Raise `BadText` for what is no strict JSON or has more than *depth* levels, and `UsageError` for what does not fit.
     """
     data = strict_json(content or b"{}", depth)
     try:
         return decode(call.body, data)
     except BadData as bad:
         _, at, problem = map(str, bad.args)
-        raise BadBody(call.name, at, problem + _field_advice(call.body, data, problem)) from None
+        raise UsageError("bad-body", call.name, at, problem + _field_advice(call.body, data, problem)) from None
 
 
 def _field_advice(body: object, data: Json, problem: str) -> str:
@@ -129,30 +129,34 @@ def _key(text: str) -> str:
 def read_query(call: HostCall, query: str) -> Query | None:
     """Return the query of *call*, an instance of its class; `None` if it has none.
 
-    Raise `BadQuery` for a field that is not known, stands twice, or has a value of another form.
+    Raise `UsageError` for a field that is not known, stands twice, or has a value of another form.
     """
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
     except ValueError:
-        raise BadQuery(call.name, "it", f"is not `name=value&name=value` in UTF-8, with at most {MAX_FIELDS}") from None
+        raise UsageError(
+            "bad-query", call.name, "it", f"is not `name=value&name=value` in UTF-8, with at most {MAX_FIELDS}"
+        ) from None
     if call.query is None:
         if pairs:
-            raise BadQuery(call.name, f"its `{shorten(pairs[0][0])}`", "is not known; the call takes none")
+            raise UsageError(
+                "bad-query", call.name, f"its `{shorten(pairs[0][0])}`", "is not known; the call takes none"
+            )
         return None
     kinds = _kinds_of(call.query)
     fields: dict[str, object] = {}
     for name, value in pairs:
         at = f"its `{shorten(name)}`"
         if name not in kinds:
-            raise BadQuery(call.name, at, f"is not known; {advice(name, kinds, 'the call takes')}")
+            raise UsageError("bad-query", call.name, at, f"is not known; {advice(name, kinds, 'the call takes')}")
         if name in fields:
-            raise BadQuery(call.name, at, "stands there twice")
+            raise UsageError("bad-query", call.name, at, "stands there twice")
         fields[name] = _value(kinds[name], value)
     try:
         return decode(call.query, fields)
     except BadData as bad:
         _, at, problem = bad.args
-        raise BadQuery(call.name, str(at), str(problem)) from None
+        raise UsageError("bad-query", call.name, str(at), str(problem)) from None
 
 
 @cache
@@ -176,7 +180,9 @@ def _classes(hint: object) -> Iterator[object]:
 def command_of(call: HostCall, key: str | None) -> str | None:
     """Return *key*, the header `Idempotency-Key`, as a command id; `None` if it is missing."""
     if key is not None and not _COMMAND.fullmatch(key):
-        raise BadQuery(call.name, "the header `Idempotency-Key`", "is not 1 to 128 characters of ASCII without spaces")
+        raise UsageError(
+            "bad-query", call.name, "the header `Idempotency-Key`", "is not 1 to 128 characters of ASCII without spaces"
+        )
     return key
 
 
@@ -186,7 +192,9 @@ def start_of(call: HostCall, query: EventsQuery, last_event_id: str) -> Cursor |
         if cursor_text:
             cursor = read_cursor(cursor_text)
             if cursor is None:
-                raise BadQuery(call.name, at, "is no cursor, such as `12.0`, which events have as their id")
+                raise UsageError(
+                    "bad-query", call.name, at, "is no cursor, such as `12.0`, which events have as their id"
+                )
             return cursor
     return None
 
@@ -202,7 +210,7 @@ def classes_of(call: HostCall, names: Sequence[str]) -> tuple[type[Event], ...]:
     """Return the classes of events with these *names*."""
     for name in names:
         if name not in _EVENTS:
-            raise BadQuery(call.name, "its `types`", f"names no event: {_unknown(name)}")
+            raise UsageError("bad-query", call.name, "its `types`", f"names no event: {_unknown(name)}")
     return tuple(dict.fromkeys(_EVENTS[name] for name in names))
 
 

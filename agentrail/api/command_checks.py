@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, cast, get_type_hints
 
 from agentrail.api.session_values import HeldCall
-from agentrail.errors import BadChoice, BadMessage, NotJson, WrongType
+from agentrail.errors import BadChoice, NotJson, UsageError, WrongType
 from agentrail.values.content import Data, File, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import freeze
@@ -34,7 +34,7 @@ _PLAIN_FIELDS = _PlainFields()
 def check_fields(message: Value, command: str | None) -> int:
     """Check the fields of *message*; return the size of its texts in bytes.
 
-    Raise `BadMessage` or `BadChoice` if a field cannot be stored.
+    Raise `UsageError` or `BadChoice` if a field cannot be stored.
 
     Parts of a prompt, and JSON, are checked where they are made.
     """
@@ -57,23 +57,23 @@ def check_flag(name: str, value: object) -> None:
 
 
 def kept_text(text: object, what: str) -> str:
-    """Return *text* if it can be stored; raise `BadMessage` otherwise."""
+    """Return *text* if it can be stored; raise `UsageError` otherwise."""
     if not isinstance(text, str):
-        raise BadMessage(what, f"a `{type(text).__name__}`")
+        raise UsageError("bad-message", what, f"a `{type(text).__name__}`")
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise BadMessage(what, "text with half a surrogate pair") from None
+            raise UsageError("bad-message", what, "text with half a surrogate pair") from None
     return text
 
 
 def kept_parts(content: object) -> tuple[Part, ...]:
-    """Return a caller's text or parts as a tuple of parts; raise `BadMessage` if they cannot be stored."""
+    """Return a caller's text or parts as a tuple of parts; raise `UsageError` if they cannot be stored."""
     if isinstance(content, str):
         return (_text(kept_text(content, TEXT)),)
     if not isinstance(content, Iterable):
-        raise BadMessage(TEXT, f"a `{type(content).__name__}`")
+        raise UsageError("bad-message", TEXT, f"a `{type(content).__name__}`")
     return tuple(_kept_part(part) for part in cast("Iterable[object]", content))
 
 
@@ -86,15 +86,15 @@ def _kept_part(part: object) -> Part:
         case File():
             file = File(*(kept_text(getattr(part, name), "a file") for name in File.__struct_fields__))
             if file.problem is not None:
-                raise BadMessage(PART, file.problem)
+                raise UsageError("bad-message", PART, file.problem)
             return file
         case Data(data=found):
             try:
                 return Data(freeze(found))
             except NotJson as error:
-                raise BadMessage(PART, str(error)) from None
+                raise UsageError("bad-message", PART, str(error)) from None
         case _:
-            raise BadMessage(PART, f"a `{type(part).__name__}`")
+            raise UsageError("bad-message", PART, f"a `{type(part).__name__}`")
 
 
 CURSOR_WANTED: Final = "the `cursor` of an envelope: a pair of whole numbers from 0 on, or the first of them"

@@ -8,16 +8,12 @@ from agentrail.api.views import View
 
 
 class LatencyView(View):
-    """How long something took, in seconds; shares are told by ranges, so they are upper bounds."""
+    """How long something took, in seconds."""
 
     count: int
     """How often it was."""
     mean_s: float
     """The mean."""
-    p50_s: float
-    """Half of the times were at most so long."""
-    p95_s: float
-    """Of a hundred times, 95 were at most so long."""
     longest_s: float
     """The longest time."""
 
@@ -85,7 +81,7 @@ class FiguresView(View):
     until_ms: int
     """Until when, in milliseconds since 1970."""
     kept_since_ms: int
-    """Since when the host has figures, in milliseconds since 1970: of the last hours, and none of before its start."""
+    """Since when the host has figures, in milliseconds since 1970; it forgets all when nobody looks for an hour."""
     bucket_ms: int
     """How long a stretch is, in milliseconds."""
     per: str

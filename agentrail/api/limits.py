@@ -85,7 +85,7 @@ class HostLimits(Authored, kw_only=True):
     socket_mistakes: int = 20
     """The most messages of one WebSocket that do not fit; with one more, it is closed."""
     view_seconds: float = 0.5
-    """After how many seconds a view that a WebSocket listens to is looked at again."""
+    """For how many seconds a view that a WebSocket listens to is not looked at again, however often it changes."""
     changes_seconds: float = 0.1
     """For how many seconds changes of the tree are gathered before they are sent, once for all WebSockets."""
     unsent_bytes: int = 160 * 1024

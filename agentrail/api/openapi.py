@@ -16,7 +16,6 @@ from agentrail.api.operation_table import CALLS, FILE, JSON, SCOPES, SESSION, WE
 from agentrail.api.problems import ROWS
 from agentrail.api.routes import ROUTES, HostRoute
 from agentrail.api.views import OpenedView, View, to_json
-from agentrail.errors import AgentrailError
 from agentrail.values.events.catalogue import AnyEvent
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import FrozenObject
@@ -250,12 +249,12 @@ def _answers(call: HostCall, schemas: Mapping[str, Document]) -> Mapping[str, Do
 
 
 def _problems(call: HostCall) -> Document:
-    by_status: dict[int, list[type[AgentrailError]]] = {}
+    by_status: dict[int, list[problems.Kind]] = {}
     for error in errors_of(call):
         by_status.setdefault(ROWS[error].status, []).append(error)
     answers: Document = {}
     for status, errors in sorted(by_status.items()):
-        kinds = dict.fromkeys(problems.slug(ROWS[error].told_as or error) for error in errors)
+        kinds = dict.fromkeys(problems.code_of(ROWS[error].told_as or error) for error in errors)
         content = {problems.MEDIA_TYPE: {"schema": {"$ref": _PROBLEM}}}
         answer: Document = {"description": ", ".join(f"`{kind}`" for kind in kinds), "content": content}
         if status == UNAUTHORIZED:

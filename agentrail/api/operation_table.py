@@ -27,7 +27,8 @@ tenant do, to change and erase sessions of the tenant; and to see the figures of
 SCOPES: Final[tuple[Scope, ...]] = ("talk", "decide", "observe", "admin", "operate")
 OPERATE: Final = "operate"
 
-Errors: TypeAlias = tuple[type[AgentrailError], ...]
+Errors: TypeAlias = tuple[type[AgentrailError] | str, ...]
+"""Classes of errors, and codes of those that have none."""
 
 SESSION: Final = "{id}"
 """Stands in a path for the id of a session, as clients see it."""
@@ -97,7 +98,7 @@ class HostCall(Value, gc=True):
         return self.gives is not None and not (self.held or self.waits or self.command)
 
 
-ANY: Final[Errors] = (errors.BadQuery, errors.OriginRefused)
+ANY: Final[Errors] = ("bad-query", errors.OriginRefused)
 WITH_KEY: Final[Errors] = (
     errors.NotAuthenticated,
     errors.KeyWithdrawn,
@@ -108,13 +109,13 @@ WITH_KEY: Final[Errors] = (
     errors.ConnectionsInUse,
     errors.HostClosing,
 )
-WITH_BODY: Final[Errors] = (errors.BodyTooLarge, errors.WrongMedia, errors.BadText, errors.BadBody)
+WITH_BODY: Final[Errors] = (errors.BodyTooLarge, "wrong-media", errors.BadText, "bad-body")
 STORED: Final[Errors] = (errors.JournalFailed, errors.BadRecord, errors.WaitsForJournal)
 OF_SESSION: Final[Errors] = (errors.UnknownSession, errors.SessionBeingDeleted)
 COMMAND: Final[Errors] = (
     errors.CommandConflict,
     errors.SessionNotAlive,
-    errors.SpecMissing,
+    "spec-missing",
     errors.PluginMismatch,
     errors.SessionHeld,
     errors.Fenced,
@@ -128,7 +129,7 @@ COMMAND: Final[Errors] = (
 OPENING: Final[Errors] = (
     errors.UnknownAgent,
     errors.BadName,
-    errors.TooManySessions,
+    "too-many-sessions",
     errors.SessionRefused,
     errors.ModelMissing,
     errors.BadModelOptions,
@@ -136,11 +137,11 @@ OPENING: Final[Errors] = (
     errors.NothingWritten,
 )
 TALK: Final[Errors] = (
-    errors.PluginFailed,
-    errors.UnknownCommand,
-    errors.UnknownFile,
+    "plugin-failed",
+    "unknown-command",
+    "unknown-file",
     errors.FileFailed,
-    errors.BadMessage,
+    "bad-message",
     errors.BadReturns,
     errors.PartRefused,
     errors.QueueFull,
@@ -154,7 +155,7 @@ TURN: Final[Errors] = (
     errors.UnknownSession,
     errors.SessionBeingDeleted,
 )
-DECIDE: Final[Errors] = (errors.UnknownApproval, errors.WrongDecision, errors.OwnDecision)
+DECIDE: Final[Errors] = (errors.UnknownApproval, errors.WrongDecision, "own-decision")
 
 
 def _command(
@@ -216,7 +217,7 @@ _CALLS: Final = (
         media=sse_frames.MEDIA_TYPE,
         held=True,
         command=True,
-        raises=(*OPENING, *TALK, *TURN, errors.TooManyStreams),
+        raises=(*OPENING, *TALK, *TURN, "too-many-streams"),
         methods=(),
     ),
     # The life of sessions
@@ -229,7 +230,7 @@ _CALLS: Final = (
         gives=views.OpenedView,
         status=201,
         command=True,
-        raises=(*OPENING, errors.SessionExists, errors.TooManyLabels),
+        raises=(*OPENING, errors.SessionExists, "too-many-labels"),
         methods=("spawn", "open"),
     ),
     HostCall(
@@ -260,7 +261,7 @@ _CALLS: Final = (
         query=bodies.DeleteQuery,
         gives=views.ErasedView,
         waits=True,
-        raises=(errors.FileFailed, errors.SessionStillRuns, errors.SessionUnfinished, errors.SessionHeld),
+        raises=(errors.FileFailed, errors.SessionStillRuns, "session-unfinished", errors.SessionHeld),
         methods=("delete", "redact"),
     ),
     # Talking
@@ -317,7 +318,7 @@ _CALLS: Final = (
             always=As(),
             auto_resume=As(),
         ),
-        raises=(*DECIDE, errors.FourEyesWanted, errors.NoFamily, errors.BadArguments, errors.ToolChanged),
+        raises=(*DECIDE, "four-eyes-wanted", "no-family", "bad-arguments", "tool-changed"),
     ),
     _command(
         "reject",
@@ -351,7 +352,7 @@ _CALLS: Final = (
             made.UseModel, name="ModelBody", model=As(bodies.Name | bodies.SomeNames, offer="models"), options=As()
         ),
         route=f"POST {SESSION_PATH}/model",
-        raises=(errors.NotRegistered, errors.UnknownModel, errors.BadOptions, errors.BadModelOptions),
+        raises=("not-registered", errors.UnknownModel, errors.BadOptions, errors.BadModelOptions),
     ),
     _command(
         "change_tools",
@@ -361,11 +362,11 @@ _CALLS: Final = (
         spelled(made.EditTools, name="ToolsBody", do=As(), tools=As(bodies.SomeNames, offer="tools")),
         route=f"POST {SESSION_PATH}/tools",
         raises=(
-            errors.NotRegistered,
+            "not-registered",
             errors.UnknownTool,
             errors.ToolExists,
-            errors.SourceExists,
-            errors.SourceAlone,
+            "source-exists",
+            "source-alone",
             errors.SourceFailed,
         ),
         methods=("attach_tools", "detach_tools", "replace_tools"),
@@ -385,11 +386,11 @@ _CALLS: Final = (
         spelled(made.UpdatePlugin, tag="update", plugin=As(bodies.Name), options=As(JsonObject), pin=As()),
         route=f"POST {SESSION_PATH}/plugins",
         raises=(
-            errors.NotRegistered,
+            "not-registered",
             errors.UnknownPlugin,
-            errors.PluginExists,
+            "plugin-exists",
             errors.PluginRefused,
-            errors.FourEyesWanted,
+            "four-eyes-wanted",
             errors.BadOptions,
         ),
         methods=("attach_plugin", "detach_plugin", "update_plugin"),
@@ -411,7 +412,7 @@ _CALLS: Final = (
         gives=views.OpenedView,
         status=201,
         command=True,
-        raises=(*OPENING, errors.SessionExists, errors.UnknownRecord, errors.UnknownTurn),
+        raises=(*OPENING, errors.SessionExists, errors.UnknownRecord, "unknown-turn"),
     ),
     # Looking
     HostCall(
@@ -422,7 +423,7 @@ _CALLS: Final = (
         "observe",
         query=bodies.EventsQuery,
         media=sse_frames.MEDIA_TYPE,
-        raises=(errors.UnknownCursor, errors.TooManyStreams),
+        raises=(errors.UnknownCursor, "too-many-streams"),
         methods=("subscribe", "monitor"),
     ),
     HostCall(
@@ -454,7 +455,7 @@ _CALLS: Final = (
         "observe",
         query=bodies.AboutQuery,
         gives=insight_views.AccountView,
-        raises=(errors.HistoryTooLong,),
+        raises=("history-too-long",),
     ),
     HostCall(
         "state_at",
@@ -474,7 +475,7 @@ _CALLS: Final = (
         "observe",
         query=bodies.TimelineQuery,
         gives=insight_views.TimelineView,
-        raises=(errors.HistoryTooLong,),
+        raises=("history-too-long",),
     ),
     HostCall(
         "seen",
@@ -484,7 +485,7 @@ _CALLS: Final = (
         "observe",
         query=bodies.SeenQuery,
         gives=insight_views.SeenView,
-        raises=(errors.HistoryTooLong, errors.UnknownRequest),
+        raises=("history-too-long", errors.UnknownRequest),
     ),
     HostCall(
         "upload",
@@ -498,13 +499,13 @@ _CALLS: Final = (
         status=201,
         raises=(
             errors.BodyTooLarge,
-            errors.BadBody,
-            errors.WrongMedia,
-            errors.WrongContent,
-            errors.SpecMissing,
+            "bad-body",
+            "wrong-media",
+            "wrong-content",
+            "spec-missing",
             errors.SessionNotAlive,
-            errors.FilesTooLarge,
-            errors.TooManyFiles,
+            "files-too-large",
+            "too-many-files",
             errors.FilesNotTaken,
             errors.PathRefused,
             errors.FileFailed,
@@ -527,14 +528,14 @@ _CALLS: Final = (
             *OPENING,
             *TALK,
             *DECIDE,
-            errors.FourEyesWanted,
-            errors.NoFamily,
-            errors.BadArguments,
-            errors.ToolChanged,
+            "four-eyes-wanted",
+            "no-family",
+            "bad-arguments",
+            "tool-changed",
             errors.UnknownSession,
             errors.SessionBeingDeleted,
             errors.UnknownCursor,
-            errors.TooManyStreams,
+            "too-many-streams",
         ),
         methods=(),
     ),
@@ -546,7 +547,7 @@ _CALLS: Final = (
         "observe",
         query=ag_ui_bodies.FollowQuery,
         media=sse_frames.MEDIA_TYPE,
-        raises=(errors.UnknownCursor, errors.TooManyStreams),
+        raises=(errors.UnknownCursor, "too-many-streams"),
         methods=(),
     ),
     # Calls for remote handles: programs that use a session of the host as if it were local
@@ -582,7 +583,7 @@ _CALLS: Final = (
             remove=As(bodies.Names),
             title=As(bodies.Title | None),
         ),
-        raises=(errors.TooManyLabels,),
+        raises=("too-many-labels",),
     ),
     HostCall("queued", f"GET {SESSION_PATH}/queue", "show the queue", "talk", "observe", gives=views.QueueView),
     _command(
@@ -612,7 +613,7 @@ _CALLS: Final = (
         "admin",
         spelled(made.MessageTask, child=As(bodies.SessionId, holds="child"), text=As(bodies.Filled)),
         route=f"POST {SESSION_PATH}/tasks",
-        raises=(errors.UnknownTask, errors.TaskDone),
+        raises=(errors.UnknownTask, "task-done"),
     ),
     _command(
         "cancel_task",
@@ -660,9 +661,7 @@ _CALLS: Final = (
         gives=views.ApprovalsView,
         methods=("approvals", "watch_approvals"),
     ),
-    HostCall(
-        "tree", "GET /v1/tree", "show the tree", "observe", gives=views.ChildShown, methods=("tree", "watch_tree")
-    ),
+    HostCall("tree", "GET /v1/tree", "show the tree", "observe", gives=views.ChildShown),
     HostCall(
         "rows",
         "GET /v1/tree/rows",
@@ -698,7 +697,7 @@ _CALLS: Final = (
         media=WEBSOCKET,
         status=101,
         raises=(
-            errors.UpgradeWanted,
+            "upgrade-wanted",
             errors.NotAuthenticated,
             errors.AuthenticatorFailed,
             errors.TooManyRequests,
@@ -717,7 +716,7 @@ _CALLS: Final = (
         "show a file of the console",
         None,
         media=BYTES,
-        raises=(errors.UnknownRoute,),
+        raises=("unknown-route",),
     ),
     HostCall("openapi", "GET /openapi.json", "show the OpenAPI document", None),
 )

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from string import Formatter
 from types import MappingProxyType
-from typing import Final, cast, get_type_hints
+from typing import Final, TypeAlias, cast, get_type_hints
 
 import msgspec
 
@@ -28,9 +27,8 @@ from agentrail.errors import (
     ModelError,
     NotAuthenticated,
     TurnAborted,
-    UpgradeWanted,
 )
-from agentrail.errors.agentrail_error import filled
+from agentrail.errors.agentrail_error import BRANCHES, coded_of, filled, kind_of, names_of_facts, slug, template_of
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.value import Value, learned
 
@@ -51,6 +49,9 @@ class Row(Value, gc=True):
     facts: tuple[int, ...] = ()
     """Positions of facts that are told although no words of the document name them."""
 
+
+Kind: TypeAlias = type[AgentrailError] | str
+"""A class of errors, or the code of errors that have no class of their own."""
 
 OPERATOR: Final = "tell the operator of the host; its log says more"
 """The advice of the rows that nobody but the operator can do something about."""
@@ -80,55 +81,55 @@ _LIMIT: Final = Row(502, "have the operator raise the limit, or go on in another
 _MODEL_LATER: Final = Row(503, _AGAIN, retry_after=5, facts=(1,))
 _SANDBOX: Final = Row(403, "ask for something that the session's sandbox allows")
 
-USAGE: Final[Mapping[type[AgentrailError], Row]] = {
+USAGE: Final[Mapping[Kind, Row]] = {
     errors.UsageError: Row(400, _BODY),
     # What was sent
     errors.BadText: Row(400, "send JSON as RFC 8259 has it: UTF-8, finite numbers, each key once"),
     errors.NotJson: Row(400, "send text, finite numbers, booleans, null, lists and objects"),
-    errors.BadQuery: Row(400),
+    "bad-query": Row(400),
     errors.BodyTooLarge: Row(413),
-    errors.WrongMedia: Row(415),
-    errors.BadBody: Row(422),
+    "wrong-media": Row(415),
+    "bad-body": Row(422),
     errors.BadFrame: Row(422),
     errors.BadData: Row(422, _BODY),
     errors.BadValue: Row(422, _BODY),
-    errors.BadMessage: Row(422, "send text, or a list of `Text`, `Image`, `File` and `Data`"),
+    "bad-message": Row(422, "send text, or a list of `Text`, `Image`, `File` and `Data`"),
     errors.WrongType: Row(422, _BODY, facts=(2,)),
     errors.UnknownField: Row(422, _BODY, facts=(2,)),
     errors.UnknownArgument: Row(422, _BODY, facts=(2,)),
     errors.BadChoice: Row(422),
     errors.BadName: Row(422, "give another name"),
     errors.BadId: Row(422, "give another name"),
-    errors.BadArguments: Row(422, "give arguments that fit the schema of the tool"),
+    "bad-arguments": Row(422, "give arguments that fit the schema of the tool"),
     errors.BadReturns: Row(422, "give a JSON Schema of an object"),
     errors.BadOptions: Row(422, "correct the options"),
     errors.BadEdit: Row(422, "give a text that occurs there once"),
     errors.BadPattern: Row(422, "correct the pattern"),
     errors.PartRefused: Row(422),
-    errors.NotRegistered: Row(
+    "not-registered": Row(
         422,
         "name what is registered, or have the operator register it in the profile of the session",
         "no {kind} is registered as {name!r}, but {2}",
     ),
-    errors.UnknownFile: Row(422),
-    errors.WrongContent: Row(422),
+    "unknown-file": Row(422),
+    "wrong-content": Row(422),
     errors.UnknownModel: Row(422, "name a model that the host knows", "the host knows no such model", facts=(0,)),
-    errors.HistoryTooLong: Row(422),
-    errors.TooManyLabels: Row(422, "remove some in the same call"),
+    "history-too-long": Row(422),
+    "too-many-labels": Row(422, "remove some in the same call"),
     # What is not there
-    errors.UnknownRoute: Row(404),
+    "unknown-route": Row(404),
     errors.MethodRefused: Row(405),
-    errors.UpgradeWanted: Row(426),
+    "upgrade-wanted": Row(426),
     errors.UnknownSession: _NO_SESSION,
     errors.SessionNotStored: _NO_SESSION,
     errors.SessionForgotten: _NO_SESSION,
     errors.UnknownAgent: Row(404),
-    errors.UnknownCommand: Row(404),
+    "unknown-command": Row(404),
     errors.UnknownApproval: Row(404, "`GET /v1/approvals` lists what waits for a decision; another may have decided"),
     errors.UnknownTool: Row(404, "`GET /v1/sessions/{id}` lists the tools of the session"),
     errors.UnknownPlugin: Row(404, "`GET /v1/sessions/{id}` lists the plugins of the session"),
     errors.UnknownPrompt: Row(404, _SEE),
-    errors.UnknownTurn: Row(404, _SEE),
+    "unknown-turn": Row(404, _SEE),
     errors.UnknownTask: Row(404, _SEE),
     errors.UnknownChild: Row(404, "`GET /v1/tree` shows what there is"),
     errors.UnknownRecord: Row(404, "give the number of a record that the session has; they begin with 1"),
@@ -138,9 +139,9 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.WrongDecision: Row(
         409, "use the call that fits: approve and reject for calls, respond for questions", facts=(3,)
     ),
-    errors.NoFamily: Row(409),
+    "no-family": Row(409),
     errors.Busy: Row(409),
-    errors.TaskDone: Row(409),
+    "task-done": Row(409),
     errors.IllegalInput: Row(409, _SEE),
     errors.CommandConflict: Row(409, "use a new `Idempotency-Key` for each command"),
     errors.SessionExists: _TAKEN,
@@ -153,58 +154,58 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.SessionStillRuns: Row(
         409, "abort it, and try again", "the session, or a sub-agent of it, runs", facts=(0, 1)
     ),
-    errors.SessionUnfinished: Row(409, "abort it and try again, or delete it", "a turn of the session is not over"),
+    "session-unfinished": Row(409, "abort it and try again, or delete it", "a turn of the session is not over"),
     errors.SessionAsleep: Row(409, "try again, which wakes it", "the session sleeps"),
     errors.SessionParked: Row(409, "prompt it, which brings it back", "the session is stored, and does not run"),
-    errors.SpecMissing: Row(409, "have the operator bring its profile back", "the host has no profile for it any more"),
+    "spec-missing": Row(409, "have the operator bring its profile back", "the host has no profile for it any more"),
     errors.PluginMismatch: Row(409, OPERATOR, "the code of a plugin does not fit the records of the session"),
     errors.ToolExists: Row(409, "detach it first, or replace it"),
-    errors.SourceExists: Row(409, "detach it first, or replace it"),
-    errors.SourceAlone: Row(409, "attach each by a request of its own"),
-    errors.PluginExists: Row(409, "detach it first"),
-    errors.ModelExists: Row(409, "have the operator name the new one differently"),
-    errors.ChildExists: Row(409, "use another name"),
+    "source-exists": Row(409, "detach it first, or replace it"),
+    "source-alone": Row(409, "attach each by a request of its own"),
+    "plugin-exists": Row(409, "detach it first"),
+    "model-exists": Row(409, "have the operator name the new one differently"),
+    "child-exists": Row(409, "use another name"),
     errors.SupervisorClosed: Row(409, _AGAIN, "the host is stopping"),
     # Errors of the program around the host
     errors.CannotListen: _HOSTS_CODE,
     errors.BadTool: _HOSTS_CODE,
-    errors.BadMcpServer: _HOSTS_CODE,
+    "bad-mcp-server": _HOSTS_CODE,
     errors.BadSpec: _HOSTS_CODE,
-    errors.BadDeps: _HOSTS_CODE,
+    "bad-deps": _HOSTS_CODE,
     errors.BadPlugin: _HOSTS_CODE,
-    errors.BadSupervisor: _HOSTS_CODE,
+    "bad-supervisor": _HOSTS_CODE,
     errors.NotReady: _HOSTS_CODE,
-    errors.EndedTooOften: _HOSTS_CODE,
+    "ended-too-often": _HOSTS_CODE,
     errors.ExtraMissing: _HOSTS_CODE,
     errors.NotEntered: _HOSTS_CODE,
     errors.AlreadyLeft: _HOSTS_CODE,
     errors.AlreadyRead: _HOSTS_CODE,
-    errors.NoTrioRun: _HOSTS_CODE,
-    errors.NoHostLoop: _HOSTS_CODE,
-    errors.LoopGone: _HOSTS_CODE,
-    errors.WouldDeadlock: _HOSTS_CODE,
+    "no-trio-run": _HOSTS_CODE,
+    "no-host-loop": _HOSTS_CODE,
+    "loop-gone": _HOSTS_CODE,
+    "would-deadlock": _HOSTS_CODE,
     errors.BridgeClosed: _HOSTS_CODE,
     errors.BridgeForked: _HOSTS_CODE,
-    errors.AppNotOpened: _HOSTS_CODE,
+    "app-not-opened": _HOSTS_CODE,
     errors.NotOpened: _HOSTS_CODE,
-    errors.NotInItsRun: _HOSTS_CODE,
-    errors.AsksItself: _HOSTS_CODE,
+    "not-in-its-run": _HOSTS_CODE,
+    "asks-itself": _HOSTS_CODE,
     errors.BadKeys: _HOSTS_CODE,
-    errors.UnknownKey: _HOSTS_CODE,
+    "unknown-key": _HOSTS_CODE,
     errors.BadProfile: _HOSTS_CODE,
     errors.BadConnection: _HOSTS_CODE,
-    errors.LineLeft: _HOSTS_CODE,
+    "line-left": _HOSTS_CODE,
     errors.NotAtHost: _HOSTS_CODE,
 }
 
-REFUSED: Final[Mapping[type[AgentrailError], Row]] = {
+REFUSED: Final[Mapping[Kind, Row]] = {
     errors.RefusedError: Row(403, OPERATOR),
     errors.NotAuthenticated: Row(401),
     errors.KeyWithdrawn: Row(401),
     errors.ScopeMissing: Row(403),
-    errors.AgentNotAllowed: Row(403),
-    errors.OwnDecision: Row(403),
-    errors.FourEyesWanted: Row(403),
+    "agent-not-allowed": Row(403),
+    "own-decision": Row(403),
+    "four-eyes-wanted": Row(403),
     errors.OriginRefused: Row(
         403,
         "have the operator of the host allow it: the origin of a page by `--origin` or `origins=`, a name by `--name` "
@@ -221,27 +222,27 @@ REFUSED: Final[Mapping[type[AgentrailError], Row]] = {
     errors.TurnAborted: Row(409, "send the prompt again if it is still wanted"),
     errors.AnswerUnfit: Row(409, "ask again, or for a simpler form"),
     errors.NoAnswer: Row(409, "decide what `GET /v1/approvals` lists, and send the same `Idempotency-Key` again"),
-    errors.ToolChanged: Row(409, "reject it"),
-    errors.FilesTooLarge: Row(409),
-    errors.TooManyFiles: Row(409),
+    "tool-changed": Row(409, "reject it"),
+    "files-too-large": Row(409),
+    "too-many-files": Row(409),
     errors.FilesNotTaken: Row(409),
     errors.QueueFull: Row(429, "wait for a turn to end", retry_after=5),
     errors.SteeringQueueFull: Row(429, "wait for the model's next request", retry_after=2),
     errors.MailboxFull: Row(429, "send it again when some of that is handled", retry_after=2),
     errors.TooManyRequests: Row(429, retry_after=1),
-    errors.TooManySessions: Row(429, retry_after=60),
-    errors.TooManyStreams: Row(429, retry_after=5),
+    "too-many-sessions": Row(429, retry_after=60),
+    "too-many-streams": Row(429, retry_after=5),
     errors.ConnectionsInUse: Row(429, retry_after=5),
 }
 
-OUTSIDE: Final[Mapping[type[AgentrailError], Row]] = {
+OUTSIDE: Final[Mapping[Kind, Row]] = {
     errors.OutsideError: _FAILED,
     errors.HostFailed: _FAILED,
     errors.AuthenticatorFailed: Row(503, retry_after=5),
     errors.ClusterFault: Row(503, OPERATOR, "two hosts of the cluster do not trust each other", 5),
-    errors.PluginFailed: Row(503, "try again later", "a plugin of the host could not be asked", 5),
+    "plugin-failed": Row(503, "try again later", "a plugin of the host could not be asked", 5),
     errors.ToolError: Row(502, "read what the tool says"),
-    errors.NotReadable: _FAILED,
+    "not-readable": _FAILED,
     errors.FileFailed: _FAILED,
     errors.FileMissing: _FAILED,
     errors.DiskFull: Row(
@@ -250,12 +251,12 @@ OUTSIDE: Final[Mapping[type[AgentrailError], Row]] = {
         "the disk of the session's sandbox is full; nothing was kept",
         30,
     ),
-    errors.CommandFailed: _FAILED,
+    "command-failed": _FAILED,
     errors.SearchTooSlow: Row(502, "use a simpler pattern or a smaller folder"),
     errors.WebFailed: _FAILED,
     errors.HostNotReached: _FAILED,
     errors.HostLost: _FAILED,
-    errors.McpFailed: _FAILED,
+    "mcp-failed": _FAILED,
     errors.SourceFailed: Row(502, "try again: nothing was attached"),
     errors.SessionCrashed: Row(502, OPERATOR, "the session crashed; what it has written stays readable"),
     errors.SupervisorFailed: Row(502, OPERATOR, "the sessions of the host have crashed too often"),
@@ -301,7 +302,7 @@ _SAME_KEY: Final = (
 )
 _FULL: Final = Row(507, _AGAIN, "the journal of the host has no space; nothing was accepted", 30)
 
-INFRASTRUCTURE: Final[Mapping[type[AgentrailError], Row]] = {
+INFRASTRUCTURE: Final[Mapping[Kind, Row]] = {
     errors.InfrastructureError: _JOURNAL,
     errors.HostClosing: Row(503, _AGAIN, retry_after=1),
     errors.JournalError: _JOURNAL,
@@ -336,7 +337,7 @@ INFRASTRUCTURE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.JournalLocked: _JOURNAL,
 }
 
-BROKEN: Final[Mapping[type[AgentrailError], Row]] = {
+BROKEN: Final[Mapping[Kind, Row]] = {
     errors.BrokenContractError: _BROKEN,
     errors.BrokenPlugin: _BROKEN,
     errors.StateNotStorable: _BROKEN,
@@ -345,10 +346,10 @@ BROKEN: Final[Mapping[type[AgentrailError], Row]] = {
     errors.BrokenJournal: _BROKEN,
 }
 
-ROWS: Final[Mapping[type[AgentrailError], Row]] = MappingProxyType(
+ROWS: Final[Mapping[Kind, Row]] = MappingProxyType(
     {AgentrailError: _HOSTS_CODE, **USAGE, **REFUSED, **OUTSIDE, **INFRASTRUCTURE, **BROKEN}
 )
-"""The row of each class of error. A class of a program's own has that of its nearest base class."""
+"""The row of each class and code of errors. A class of a program's own has that of its nearest base class."""
 
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -367,7 +368,6 @@ MODEL_FAILED: Final = "the turn was aborted, because its model did not answer; i
 RETRY_AFTER: Final = "retry-after"
 """Header that says after how many seconds another attempt may go well."""
 
-_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -389,7 +389,7 @@ class Problem(Value, gc=True):
     headers: tuple[tuple[str, str], ...] = ()
     """Headers of the response, beside its type and length: `retry-after`, `allow`, `www-authenticate`."""
     error: str = HostFailed.__name__
-    """Name of the class of the error in Python."""
+    """Name of the class of the error in Python; of an error with a code alone, the code written as such a name."""
     facts: tuple[Json, ...] = ()
     """Facts of the error, in order; `None` at the place of each that is not told."""
 
@@ -427,24 +427,24 @@ def problem_of(error: BaseException, attempted: str, tenant: str = "") -> Proble
     cls = next((cls for cls in type(error).__mro__ if cls in ROWS), None)
     if cls is None or not isinstance(error, AgentrailError):
         return INTERNAL.but(attempted=attempted)
-    row = ROWS[cls]
+    row = ROWS[error.code if error.is_coded else cls]
     finding, to_do = _finding_and_advice(error, row)
     if tenant:
         finding, to_do = without_tenant(finding, tenant), without_tenant(to_do, tenant)
-    kind, facts = row.told_as or cls, _shown_facts(error, row, tenant)
+    told_class, facts = row.told_as or cls, _shown_facts(error, row, tenant)
     # clients must not learn which of several classes an error is that are reported as one
-    shown_class = kind if issubclass(cls, kind) else cls
-    headers = _headers(error, row)
+    name = kind_of(error) if error.is_coded else (told_class if issubclass(cls, told_class) else cls).__name__
+    kind = error.code if error.is_coded else told_class
     return Problem(
-        row.status, slug(kind), title_of(kind), attempted, finding, to_do, headers, shown_class.__name__, facts
+        row.status, code_of(kind), title_of(kind), attempted, finding, to_do, _headers(error, row), name, facts
     )
 
 
 def _finding_and_advice(error: AgentrailError, row: Row) -> tuple[str, str]:
-    """Return two texts, what was found and what to do, from *row*, or else from the halves of the error's wording."""
-    first_half, _, advice = error.wording.partition("; ")
+    """Return two texts, what was found and what to do, from *row*, or else from the halves of the error's template."""
+    first_half, _, advice = template_of(error).partition("; ")
     finding = filled(first_half if row.found is None else row.found, error)
-    return _shortened(finding) or title_of(type(error)), row.to_do or _shortened(
+    return _shortened(finding) or title_of(error.code if error.is_coded else type(error)), row.to_do or _shortened(
         filled(advice, error)
     ) or "try another request"
 
@@ -452,15 +452,16 @@ def _finding_and_advice(error: AgentrailError, row: Row) -> tuple[str, str]:
 def _shown_facts(error: AgentrailError, row: Row, tenant: str) -> tuple[Json, ...]:
     """Return the facts of *error*, with `None` in place of each fact that the text of its document does not show."""
     shown_places = (
-        _shown_positions(error.wording, error.__match_args__, row) if row.told_as is None else frozenset[int]()
+        _shown_positions(template_of(error), names_of_facts(error), row) if row.told_as is None else frozenset[int]()
     )
-    return tuple([_plain(fact, tenant) if place in shown_places else None for place, fact in enumerate(error.args)])
+    facts = error.args[1:] if error.is_coded else error.args
+    return tuple([_plain(fact, tenant) if place in shown_places else None for place, fact in enumerate(facts)])
 
 
 @cache
-def _shown_positions(wording: str, fields: tuple[str, ...], row: Row) -> frozenset[int]:
+def _shown_positions(template: str, fields: tuple[str, ...], row: Row) -> frozenset[int]:
     """Return the positions of the *fields* that the text of a document of this row shows."""
-    first_half, _, advice = wording.partition("; ")
+    first_half, _, advice = template.partition("; ")
     texts = (first_half if row.found is None else row.found, "" if row.to_do else advice)
     named = [name for text in texts for _, name, _, _ in Formatter().parse(text) if name]
     places = [int(name) if name.isdigit() else fields.index(name) for name in named]
@@ -485,7 +486,7 @@ def _shortened(text: str) -> str:
 def _headers(error: AgentrailError, row: Row) -> tuple[tuple[str, str], ...]:
     if isinstance(error, MethodRefused):
         return (("allow", error.allowed),)
-    if isinstance(error, UpgradeWanted):
+    if error.is_coded and error.code == "upgrade-wanted":
         return (("sec-websocket-version", "13"),)
     if isinstance(error, NotAuthenticated):
         return (("www-authenticate", "Bearer"),)
@@ -494,14 +495,20 @@ def _headers(error: AgentrailError, row: Row) -> tuple[tuple[str, str], ...]:
     return () if wait is None or row.retry_after is None else ((RETRY_AFTER, str(max(1, math.ceil(wait)))),)
 
 
-def slug(cls: type[AgentrailError]) -> str:
-    """Return the short name of a class of errors: `QueueFull` is `queue-full`."""
-    return _CAPITAL.sub("-", cls.__name__).lower()
+def code_of(kind: Kind) -> str:
+    """Return the short name of a kind of errors: that of the class `QueueFull` is `queue-full`."""
+    return kind if isinstance(kind, str) else slug(kind.__name__)
 
 
-def title_of(cls: type[AgentrailError]) -> str:
-    """Return the first sentence of the docstring of a class of errors, as its title."""
-    return (cls.__doc__ or slug(cls)).partition("\n")[0].removesuffix(".")
+def title_of(kind: Kind) -> str:
+    """Return what happened, as a title: for a class of errors the first sentence of its docstring."""
+    about = BRANCHES[kind].coded[kind].about if isinstance(kind, str) else kind.__doc__
+    return (about or code_of(kind)).partition("\n")[0].removesuffix(".")
+
+
+def template_of_kind(kind: Kind) -> str:
+    """Return what errors of a kind say, with the names of facts in the place of the facts."""
+    return BRANCHES[kind].coded[kind].says if isinstance(kind, str) else kind.wording
 
 
 INTERNAL: Final = Problem(
@@ -521,7 +528,9 @@ NOT_TOLD: Final = "not told by the host"
 
 NO_DOCUMENT: Final = "its answer is no problem document"
 
-_CLASSES: Final[Mapping[str, type[AgentrailError]]] = MappingProxyType({cls.__name__: cls for cls in ROWS})
+_CLASSES: Final[Mapping[str, type[AgentrailError]]] = MappingProxyType(
+    {cls.__name__: cls for cls in ROWS if isinstance(cls, type)}
+)
 _STAND_INS: Final[Mapping[object, object]] = {str: NOT_TOLD, int: 0, float: 0.0, tuple[str, ...]: ()}
 
 
@@ -552,8 +561,12 @@ def error_of(document: JsonObject, session: str = "") -> AgentrailError:
     """
     detail, name, facts = document.get("detail"), document.get("error"), document.get("facts")
     wording = detail if isinstance(detail, str) else NO_DOCUMENT
-    cls = _CLASSES.get(name) if isinstance(name, str) else None
-    if cls is None or not isinstance(facts, Sequence) or isinstance(facts, str):
+    if not isinstance(name, str) or not isinstance(facts, Sequence) or isinstance(facts, str):
+        return HostFailed(wording)
+    cls = _CLASSES.get(name)
+    if cls is None and (coded := coded_of(name, facts)) is not None:
+        cls, facts = type(coded), coded.args
+    if cls is None:
         return HostFailed(wording)
     parameters = _parameters(cls.__name__)
     if parameters is None:

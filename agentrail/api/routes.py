@@ -7,7 +7,8 @@ from types import MappingProxyType
 from typing import Final
 
 from agentrail.api.operation_table import CALLS, FILE, SESSION, SESSION_PATH, HostCall
-from agentrail.errors import MethodRefused, UnknownRoute
+from agentrail.errors import MethodRefused, UsageError
+from agentrail.errors.agentrail_error import cut
 from agentrail.values.value import Value
 
 
@@ -58,7 +59,7 @@ _FILE_AT: Final = 2
 def match(method: str, path: str) -> Matched:
     """Return the route that *method* and *path*, decoded and without its query, mean.
 
-    Raise `UnknownRoute` for an unknown path, and `MethodRefused`, which names the methods of the path, for another
+    Raise `UsageError` for an unknown path, and `MethodRefused`, which names the methods of the path, for another
     method. `HEAD` means `GET`.
     """
     parts = path.split("/")
@@ -69,7 +70,7 @@ def match(method: str, path: str) -> Matched:
     elif by_method is None and len(parts) == _FILE_AT + 1 and parts[_FILE_AT]:
         by_method = _BY_PATH.get((*parts[:_FILE_AT], FILE))
     if by_method is None:
-        raise UnknownRoute(path)
+        raise UsageError("unknown-route", cut(path))
     route = by_method.get("GET" if method == "HEAD" else method)
     if route is None:
         raise MethodRefused(method, path, ", ".join(allowed(by_method)))

@@ -43,7 +43,7 @@ FrameId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_ID)]
 """Id of a call or a subscription, of the client's choice; it may be used again when its use has ended."""
 
 ViewName: TypeAlias = Literal["tree", "approvals"]
-"""What can be listened to whole: it is sent at first, and each time it has changed."""
+"""What can be listened to: approvals come whole at first, and each time they have changed; of the tree, its rows."""
 
 Listened: TypeAlias = Literal["events"] | ViewName
 """What can be listened to."""
@@ -134,7 +134,7 @@ class ListenFrame(SentFrame):
     policy: SubscriptionPolicy | None = None
     """What happens if the client reads too slowly; `None`: `coalesce`."""
     changes: bool = False
-    """Of `tree`: whether its rows are sent one by one, each when it changes, in place of the whole tree."""
+    """Of `tree`: true, as its rows are sent one by one, each when it changes."""
     query: JsonObject = EMPTY
     """With `changes`: which rows, as in the query of the call `rows`."""
 
@@ -170,6 +170,7 @@ SESSION: Final = "its `session`"
 CHANGES: Final = "its `changes`"
 QUERY: Final = "its `query`"
 NO_SESSION: Final = "lacks `session`"
+NO_CHANGES: Final = "lacks `changes`, which is true for the tree: its rows come one by one"
 NO_CALL: Final = "names no call that goes over a WebSocket"
 
 
@@ -236,6 +237,8 @@ def _encoded(query: JsonObject) -> str:
 def _check_listened(frame: ListenFrame) -> None:
     if frame.changes and frame.listen != "tree":
         raise BadFrame(CHANGES, f"does not go with `{frame.listen}`")
+    if frame.listen == "tree" and not frame.changes:
+        raise BadFrame(IT, NO_CHANGES)
     if frame.query and not frame.changes:
         raise BadFrame(QUERY, "goes with `changes` alone")
     if is_view(frame.listen):

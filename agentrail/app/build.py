@@ -47,7 +47,7 @@ from agentrail.app.subagent_code import recipes
 from agentrail.core.supervision_rules import STRATEGIES, ChildFacts, Policy
 from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.state import NO_TOOLS, AttachedTool, Setup, State
-from agentrail.errors import BadChoice, BadSupervisor, WrongType
+from agentrail.errors import BadChoice, UsageError, WrongType
 from agentrail.hooks.attachments import in_order, refuse_unknown_models, seat_for
 from agentrail.hooks.plugin_checks import ASYNC, indirect
 from agentrail.ports.instrumentation import Telemetry
@@ -186,7 +186,7 @@ def policy(strategy: str, max_restarts: int, period: float) -> Policy:
         raise BadChoice.among("strategy", strategy, STRATEGIES)
     restarts, within = number(max_restarts), as_seconds(period)
     if type(restarts) is not int or restarts < 0 or not within:
-        raise BadSupervisor(max_restarts, period)
+        raise UsageError("bad-supervisor", max_restarts, period)
     return Policy(strategy, min(restarts, MAX_RESTARTS), within)
 
 

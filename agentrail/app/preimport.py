@@ -33,7 +33,9 @@ ALWAYS: Final = (
     "agentrail.codec.json_text",
     "agentrail.core.printed_windows",
     "agentrail.api.handle_commands",
-    "agentrail.runtime.commands",
+    "agentrail.runtime.code_changes",
+    "agentrail.runtime.sending",
+    "agentrail.runtime.status",
     "agentrail.runtime.inbox.command_results",
     "agentrail.runtime.actor.journal_log",
 )
@@ -61,6 +63,9 @@ SANDBOX: Final = ("agentrail.adapters.sandboxes.local",)
 FILES: Final = ("agentrail.app.spec_files", *SANDBOX)
 """Modules for skills and memory files."""
 
+SCHEMAS: Final = ("agentrail.tools.json_schema.metered",)
+"""Modules that check arguments: needed for schemas that are not plain, and for arguments that do not fit."""
+
 NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "files": SANDBOX,
     "shell": SANDBOX,
@@ -77,7 +82,8 @@ async def bring_beside(spec: SessionSpec) -> None:
     """Import, in a worker thread, the modules that every session needs and those for *spec*'s models and tools."""
     agents = agents_of(spec).values()
     tools = _of_tools(spec, [_spec_of(tool) for agent in agents for tool in agent.tools])
-    modules = dict.fromkeys((*ALWAYS, *_of_files(spec), *_of_models(spec), *tools))
+    schemas = SCHEMAS if any(agent.tools or agent.returns for agent in agents) or spec.agents else ()
+    modules = dict.fromkeys((*ALWAYS, *schemas, *_of_files(spec), *_of_models(spec), *tools))
     if missing := [name for name in modules if name not in _brought]:
         if in_real_time():
             await trio.to_thread.run_sync(bring_modules, missing)
@@ -87,7 +93,7 @@ async def bring_beside(spec: SessionSpec) -> None:
 
 def _of_files(spec: SessionSpec) -> Iterator[str]:
     """Yield the modules for skills and memory files, if *spec* or a sub-agent of it names some."""
-    yield from FILES if spec.skills or spec.memory else ()
+    yield from (*FILES, *SCHEMAS) if spec.skills or spec.memory else ()
     for agent in spec.agents.values():
         yield from _of_files(agent)
 
@@ -130,7 +136,8 @@ def _of_tools(spec: SessionSpec, tools: Iterable[ToolSpec | None]) -> Iterator[s
 
 def bring(spec: SessionSpec, tools: Iterable[Tool]) -> None:
     """Import the modules that a session of *spec* with these *tools* may need, except those of its models."""
-    bring_modules((*ALWAYS, *_of_tools(spec, (tool.spec for tool in tools))))
+    specs = [tool.spec for tool in tools]
+    bring_modules((*ALWAYS, *(SCHEMAS if specs else ()), *_of_tools(spec, specs)))
 
 
 def bring_modules(names: Iterable[str]) -> None:

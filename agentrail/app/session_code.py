@@ -30,7 +30,7 @@ from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import AttachedTool, State
-from agentrail.errors import AgentrailError, BadSpec, ModelExists, PluginMismatch, SpecMissing, ToolExists, WrongType
+from agentrail.errors import AgentrailError, BadSpec, PluginMismatch, ToolExists, UsageError, WrongType
 from agentrail.hooks.attachments import (
     AttachedPlugin,
     brought_tools,
@@ -48,7 +48,7 @@ from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.sandbox import OnDisk, Sandbox
 from agentrail.ports.tool import NO_DEPS, Tool, ToolSource, Web
 from agentrail.runtime.actor.journal_log import revived
-from agentrail.runtime.commands import updated
+from agentrail.runtime.code_changes import updated
 from agentrail.runtime.resources import NO_TOOL_CODE, FoundCode, SectionFiles, SessionCode, SharedSurroundings
 from agentrail.runtime.shared.code_loops import place_function, place_functions, place_model, place_tool
 from agentrail.runtime.work.session_deps import SessionDeps, is_maker, refuse_without_deps
@@ -177,7 +177,7 @@ def _httpx_web() -> Web:
 def tools_of(spec: SessionSpec) -> dict[str, Tool]:
     """Return the tools of *spec* by name, except those of tool sources; raise `ToolExists` if two have one name.
 
-    Raise `NoHostLoop` if one needs an asyncio loop and none is there.
+    Raise `UsageError` if one needs an asyncio loop and none is there.
     """
     tools: dict[str, Tool] = {}
     described = {name: agent.description for name, agent in spec.agents.items()}
@@ -197,19 +197,19 @@ def tools_of(spec: SessionSpec) -> dict[str, Tool]:
 
 
 def tool_here(value: object) -> Tool:
-    """Return *value* as a tool of a session here; raise `NoHostLoop` if it needs an asyncio loop and none is there."""
+    """Return *value* as a tool of a session here; raise `UsageError` if it needs an asyncio loop and none is there."""
     return place_tool(as_tool(value))
 
 
 def compactor_here(spec: SessionSpec) -> Compactor | None:
-    """Return the compactor of *spec*, `None` if it has none; raise `NoHostLoop` as `tool_here` does."""
+    """Return the compactor of *spec*, `None` if it has none; raise `UsageError` as `tool_here` does."""
     return None if spec.compactor is None else place_function(spec.compactor)
 
 
 def deps_here(spec: SessionSpec, tools: Iterable[Tool]) -> SessionDeps | None:
     """Return the dependencies of *spec*, `None` if it has none.
 
-    Raise `BadDeps` if one of *tools*, or of the tools of its sub-agents, wants others, and `NoHostLoop` as `tool_here`.
+    Raise `UsageError` if one of *tools*, or of the tools of its sub-agents, wants others, or as `tool_here` does.
     """
     deps = _deps_of(spec)
     refuse_without_deps(deps, tools)
@@ -226,7 +226,7 @@ def _deps_of(spec: SessionSpec) -> SessionDeps | None:
 
 
 def _refuse_agents_without_deps(spec: SessionSpec, deps: SessionDeps | None, depth: int) -> None:
-    """Raise `BadDeps` if a tool of a sub-agent, down to *depth*, wants other dependencies than its own or *deps*."""
+    """Raise `UsageError` if a tool of a sub-agent, down to *depth*, wants other dependencies than its own or *deps*."""
     for agent in spec.agents.values() if depth else ():
         own = _deps_of(agent) or deps
         refuse_without_deps(own, tools_of(agent).values())
@@ -297,7 +297,7 @@ def own_model(code: SessionCode, model: str | Model) -> str:
         raise WrongType("model", problem, MODEL_WANTED)
     model = place_model(model)
     if code.models.setdefault(model.name, model) is not model:
-        raise ModelExists(model.name)
+        raise UsageError("model-exists", model.name)
     return model.name
 
 
@@ -431,11 +431,11 @@ def check_builder(name: str, builder: object) -> None:
 
 
 async def build_spec(specs: Specs, stored: State) -> SessionSpec:
-    """Return the specification of a stored session, built by its name; raise `SpecMissing` if nothing has that name."""
+    """Return the specification of a stored session, built by its name; raise `UsageError` if nothing has that name."""
     setup = stored.setup
     build = cast("Callable[..., object] | None", specs if callable(specs) else specs.get(setup.spec))
     if build is None:
-        raise SpecMissing(stored.session_id, setup.spec)
+        raise UsageError("spec-missing", stored.session_id, setup.spec)
     build = place_function(build)
     request = SpecWanted(stored.session_id, setup.spec, setup.tenant, setup.owner, setup.user_data, stored)
     spec = build() if _takes(build) else build(request)

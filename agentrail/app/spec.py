@@ -169,33 +169,23 @@ class Handoff(Authored, gc=True):
 
 
 def _check_alone(spec: SessionSpec) -> None:
-    """Raise `BadSpec` if a session of *spec* could not run; its sub-agents are not checked."""
+    """Raise `BadSpec` if a session of *spec* could not run; its sub-agents are not checked.
+
+    Most specifications set few fields, and a default, which is known by its identity, needs no check at each spawn.
+    """
     if not spec.model:
         raise BadSpec("model", MISSING)
-    _check_forms(spec)
+    fields = FIELDS(spec)
+    changed = tuple(map(is_not, fields, DEFAULT_FIELDS))
+    changes = dict(zip(compress(SessionSpec.__struct_fields__, changed), compress(fields, changed), strict=True))
+    for name, check in CHECKS.items():
+        if name in changes:
+            check(name, changes[name])
+    if spec.skills and "skills" in spec.memory:
+        raise BadSpec("memory", "has a file `skills`, as the list of skills in the prompt is called; write `./skills`")
     for model, _ in chain_of(spec.model, spec.model_options):
         _check_model(model)
-    _check_prices(spec.prices)
-    _check_flag("inline_tags", spec.inline_tags)
-    _check_flag("environment", spec.environment)
     schema_of(spec)
-    for name in ("name", "system", "base", "identity", "working_dir", "description"):
-        _check_text(name, getattr(spec, name))
-    if spec.prompt_mode is not None:
-        _check_text("prompt_mode", spec.prompt_mode)
-        if spec.prompt_mode not in MODES:
-            raise BadChoice.among("prompt_mode", spec.prompt_mode, MODES)
-    if "\0" in spec.working_dir:
-        raise BadSpec("working_dir", "has a NUL character; give the path of a folder")
-    changed = _changed_options(spec)
-    for name, value in changed.items():
-        if name in AT_LEAST:
-            _check_figure(name, value, AT_LEAST[name])
-    for name, choices in CHOICES.items():
-        if name in changed:
-            _check_text(name, changed[name])
-            if changed[name] not in choices:
-                raise BadChoice.among(name, changed[name], choices)
 
 
 def schema_of(spec: SessionSpec) -> JsonObject:
@@ -216,49 +206,56 @@ def answer_form(spec: SessionSpec) -> AnswerForm | None:
         raise BadSpec("returns", f"will not do: {why.args[0]}") from why
 
 
-def _check_forms(spec: SessionSpec) -> None:
-    """Raise `BadSpec` if a field of *spec* has the wrong kind of value, such as no sequence, or a service is unfit."""
-    for name in SEQUENCES:
-        value: object = getattr(spec, name)
-        if isinstance(value, str | bytes) or not isinstance(value, tuple | list | Collection):
-            raise BadSpec(name, f"is a `{type_name(value)}`; write a list, with brackets also around a single one")
-    for name in MAPPINGS:
-        value = getattr(spec, name)
-        if not isinstance(value, dict | Mapping):
-            raise BadSpec(name, f"is a `{type_name(value)}`; use a mapping from names")
-    _check_user_data(spec.user_data)
-    for name in ("skills", "memory"):
-        _check_paths(name, getattr(spec, name))
-    if spec.skills and "skills" in spec.memory:
-        raise BadSpec("memory", "has a file `skills`, as the list of skills in the prompt is called; write `./skills`")
-    for name, service in spec.services.items():
+def _check_sequence(name: str, value: object) -> None:
+    """Raise `BadSpec` if *value* is not a list of things."""
+    if isinstance(value, str | bytes) or not isinstance(value, tuple | list | Collection):
+        raise BadSpec(name, f"is a `{type_name(value)}`; write a list, with brackets also around a single one")
+
+
+def _check_mapping(name: str, value: object) -> None:
+    """Raise `BadSpec` if *value* is no mapping."""
+    if not isinstance(value, dict | Mapping):
+        raise BadSpec(name, f"is a `{type_name(value)}`; use a mapping from names")
+
+
+def _check_services(name: str, value: object) -> None:
+    """Raise `BadSpec` if *value* is no mapping to services."""
+    _check_mapping(name, value)
+    for service_name, service in cast("Mapping[str, object]", value).items():
         problem = why_unfit_call(service, answering)
         if problem is not None:
-            raise BadSpec("services", f"have {problem} under `{name}`; use {SERVICE_WANTED}")
-    problem = None if spec.compactor is None else why_unfit_call(spec.compactor, compacting)
+            raise BadSpec(name, f"have {problem} under `{service_name}`; use {SERVICE_WANTED}")
+
+
+def _check_compactor(name: str, value: object) -> None:
+    """Raise `BadSpec` if *value* is no compactor."""
+    problem = None if value is None else why_unfit_call(value, compacting)
     if problem is not None:
-        raise BadSpec("compactor", f"is {problem}; use {COMPACTOR_WANTED}")
-    _check_deps(spec.deps)
-    for name, port, expected in PORTS:
-        value = getattr(spec, name)
-        problem = None if value is None else why_unfit(value, port)
-        if problem is not None:
-            raise BadSpec(name, f"is {problem.rstrip(',')}; use {expected}")
+        raise BadSpec(name, f"is {problem}; use {COMPACTOR_WANTED}")
 
 
-def _check_deps(deps: object) -> None:
+def _check_port(name: str, value: object) -> None:
+    """Raise `BadSpec` if *value* is not what the port of this name has to be."""
+    port, expected = PORTS[name]
+    problem = None if value is None else why_unfit(value, port)
+    if problem is not None:
+        raise BadSpec(name, f"is {problem.rstrip(',')}; use {expected}")
+
+
+def _check_deps(name: str, deps: object) -> None:
     """Raise `BadSpec` if *deps* are a function that cannot make dependencies."""
     if deps is None or not is_maker(deps):
         return
     what, kind = "a class" if isinstance(deps, type) else "a function", indirect(deps)
     if kind not in {"", ASYNC}:
-        raise BadSpec("deps", f"is {what} that is {kind}; {DEPS_WANTED}")
+        raise BadSpec(name, f"is {what} that is {kind}; {DEPS_WANTED}")
     if takes_session(cast("Callable[..., object]", deps)) is None:
-        raise BadSpec("deps", f"is {what} that needs other arguments; {DEPS_WANTED}")
+        raise BadSpec(name, f"is {what} that needs other arguments; {DEPS_WANTED}")
 
 
-def _check_user_data(value: object) -> None:
+def _check_user_data(name: str, value: object) -> None:
     """Raise `BadSpec` if *value* is no JSON."""
+    _check_mapping(name, value)
     try:
         freeze_object(value)
     except NotJson as why:
@@ -267,12 +264,13 @@ def _check_user_data(value: object) -> None:
             f"holds {thing} at {at}, and it is stored with the session as JSON; give live objects as "
             "`SessionSpec(deps=…)`, which is not stored"
         )
-        raise BadSpec("user_data", problem) from None
+        raise BadSpec(name, problem) from None
 
 
-def _check_paths(name: str, paths: Sequence[object]) -> None:
-    """Raise `BadSpec` if one of *paths* cannot be a path."""
-    for path in paths:
+def _check_paths(name: str, value: object) -> None:
+    """Raise `BadSpec` if *value* is no list of paths."""
+    _check_sequence(name, value)
+    for path in cast("Sequence[object]", value):
         problem = why_no_path(path)
         if problem is not None:
             raise BadSpec(name, f"has {brief(path)}: {problem}")
@@ -395,10 +393,7 @@ def _inherited(agent: SessionSpec, spec: SessionSpec) -> dict[str, object]:
 
 
 def _changed_options(spec: SessionSpec) -> dict[str, object]:
-    """Return the fields of `Options` in *spec* that are not (by identity) the default, by name.
-
-    Most specifications set few of them, and a default needs no check at each spawn.
-    """
+    """Return the fields of `Options` in *spec* that are not (by identity) the default, by name."""
     figures = FIGURES(spec)
     changed = tuple(map(is_not, figures, DEFAULT_FIGURES))
     return dict(zip(compress(Options.__struct_fields__, changed), compress(figures, changed), strict=True))
@@ -421,15 +416,15 @@ def _check_model(value: object) -> None:
         raise BadSpec("model", f"is {problem.rstrip(',')}; use {MODEL_WANTED}")
 
 
-def _check_prices(value: object) -> None:
+def _check_prices(name: str, value: object) -> None:
     """Raise `BadSpec` if *value* is neither a function nor a mapping of prices."""
     if callable(value):
         return
     if not isinstance(value, Mapping):
-        raise BadSpec("prices", f"is a `{type(value).__name__}`; use {PRICES_WANTED}")
+        raise BadSpec(name, f"is a `{type(value).__name__}`; use {PRICES_WANTED}")
     for price in cast("Mapping[object, object]", value).values():
         if not isinstance(price, Price):
-            raise BadSpec("prices", f"holds a `{type(price).__name__}`; use {PRICES_WANTED}")
+            raise BadSpec(name, f"holds a `{type(price).__name__}`; use {PRICES_WANTED}")
 
 
 def _check_text(name: str, value: object) -> None:
@@ -440,15 +435,32 @@ def _check_text(name: str, value: object) -> None:
         raise BadSpec(name, "has half a surrogate pair, which no file can hold; leave it out")
 
 
+def _check_folder(name: str, value: object) -> None:
+    """Raise `BadSpec` if *value* is no text that can name a folder."""
+    _check_text(name, value)
+    if "\0" in cast("str", value):
+        raise BadSpec(name, "has a NUL character; give the path of a folder")
+
+
+def _check_choice(name: str, value: object) -> None:
+    """Raise an error if *value* is none of the choices that the field has."""
+    if name == "prompt_mode" and value is None:
+        return
+    _check_text(name, value)
+    choices = MODES if name == "prompt_mode" else CHOICES[name]
+    if value not in choices:
+        raise BadChoice.among(name, value, choices)
+
+
 def _check_flag(name: str, value: object) -> None:
     """Raise `BadSpec` if *value* is not `True` or `False`."""
     if not isinstance(value, bool):
         raise BadSpec(name, f"is {brief(value)}; it must be True or False")
 
 
-def _check_figure(name: str, value: object, least: float) -> None:
+def _check_figure(name: str, value: object) -> None:
     """Raise `BadSpec` if *value*, a number in `Options`, has another type than its default, or is out of its limits."""
-    default = getattr(DEFAULTS, name)
+    default, least = getattr(DEFAULTS, name), AT_LEAST[name]
     whole = isinstance(default, int) or name == "context_window"
     plain = number(value)
     if plain is None or (whole and type(plain) is not int):
@@ -489,14 +501,11 @@ FIGURES: Final = cast("Callable[[Options], tuple[object, ...]]", attrgetter(*Opt
 
 DEFAULT_FIGURES: Final = FIGURES(DEFAULTS)
 
-PORTS: Final = (
-    ("sandbox", Sandbox, "a sandbox, such as `LocalSandbox(folder)`, or None"),
-    ("web", Web, "an object with `async def fetch(self, url, *, timeout, raw=False)`, or None"),
-)
+PORTS: Final[Mapping[str, tuple[type[object], str]]] = {
+    "sandbox": (Sandbox, "a sandbox, such as `LocalSandbox(folder)`, or None"),
+    "web": (Web, "an object with `async def fetch(self, url, *, timeout, raw=False)`, or None"),
+}
 """The ports that a specification may hold, each with the protocol and what to give."""
-
-SEQUENCES: Final = ("tools", "plugins", "skills", "memory", "handoffs")
-MAPPINGS: Final = ("agents", "services", "user_data", "model_options")
 
 SERVICE_WANTED: Final = "an `async def` of one argument, the payload"
 
@@ -555,6 +564,29 @@ AT_MOST: Mapping[str, float] = {
     "max_calls_per_response": MAX_CALLS_PER_RESPONSE,
 }
 """The largest allowed value of each number in `Options` whose limit is not `MOST`."""
+
+FIELDS: Final = cast("Callable[[SessionSpec], tuple[object, ...]]", attrgetter(*SessionSpec.__struct_fields__))
+"""Function that returns the fields of a specification as a tuple, in their order."""
+
+DEFAULT_FIELDS: Final = FIELDS(SessionSpec())
+
+CHECKS: Final[Mapping[str, Callable[[str, object], None]]] = {
+    **dict.fromkeys(("tools", "plugins", "handoffs"), _check_sequence),
+    **dict.fromkeys(("agents", "model_options"), _check_mapping),
+    "user_data": _check_user_data,
+    **dict.fromkeys(("skills", "memory"), _check_paths),
+    "services": _check_services,
+    "compactor": _check_compactor,
+    "deps": _check_deps,
+    **dict.fromkeys(PORTS, _check_port),
+    "prices": _check_prices,
+    **dict.fromkeys(("inline_tags", "environment"), _check_flag),
+    **dict.fromkeys(("name", "system", "base", "identity", "description"), _check_text),
+    "working_dir": _check_folder,
+    **dict.fromkeys(AT_LEAST, _check_figure),
+    **dict.fromkeys(("prompt_mode", *CHOICES), _check_choice),
+}
+"""What is checked of each field that is not the default, in this order."""
 
 SPEC_WANTED: Final = "a `SessionSpec`"
 

@@ -27,6 +27,7 @@ from agentrail.runtime.shared.ids import new_id
 from agentrail.values.argument_checks import check_choice, check_text, checked
 
 if TYPE_CHECKING:
+    from agentrail.api import supervisor_checks
     from agentrail.api.session_values import ChildView, HeldCall
     from agentrail.app import build
     from agentrail.app import preimport as bringing
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from agentrail.core.vocabulary.state import State
     from agentrail.ports.instrumentation import Telemetry
     from agentrail.ports.journal import Journal, Retention, SessionFilter, StoredAnswer, StoredSession
-    from agentrail.runtime import commands
     from agentrail.runtime.diagnosis import metric_families
     from agentrail.runtime.diagnosis.crash_reports import CrashReport
     from agentrail.runtime.diagnosis.metrics import Figures
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 else:  # imported at the first use, so that importing this module is quick
     build = LazyModule("agentrail.app.build")
     bringing = LazyModule("agentrail.app.preimport")
-    commands = LazyModule("agentrail.runtime.commands")
+    supervisor_checks = LazyModule("agentrail.api.supervisor_checks")
     metric_families = LazyModule("agentrail.runtime.diagnosis.metric_families")
     session_deletion = LazyModule("agentrail.runtime.supervision.session_deletion")
     parking = LazyModule("agentrail.runtime.supervision.parking")
@@ -104,19 +104,25 @@ class Supervisor:
         finds sessions by *tenant*, *owner* and *labels*; `session.label` changes title and labels. By `answered`, a
         stored session is known as that of the *command* id.
         """
-        check_spec(spec)
+        if self._last_code_of(spec) is None:
+            check_spec(spec)
         if not isinstance(cast("object", id), str | None):
             raise WrongType.of("id", id, ID_WANTED)
         check_choice("restart", restart, RESTARTS[1:])
         session_id = new_id() if id is None else id
         await bringing.bring_beside(spec)
         state, code = build.new_session(session_id, spec, self._sessions.shared.model)
-        state = commands.named(state, tenant, owner, title, labels)
-        stored_code = None if self._last_code is None else self._last_code()
-        if stored_code is None or stored_code.spec is not spec:
+        state = supervisor_checks.named(state, tenant, owner, title, labels)
+        stored_code = self._last_code_of(spec)
+        if stored_code is None:
             stored_code = build.StoredCode(self._sessions, self._specs, spec)
             self._last_code = weakref.ref(stored_code)
         return await self._sessions.start(self._node, state, code, stored_code, restart, command=command)
+
+    def _last_code_of(self, spec: SessionSpec) -> build.StoredCode | None:
+        """Return what finds the code of *spec*, if the last session was spawned from it, and it was checked then."""
+        code = None if self._last_code is None else self._last_code()
+        return code if code is not None and code.spec is spec else None
 
     async def resume(
         self,
@@ -207,8 +213,10 @@ class Supervisor:
         *wanted* says which; *after* is the last session of the page before. They are sorted by id, or with
         `due_before` by the time of their first timer.
         """
-        filter_ = commands.filter_of(wanted)
-        return await self._sessions.stored(filter_, commands.listed_of(after), commands.counted("limit", limit))
+        filter_ = supervisor_checks.filter_of(wanted)
+        return await self._sessions.stored(
+            filter_, supervisor_checks.listed_of(after), supervisor_checks.counted("limit", limit)
+        )
 
     async def state(self, id: str) -> State:  # noqa: A002 - as above
         """Return the state of a stored session after its last record, without starting it: also of an ended one."""
@@ -240,7 +248,10 @@ class Supervisor:
         """
         check_text("id", id)
         check_text("by", by)
-        numbers = commands.counted("first", first), None if last is None else commands.counted("last", last)
+        numbers = (
+            supervisor_checks.counted("first", first),
+            None if last is None else supervisor_checks.counted("last", last),
+        )
         return await session_deletion.redact_stored(self._sessions, id, *numbers, by)
 
     async def drain(self, within: float | None) -> None:
@@ -320,7 +331,7 @@ class Supervisor:
 
         *tenants* are counted by name, those that come first; the others are counted together.
         """
-        return self._sessions.count(commands.counted("tenants", tenants))
+        return self._sessions.count(supervisor_checks.counted("tenants", tenants))
 
     def crashes(self) -> tuple[CrashReport, ...]:
         """Return the reports of the last crashes in the whole tree, the oldest first."""

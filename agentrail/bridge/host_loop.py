@@ -14,7 +14,7 @@ import trio
 
 from agentrail.bridge.own_loop import OwnLoop
 from agentrail.bridge.waiters import Action, LoopOutbox, Post
-from agentrail.errors import BridgeClosed, LoopGone, NoHostLoop, ToolError
+from agentrail.errors import BridgeClosed, ToolError, UsageError
 from agentrail.reprs import in_brackets
 
 T = TypeVar("T")
@@ -262,7 +262,7 @@ class HostLoop:
     def lose(self) -> None:
         """End all runs: the loop is closed, so what ran there is dead."""
         for run in tuple(self._runs):
-            run.break_off(ToolError(str(LoopGone())))
+            run.break_off(ToolError(str(UsageError("loop-gone"))))
 
     async def give_up(self, seconds: float) -> None:
         """Leave behind what still runs in the loop in so many *seconds*, and name it in the log."""
@@ -281,8 +281,8 @@ def _settle(work: Callable[[], T], outcome: Future[T]) -> None:
 
 
 def host_loop(what: str) -> HostLoop:
-    """Return the host loop of this Trio run; raise `NoHostLoop`, which names *what* needs it, if there is none."""
+    """Return the host loop of this Trio run; raise `UsageError`, which names *what* needs it, if there is none."""
     try:
         return _HOST_LOOP.get()
     except (LookupError, RuntimeError):
-        raise NoHostLoop(what) from None
+        raise UsageError("no-host-loop", what) from None

@@ -41,7 +41,7 @@ class LoopTool(Made[P, Coroutine[object, object, R]]):
     """A tool made of an asyncio function, which runs in the loop of the program; it can be called like the function."""
 
     def check_loop(self) -> None:
-        """Raise `NoHostLoop` if there is no such loop here."""
+        """Raise `UsageError` if there is no such loop here."""
         host_loop(self._what)
 
     @property
@@ -70,7 +70,7 @@ class LoopToolObject(WantsDeps):
         return f"tool `{self.spec.name}`"
 
     def check_loop(self) -> None:
-        """Raise `NoHostLoop` if there is no such loop here."""
+        """Raise `UsageError` if there is no such loop here."""
         host_loop(self._what)
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
@@ -210,7 +210,7 @@ class LoopModel:
         return f"model `{self.name}`"
 
     def check_loop(self) -> None:
-        """Raise `NoHostLoop` if there is no such loop here."""
+        """Raise `UsageError` if there is no such loop here."""
         host_loop(self._what)
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:

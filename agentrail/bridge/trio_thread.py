@@ -24,7 +24,7 @@ from agentrail.bridge.host_loop import HostLoop
 from agentrail.bridge.lock_sharing import LockSharing
 from agentrail.bridge.placement import Placement
 from agentrail.bridge.waiters import Action, AnyWaiter, LoopOutbox, LoopOutboxes, LoopWaiter, ThreadWaiter
-from agentrail.errors import BridgeClosed, BridgeForked, LoopGone, SupervisorStuck, WouldDeadlock, WrongType
+from agentrail.errors import BridgeClosed, BridgeForked, SupervisorStuck, UsageError, WrongType
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.task_pool import TaskPool
@@ -177,7 +177,7 @@ class TrioThread(Generic[T]):
     def _lose_loop(self) -> None:
         """End all: the loop that opened it is closed, so nobody is going to leave it."""
         if not self._is_leaving:
-            log.error("%s: %s", LoopGone.__name__, LoopGone())
+            log.error("loop-gone: %s", UsageError("loop-gone"))
             self.leave_soon()
         if self.host is not None:
             self.host.lose()
@@ -351,11 +351,11 @@ class TrioThread(Generic[T]):
             del interrupt  # breaks a reference cycle, as in `call`
 
     def refuse_deadlock(self) -> None:
-        """Raise `WouldDeadlock` if called in the thread that has to answer."""
+        """Raise `UsageError` if called in the thread that has to answer."""
         if threading.current_thread() is self._thread:
-            raise WouldDeadlock("the Trio thread of its supervisor", ON_TRIO)
+            raise UsageError("would-deadlock", "the Trio thread of its supervisor", ON_TRIO)
         if self.host is not None and self.host.is_own_and_here:
-            raise WouldDeadlock("the loop that runs the marked code of its supervisor", ON_THE_LOOP)
+            raise UsageError("would-deadlock", "the loop that runs the marked code of its supervisor", ON_THE_LOOP)
 
     # Start and end
 

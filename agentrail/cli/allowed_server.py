@@ -12,7 +12,7 @@ from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.project_settings import Surface
 from agentrail.cli.screen import escaped
 from agentrail.cli.trust_store import unallowed
-from agentrail.errors import McpFailed
+from agentrail.errors import OutsideError
 
 
 @attrs.frozen(repr=False, eq=False)
@@ -25,12 +25,12 @@ class AllowedServer(McpServer):
     """Returns what the user has to allow for it, with digests of its files as they are now."""
 
     def before_start(self) -> None:
-        """Raise `McpFailed` unless the user has allowed the files of the program as they are now."""
+        """Raise `OutsideError` unless the user has allowed the files of the program as they are now."""
         try:
             surface = self.find_surface()
         except BadInputError as error:
-            raise McpFailed(self.name, str(error)) from error
+            raise OutsideError("mcp-failed", self.name, str(error)) from error
         if unallowed(self.folder, [surface]):
             files = ", ".join(escaped(file.path) for file in surface.code) or "they are gone"
             problem = f"nobody has allowed its files as they are now ({files}); `agentrail trust` shows and allows them"
-            raise McpFailed(self.name, problem)
+            raise OutsideError("mcp-failed", self.name, problem)

@@ -18,7 +18,7 @@ from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.project_settings import Surface
 from agentrail.cli.session_names import OWN, journal_option
 from agentrail.cli.trust_store import allow, unallowed, withdraw
-from agentrail.errors import AgentNotAllowed
+from agentrail.errors import RefusedError
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Profile
 from agentrail.values.json import canonical
@@ -35,7 +35,7 @@ class BegunAgents:
         self._make = make
 
     async def find(self, context: RequestContext) -> Profile | None:
-        """Return the agent of a session for the host; raise `AgentNotAllowed` before any code of it runs."""
+        """Return the agent of a session for the host; raise `RefusedError` before any code of it runs."""
         source = AgentSource.read(context.agent_id)
         if source is not None:
             await trio.to_thread.run_sync(check_allowed, self._seal, source, context.session_id)
@@ -43,10 +43,10 @@ class BegunAgents:
 
 
 def check_allowed(seal: AgentSeal, source: AgentSource, session_id: str) -> None:
-    """Raise `AgentNotAllowed` unless this user has begun *source*, or has allowed the session in the seal's journal."""
+    """Raise `RefusedError` unless this user has begun *source*, or has allowed the session in the seal's journal."""
     if not seal.fits(source) and not is_allowed(seal, source, session_id):
         name = session_id.removeprefix(OWN)
-        raise AgentNotAllowed(name, source.description, f"{name}{journal_option(seal.journal)}")
+        raise RefusedError("agent-not-allowed", name, source.description, f"{name}{journal_option(seal.journal)}")
 
 
 def is_allowed(seal: AgentSeal, source: AgentSource, session_id: str) -> bool:

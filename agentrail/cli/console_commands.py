@@ -342,7 +342,7 @@ class ConsoleCommands:
     async def _change_to(self, session_id: str) -> None:
         """Go to a stored session; raise the error if it cannot be brought back, while this conversation is still here.
 
-        Such an error is `AgentNotAllowed`, if somebody else has begun it.
+        Such an error is `RefusedError`, if somebody else has begun it.
         """
         if self._supervisor is not None:
             async with self._supervisor.session(session_id).subscribe():  # brings it back

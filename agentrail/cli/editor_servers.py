@@ -62,7 +62,7 @@ class EditorServer(Value, gc=True):
         return Surface(f"editor.mcp.{self.name}", canonical(self.fields), code)
 
     def to_server(self) -> McpServer:
-        """Return the server as a session takes it; raise `BadMcpServer` if its values are invalid."""
+        """Return the server as a session takes it; raise `UsageError` if its values are invalid."""
         return McpServer(self.command, name=self.name, env=self.env, url=self.url, headers=self.headers)
 
 

@@ -44,8 +44,8 @@ TOLD: Final = frozenset(
 
 TOLD_AS_UNDER_WAY: Final = frozenset(
     {
-        *("compaction", "compaction_reason", "is_starting", "lingering_calls", "next_prompt", "next_stages"),
-        *("paused_stages", "phase", "queue", "request", "steering", "subagents", "suspended_runs", "timers"),
+        *("compaction", "compaction_reason", "is_paused", "is_starting", "lingering_calls", "next_prompt"),
+        *("phase", "queue", "request", "steering", "subagents", "suspended_runs", "timers"),
     }
 )
 """Fields of which a person is told that the session goes on at once (`rests`)."""

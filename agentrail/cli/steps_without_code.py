@@ -90,7 +90,7 @@ def rests(state: State) -> bool:
         return True
     waits = (
         *(state.turn, state.request, state.batch, state.compaction, state.compaction_reason, state.next_prompt),
-        *(state.next_stages, state.paused_stages, state.suspended_runs, state.timers, state.queue, state.steering),
+        *(state.is_paused, state.suspended_runs, state.timers, state.queue, state.steering),
         *(state.subagents, state.lingering_calls, state.plugin_changes),
     )
     return state.phase is Phase.IDLE and not state.is_starting and not any(waits)

@@ -30,19 +30,63 @@ def _from_4(data: Json) -> Json:
     return {**data, "change": {**change, "suspended": suspended}}
 
 
+_REMOVED_IN_6: Final = frozenset({"altered", "by_tool", "due", "shown"})
+"""The fields of a state by which the machine of format 5 followed the prompt cache, and hooks that were due."""
+
+RENAMED_IN_6: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "opening": "is_starting",
+        "stopping": "stop_reason",
+        "crashed": "quarantine_cause",
+        "used_model": "last_request_model",
+        "spares": "fallbacks",
+        "priced": "priced_models",
+        "gone_tools": "removed_tools",
+        "found": "found_tools",
+        "seats": "plugins",
+        "gone_plugins": "removed_plugins",
+        "changes": "plugin_changes",
+        "deafness": "listener_failures",
+        "last_reply": "last_text",
+        "measured": "token_count",
+        "crowded": "tokens_after_compaction",
+        "compact_wanted": "compaction_reason",
+        "compact_by": "compaction_cause",
+        "paused": "is_paused",
+        "taking": "next_prompt",
+        "suspended": "suspended_runs",
+        "in_doubt": "in_doubt_calls",
+        "quarantined": "quarantined_calls",
+        "lingering": "lingering_calls",
+        "jobs": "background_jobs",
+        "seq": "last_seq",
+        "serial": "last_id",
+        "turns": "turn_count",
+        "elsewhere": "shared_usage",
+        "working_since": "working_since_ms",
+        "worked_elsewhere": "shared_worked_ms",
+    }
+)
+"""The present name of each field of a state that format 5 writes by another one."""
+
+
 def _from_5(data: Json) -> Json:
-    """Convert a record or snapshot of format 5: leave out the fields by which the machine followed the prompt cache."""
+    """Convert a record or snapshot of format 5: fields of the state have their present names, or are left out."""
     if not isinstance(data, Mapping):
         return data
-    places = {name: _followed_no_cache(data[name]) for name in ("change", "opening", "state") if name in data}
+    places = {name: _as_in_6(data[name]) for name in ("change", "opening", "state") if name in data}
     return {**data, **places}
 
 
-def _followed_no_cache(fields: Json) -> Json:
-    """Return the *fields* of a state without those that format 5 had for the prompt cache."""
+def _as_in_6(fields: Json) -> Json:
+    """Return the *fields* of a state by their present names, without those that are no more.
+
+    What a recovery had set aside is no list any more: the rest of the state tells what was under way.
+    """
     if not isinstance(fields, Mapping):
         return fields
-    return {name: value for name, value in fields.items() if name not in {"altered", "by_tool", "shown"}}
+    named = {RENAMED_IN_6.get(name, name): value for name, value in fields.items() if name not in _REMOVED_IN_6}
+    return {**named, "is_paused": bool(named["is_paused"])} if "is_paused" in named else named
 
 
 UPCASTERS: Final[Mapping[int, Upcaster]] = MappingProxyType({4: _from_4, 5: _from_5})

@@ -21,18 +21,6 @@ class ToolError(OutsideError):
 
 
 @error
-class NotReadable(OutsideError):
-    """A file cannot be read."""
-
-    wording = "cannot read `{path}`: {problem}"
-
-    path: str
-    """Path of the file or folder."""
-    problem: str
-    """Why it cannot be read."""
-
-
-@error
 class FileFailed(OutsideError):
     """An operation on a file or folder failed."""
 
@@ -59,18 +47,6 @@ class DiskFull(FileFailed):
 
 
 @error
-class CommandFailed(OutsideError):
-    """A command could not be started. A command that ran and failed raises no error; its exit code says so."""
-
-    wording = "cannot run `{command}`: {problem}"
-
-    command: str
-    """The command."""
-    problem: str
-    """Why it could not be started."""
-
-
-@error
 class SearchTooSlow(OutsideError):
     """A search was stopped because it took too long."""
 
@@ -90,18 +66,6 @@ class WebFailed(OutsideError):
 
     url: str
     """The URL."""
-    problem: str
-    """What went wrong."""
-
-
-@error
-class McpFailed(OutsideError):
-    """An MCP server could not be started, or has ended."""
-
-    wording = "the MCP server `{server}` is not there: {problem}"
-
-    server: str
-    """Name of the server."""
     problem: str
     """What went wrong."""
 

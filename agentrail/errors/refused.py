@@ -134,18 +134,6 @@ class MailboxFull(RefusedError):
 
 
 @error
-class ToolChanged(RefusedError):
-    """The tool of a held call was detached or replaced after the question about the call was asked."""
-
-    wording = "cannot approve `{approval}`: its tool `{tool}` was detached or redefined since; reject it"
-
-    approval: str
-    """Id of the held call."""
-    tool: str
-    """Name of the tool."""
-
-
-@error
 class PathRefused(RefusedError):
     """A sandbox refuses this path, whether or not there is a file."""
 

@@ -11,7 +11,6 @@ from agentrail.errors.agentrail_error import (
     UsageError,
     advice,
     error,
-    listed,
     shortened,
 )
 
@@ -31,16 +30,6 @@ class BadName(UsageError):
 
 
 @error
-class UnknownRoute(UsageError):
-    """The host has nothing at this path."""
-
-    wording = "there is nothing at {path!r}; `/openapi.json` lists what there is"
-
-    path: str = shortened()
-    """Path of the request, shortened."""
-
-
-@error
 class MethodRefused(UsageError):
     """The host does not take this method at this path."""
 
@@ -55,16 +44,6 @@ class MethodRefused(UsageError):
 
 
 @error
-class AppNotOpened(UsageError):
-    """The ASGI app of a host was used while it was not open."""
-
-    wording = (
-        "cannot use the app of the host: it is not open; a mounted app gets no lifespan, so open it in that of the app "
-        "around it, by `async with app:`"
-    )
-
-
-@error
 class BodyTooLarge(UsageError):
     """A body has more bytes than it may."""
 
@@ -72,68 +51,6 @@ class BodyTooLarge(UsageError):
 
     limit: int
     """The most bytes of a body."""
-
-
-@error
-class WrongMedia(UsageError):
-    """A body is of a media type that the call does not take."""
-
-    wording = "the body is `{found}`; send `{wanted}`"
-
-    found: str = shortened()
-    """Media type of the body, shortened."""
-    wanted: str
-    """Media type that the call takes."""
-
-
-@error
-class BadBody(UsageError):
-    """A body is JSON, but not what the call takes."""
-
-    wording = "the body of `{call}` does not fit: {at} {problem}; `/openapi.json` has its schema"
-
-    call: str
-    """Name of the call."""
-    at: str
-    """Place in the body, as a JSONPath."""
-    problem: str
-    """What is wrong."""
-
-
-@error
-class BadQuery(UsageError):
-    """The query of an address, or a header that says the same, is not what the call takes."""
-
-    wording = "the query of `{call}` does not fit: {at} {problem}; `/openapi.json` says what it takes"
-
-    call: str
-    """Name of the call."""
-    at: str
-    """Name of the parameter, as a JSONPath."""
-    problem: str
-    """What is wrong."""
-
-
-@error
-class HistoryTooLong(UsageError):
-    """A session has too many records for a call that reads all of them."""
-
-    wording = "the session has {records} records, and the call reads {most} at most; read its records page by page"
-
-    records: int
-    """How many records the session has."""
-    most: int
-    """The most records that such a call reads."""
-
-
-@error
-class UpgradeWanted(UsageError):
-    """The address is for WebSockets alone, and the request is no handshake of one."""
-
-    wording = "the request is no handshake of a WebSocket: {problem}; send one as RFC 6455, version 13, has it"
-
-    problem: str
-    """What it lacks."""
 
 
 @error
@@ -183,25 +100,6 @@ class UnknownAgent(UsageError):
 
 
 @error
-class NotRegistered(UsageError):
-    """Nothing is registered under a name that stands for code: a tool, a plugin or a model."""
-
-    wording = "no {kind} is registered as {name!r}; registered are {known}"
-
-    kind: str
-    """What it stands for: a tool, a plugin or a model."""
-    name: str = shortened()
-    """The name, shortened."""
-    known: str
-    """The registered names, as text."""
-
-    @classmethod
-    def among(cls, kind: str, name: str, known: Iterable[str]) -> NotRegistered:
-        """Return an error that lists the *known* names."""
-        return cls(kind, name, listed(sorted(known)))
-
-
-@error
 class BadKeys(UsageError):
     """The keys of a host cannot be read from their file, or from the environment."""
 
@@ -216,18 +114,6 @@ class BadKeys(UsageError):
 
 
 @error
-class UnknownKey(UsageError):
-    """A file of keys has no key with this id."""
-
-    wording = "there is no key {key!r} in {path}; `agentrail serve keys list` lists them"
-
-    key: str = shortened()
-    """Id that was asked for, shortened."""
-    path: str
-    """Path of the file of keys."""
-
-
-@error
 class BadProfile(UsageError):
     """A profile of a host cannot be used."""
 
@@ -237,43 +123,6 @@ class BadProfile(UsageError):
     """Name of the profile, shortened."""
     problem: str
     """Why it cannot be used."""
-
-
-@error
-class UnknownFile(UsageError):
-    """No file of this name was uploaded to the session."""
-
-    wording = "the session has no uploaded file {name!r}; upload it first, and give the name that comes back"
-
-    name: str = shortened()
-    """The name that was asked for, shortened."""
-
-
-@error
-class WrongContent(UsageError):
-    """An uploaded file is not of the media type that it is sent with."""
-
-    wording = "the content of the file is not `{media_type}`; send it with the media type that it has, or with none"
-
-    media_type: str = shortened()
-    """The media type that it was sent with, shortened."""
-
-
-@error
-class UnknownCommand(UsageError):
-    """A message looks like a command, and the host has none of this name."""
-
-    wording = "there is no command {command!r} here; {advice}; begin with a space to send the message as it is"
-
-    command: str = shortened()
-    """The name of the command, shortened."""
-    advice: str
-    """The nearest name, or all names."""
-
-    @classmethod
-    def among(cls, command: str, known: Iterable[str]) -> UnknownCommand:
-        """Return an error that names the nearest of the *known* commands, or all."""
-        return cls(command, advice(command, known, "there are"))
 
 
 @error
@@ -303,45 +152,6 @@ class ScopeMissing(RefusedError):
 
 
 @error
-class AgentNotAllowed(RefusedError):
-    """The user of the command line has neither begun the agent of a session, nor allowed the session to come back."""
-
-    wording = (
-        "`{session}` is a session whose agent you have not begun in this journal ({agent}), so nothing of it runs; "
-        "`agentrail chat --resume {named}` shows it at a terminal, and asks"
-    )
-
-    session: str
-    """Name of the session."""
-    agent: str
-    """What its agent is made of."""
-    named: str
-    """How `chat` finds the session: its name, and the option with the journal unless it is that of the user."""
-
-
-@error
-class OwnDecision(RefusedError):
-    """Who asked for something may not decide about it, because the host wants four eyes."""
-
-    wording = "you ask for `{approval}` yourself, by words or arguments of yours; another person has to decide"
-
-    approval: str
-    """Id of what is asked for."""
-
-
-@error
-class FourEyesWanted(RefusedError):
-    """A change would let one person run calls that nobody else has seen, and the host wants four eyes."""
-
-    wording = "{what} would let calls run that nobody else has seen, and the host wants four eyes; {advice}"
-
-    what: str
-    """The change, in words."""
-    advice: str
-    """What to do about it."""
-
-
-@error
 class OriginRefused(RefusedError):
     """A page of this origin, or a request to this host name, may not use the host."""
 
@@ -367,26 +177,6 @@ class TooManyRequests(RefusedError):
 
 
 @error
-class TooManySessions(RefusedError):
-    """The tenant has as many sessions as it may."""
-
-    wording = "the tenant has {limit} sessions, which is all it may have; delete one, or wait until one ends"
-
-    limit: int
-    """The most sessions of the tenant."""
-
-
-@error
-class TooManyStreams(RefusedError):
-    """The tenant has as many streams of events open as it may."""
-
-    wording = "the tenant has {limit} streams of events open, which is all it may have; close one"
-
-    limit: int
-    """The most streams of the tenant."""
-
-
-@error
 class ConnectionsInUse(RefusedError):
     """The tenant, or its key, uses as many connections as it may."""
 
@@ -404,26 +194,6 @@ class ConnectionsInUse(RefusedError):
 
 
 @error
-class FilesTooLarge(RefusedError):
-    """The files of a session take as much space as they may."""
-
-    wording = "the files of the session would have more than {limit} bytes; go on in another session"
-
-    limit: int
-    """The most bytes of all files of a session."""
-
-
-@error
-class TooManyFiles(RefusedError):
-    """A session has as many files as it may."""
-
-    wording = "the session has {limit} files, the most that it may have; go on in another session"
-
-    limit: int
-    """The most files of a session."""
-
-
-@error
 class FilesNotTaken(RefusedError):
     """The sessions of an agent take no files."""
 
@@ -433,16 +203,6 @@ class FilesNotTaken(RefusedError):
     """Why it takes none."""
     advice: str
     """What to do about it."""
-
-
-@error
-class PluginFailed(OutsideError):
-    """A critical plugin of the host failed or was too late, so the request was not carried out."""
-
-    wording = "the plugin `{plugin}` of the host could not be asked; try again later"
-
-    plugin: str
-    """Name of the plugin."""
 
 
 class AuthenticatorFailed(OutsideError):
@@ -551,13 +311,3 @@ class NotAtHost(UsageError, AttributeError):
 
     def __init__(self, name: str, problem: str, advice: str) -> None:
         super().__init__(name, problem, advice)
-
-
-@error
-class LineLeft(UsageError):
-    """A connection to a host was used after its `async with` was left."""
-
-    wording = "there is no connection to the host at {address} any more: its `async with` was left; use it inside"
-
-    address: str
-    """Address of the host."""

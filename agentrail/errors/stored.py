@@ -20,18 +20,6 @@ class SessionStored(UsageError):
     """Id of the session."""
 
 
-@error
-class TooManyLabels(UsageError):
-    """A session would have more labels than it may."""
-
-    wording = "the session would have {labels} labels, and may have {most}; remove some in the same call"
-
-    labels: int
-    """Number of labels that it would have."""
-    most: int
-    """The most labels that it may have."""
-
-
 class SessionNotStored(UnknownSession):
     """The journal has no session of this id."""
 
@@ -83,19 +71,6 @@ class SessionStillRuns(UsageError):
 
 
 @error
-class SessionUnfinished(UsageError):
-    """A session cannot be redacted, because its turn is open, or prompts wait: it would go on without their texts."""
-
-    wording = (
-        "cannot redact session `{session}`: its turn is open, or prompts wait, and it would go on without their texts; "
-        "`supervisor.resume({session!r}, spec)` and wait until it is idle or `stop()` it, or delete it"
-    )
-
-    session: str
-    """Id of the session."""
-
-
-@error
 class SessionAsleep(UsageError):
     """The session hibernates, and the data that was asked for is only in the journal."""
 
@@ -116,21 +91,6 @@ class SessionParked(UsageError):
 
     session: str
     """Id of the session."""
-
-
-@error
-class UnknownTurn(UsageError):
-    """The session has begun no turn with this prompt."""
-
-    wording = (
-        "session `{session}` has begun no turn with the prompt `{ref}`; its events `PromptReceived` have the refs, "
-        "and a fork has those of its own turns alone"
-    )
-
-    session: str
-    """Id of the session."""
-    ref: str
-    """The ref that was asked for."""
 
 
 @error
@@ -162,21 +122,6 @@ class UnknownRequest(UsageError):
     """Number of the round, or id of the request, that was asked for."""
     count: int
     """How many requests it has sent."""
-
-
-@error
-class SpecMissing(UsageError):
-    """A session cannot be resumed, because no specification was given for its code."""
-
-    wording = (
-        "cannot resume `{session}`: its specification is called {name!r}, and there is none of that name; "
-        "give one to `resume`, or open the supervisor with `specs={{name: build}}`"
-    )
-
-    session: str
-    """Id of the session."""
-    name: str
-    """Name of its specification."""
 
 
 @error

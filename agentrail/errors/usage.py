@@ -65,18 +65,6 @@ class BadValue(UsageError):
 
 
 @error
-class BadMessage(UsageError):
-    """The content of a prompt or of steering is not text, image, file or data that can be stored."""
-
-    wording = "cannot use this content: {what} is {found}; use text, or a list of `Text`, `Image`, `File` and `Data`"
-
-    what: str
-    """The part of the content, in words."""
-    found: str
-    """What it is, in words."""
-
-
-@error
 class WrongType(UsageError, TypeError):
     """An argument has the wrong type."""
 
@@ -156,16 +144,6 @@ class BadSpec(UsageError):
     """Name of the field."""
     problem: str
     """What is wrong with it, as the rest of the sentence."""
-
-
-@error
-class BadDeps(UsageError):
-    """A tool cannot get the dependencies that it wants: `SessionSpec.deps` is missing, does not fit, or raised."""
-
-    wording = "cannot give a tool its `deps`: {problem}"
-
-    problem: str
-    """What was wrong."""
 
 
 @error
@@ -274,19 +252,6 @@ class AlreadyRead(UsageError):
 
 
 @error
-class NoTrioRun(UsageError):
-    """A supervisor, a host or a connection to one was opened outside of Trio."""
-
-    wording = (
-        "cannot {attempt} here: no Trio run; call your main function by `trio.run(main)`; on asyncio, use "
-        "`agentrail.aio`, and without `await`, `agentrail.sync`"
-    )
-
-    attempt: str
-    """What was attempted."""
-
-
-@error
 class NotOpened(UsageError, AttributeError):
     """The result of `open_supervisor`, `connect` or `host.serving` was used without `async with`, which opens it."""
 
@@ -305,37 +270,6 @@ class NotOpened(UsageError, AttributeError):
     """Arguments of the function, as the advice writes them."""
 
 
-@error
-class AsksItself(UsageError):
-    """A tool or service asked a session whose turn waits for it, so neither would ever end."""
-
-    wording = (
-        "`{asker}` cannot `ask` session `{session}`, whose turn waits for it{way}; return what its model is to know, "
-        "send a text for the next turn by `prompt`, or ask another session"
-    )
-
-    asker: str
-    """Name of the tool or service."""
-    session: str
-    """Id of the session."""
-    way: str
-    """By way of which other sessions its turn waits, in words; empty if the tool or service is its own."""
-
-
-@error
-class NotInItsRun(UsageError):
-    """A session was called from outside of the Trio run of its supervisor."""
-
-    wording = (
-        "cannot talk to session `{session}` from here: this is another thread or another event loop; "
-        "call it inside the Trio run of its supervisor, from a thread by `trio.from_thread.run`; on asyncio, open the "
-        "supervisor by `agentrail.aio`"
-    )
-
-    session: str
-    """Id of the session."""
-
-
 class BridgeClosed(UsageError):
     """A supervisor of `agentrail.aio` or `agentrail.sync` was called after it was left, or left while a call waited."""
 
@@ -352,40 +286,6 @@ class BridgeForked(UsageError):
     """Id of the process that opened the supervisor."""
     here: int
     """Id of the process of the caller."""
-
-
-@error
-class NoHostLoop(UsageError):
-    """Code that is marked for the asyncio loop of the program was given to a supervisor without such a loop."""
-
-    wording = (
-        "{what} is an asyncio function and no asyncio loop is there; open the supervisor by `agentrail.aio`, or write "
-        "it for Trio"
-    )
-
-    what: str
-    """The tool, service or model, in words."""
-
-
-class LoopGone(UsageError):
-    """The asyncio loop in which a supervisor was opened was closed before the supervisor was left."""
-
-    wording = (
-        "the asyncio loop that opened the supervisor is closed, so the supervisor ends; leave the supervisor before "
-        "the loop ends"
-    )
-
-
-@error
-class WouldDeadlock(UsageError):
-    """A call of `agentrail.sync` would block the thread that has to answer it."""
-
-    wording = "a call that blocks would never return in {where}; {advice}"
-
-    where: str
-    """The thread, in words."""
-    advice: str
-    """What to call instead."""
 
 
 @error
@@ -430,16 +330,6 @@ class UnknownModel(UsageError):
         return cls(model, listed(names), f" (did you mean `{likely}`?)" if likely else "")
 
 
-@error
-class ModelExists(UsageError):
-    """Two models of one session cannot have one name."""
-
-    wording = "this session knows another model named `{model}`; give the new one a name of its own"
-
-    model: str
-    """The name of both."""
-
-
 class UnknownApproval(UsageError):
     """No held call and no question with this id waits for a decision."""
 
@@ -471,28 +361,6 @@ class WrongDecision(UnknownApproval):
 
 
 @error
-class NoFamily(UsageError):
-    """A call cannot be approved for always, because the plugin that holds it named no family of commands."""
-
-    wording = "cannot always approve `{approval}`: the plugin that holds it named no family; approve it once"
-
-    approval: str
-    """Id of the held call."""
-
-
-@error
-class BadArguments(UsageError):
-    """Arguments do not fit a tool's schema."""
-
-    wording = "these arguments do not fit `{tool}`: {problem}"
-
-    tool: str
-    """Name of the tool."""
-    problem: str
-    """Why they do not fit."""
-
-
-@error
 class UnknownPlugin(UsageError):
     """No plugin of this session has this key."""
 
@@ -511,19 +379,6 @@ class UnknownPlugin(UsageError):
         keys = list(attached)
         near = nearest(plugin, keys)
         return cls(plugin, listed(keys), f"; did you mean `{near}`?" if near else "")
-
-
-@error
-class PluginExists(UsageError):
-    """Two plugins of a session cannot have one key, which by default is the name of the class."""
-
-    wording = (
-        "a plugin `{plugin}` is attached already; give the second one a key: "
-        '`Keyed("another", {plugin}(…))`, from `agentrail.plugins`'
-    )
-
-    plugin: str
-    """Key of the plugin."""
 
 
 @error
@@ -609,16 +464,6 @@ class ExtraMissing(UsageError):
 
 
 @error
-class ChildExists(UsageError):
-    """Two children of a supervisor cannot have one name."""
-
-    wording = "a child `{child}` is there already; use another name, or stop that one first"
-
-    child: str
-    """Name of the child."""
-
-
-@error
 class NotReady(UsageError):
     """A service has ended before it was ready."""
 
@@ -626,31 +471,6 @@ class NotReady(UsageError):
 
     child: str
     """Name of the service."""
-
-
-@error
-class EndedTooOften(UsageError):
-    """A child that is to run for ever has ended, without an error, more often than it may be restarted."""
-
-    wording = "`{child}` has ended too often, without an error; let it run until it is cancelled, or use `transient`"
-
-    child: str
-    """Name of the child."""
-
-
-@error
-class BadSupervisor(UsageError):
-    """The numbers for the restarts of a supervisor are invalid."""
-
-    wording = (
-        "cannot supervise with max_restarts={max_restarts} and period={period}; give 0 or more restarts in more than "
-        "0 seconds"
-    )
-
-    max_restarts: int
-    """The most restarts, as they were given."""
-    period: float
-    """Seconds in which the restarts are counted, as they were given."""
 
 
 @error
@@ -688,18 +508,6 @@ class UnknownTask(UsageError):
 
 
 @error
-class TaskDone(UsageError):
-    """A message came too late: the sub-agent has given its answer."""
-
-    wording = (
-        "the task of `{child}` is done, so it reads no messages; take its answer, and give a new task if more is to do"
-    )
-
-    child: str
-    """Id of the sub-agent."""
-
-
-@error
 class BadTool(UsageError):
     """A function or object cannot be used as a tool, or its declaration is invalid."""
 
@@ -729,29 +537,6 @@ class ToolExists(UsageError):
 
     tool: str
     """Name of the tool."""
-
-
-@error
-class SourceExists(UsageError):
-    """Two sources of tools cannot have one name."""
-
-    wording = "a source of tools named `{source}` is attached already; detach it first, or use `replace_tools`"
-
-    source: str
-    """Name of the source."""
-
-
-@error
-class SourceAlone(UsageError):
-    """A source of tools was given together with other tools, but must be attached by a separate call."""
-
-    wording = (
-        "cannot attach the source of tools `{source}` together with others: a call attaches all or nothing, and a "
-        "source is there only when it has started; attach each by a call of its own"
-    )
-
-    source: str
-    """Name of the source."""
 
 
 @error
@@ -797,15 +582,3 @@ class BadPattern(UsageError):
     """The pattern."""
     problem: str
     """What is wrong."""
-
-
-@error
-class BadMcpServer(UsageError):
-    """The options given for an MCP server are invalid."""
-
-    wording = "cannot use the MCP server `{server}`: {problem}"
-
-    server: str
-    """Name of the server."""
-    problem: str
-    """What is wrong with its options."""

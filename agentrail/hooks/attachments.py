@@ -7,7 +7,7 @@ from typing import Final, cast
 
 import attrs
 
-from agentrail.errors import BadOptions, BadPlugin, NotJson, PluginExists
+from agentrail.errors import BadOptions, BadPlugin, NotJson, UsageError
 from agentrail.errors.agentrail_error import listed, nearest
 from agentrail.hooks.declarations import BroughtTools, IdleHooks, MoneyLimit, UsageLimits, WorkTime
 from agentrail.hooks.hook_types import HOOK_NAMES
@@ -201,4 +201,4 @@ def refuse_twins(keys: list[str]) -> None:
     """Raise an error if two of the plugins have the same key."""
     for place, key in enumerate(keys):
         if key in keys[:place]:
-            raise PluginExists(key)
+            raise UsageError("plugin-exists", key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from agentrail.errors import BrokenPlugin, PluginRefused
 from agentrail.hooks.actions import Action
@@ -27,7 +27,6 @@ from agentrail.hooks.hook_runner import (
     StateCheck,
     Storable,
     first_spoken,
-    have_on_event,
 )
 from agentrail.hooks.hook_types import BeforeTool, Hook
 from agentrail.hooks.plugin import ON_EVENT, SCREEN, AnyPlugin, Plugin, find_declaration, takes_none
@@ -75,11 +74,8 @@ STATE_MISSING: Final = "its `init` returned nothing (is a `return` missing?), an
 Data = Callable[[object], Json]
 """Function that returns a plugin's stored state as JSON."""
 
-_Row = Mapping[str, tuple[PluginEntry, ...]]
-
 _NO_PLUGINS: Final[Mapping[tuple[str, int], AnyPlugin]] = MappingProxyType({})
 _NO_VALIDATORS: Final[Mapping[tuple[str, int], Validator]] = MappingProxyType({})
-_NO_ROW: Final[_Row] = MappingProxyType({})
 """What a session without plugins or tools holds, of which there may be many."""
 
 
@@ -108,6 +104,24 @@ def as_it_is(state: object) -> Json:
     return cast("Json", state)
 
 
+class Audience(NamedTuple):
+    """The plugins of a session by what they want: who hears, learns, limits, screens or writes lines."""
+
+    seats: tuple[AttachedPlugin, ...]
+    """All of them."""
+    entries: Mapping[str, tuple[PluginEntry, ...]]
+    """Those that have a method, by its name: a hook, `on_event` or `screen`; in the order in which they are asked."""
+    lines: tuple[EventLines, ...]
+    """How durable events are to be written to the log."""
+    limits: tuple[tuple[AttachedPlugin, UsageLimits], ...]
+    """Limits of what the session may use, each with the plugin that declares it, in their order."""
+    amends: bool
+    """Whether any of them screens texts, or may abort a turn when it is shown an event."""
+
+
+NO_AUDIENCE: Final = Audience((), MappingProxyType({}), (), (), amends=False)
+
+
 class Live:
     """Runs plugins and validators.
 
@@ -115,17 +129,12 @@ class Live:
     """
 
     __slots__ = (
-        "_amends",
+        "_audience",
         "_checks",
         "_data",
-        "_for",
         "_forms",
-        "_limits",
-        "_lines",
         "_misfit",
         "_plugins",
-        "_row",
-        "_screening",
         "_validators",
         "askers",
         "complain",
@@ -147,12 +156,7 @@ class Live:
         self._plugins: Mapping[tuple[str, int], AnyPlugin] = _NO_PLUGINS
         self._validators: Mapping[tuple[str, int], Validator] = _NO_VALIDATORS
         self._checks = AnswerChecks(storable, why_no_model, has_price, why_lost)
-        self._for: tuple[AttachedPlugin, ...] = ()
-        self._row = _NO_ROW
-        self._screening: tuple[PluginEntry, ...] = ()
-        self._lines: tuple[EventLines, ...] = ()
-        self._limits: tuple[tuple[AttachedPlugin, UsageLimits], ...] = ()
-        self._amends = False
+        self._audience = NO_AUDIENCE
         self.askers: Askers | None = None
         self.complain: Complain = nobody_listens
 
@@ -181,32 +185,32 @@ class Live:
         self._plugins = {code: plugin for code, plugin in self._plugins.items() if code in plugins}
         self._validators = {code: validator for code, validator in self._validators.items() if code in tools}
 
-    def _entries(self, seats: tuple[AttachedPlugin, ...]) -> _Row:
-        """Return for each method name the plugins that have it; computed again when the plugins have changed."""
-        if seats is not self._for:
+    def audience(self, seats: tuple[AttachedPlugin, ...]) -> Audience:
+        """Return who of the plugins wants what; found out again only when the plugins have changed."""
+        audience = self._audience
+        if seats is not audience.seats:
             row: dict[str, list[PluginEntry]] = {}
-            for place, seat in enumerate(seats):
-                plugin = self._plugins[seat.key, seat.revision]
-                for hook in seat.hooks:
-                    row.setdefault(hook, []).append(
-                        PluginEntry(place, seat, cast("Method", getattr(plugin, hook)), plugin)
-                    )
-            self._for, self._row = seats, {hook: tuple(entries) for hook, entries in row.items()}
-            self._screening = self._row.get(SCREEN, ())
             plugins = [(seat, self._plugins[seat.key, seat.revision]) for seat in seats]
+            for place, (seat, plugin) in enumerate(plugins):
+                for hook in seat.hooks:
+                    method = cast("Method", getattr(plugin, hook))
+                    row.setdefault(hook, []).append(PluginEntry(place, seat, method, plugin))
             lines = [find_declaration(plugin, EventLines) for _, plugin in plugins]
-            self._lines = tuple([declaration for declaration in lines if declaration is not None])
             limits = [(seat, find_declaration(plugin, UsageLimits)) for seat, plugin in plugins]
-            self._limits = tuple([(seat, declaration) for seat, declaration in limits if declaration is not None])
-            self._amends = bool(self._screening) or any(seat.critical and ON_EVENT in seat.hooks for seat in seats)
-        return self._row
+            audience = self._audience = Audience(
+                seats,
+                {hook: tuple(entries) for hook, entries in row.items()},
+                tuple([declaration for declaration in lines if declaration is not None]),
+                tuple([(seat, declaration) for seat, declaration in limits if declaration is not None]),
+                SCREEN in row or any(seat.critical and ON_EVENT in seat.hooks for seat in seats),
+            )
+        return audience
 
     def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:
         """Return the ruling if no plugin has the hook of this name; `None` if `rule` must be called."""
         if not seats:
             return UNRULED[hook]
-        row = self._row if seats is self._for else self._entries(seats)
-        return None if hook in row else UNRULED[hook]
+        return None if hook in self.audience(seats).entries else UNRULED[hook]
 
     def rule(
         self,
@@ -218,8 +222,7 @@ class Live:
         consent: Consent = NO_CONSENT,
     ) -> Ruling:
         """Run *hook* of the plugins of *row*, from *place* on, and return their combined ruling."""
-        seats = row.seats
-        entries = (self._row if seats is self._for else self._entries(seats)).get(hook.moment)
+        entries = self.audience(row.seats).entries.get(hook.moment)
         if entries is None:
             return UNRULED[hook.moment]
         if row.among is not None:
@@ -232,33 +235,9 @@ class Live:
         pipeline = Pipeline(hook, row.states, ctx, gathered, consent, self._checks, self.complain)
         return pipeline.run(entries, place, spoken)
 
-    def screening(self, seats: tuple[AttachedPlugin, ...]) -> tuple[PluginEntry, ...]:
-        """Return the plugins that have a `screen`, in the order in which they are asked."""
-        if seats is not self._for:
-            self._entries(seats)
-        return self._screening
-
-    def amends(self, seats: tuple[AttachedPlugin, ...]) -> bool:
-        """Whether any of the plugins screens texts, or may abort a turn when it is shown an event."""
-        if seats is not self._for:
-            self._entries(seats)
-        return self._amends
-
-    def event_lines(self, seats: tuple[AttachedPlugin, ...]) -> tuple[EventLines, ...]:
-        """Return how plugins want durable events to be written to the log."""
-        if seats is not self._for:
-            self._entries(seats)
-        return self._lines
-
-    def limits(self, seats: tuple[AttachedPlugin, ...]) -> tuple[tuple[AttachedPlugin, UsageLimits], ...]:
-        """Return the limits of what the session may use, each with the plugin that declares it, in their order."""
-        if seats is not self._for:
-            self._entries(seats)
-        return self._limits
-
     def learns(self, seats: tuple[AttachedPlugin, ...]) -> bool:
         """Whether any of the plugins has `on_event`."""
-        return ON_EVENT in self._row if seats is self._for else have_on_event(seats)
+        return ON_EVENT in self.audience(seats).entries
 
     def learn(
         self, events: Sequence[Envelope], row: PluginRow, context: Callable[[], Context], failures: Mapping[str, int]
@@ -270,7 +249,7 @@ class Live:
         logs: list[tuple[str, str, JsonObject]] = []
         loggers: list[PluginAnswer] = []
         broke_critical = None
-        for entry in self._entries(row.seats).get(ON_EVENT, ()):
+        for entry in self.audience(row.seats).entries.get(ON_EVENT, ()):
             failed = failures.get(entry.seat.key, 0)
             before = state = row.states[entry.place]
             for envelope in events:

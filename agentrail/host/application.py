@@ -7,7 +7,8 @@ from typing import Final
 
 from agentrail.api.limits import HostLimits
 from agentrail.api.routes import match
-from agentrail.errors import AgentrailError, HostClosing, UnknownRoute
+from agentrail.errors import AgentrailError, HostClosing, UsageError
+from agentrail.errors.agentrail_error import cut
 from agentrail.host.authentication.identity import NOBODY, Authenticator, ForwardedIdentity
 from agentrail.host.authentication.request_places import identified, take_place
 from agentrail.host.authentication.request_rates import Rates
@@ -52,7 +53,7 @@ class Application:
             attempt = call.attempt
             function = self._functions.get(call.name)
             if function is None:
-                raise UnknownRoute(request.path)
+                raise UsageError("unknown-route", cut(request.path))
             if call.scope is not None:
                 if self._drain.has_begun:
                     raise HostClosing

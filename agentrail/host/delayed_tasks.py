@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import trio
@@ -41,52 +40,58 @@ class DelayedTasks:
                 self._has_waiting = trio.Event()
                 await self._has_waiting.wait()
 
-    @asynccontextmanager
-    async def beside(self, work: Callable[[], Awaitable[None]]) -> AsyncGenerator[None, None]:
+    def beside(self, work: Callable[[], Awaitable[None]]) -> _LateTask:
         """Run *work* if the `async with` takes longer than `SOON`; leaving it cancels *work*, and waits for its end."""
-        task = _LateTask(work)
+        return _LateTask(work, self)
+
+    def add(self, task: _LateTask) -> None:
+        """Begin *task* when it is due."""
         self._waiting[task] = None
-        self._has_waiting.set()
-        try:
-            yield
-        finally:
-            if task.has_begun:
-                await task.cancel()  # noqa: ASYNC102 - it shields itself
-            else:
-                del self._waiting[task]
+        if len(self._waiting) == 1:
+            self._has_waiting.set()
+
+    def remove(self, task: _LateTask) -> None:
+        """Do not begin *task*."""
+        del self._waiting[task]
 
 
 class _LateTask:
-    """A task that begins when it is due, unless it was cancelled before."""
+    """The `async with` of `DelayedTasks.beside`; a context manager of a generator would cost twice as much."""
 
-    __slots__ = ("_ended", "_scope", "_work", "due", "has_begun")
+    __slots__ = ("_running", "_tasks", "_work", "due")
 
-    def __init__(self, work: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, work: Callable[[], Awaitable[None]], tasks: DelayedTasks) -> None:
         self._work = work
-        self._scope = trio.CancelScope()
-        self._ended = trio.Event()
+        self._tasks = tasks
+        self._running: tuple[trio.CancelScope, trio.Event] | None = None
+        """What cancels the work, and is set when that has ended; `None` as long as it has not begun."""
         self.due = trio.current_time() + SOON
         """When it begins, in the time of Trio."""
-        self.has_begun = False
+
+    async def __aenter__(self) -> None:
+        self._tasks.add(self)
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._running is None:
+            self._tasks.remove(self)
+            return
+        scope, ended = self._running
+        scope.cancel()
+        # Shielded: the work may read from a connection, which nobody else can read from before it has ended.
+        with trio.CancelScope(shield=True):
+            await ended.wait()
 
     def begin(self, nursery: trio.Nursery) -> None:
         """Run the work in *nursery*."""
-        self.has_begun = True
-        nursery.start_soon(self._run)
+        self._running = trio.CancelScope(), trio.Event()
+        nursery.start_soon(self._run, *self._running)
 
-    async def _run(self) -> None:
+    async def _run(self, scope: trio.CancelScope, ended: trio.Event) -> None:
         try:
-            with self._scope, Contained(_log_failure):
+            with scope, Contained(_log_failure):
                 await self._work()
         finally:
-            self._ended.set()
-
-    async def cancel(self) -> None:
-        """Cancel the work, and wait for its end."""
-        self._scope.cancel()
-        # Shielded: the work may read from a connection, which nobody else can read from before it has ended.
-        with trio.CancelScope(shield=True):
-            await self._ended.wait()
+            ended.set()
 
 
 def _log_failure(error: BaseException) -> None:

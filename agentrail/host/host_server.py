@@ -548,8 +548,9 @@ class Host:
             others = OtherHosts(self.cluster.address, forwarding, partial(_others, self.cluster, supervisor))
             functions = forwarding.forwarded(others.adding(functions))
         row.carry_out = PluginCalls(functions, limits).carry_out
-        shared = (keys, rates, drain, limits, looking, frames, streams, health.metrics.requests, health.tree)
-        parts = SocketParts(functions, authenticator, *shared, sessions, forwarding, others)
+        shared = (keys, rates, drain, limits, looking, frames, streams)
+        watched = (health.metrics.requests, health.tree, health.held_changes)
+        parts = SocketParts(functions, authenticator, *shared, *watched, sessions, forwarding, others)
         return Application({**functions, "socket": Sockets(parts).open}, authenticator, rates, limits, drain)
 
     def _log_address(self, url: str) -> None:

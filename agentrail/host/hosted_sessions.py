@@ -25,10 +25,10 @@ from agentrail.errors import (
     ScopeMissing,
     SessionAsleep,
     SessionNotAlive,
-    SpecMissing,
     UnknownAgent,
     UnknownModel,
     UnknownSession,
+    UsageError,
 )
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.hosted_specs import HostedSpecs
@@ -154,12 +154,12 @@ class HostedSessions:
     async def offered(self, session: SessionHandle) -> Offered:
         """Return the tools, plugins and models that *session* may be given by name.
 
-        Raise `SpecMissing` if its profile is gone.
+        Raise `UsageError` if its profile is gone.
         """
         try:
             return await self._specs.offered(session)
         except UnknownAgent as gone:
-            raise SpecMissing(session.id, session.inspect().setup.spec) from gone
+            raise UsageError("spec-missing", session.id, session.inspect().setup.spec) from gone
 
     async def agent(self, name: SessionName, agent_id: str) -> str:
         """Return the profile of the session *name*; without such a session, *agent_id*, or else the first profile."""

@@ -11,7 +11,7 @@ from agentrail.api.public_ids import read_internal
 from agentrail.app.spec import SessionSpec, SpecWanted
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import AgentrailError, SpecMissing, UnknownAgent
+from agentrail.errors import AgentrailError, UnknownAgent, UsageError
 from agentrail.host.hosted_turns import Turns, no_request
 from agentrail.host.plugins.host_context import providers_of
 from agentrail.host.plugins.plugin_runner import HostPluginRow
@@ -79,16 +79,16 @@ class HostedSpecs:
     async def returning(self, request: SpecWanted) -> SessionSpec:
         """Return the specification for resuming a stored session.
 
-        Raise `SpecMissing` if its profile is gone, or if no host has opened it.
+        Raise `UsageError` if its profile is gone, or if no host has opened it.
         """
         if read_internal(request.session_id) is None:  # the journal may be that of a program with sessions of its own
-            raise SpecMissing(request.session_id, request.name)
+            raise UsageError("spec-missing", request.session_id, request.name)
         await self._ready.wait()
         context = no_request(request.session_id, request.name)
         try:
             profile = await self._profiles.find(context)
         except UnknownAgent as gone:
-            raise SpecMissing(request.session_id, request.name) from gone
+            raise UsageError("spec-missing", request.session_id, request.name) from gone
         spec = await self._spec_with_given(profile, context, request.state)
         self._sandboxes[request.session_id] = spec.sandbox
         if request.session_id not in self._awaited:  # `_listen` may ask for it once more

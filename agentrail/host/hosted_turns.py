@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, get_args
 
 import trio
@@ -55,18 +55,20 @@ class SessionTurns:
         self._dropped: set[str] = set()
         self._changed = trio.Event()
 
-    @contextmanager
-    def sending(self, context: RequestContext) -> Generator[None]:
+    def sending(self, context: RequestContext) -> _Sending:
         """Note, for the `with` block, that a prompt is being sent: its turn may begin before `began` tells its id."""
-        context = self._of_agent(context)
+        return _Sending(self, self._of_agent(context))
+
+    def begin_sending(self, context: RequestContext) -> None:
+        """Note that a prompt is being sent."""
         self._sending.append(context)
-        try:
-            yield
-        finally:
-            self._sending.remove(context)
-            if not self._sending:
-                self._dropped.clear()
-            self._notify()
+
+    def end_sending(self, context: RequestContext) -> None:
+        """Note that a prompt was sent, or could not be."""
+        self._sending.remove(context)
+        if not self._sending:
+            self._dropped.clear()
+        self._notify()
 
     def began(self, ref: str, context: RequestContext) -> None:
         """Store the *context* of the request that sent the prompt *ref*; no-op if its turn is over or was dropped."""
@@ -130,6 +132,22 @@ class SessionTurns:
     def _notify(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
+
+
+class _Sending:
+    """The `with` of `SessionTurns.sending`."""
+
+    __slots__ = ("_context", "_turns")
+
+    def __init__(self, turns: SessionTurns, context: RequestContext) -> None:
+        self._turns = turns
+        self._context = context
+
+    def __enter__(self) -> None:
+        self._turns.begin_sending(self._context)
+
+    def __exit__(self, *_: object) -> None:
+        self._turns.end_sending(self._context)
 
 
 def _last_over(state: State) -> int:

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 import trio
 
-from agentrail.errors import TooManySessions
+from agentrail.errors import RefusedError
 
 COUNTED_FOR: Final = 1.0
 """Seconds until sessions are counted again, as another process may open some in the same journal."""
@@ -32,7 +32,7 @@ class SessionQuota:
 
     @asynccontextmanager
     async def reserve(self, tenant: str, session_id: str) -> AsyncGenerator[None, None]:
-        """Reserve a place for a session of *tenant* while it starts; raise `TooManySessions` if the quota is used up.
+        """Reserve a place for a session of *tenant* while it starts; raise `RefusedError` if the quota is used up.
 
         Several may start at once. If starting sessions hold the last places, a further one waits whether one of them
         fails.
@@ -51,7 +51,7 @@ class SessionQuota:
             if room.upper_bound >= self._most or trio.current_time() >= room.counted_at + COUNTED_FOR:
                 await self._count(tenant, room)
             if room.upper_bound >= self._most:
-                raise TooManySessions(self._most)
+                raise RefusedError("too-many-sessions", self._most)
             room.take(session_id)
 
     async def _count(self, tenant: str, room: _SessionCount) -> None:

@@ -89,7 +89,7 @@ class RecordWithStates(NamedTuple):
     record: Record
     """The record, without its change."""
     before: State
-    """State before the step, and before a `StreamBegan` that has no record of its own."""
+    """State before the step, and before the response of `began` had begun."""
     after: State
     """State after the step."""
 

@@ -8,7 +8,7 @@ from typing import Final, Generic, NamedTuple, Protocol, cast, runtime_checkable
 import attrs
 from typing_extensions import TypeVar
 
-from agentrail.errors import BadDeps
+from agentrail.errors import UsageError
 from agentrail.ports.sandbox import Process, Sandbox
 from agentrail.reprs import in_brackets
 from agentrail.values.argument_checks import spelt
@@ -69,7 +69,7 @@ class Agents(Protocol):
     async def tell(self, command: str | None, child: str, text: str, by: str | None = None) -> None:
         """Send *text* to the running sub-agent *child*, which gets it before its next request and stops nothing for it.
 
-        Raise `TaskDone` if it has ended, and `UnknownTask` if there is none. The same *command* sends it once only.
+        Raise `UsageError` if it has ended, and `UnknownTask` if there is none. The same *command* sends it once only.
         *by* is who gives a program the command, and may be empty; `None` if the session sends it in its open turn.
         """
         ...
@@ -321,9 +321,9 @@ class ToolContext(Generic[Deps_co]):
 
     @property
     def deps(self) -> Deps_co:
-        """`SessionSpec.deps`, for a tool with a parameter `ToolContext[Deps]`; raise `BadDeps` if there are none."""
+        """`SessionSpec.deps`, for a tool with a parameter `ToolContext[Deps]`; raise `UsageError` if there are none."""
         if self._deps is NO_DEPS:
-            raise BadDeps(NOT_GIVEN)
+            raise UsageError("bad-deps", NOT_GIVEN)
         return self._deps
 
     @property

@@ -287,7 +287,7 @@ class RemoteSession(SessionCalls):
 
 
 def _message_json(text: PromptContent) -> Json:
-    """Return a message as JSON: a text, or its parts; raise `BadMessage` if it is neither."""
+    """Return a message as JSON: a text, or its parts; raise `UsageError` if it is neither."""
     parts = kept_parts(text)
     return text if isinstance(text, str) else cast("Json", json.loads(to_json(list(parts))))
 

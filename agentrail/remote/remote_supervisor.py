@@ -162,10 +162,6 @@ class RemoteSupervisor:
             if after is None:
                 return held_of(views)
 
-    def watch_tree(self) -> RemoteView[ChildView]:
-        """Return what `tree` gives, at first and each time it has changed: `async with` it, then `async for`."""
-        return RemoteView(self._line.listen("tree"), tree_of)
-
     async def rows(
         self,
         *,

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast, overload
 
 from typing_extensions import TypeForm
 
 from agentrail.api.session_calls import SessionCalls
-from agentrail.errors import BadChoice, BadOptions
-from agentrail.hooks.plugin import AnyPlugin
+from agentrail.errors import BadChoice, BrokenContractError, SessionAsleep
+from agentrail.errors.agentrail_error import fresh
 from agentrail.lazy import LazyModule
 from agentrail.ports.failpoints import reach
 from agentrail.reprs import in_brackets
-from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
+from agentrail.runtime.shared.caller import NOBODY, Caller
+from agentrail.runtime.shared.ids import new_id
 from agentrail.values.content import PromptContent
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import Json, JsonObject
@@ -22,34 +22,36 @@ from agentrail.values.json import Json, JsonObject
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agentrail.api import handle_commands as made
+    from agentrail.api import handle_commands
     from agentrail.api.handle_commands import AnyCommand, HandleCommand
     from agentrail.api.session_values import Reply, Status, Until
-    from agentrail.core.vocabulary import commands as sent
+    from agentrail.core.vocabulary import commands
     from agentrail.core.vocabulary.commands import Accepted, Answer, PromptSent
     from agentrail.core.vocabulary.inputs import AnyInput
     from agentrail.core.vocabulary.state import Prompt, State
-    from agentrail.hooks.attachments import AttachedPlugin
     from agentrail.hooks.hook_runner import ReadAnswer
     from agentrail.hooks.plugin import Attachable
     from agentrail.ports.model import ModelChain
     from agentrail.ports.tool import Task, Tool
-    from agentrail.runtime import commands
+    from agentrail.runtime import code_changes, sending, status
     from agentrail.runtime.actor.session import Session
     from agentrail.runtime.events.subscription import Subscription
     from agentrail.runtime.events.tracing import ActorTrace
-    from agentrail.runtime.inbox.letter import Letter, NewCode
-    from agentrail.runtime.inbox.replies import AskedPrompt
+    from agentrail.runtime.inbox.letter import Letter, NewCode, ReplySlot
+    from agentrail.runtime.resources import ActorSubagents
+    from agentrail.runtime.sending import AskedPrompt
+    from agentrail.runtime.status import Monitor
     from agentrail.values.messages import Message
     from agentrail.values.tools import Err, Ok
 
     AsTool: TypeAlias = Callable[[object], Tool]
-    Choose: TypeAlias = Callable[[Session, ModelChain, JsonObject], sent.SwitchModelSent]
-    Posted: TypeAlias = tuple[Letter, Slot[Answer]]
+    Choose: TypeAlias = Callable[[Session, ModelChain, JsonObject], commands.SwitchModelSent]
 else:  # modules that only a living session needs are imported at the first use
-    sent = LazyModule("agentrail.core.vocabulary.commands")
-    made = LazyModule("agentrail.api.handle_commands")
-    commands = LazyModule("agentrail.runtime.commands")
+    commands = LazyModule("agentrail.core.vocabulary.commands")
+    handle_commands = LazyModule("agentrail.api.handle_commands")
+    sending = LazyModule("agentrail.runtime.sending")
+    code_changes = LazyModule("agentrail.runtime.code_changes")
+    status = LazyModule("agentrail.runtime.status")
 
 Form: TypeAlias = TypeForm[object] | Mapping[str, Json]
 T = TypeVar("T")
@@ -76,26 +78,25 @@ class SessionHandle(SessionCalls):
         return self._session.session_id
 
     def by(self, who: str, request: str = "", *, four_eyes: bool = False) -> SessionHandle:
-        """Return a handle whose commands say who gave them, by which request; for *four_eyes* see `OwnDecision`."""
-        return SessionHandle(self._session, self._as_tool, self._choose, commands.caller(who, request, four_eyes))
+        """Return a handle whose commands say who gave them, by which request; for *four_eyes* see `own-decision`."""
+        return SessionHandle(self._session, self._as_tool, self._choose, sending.caller(who, request, four_eyes))
 
     # Talking
 
     async def prompt(self, text: PromptContent, *, returns: Form | None = None, command: str | None = None) -> Accepted:
         """Send a prompt: it starts a turn, or is queued; `ask` with the same arguments gives the reply at any time."""
-        prompt_input, parse_answer = commands.prompt_of(text, returns)
-        letter, slot = self._letter(prompt_input, command, parse_answer)
-        await self._session.mailbox.post_user(letter)
-        return commands.accepted(await slot.wait())
+        prompt_input, parse_answer = sending.prompt_of(text, returns)
+        letter = self._letter(prompt_input, command, sending.kept_class(parse_answer))
+        return sending.accepted(await self._session.mailbox.send(letter))
 
     async def prompt_nowait(
         self, text: PromptContent, *, returns: Form | None = None, command: str | None = None
     ) -> Accepted:
         """Do as `prompt`, but raise `MailboxFull` instead of waiting for room in the mailbox."""
-        prompt_input, parse_answer = commands.prompt_of(text, returns)
-        letter, slot = self._letter(prompt_input, command, parse_answer)
+        prompt_input, parse_answer = sending.prompt_of(text, returns)
+        letter = self._letter(prompt_input, command, sending.kept_class(parse_answer))
         self._session.mailbox.post_user_nowait(letter)
-        return commands.accepted(await slot.wait())
+        return sending.accepted(await letter.answer.wait())
 
     @overload
     async def ask(
@@ -138,12 +139,12 @@ class SessionHandle(SessionCalls):
         """Send a prompt and return how its turn ended; with *returns*, a type or a JSON Schema, such an object.
 
         It also returns when the turn waits for a person, with the calls in `reply.held`, unless *until* is `end`.
-        Raise `AsksItself` if the caller is a tool or service of this session, or of one whose turn this one waits for.
+        Raise `UsageError` if the caller is a tool or service of this session, or of one whose turn this one waits for.
         """
-        prompt_input, parse_answer = commands.prompt_of(text, returns)
+        prompt_input, parse_answer = sending.prompt_of(text, returns)
         with self._session.shared.turn_waits.on(self.id):  # before the prompt is sent, so that no turn begins in vain
             reply = await (await self._ask(prompt_input, parse_answer, until, command, True)).reply()
-        return reply if parse_answer is None else commands.object_of(reply, parse_answer)
+        return reply if parse_answer is None else sending.object_of(reply, parse_answer)
 
     async def ask_nowait(
         self,
@@ -154,42 +155,46 @@ class SessionHandle(SessionCalls):
         command: str | None = None,
     ) -> AskedPrompt:
         """Do as `prompt_nowait`: the answer has its result as `accepted`, and a method that waits as `ask` does."""
-        prompt_input, parse_answer = commands.prompt_of(text, returns)
+        prompt_input, parse_answer = sending.prompt_of(text, returns)
         return await self._ask(prompt_input, parse_answer, until, command, False)
 
     async def _ask(
         self, prompt: PromptSent, parse_answer: ReadAnswer | None, until: Until, command: str | None, waits: bool
     ) -> AskedPrompt:
         """Send *prompt*; with *waits*, wait for room in the mailbox."""
-        asker = commands.reply_waiter(parse_answer, until)
-        session, letter = self._session, self._letter(prompt, command)
-        awaiting = partial(session.shared.turn_waits.on, session.session_id)
-        return await commands.send_prompt(
-            session.waiters, session.mailbox, session.past, asker, awaiting, *letter, waits=waits
-        )
+        reply, mailbox = sending.reply_slot(parse_answer, until), self._session.mailbox
+        letter = self._letter(prompt, command, reply)
+        if not waits:
+            mailbox.post_user_nowait(letter)
+        answer = await (mailbox.send(letter) if waits else letter.answer.wait())
+        return sending.AskedPrompt(self._session, sending.accepted(answer), reply, is_new=not letter.is_repeat)
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
         """Send a text for the open turn's next request; stops tools unless immune, and with `when="now"` a response."""
-        if when not in sent.WHENS:
-            raise BadChoice.among("when", when, sent.WHENS)
-        letter, slot = self._letter(sent.SteerSent(text, when), command)
+        if when not in commands.WHENS:
+            raise BadChoice.among("when", when, commands.WHENS)
+        letter = self._letter(commands.SteerSent(text, when), command)
         self._session.mailbox.post_steering(letter)
-        return commands.accepted(await slot.wait_in_turn())
+        return sending.accepted(await letter.answer.wait_in_turn())
 
     # Commands: those that need more than a letter in the lane of the user
 
     async def send(self, given: AnyCommand, command: str | None = None) -> None:
         """Send a command as a value, as the methods that change something do."""
         match given:
-            case sent.ApproveSent(approval_id=ref) | sent.RejectSent(approval_id=ref) | sent.RespondSent(ref=ref):
+            case (
+                commands.ApproveSent(approval_id=ref)
+                | commands.RejectSent(approval_id=ref)
+                | commands.RespondSent(ref=ref)
+            ):
                 await self._decide(given, ref, command)
-            case sent.AbortSent():
+            case commands.AbortSent():
                 await self._abort(given, command)
-            case sent.StopSent():
+            case commands.StopSent():
                 await self._stop(given, command)
-            case sent.SuspendSent() | sent.ResumeSent():
+            case commands.SuspendSent() | commands.ResumeSent():
                 await self._control(given)
-            case made.HandleCommand():
+            case handle_commands.HandleCommand():
                 await self._carry_out(given, command)
             case _:
                 await self._user(given, command=command)
@@ -197,109 +202,86 @@ class SessionHandle(SessionCalls):
     async def _carry_out(self, handle_command: HandleCommand, command: str | None) -> None:
         """Send a command that holds live objects, in the form that the machine gets, or pass it to a sub-agent."""
         match handle_command:
-            case made.MessageTask(child=child, text=text):
+            case handle_commands.MessageTask(child=child, text=text):
                 await self._subagents(child).tell(command, child, text, self._caller.who)
-            case made.CancelTask(child=child):
+            case handle_commands.CancelTask(child=child):
                 await self._subagents(child).cancel(child)
-            case made.UseModel(model=model, options=options):
+            case handle_commands.UseModel(model=model, options=options):
                 await self._awake()
                 await self._user(self._choose(self._session, model, options), command=command)
-            case made.EditTools():
+            case handle_commands.EditTools():
                 await self._edit_tools(handle_command, command)
-            case made.AttachPlugin():
+            case handle_commands.AttachPlugin():
                 await self._attach_plugin(handle_command, command)
-            case made.UpdatePlugin():
+            case handle_commands.UpdatePlugin():
                 await self._update_plugin(handle_command, command)
             case _:
-                raise commands.BrokenContractError(handle_command)
+                raise BrokenContractError(handle_command)
 
     async def _decide(self, decision: AnyInput, ref: str, command: str | None) -> None:
         """Send a decision to the session that waits for it: this one, or one of its sub-agents."""
-        letter, slot = self._letter(decision, command)
-        session = self._session
-        commands.raised(await commands.decided(ref, letter, slot, session.mailbox, session.links.subagents))
+        letter, session = self._letter(decision, command), self._session
+        sending.raised(await sending.send_decision(ref, letter, session.mailbox, session.links.subagents))
 
-    async def _abort(self, abort: sent.AbortSent, command: str | None) -> None:
+    async def _abort(self, abort: commands.AbortSent, command: str | None) -> None:
         """Stop work at once, then send the abort."""
-        letter, slot = self._letter(abort, command)
-        self._session.abort_now(abort.kill_tools, command, slot, abort.turn)
+        letter = self._letter(abort, command)
+        self._session.abort_now(letter)
         reach("STOPPED_AT_ONCE")
-        await self._stopped(letter, slot)
+        await self._stopped(letter)
 
-    async def _stop(self, stop: sent.StopSent, command: str | None) -> None:
+    async def _stop(self, stop: commands.StopSent, command: str | None) -> None:
         """Stop all work at once, send the stop, and wait for the end of the session."""
-        letter, slot = self._letter(stop, command)
-        self._session.abort_now("all", command, slot)
-        await self._stopped(letter, slot)
+        letter = self._letter(stop, command)
+        self._session.abort_now(letter)
+        await self._stopped(letter)
         gone = await self._session.wait_down()
         if not gone.ended:
-            raise commands.fresh(gone.error)
+            raise fresh(gone.error)
 
-    async def _stopped(self, letter: Letter, slot: Slot[Answer]) -> None:
+    async def _stopped(self, letter: Letter) -> None:
         """Wait until an abort or stop is journaled; return at once if the journal cannot write."""
         self._session.mailbox.post_control(letter)
         self._session.relieve()
-        commands.raised(await slot.wait_in_turn())
+        sending.raised(await letter.answer.wait_in_turn())
 
-    async def _edit_tools(self, edit: made.EditTools, command: str | None) -> None:
+    async def _edit_tools(self, edit: handle_commands.EditTools, command: str | None) -> None:
         """Attach, detach or replace tools or a source of tools."""
         await self._awake()
         session = self._session
         detached, replace = edit.do == "detach", edit.do == "replace"
         tools, names = ((), cast("tuple[str, ...]", edit.tools)) if detached else (edit.tools, ())
-        source = commands.source_of(tools, session.sources.names, replace=replace)
+        source = code_changes.source_of(tools, session.sources.names, replace=replace)
         if source is not None:
             await session.join_source(source, command, self._caller)
             return
-        names, closed = commands.told_apart(names, session.state.tools, session.sources.names)
+        names, closed = code_changes.told_apart(names, session.state.tools, session.sources.names)
         made_tools = tuple(map(self._as_tool, tools))
         await self._user(*session.code.change(made_tools, names, replace=replace, closed=closed), command=command)
         await session.sources.wait_dropped(closed)
 
-    async def _attach_plugin(self, attachment: made.AttachPlugin, command: str | None) -> None:
+    async def _attach_plugin(self, attachment: handle_commands.AttachPlugin, command: str | None) -> None:
         """Check the plugin, then send the command to attach it."""
         await self._awake()
-        key, bare = commands.unkeyed(cast("Attachable", attachment.plugin))
-        seat = self._seat(key, bare)
-        code = self._session.code.joining(seat, bare, self._as_tool)
-        await self._user(sent.AttachPluginSent(seat), code, command=command)
+        plugin = cast("Attachable", attachment.plugin)
+        await self._user(*code_changes.attached(self._session, plugin, self._as_tool), command=command)
 
-    async def _update_plugin(self, change: made.UpdatePlugin, command: str | None) -> None:
+    async def _update_plugin(self, change: handle_commands.UpdatePlugin, command: str | None) -> None:
         """Check the new options, then send the command to update the plugin."""
-        commands.check_flag("pin", change.pin)
         await self._awake()
-        key, options = change.plugin, change.options
-        old = commands.attached_as(self._session.state, key)
-        try:
-            new = commands.updated(self._session.code.judge.plugin(old), options)
-        except Exception as error:
-            raise BadOptions(key, commands.described(error)) from error
-        seat = commands.updated_seat(old, self._seat(key, new), options, pin=change.pin)
-        if change.pin:
-            commands.refuse_lost_pins(seat, new, options)
-        update = sent.UpdatePluginSent(seat, commands.plain_options(options))
-        await self._user(update, self._session.code.joining(seat, new, self._as_tool), command=command)
+        await self._user(*code_changes.changed_options(self._session, change, self._as_tool), command=command)
 
     async def _awake(self) -> None:
         """Wake the session if it hibernates."""
         if self._session.is_asleep:
             await self.wake()
 
-    def _seat(self, key: str, plugin: AnyPlugin) -> AttachedPlugin:
-        """Return the description of *plugin*; raise an error if it names unknown models or tools."""
-        code = self._session.code
-        more = bool(code.sources or code.agents)
-        seat = commands.seat_for(key, plugin, code.next_revision())
-        commands.refuse_unknown_models(key, plugin, code.judge.why_no_model, later=True)
-        commands.refuse_unknown_tools(key, plugin, self._session.state.tools, more=more)
-        return seat
-
     # Looking
 
     def status(self) -> Status:
         """Return what the session is doing, as of its last journaled step."""
         state = self._session.state
-        return commands.status_of(state, self._session.links.held_calls(), commands.tasks_of(state))
+        return status.status_of(state, self._session.links.held_calls(), status.tasks_of(state))
 
     def messages(self) -> tuple[Message, ...]:
         """Return the conversation, as of the last journaled step."""
@@ -309,7 +291,7 @@ class SessionHandle(SessionCalls):
         """Return the whole state as data; raise `SessionAsleep` while it hibernates, or `SessionForgotten`."""
         self._session.records.check_kept()
         if not self._session.has_whole_state:
-            raise commands.SessionAsleep(self.id)
+            raise SessionAsleep(self.id)
         return self._session.state
 
     def queued(self) -> tuple[Prompt, ...]:
@@ -318,7 +300,7 @@ class SessionHandle(SessionCalls):
 
     def tasks(self) -> tuple[Task, ...]:
         """Return the running sub-agents, and the last ended ones in the background, as the journal has them."""
-        return commands.tasks_of(self._session.state)
+        return status.tasks_of(self._session.state)
 
     async def task_result(self, child: str) -> Ok | Err:
         """Wait for the answer of a sub-agent and return it."""
@@ -328,9 +310,9 @@ class SessionHandle(SessionCalls):
         """Wait until all of these sub-agents have ended, or any one; return the answers of those that have, by id."""
         return await self._subagents(*children).wait(None, children, seconds, every=every)
 
-    def _subagents(self, *children: str) -> commands.ActorSubagents:
+    def _subagents(self, *children: str) -> ActorSubagents:
         """Return the session's sub-agents; raise `UnknownTask` if it can have none."""
-        return commands.subagents_of(self._session.links.subagents, *children)
+        return sending.subagents_of(self._session.links.subagents, *children)
 
     def subscribe(
         self,
@@ -346,11 +328,11 @@ class SessionHandle(SessionCalls):
         Give the last pair as *since*; `0` is the beginning. A cursor of an event that the session has not had raises
         `UnknownCursor`.
         """
-        return commands.subscription(self._session.bus, since, types, policy, capacity)
+        return status.subscription(self._session.events, since, types, policy, capacity)
 
-    def monitor(self) -> commands.Monitor:
+    def monitor(self) -> Monitor:
         """Return a monitor: `async with` it, then `wait()` for the end of the session."""
-        return commands.Monitor(self._session)
+        return status.Monitor(self._session)
 
     # Suspending and inspecting the session
 
@@ -360,40 +342,35 @@ class SessionHandle(SessionCalls):
         *at* may also be the ref of a prompt: the past ends before its turn.
         """
         self._session.records.check_kept()  # another session may have the id by now
-        forked = await self._session.shared.fork(self.id, at, commands.new_id() if id is None else id)
+        forked = await self._session.shared.fork(self.id, at, new_id() if id is None else id)
         return cast("SessionHandle", forked)
 
     async def wake(self) -> None:
         """Wake the session if it hibernates; any message does that too."""
-        await self._control(sent.TraceSent())
+        await self._control(commands.TraceSent())
 
     def trace(self, capacity: int | None = None) -> ActorTrace:
         """Return the actor's steps from now on: `async with` it, then `async for`; at most *capacity* are buffered."""
-        return commands.trace(self._session.traces, lambda: self._control(sent.TraceSent()), capacity)
+        return status.trace(self._session.traces, lambda: self._control(commands.TraceSent()), capacity)
 
     async def _control(self, input_: AnyInput) -> None:
         """Send an input in the control lane, and wait for its answer."""
-        letter, slot = self._letter(input_, None)
+        letter = self._letter(input_, None)
         self._session.mailbox.post_control(letter)
-        commands.raised(await slot.wait_in_turn())
+        sending.raised(await letter.answer.wait_in_turn())
 
-    def _letter(self, input_: AnyInput, command: str | None, parse_answer: ReadAnswer | None = None) -> Posted:
-        """Return a letter with *input_* and its reply slot; raise if the journal cannot write or a part is refused."""
-        commands.check_run(self.id, self._session.shared.home)
-        if self._session.records.outage is not None and not isinstance(input_, commands.STOPPING):
-            raise commands.fresh(self._session.records.outage)
-        if isinstance(input_, sent.PromptSent):
+    def _letter(self, input_: AnyInput, command: str | None, reply: ReplySlot | None = None) -> Letter:
+        """Return a letter with *input_*; raise if the journal cannot write or a part is refused."""
+        sending.check_run(self._session.session_id, self._session.shared.home)
+        if self._session.records.outage is not None and not isinstance(input_, sending.STOPPING):
+            raise fresh(self._session.records.outage)
+        if isinstance(input_, commands.PromptSent):
             find = self._session.shared.model if self._session.is_asleep else self._session.performer.model
-            commands.refuse_untaken(input_.parts, self._session.state.model, find)
-        slot: Slot[Answer] = Slot()
-        letter = commands.letter(input_, command, slot, self._caller)
-        if parse_answer is not None:
-            letter.watch = self._session.waiters.keeps(parse_answer, lambda: self._session.state)
-        return letter, slot
+            sending.refuse_untaken(input_.parts, self._session.state.model, find)
+        return sending.letter(input_, command, self._caller, reply=reply)
 
     async def _user(self, input_: AnyInput, code: NewCode | None = None, *, command: str | None) -> Answer:
         """Send an input in the user lane, and return its answer."""
-        letter, slot = self._letter(input_, command)
+        letter = self._letter(input_, command)
         letter.code = code
-        await self._session.mailbox.post_user(letter)
-        return commands.raised(await slot.wait())
+        return sending.raised(await self._session.mailbox.send(letter))

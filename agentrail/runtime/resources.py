@@ -11,10 +11,9 @@ from typing import Final, Protocol, TypeAlias
 import trio
 
 from agentrail.api.session_values import ChildView, HeldCall
-from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent, Refused
+from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent
 from agentrail.core.vocabulary.inputs import SessionReturned, SubagentReported
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import SessionNotAlive
 from agentrail.hooks.attachments import AttachedPlugin, brought_tools
 from agentrail.hooks.declarations import BroughtCompactor
 from agentrail.hooks.live_hook_runner import Live, Validator
@@ -37,12 +36,11 @@ from agentrail.runtime.shared.code_loops import place_function
 from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.leases import Leases
 from agentrail.runtime.shared.provider_limits import ProviderLimits
-from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.slots import OwnSlots, Slots
 from agentrail.runtime.shared.task_pool import TaskPool
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.turn_waits import TurnWaits
-from agentrail.runtime.work.limit_queue import FamilyUsage
+from agentrail.runtime.work.reservations import FamilyUsage
 from agentrail.runtime.work.session_deps import SessionDeps, refuse_without_deps
 from agentrail.runtime.work.tool_call import Calls
 from agentrail.values.messages import Compactor
@@ -305,7 +303,7 @@ class SessionCode:
         return NewCode(seat.revision, self._validated(tools), (seat.key, plugin))
 
     def _validated(self, tools: Iterable[Tool]) -> tuple[tuple[Tool, Validator], ...]:
-        """Return each tool with the validator of its arguments; raise `BadDeps` if one wants other dependencies."""
+        """Return each tool with the validator of its arguments; raise `UsageError` if one wants other dependencies."""
         tools = tuple(tools)
         refuse_without_deps(self.deps, tools)
         return tuple((tool, self.validator(tool)) for tool in tools)
@@ -365,29 +363,3 @@ FindCode: TypeAlias = Callable[[State, int], Awaitable[FoundCode]]
 It returns the state with the states of its plugins in their classes, the code, and what the session is to hear if it
 comes from another process; it raises `PluginMismatch` and what else does not fit.
 """
-
-
-async def decided(
-    ref: str, letter: Letter, slot: Slot[Answer], mailbox: Mailbox, subagents: ActorSubagents | None
-) -> Answer:
-    """Send *letter*, a decision about *ref*, to one of *subagents* if it waits there, else to *mailbox*.
-
-    Return the answer. If the sub-agent has ended, or ends meanwhile, it is the one that it gave to the command id.
-    """
-    below = None if subagents is None else subagents.mailbox(ref)
-    answer = None
-    if below is not None:
-        below.post_steering(letter)
-        answer = await slot.wait_in_turn()
-    if subagents is not None and (answer is None or has_ended(answer)):
-        earlier = await subagents.answered(ref, letter)
-        answer = answer if earlier is None else earlier
-    if answer is None:
-        mailbox.post_steering(letter)
-        answer = await slot.wait_in_turn()
-    return answer
-
-
-def has_ended(answer: Answer) -> bool:
-    """Whether the session that was to answer had ended by then."""
-    return isinstance(answer, Refused) and isinstance(answer.error, SessionNotAlive)

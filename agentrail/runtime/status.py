@@ -1,17 +1,25 @@
-"""`status_of`: what a session is doing, for display; `Monitor`: waits for its end."""
+"""How programs look at a session: its status and tasks, its events and steps, and a monitor that waits for its end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from agentrail.api.command_checks import cursor_of, kinds_of
 from agentrail.api.session_values import Asking, Background, Compacting, HeldCall, SessionDown, Status
+from agentrail.api.supervisor_checks import counted
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import JournalUnavailable
+from agentrail.errors import BadChoice, JournalUnavailable, UnknownCursor
 from agentrail.ports.tool import Task
 from agentrail.reprs import in_brackets
+from agentrail.runtime.events import tracing
+from agentrail.runtime.events.log import EventLog
+from agentrail.runtime.events.subscription import CAPACITY, Subscription
+from agentrail.runtime.events.tracing import ActorTrace, Traces
 from agentrail.runtime.inbox.replies import held_calls
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.policies import POLICIES
 
 if TYPE_CHECKING:
     from agentrail.runtime.actor.session import Session
@@ -83,3 +91,61 @@ class Monitor:
         """Return when the session is gone for good."""
         gone = await self._session.wait_down()
         return SessionDown(self._session.session_id, gone.reason)
+
+
+def tasks_of(state: State) -> tuple[Task, ...]:
+    """Return what `tasks()` shows in *state*: the last ended sub-agents in the background, then the running ones."""
+    running = (
+        Task(
+            agent.child,
+            agent.agent,
+            agent.description,
+            agent.call_id,
+            agent.background,
+            "waiting" if agent.waits else "running",
+            agent.peers,
+        )
+        for agent in state.subagents
+        if not agent.rests
+    )
+    return (*ended_tasks(state), *running)
+
+
+def ended_tasks(state: State) -> tuple[Task, ...]:
+    """Return the entries in `tasks()` of the last sub-agents in the background that have ended."""
+    return tuple(
+        Task(
+            task.child,
+            task.agent,
+            task.description,
+            task.call_id,
+            True,
+            "failed" if task.failed else "done",
+            task.peers,
+        )
+        for task in state.ended_tasks
+    )
+
+
+def subscription(
+    log: EventLog, since: object, types: Iterable[type[Event]] | None, policy: str, capacity: int | None
+) -> Subscription:
+    """Return a subscription to the events of *log*."""
+    if policy not in POLICIES:
+        raise BadChoice.among("policy", policy, POLICIES)
+    kinds = None if types is None else kinds_of(types)
+    start = cursor_of(since)
+    if start is not None and start.seq > log.cursor.seq:
+        raise UnknownCursor(log.session_id, start.seq, log.cursor.seq)
+    return Subscription(
+        log,
+        since=start,
+        types=kinds,
+        policy=policy,
+        capacity=CAPACITY if capacity is None else counted("capacity", capacity),
+    )
+
+
+def trace(traces: Traces, begin: Callable[[], Awaitable[None]], capacity: int | None) -> ActorTrace:
+    """Return a reader of the steps that *traces* shows."""
+    return ActorTrace(traces, begin, tracing.CAPACITY if capacity is None else counted("capacity", capacity))

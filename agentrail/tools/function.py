@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Generic, ParamSpec, Protocol, TypeVar, 
 
 from typing_extensions import Unpack
 
-from agentrail.errors import BadArguments, BadTool, NotJson, ToolError
+from agentrail.errors import BadTool, NotJson, ToolError, UsageError
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.declaring import ToolOptions, declare
 from agentrail.tools.wanted_deps import WantsDeps
@@ -100,7 +100,7 @@ class Made(WantsDeps, Generic[P, R]):
         except self._misfits as why:
             from agentrail.tools.json_schema.validation import validator_for  # noqa: PLC0415 - only needed with tools
 
-            return err(str(BadArguments(self.spec.name, validator_for(self.spec)(args) or str(why))))
+            return err(str(UsageError("bad-arguments", self.spec.name, validator_for(self.spec)(args) or str(why))))
         if self._context is not None:
             arguments[self._context] = ctx
         try:

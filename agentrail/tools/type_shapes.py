@@ -21,8 +21,8 @@ from typing_extensions import is_typeddict
 
 from agentrail.errors import BadTool
 from agentrail.tools.foreign_types import ForeignType, foreign_type, is_foreign_note
-from agentrail.tools.json_schema.regex import flaw_of, regex
 from agentrail.values.json import EMPTY, Json, JsonObject
+from agentrail.values.patterns import expression, flaw_of
 from agentrail.values.personal import Privacy
 from agentrail.values.step_budget import CHECK_STEPS, Meter
 from agentrail.values.untrusted_values import described, names_of
@@ -106,7 +106,7 @@ class Pattern(Authored):
     """A regular expression that must match somewhere in a text; with `^` and `$` it must match the whole text."""
 
     regex: str
-    """The regular expression, in the syntax of `re`, without back-references and atomic groups."""
+    """The regular expression, in the syntax of `re`."""
 
     def flaw(self) -> str | None:
         """Return why the expression is invalid, in words that follow "which"; `None` if it is valid."""
@@ -118,7 +118,7 @@ class Pattern(Authored):
 
     def holds(self, value: object) -> bool:
         """Whether the expression matches in *value*, or *value* is no text."""
-        return not isinstance(value, str) or regex(self.regex).found_in(value, Meter(CHECK_STEPS))
+        return not isinstance(value, str) or expression(self.regex).found_in(value, Meter(CHECK_STEPS))
 
 
 Bound: TypeAlias = Range | Length | Pattern

@@ -1,20 +1,42 @@
 """Checks values that foreign code made (a model, a tool, a plugin), and rebuilds them from plain parts.
 
 A frozen class does not check what its fields hold, and foreign code may not be type-checked. The functions raise
-`TypeError` or `NotJson` for values that cannot be stored, and run no code of the values that they check.
+`TypeError` or `NotJson` for values that cannot be stored, those for responses a `ModelError`, and run no code of the
+values that they check.
+
+Half a surrogate pair is text that no file can hold. In text from outside it is replaced; in text from a caller it is an
+error.
 """
 
 from __future__ import annotations
 
 from typing import Final, TypeGuard, cast
 
+from agentrail.errors import (
+    BadResponse,
+    ContextTooLong,
+    EncodingRefused,
+    LimitReached,
+    ModelError,
+    ModelMissing,
+    NotJson,
+    PermanentModelError,
+    ProviderNotReached,
+    ProxyRefused,
+    QuotaSpent,
+    ResponseTooLong,
+    ServerMissing,
+    TransientModelError,
+)
 from agentrail.values.content import Data, File, Image, Part, Said, Text, Thinking, ToolCall
-from agentrail.values.json import MAX_ITEMS, freeze, freeze_object, weight
+from agentrail.values.json import MAX_ITEMS, TOO_DEEP, TOO_MANY, freeze, freeze_object, weight
 from agentrail.values.messages import AssistantMessage, Message, Origin, StopReason, ToolMessage, UserMessage
 from agentrail.values.stream import (
     PING,
     CallChunk,
     Chunk,
+    Failure,
+    FailureKind,
     PingChunk,
     Response,
     TextChunk,
@@ -34,7 +56,18 @@ from agentrail.values.tools import (
     ToolResult,
     ToolSpec,
 )
-from agentrail.values.untrusted_values import PLAIN, as_usd, brief, items_of, mended, plain_text, tokens, type_name
+from agentrail.values.untrusted_values import (
+    PLAIN,
+    as_seconds,
+    as_usd,
+    brief,
+    items_of,
+    mended,
+    message_of,
+    plain_text,
+    tokens,
+    type_name,
+)
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick
 
@@ -69,6 +102,29 @@ CALLS_WITH_MUCH: Final = 2
 
 COUNTS: Final = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
 """Names of the fields of `Usage` that count tokens."""
+
+
+KINDS: tuple[tuple[type[ModelError], FailureKind], ...] = (
+    (ContextTooLong, FailureKind.OVERFLOW),
+    (LimitReached, FailureKind.LIMIT),
+    (TransientModelError, FailureKind.TRANSIENT),
+    (PermanentModelError, FailureKind.PERMANENT),
+    (ModelError, FailureKind.PERMANENT),
+)
+"""Kind of failure for each error of a model; the first class that fits counts."""
+
+HERE_ALONE: Final[tuple[type[ModelError], ...]] = (
+    EncodingRefused,
+    ModelMissing,
+    ProxyRefused,
+    QuotaSpent,
+    ServerMissing,
+)
+"""Permanent errors after which a fallback model is tried; for others, that would hide a mistake in the program."""
+
+
+UNREACHED: Final[tuple[type[ModelError], ...]] = (ProviderNotReached, ServerMissing)
+"""Errors after which it is certain that no server has heard of the request: there was no connection."""
 
 
 class UnfitError(TypeError):
@@ -323,7 +379,23 @@ def _is_plain(value: object) -> bool:
 
 
 def fit_response(response: object) -> Response:
-    """Return a model's response, rebuilt from plain parts; raise `TypeError` or `NotJson` if it is not valid."""
+    """Return a model's response, rebuilt from plain parts; raise `BadResponse` if it is none.
+
+    One that is above a limit raises `ResponseTooLong`: the model has said it, not the code of its `Model`.
+    """
+    try:
+        return _rebuilt_response(response)
+    except TooLongError as error:
+        raise ResponseTooLong(message_of(error)) from error
+    except (NotJson, TypeError) as error:
+        if isinstance(error, NotJson) and error.args[1] in {TOO_DEEP, TOO_MANY}:
+            at, excess = error.args
+            problem = f"the arguments of a call have {excess} at `{at}`"
+            raise ResponseTooLong(problem) from error
+        raise BadResponse(message_of(error)) from error
+
+
+def _rebuilt_response(response: object) -> Response:
     plain = response if type(response) is Response else _as_response(response)
     parts: tuple[Said, ...] = tuple(map(fit_said, fit_items(plain.parts, "parts")))
     if len(parts) > 1:  # for a single part, `fit_text` has checked the size
@@ -348,17 +420,43 @@ def _as_response(value: object) -> Response:
 
 
 def fit_chunk(chunk: object, room: int) -> Chunk:
-    """Return *chunk*, rebuilt; raise `TypeError` if it is no chunk, or its text has more than *room* characters."""
-    match chunk:
-        case TextChunk(text=chunk_text):
-            return _text(fit_text(chunk_text, room))
-        case ThinkingChunk(text=chunk_text):
-            return _thinking(fit_text(chunk_text, room))
-        case CallChunk(text=chunk_text):
-            return _call(fit_text(chunk_text, room))
-        case UsageChunk(usage=usage):
-            return UsageChunk(fit_usage(usage))
-        case PingChunk():
-            return PING
-        case _:
-            raise UnfitError(chunk, "a chunk", "a piece of its answer")
+    """Return a response's chunk of at most *room* characters, rebuilt from plain values.
+
+    Raise `ResponseTooLong` if it has more, and `BadResponse` if it is no chunk.
+    """
+    try:
+        match chunk:
+            case TextChunk(text=chunk_text):
+                return _text(fit_text(chunk_text, room))
+            case ThinkingChunk(text=chunk_text):
+                return _thinking(fit_text(chunk_text, room))
+            case CallChunk(text=chunk_text):
+                return _call(fit_text(chunk_text, room))
+            case UsageChunk(usage=usage):
+                return UsageChunk(fit_usage(usage))
+            case PingChunk():
+                return PING
+            case _:
+                raise UnfitError(chunk, "a chunk", "a piece of its answer")
+    except TooLongError as error:
+        problem = f"it has more than {MAX_TEXT:,} characters of text, thoughts and arguments"
+        raise ResponseTooLong(problem) from error
+    except TypeError as error:
+        raise BadResponse(message_of(error)) from error
+
+
+def fit_failure(error: ModelError, took: float = 0.0) -> Failure:
+    """Return the `Failure` that tells the machine about *error* of a model, after an attempt that *took* seconds."""
+    kind = next(kind for cls, kind in KINDS if isinstance(error, cls))
+    unreached_ms = round(1000 * took) if isinstance(error, UNREACHED) else None
+    return Failure(
+        kind, type_name(error), message_of(error), fit_wait(error), isinstance(error, HERE_ALONE), unreached_ms
+    )
+
+
+def fit_wait(error: ModelError) -> float | None:
+    """Return the seconds that *error* asks to wait; `None` if it names none."""
+    try:
+        return as_seconds(error.retry_after)
+    except Exception:  # noqa: BLE001 - a foreign error class whose attribute fails
+        return None

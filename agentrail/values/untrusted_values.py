@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Final, cast
 
-from agentrail.errors.agentrail_error import advice
+from agentrail.errors.agentrail_error import CODED, advice, kind_of
 from agentrail.values.value import Value
 
 if TYPE_CHECKING:
@@ -315,7 +315,8 @@ def pass_interrupt(error: BaseException) -> None:
 
 def _type_error_text(error: BaseException) -> str:
     text = message_of(error)
-    return f"{type_name(error)}: {_with_advice(text) if isinstance(error, TypeError) else text}"
+    name = kind_of(error) if any(type(error) is branch for branch in CODED) else type_name(error)
+    return f"{name}: {_with_advice(text) if isinstance(error, TypeError) else text}"
 
 
 def _with_advice(text: str) -> str:

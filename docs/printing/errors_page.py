@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from inspect import signature
 from typing import Final
 
@@ -30,8 +30,15 @@ def by_branch() -> list[str]:
 
 def _branch(branch: type[AgentrailError]) -> list[str]:
     rows = [(_placed(error, branch), summary(error.__doc__), wording(error)) for error in leaves(branch)]
-    about = [summary(branch.__doc__)]
-    return section(code(branch.__name__), about, table(("error", "what happened", "what it says"), rows), level=2)
+    coded = [(code(name), f"{texts.about}.", shown(texts.says)) for name, texts in sorted(branch.coded.items())]
+    return section(
+        code(branch.__name__),
+        [summary(branch.__doc__)],
+        table(("error", "what happened", "what it says"), rows),
+        [f"All others are a `{branch.__name__}` themselves, told apart by their `code`:"] if coded else [],
+        table(("code", "what happened", "what it says"), coded) if coded else [],
+        level=2,
+    )
 
 
 def _placed(error: type[AgentrailError], branch: type[AgentrailError]) -> str:
@@ -50,9 +57,13 @@ def leaves(branch: type[AgentrailError]) -> Iterator[type[AgentrailError]]:
 
 def wording(error: type[AgentrailError]) -> str:
     """Return the message of *error*, with the names of its fields in braces in place of their values."""
-    names = tuple(signature(error).parameters)
+    return shown(error.wording, tuple(signature(error).parameters))
+
+
+def shown(template: str, names: Sequence[str] = ()) -> str:
+    """Return *template* with the *names* of facts in braces; numbers in it are places of them."""
 
     def named(found: re.Match[str]) -> str:
         return f"{{{names[int(found[1])] if found[1].isdigit() else found[1]}}}"
 
-    return _FACT.sub(named, error.wording)
+    return _FACT.sub(named, template)

@@ -14,7 +14,7 @@ from agentrail.api.bodies import CallBody, Query
 from agentrail.api.command_bodies import Spelled
 from agentrail.api.openapi import classes_below
 from agentrail.api.operation_table import CALLS, JSON, HostCall
-from agentrail.api.problems import ROWS, slug
+from agentrail.api.problems import ROWS, code_of, template_of_kind, title_of
 from agentrail.api.routes import ROUTES
 from agentrail.api.views import View
 from agentrail.core.vocabulary import commands
@@ -122,11 +122,12 @@ def views(source: Source) -> list[str]:
 def problems() -> list[str]:
     """Return the table of problem documents, by status; errors that are told alike have one row."""
     found: dict[str, tuple[int, str, str]] = {}
-    for cls, row in ROWS.items():
-        kind = row.told_as or cls
-        advice = cls.wording.partition("; ")[2]
+    for each, row in ROWS.items():
+        kind = row.told_as or each
+        advice = template_of_kind(each).partition("; ")[2]
         said = "as its `to_do` says" if _PLACE.fullmatch(advice) else _PLACE.sub("…", advice)
-        found[slug(kind)] = (row.status, fields_page.summary(kind.__doc__), row.to_do or said)
+        about = f"{title_of(kind)}." if isinstance(kind, str) else fields_page.summary(kind.__doc__)
+        found[code_of(kind)] = (row.status, about, row.to_do or said)
     ranked = sorted(found.items(), key=lambda item: (item[1][0], item[0]))
     rows = [(code(kind), str(status), about, to_do) for kind, (status, about, to_do) in ranked]
     return table(("type", "status", "what happened", "what to do"), rows)

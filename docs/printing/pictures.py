@@ -68,6 +68,9 @@ def _ways() -> Mapping[tuple[int, int], list[str]]:
     """Return the names of the inputs that may lead from one phase to another, by the places of both."""
     places = {phase: index for index, phase in enumerate(Phase)}
     ways: dict[tuple[int, int], list[str]] = defaultdict(list)
+    ways[places[Phase.RUNNING], places[Phase.STREAMING]].append(
+        "first chunk"
+    )  # no input: `core.machine.responses.begun`
     for phase, row in TABLE.items():
         for kind, rule in row.items():
             for to in rule.to:

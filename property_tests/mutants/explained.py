@@ -18,11 +18,10 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         ),
         (
             "runtime/diagnosis/watchdog.py Watchdog._still: "
-            "step is not self._suspected or self.step is not None or pulse is None → "
-            "(step is not self._suspected) or (self.step is not None)"
+            "self.step is not None or self._pulse is None → (self.step is not None)"
         ),
         (
-            'runtime/commands.py attached_as: change.kind == "attach" and change.seat is not None → '
+            'runtime/code_changes.py attached_as: change.kind == "attach" and change.seat is not None → '
             "(change.kind == 'attach')"
         ),
     ),
@@ -81,18 +80,12 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "It is for type checkers alone: each hook that takes a choice of a model is about an open turn.": (
         "core/machine/draft.py StepDraft.use_model: state.turn is not None → True",
     ),
-    "It is for type checkers alone: what is squeezed in is an ephemeral event, so that the bus has one.": (
-        "runtime/events/subscription.py Subscription.squeeze: tail is not None → True",
-    ),
     "It costs time alone: what is copied or looked at once more is equal.": (
         "core/machine/draft.py StepDraft.record_ruling: ruling.states → True",
         "core/machine/tool_runs.py _start: families → True",
-        "core/vocabulary/tool_calls.py CallList.replace: not self._own[at] → True",
-        "core/vocabulary/tool_calls.py CallList.replace: self._own[at] = True → pass",
         "runtime/work/model_stream.py Stream.run: usage is response.usage → False",
         "hooks/declarations.py UsageLimits.time_reached: self.counts_work → True",
-        "hooks/live_hook_runner.py Live.event_lines: seats is not self._for → True",
-        "runtime/events/subscription.py Subscription._take_live: self._runs -= 1 → pass",
+        "hooks/live_hook_runner.py Live.audience: seats is not audience.seats → True",
         "runtime/work/stored_messages.py StoredPast.messages: lacking → True",
         "runtime/shared/turn_waits.py TurnWaits._refuse_circle: visited.update(further) → pass",
         (
@@ -105,8 +98,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "runtime/shared/collector.py _Process.withdraw: self._lock → __import__('contextlib').nullcontext()",
         (
             "runtime/diagnosis/watchdog.py Watchdog._still: "
-            "step is not self._suspected or self.step is not None or pulse is None → "
-            "(self.step is not None) or (pulse is None)"
+            "self.step is not None or self._pulse is None → (self._pulse is None)"
         ),
     ),
     "It is for type checkers alone: what is asked about has a session, and only sessions are in this table.": (
@@ -121,21 +113,16 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "core/vocabulary/changes.py _changed_timers: place + len(rest) → place - len(rest)",
         (
             "runtime/inbox/replies.py Waiters.notice: "
-            "turn is not None and self._askers and turn.ref in self._askers → (turn is not None) and (self._askers)"
+            "turn is not None and self._replies and turn.ref in self._replies → (turn is not None) and (self._replies)"
         ),
-        "runtime/events/subscription.py Subscription.squeeze: n <= self.room_to → False",
-        "runtime/work/model_stream.py Stream.emit: self._held_back → False",
-        "runtime/work/model_stream.py Stream.emit: self._open → False",
+        "runtime/work/model_stream.py Stream.emit: not self._began → True",
         "runtime/work/model_stream.py Stream.emit: chars <= MAX_TEXT → chars < MAX_TEXT",
     ),
     "It costs time alone: more is kept before a sweep, or an empty list of readers is gone through.": (
         "core/machine/flow.py _run: unheard is not None → False",
         "runtime/actor/session.py Session._finish_step: self.traces → True",
-        (
-            "runtime/events/bus.py Bus.publish: "
-            "self._buffered and not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes]) → "
-            "(not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes]))"
-        ),
+        "runtime/events/log.py EventLog.publish: self._said → True",
+        "runtime/events/log.py EventLog.publish_ephemeral: self._said > self._buffer_size → True",
         "runtime/inbox/replies.py : 1000 → 1001",
         "runtime/shared/clock.py Timers._sweep: 2 → 3",
     ),
@@ -146,7 +133,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         ),
     ),
     "A time that was measured is never equal to a limit.": (
-        "runtime/diagnosis/watchdog.py Named.level: seconds < BLOCKED → seconds <= BLOCKED",
+        "runtime/diagnosis/watchdog.py Named.is_due: seconds < BLOCKED → seconds <= BLOCKED",
         "runtime/diagnosis/watchdog.py Watchdog._look: late >= LATE → late > LATE",
         "runtime/diagnosis/watchdog.py Watchdog._name_keeper: late - collecting >= LATE → late - collecting > LATE",
     ),
@@ -207,10 +194,6 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "No prompt has an empty id.": (
         "host/ag_ui/run_frames.py RunFrames._end: bool(self.ref) and ref == self.ref → (ref == self.ref)",
-    ),
-    "Both have as many figures: it is for who adds one.": (
-        "host/health/figures_history.py Series.use: True → False",
-        "host/health/figures_history.py Series.merge: True → False",
     ),
     "It is counted before anybody reads it.": (
         "host/uploads/session_files.py Intake.__init__: 0 → 1",

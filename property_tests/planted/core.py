@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentrail import Abort, Context, Continue, State
-from agentrail.core.machine import approvals, endings, flow, prompts, steering, tool_checks, tool_results, tool_runs
+from agentrail.core.machine import approvals, endings, flow, prompts, requests, tool_checks, tool_results, tool_runs
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.tool_results import hold_timer, put, results_of
 from agentrail.core.vocabulary.commands import RespondSent
@@ -35,7 +35,7 @@ def steering_text_lost(p: Planting) -> None:
             draft.append_messages(UserMessage((Text(waiting[-1].text),), Origin.STEERING))
             draft.emit(SteeringApplied(tuple(text.ref for text in waiting), len(waiting)))
 
-    p.everywhere(steering.merge_steering, merge)
+    p.everywhere(requests.merge_steering, merge)
 
 
 @bug("steering that no request has carried is forgotten when the turn ends")
@@ -50,10 +50,10 @@ def steering_forgotten_at_the_end(p: Planting) -> None:
 def queue_from_the_wrong_end(p: Planting) -> None:
     settle = prompts.settle
 
-    def wrong(draft: StepDraft, ref: str) -> None:
+    def wrong(draft: StepDraft) -> None:
         if draft.state.stop_reason is None and not draft.state.plugin_changes and draft.state.queue:
             draft.state.queue = (draft.state.queue[-1], *draft.state.queue[:-1])
-        settle(draft, ref)
+        settle(draft)
 
     p.everywhere(settle, wrong)
 
@@ -189,7 +189,7 @@ def silence_is_consent(p: Planting) -> None:
             call, hold = found
             approvals.resolve(draft, call, hold, "timeout", "tool_approval_timeout", goes_on=True)
             put(draft, approvals._approved(call, hold, None))  # noqa: SLF001 - this is what is broken
-            draft.schedule_last("before_tool", call.call_id)
+            draft.due.append(("before_tool", call.call_id))
 
     original = approvals.on_hold_timer
     p.everywhere(original, on_hold_timer)
@@ -265,7 +265,7 @@ def after_turn_left_out(p: Planting) -> None:
 
     def begin(draft: StepDraft, ref: str) -> Hook | None:
         if draft.state.turn is not None and draft.state.turn.ended == "aborted":
-            draft.schedule_first("turn_over")
+            endings.turn_over(draft)
             return None
         return original(draft, ref)
 

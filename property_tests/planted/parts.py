@@ -26,7 +26,7 @@ from agentrail.events import AgentAbort, PromptReceived, ToolBlocked, ToolCalls
 from agentrail.hooks.live_hook_runner import Live
 from agentrail.models import EmitChunk, Limit, ModelRequest, Response, Text, ToolMessage, Usage
 from agentrail.plugins import BudgetGuard
-from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.letter import NO_ANSWER_WANTED, Letter
 from agentrail.runtime.inbox.mailbox import MAX_MESSAGES, PATIENCE, Mailbox
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock, Timers
@@ -57,7 +57,7 @@ class Lanes:
     @property
     def bounded(self) -> tuple[list[Letter], list[Letter], list[Letter]]:
         """The letters of callers in each lane, which are bounded in number."""
-        return self.lanes[0], [letter for letter in self.lanes[1] if letter.slots], self.lanes[2]
+        return self.lanes[0], [letter for letter in self.lanes[1] if not letter.answer.settled], self.lanes[2]
 
     def aborts(self, mailbox: Mailbox, choose: Choose, name: str) -> bool:
         """Post an abort; return whether it was put in its lane, refused rightly, or joined to one that covers it."""
@@ -74,10 +74,10 @@ class Lanes:
         return serves and isinstance(serving.input, AbortSent) and serving.input.covers(abort)
 
     def results(self, mailbox: Mailbox, choose: Choose, name: str) -> None:
-        """Post a result, or a letter with a slot, as a caller's message to running work has; it may be refused."""
-        letter = Letter(TimerFired(name), slot=Slot() if choose.percent(50) else None)
+        """Post a result, or a letter with an answer, as a caller's message to running work has; it may be refused."""
+        letter = Letter(TimerFired(name), answer=Slot() if choose.percent(50) else NO_ANSWER_WANTED)
         with suppress(MailboxFull):
-            (mailbox.post_steering if letter.slots else mailbox.post_result)(letter)
+            (mailbox.post_result if letter.answer.settled else mailbox.post_steering)(letter)
             self.lanes[1].append(letter)
 
     def prompts(self, mailbox: Mailbox, choose: Choose, name: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from inspect import unwrap
 from typing import Final
 
 from agentrail.api import sse_frames
@@ -10,16 +9,16 @@ from agentrail.host import ApiKeys
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.plugins.host_tools import HostTools, ToolService
-from agentrail.host.plugins.plugin_runner import HostPluginRow
+from agentrail.host.plugins.plugin_runner import HostPluginRow, RequestLife
 from property_tests.planted.change import Change
 
 CHANGES: Final = (
     Change(
         "end_hook_forgotten_after_an_intercept",
         "a request that a plugin answers has no end",
-        unwrap(HostPluginRow.request),
-        "for plugin in begun:",
-        'for plugin in () if life.outcome == "intercepted" else begun:',
+        RequestLife.end,
+        "for plugin in self._begun:",
+        'for plugin in () if self.outcome == "intercepted" else self._begun:',
         "lives",
     ),
     Change(

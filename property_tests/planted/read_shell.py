@@ -28,11 +28,11 @@ CHANGES: Final = (
         "performed_too_early",
         "tools start before the record is written",
         Session._make_step,
-        "        performer.stop_early(outcome.effects)\n",
+        "        self.performer.stop_early(outcome.effects)\n",
         "        for effect in outcome.effects:\n"
         "            if type(effect).__name__ == 'StartCall':\n"
-        "                performer.perform(effect)\n"
-        "        performer.stop_early(outcome.effects)\n",
+        "                self.performer.perform(effect)\n"
+        "        self.performer.stop_early(outcome.effects)\n",
         "safety",
     ),
     Change(
@@ -62,9 +62,9 @@ CHANGES: Final = (
     Change(
         "results_before_control",
         "results are read before control",
-        Mailbox._take,
-        "urgent = self._control or self._results",
-        "urgent = self._results or self._control",
+        Mailbox._next,
+        "urgent = control if control or self.suspended else self._results",
+        "urgent = self._results or control",
         "mailbox",
     ),
     Change(

@@ -63,7 +63,7 @@ CHANGES: Final = (
     Change(
         "steering_in_reverse",
         "steering texts are said in the reverse order",
-        steering.merge_steering,
+        requests.merge_steering,
         "text.text for text in waiting",
         "text.text for text in reversed(waiting)",
         "safety",

@@ -39,7 +39,7 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "full_journal_taken_for_written": (12, "published"),
     "written_step_forgotten": (12, "crashes"),
     "message_in_hand_lost": (0, "rest"),
-    "effects_left_undone": (51, "alive"),
+    "effects_left_undone": (35, "rest"),
     "events_published_again": (29, "complete"),
     "outage_counted_as_crash": (0, "outages"),
     "command_carried_out_twice": (1, "commands"),

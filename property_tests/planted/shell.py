@@ -20,8 +20,8 @@ from agentrail.runtime.actor import effect_runner as performing
 from agentrail.runtime.actor.effect_runner import Performer
 from agentrail.runtime.actor.journal_log import Records
 from agentrail.runtime.actor.session import Session
-from agentrail.runtime.actor.slow_hooks import SlowHooks
-from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.actor.slow_hooks import report_slow_hooks
+from agentrail.runtime.events.log import EventLog, Stretch
 from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
@@ -55,7 +55,7 @@ def acknowledged_before_commit(p: Planting) -> None:
 @bug("events are published before the record is written")
 def published_before_commit(p: Planting) -> None:
     carry_out = Session._carry_out
-    p.rewrite(Session._handle, WRITE, f"self.bus.publish(outcome.events); {WRITE}")
+    p.rewrite(Session._handle, WRITE, f"self.events.publish(outcome.events); {WRITE}")
     p.put(
         Session,
         "_carry_out",
@@ -286,10 +286,9 @@ def stream_without_an_end(p: Planting) -> None:
 
 @bug("a subscriber who has fallen behind is not shown what was left out")
 def subscriber_misses_events(p: Planting) -> None:
-    def catch_up(subscription: Subscription, lost_to: Cursor) -> None:
-        subscription._lost_to = None
-        subscription._room = subscription._capacity if subscription._types is None else 0
-        subscription._start = lost_to
+    def catch_up(subscription: Subscription) -> None:
+        subscription._is_behind = False
+        subscription._start = subscription._log.cursor
 
     p.put(Subscription, "_catch_up", catch_up)
 
@@ -306,26 +305,23 @@ def subscriber_hears_twice(p: Planting) -> None:
 
 @bug("a delta carries the number of the durable event that comes next")
 def delta_overtakes(p: Planting) -> None:
-    publish_ephemeral = Bus.publish_ephemeral
+    envelope = Stretch.envelope
 
-    def wrong(bus: Bus, event: object, at: int) -> None:
-        last = bus._last
-        if last is not None and bus._n == 0:
-            bus._last = last.but(seq=last.seq + 1)
-        publish_ephemeral(bus, event, at)  # type: ignore[arg-type]  # handed on
-        bus._last = last
+    def wrong(stretch: Stretch, index: int) -> Envelope:
+        right = envelope(stretch, index)
+        return right.but(seq=right.seq + 1) if right.n == 1 else right
 
-    p.put(Bus, "publish_ephemeral", wrong)
+    p.put(Stretch, "envelope", wrong)
 
 
 @bug("events reach subscribers with another time than the one that is written")
 def published_is_not_what_is_written(p: Planting) -> None:
-    publish = Bus.publish
+    publish = EventLog.publish
 
-    def wrong(bus: Bus, envelopes: Sequence[Envelope]) -> None:
-        publish(bus, tuple(e.but(at=e.at + 1) if e.seq % 20 == 0 else e for e in envelopes))
+    def wrong(log: EventLog, envelopes: Sequence[Envelope]) -> None:
+        publish(log, tuple(e.but(at=e.at + 1) if e.seq % 20 == 0 else e for e in envelopes))
 
-    p.put(Bus, "publish", wrong)
+    p.put(EventLog, "publish", wrong)
 
 
 # Sessions that come back
@@ -358,7 +354,7 @@ def weak_abort_serves(p: Planting) -> None:
 @bug("a report of slow listeners is shown to them, and reported again if they are slow over it")
 def slow_listeners_fed(p: Planting) -> None:
     p.put(live_hook_runner, "UNHEARD", frozenset())
-    p.rewrite(SlowHooks.took, "isinstance(input_, HooksWereSlow) or ", "")
+    p.rewrite(report_slow_hooks, "isinstance(input_, HooksWereSlow) or ", "")
 
 
 # Supervision

@@ -12,7 +12,8 @@ from agentrail.api.handle_commands import AnyCommand, AttachPlugin, UpdatePlugin
 from agentrail.api.operation_table import CALLS, COMMANDS, HostCall
 from agentrail.api.session_calls import SessionCalls
 from agentrail.core.vocabulary.commands import DetachPluginSent
-from agentrail.errors import BadBody
+from agentrail.errors import UsageError
+from tests.coded import coded
 from tests.kit import AbortSent, ApproveSent
 
 MADE_BY = [call for call in CALLS.values() if call.commands]
@@ -54,7 +55,7 @@ def test_a_field_that_is_not_listed_is_no_field_of_the_body() -> None:
 
 @pytest.mark.parametrize(("name", "field"), [("approve", "four_eyes"), ("abort", "partial"), ("stop", "$")])
 def test_what_only_the_host_says_no_client_may_say(name: str, field: str) -> None:
-    with pytest.raises(BadBody, match="which is not known"):
+    with pytest.raises(UsageError, check=coded("bad-body"), match="which is not known"):
         read_body(CALLS[name], json.dumps({"approval": "a1", field: "x"}).encode())
 
 

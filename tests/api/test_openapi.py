@@ -19,11 +19,14 @@ from agentrail.api.operation_table import CALLS, HostCall, errors_of
 from agentrail.api.problems import ROWS, problem_of
 from agentrail.api.routes import ROUTES
 from agentrail.api.views import OpenedView, View, to_json
-from agentrail.errors import BadBody
+from agentrail.errors import UsageError
 from agentrail.events import EVENTS
 from agentrail.models import Json
 from tests.api.schemas import Schema, Schemas
+from tests.api.stored_document import STORED, printed
+from tests.api.test_problems import example
 from tests.codec.sampling import event_sample
+from tests.coded import coded
 from tests.each_case import each_case
 
 WITH_BODY = pytest.mark.parametrize(
@@ -80,6 +83,10 @@ def test_the_document_is_the_same_each_time() -> None:
     assert to_json(document()) == openapi_json()
 
 
+def test_the_document_is_the_stored_one() -> None:
+    assert printed() == STORED.read_text("utf-8"), "if that is meant, run `python -m tests.api.stored_document`"
+
+
 def test_each_route_is_in_the_document_with_its_errors() -> None:
     paths = cast("dict[str, dict[str, dict[str, dict[str, object]]]]", read()["paths"])
     assert {(method.upper(), path) for path, found in paths.items() for method in found} == {
@@ -113,10 +120,8 @@ def test_the_schema_of_an_event_takes_what_is_sent() -> None:
 
 def test_the_schema_of_a_problem_takes_each_problem() -> None:
     schema = checker({"$ref": "#/components/schemas/Problem"})
-    for cls in ROWS:
-        error = cls.__new__(cls)
-        error.args = (1,) * 6
-        schema.validate(json.loads(problem_of(error, "talk").content))
+    for kind in ROWS:
+        schema.validate(json.loads(problem_of(example(kind), "talk").content))
 
 
 @pytest.mark.long
@@ -133,7 +138,7 @@ def test_what_a_schema_takes_is_read_and_what_is_wrong_in_one_place_is_not(call:
         return
     bad = data.draw(st.sampled_from(wrong))
     assert not fits.is_valid(bad)
-    with pytest.raises(BadBody, match=r"the body of `.+` does not fit: (its `.+`|it) "):
+    with pytest.raises(UsageError, check=coded("bad-body"), match=r"the body of `.+` does not fit: (its `.+`|it) "):
         read_body(call, json.dumps(bad).encode())
 
 

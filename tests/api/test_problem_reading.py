@@ -12,7 +12,8 @@ import pytest
 from agentrail import errors
 from agentrail.api.problems import INTERNAL, MODEL_FAILED, NO_DOCUMENT, NOT_TOLD, ROWS, error_of, problem_of
 from agentrail.api.public_ids import new_name
-from agentrail.errors import AgentrailError, HostFailed
+from agentrail.errors import AgentrailError, HostFailed, UsageError
+from agentrail.errors.agentrail_error import BRANCHES, named_in
 from agentrail.models import Json
 from tests.each_case import each_case
 from tests.kit import freeze_object
@@ -62,7 +63,7 @@ def told(cls: type[AgentrailError], document: Mapping[str, Json]) -> tuple[objec
     return tuple([STAND_INS.get(hint) if fact is None else FACTS[hint] for hint, fact in pairs])
 
 
-@each_case([cls for cls in ROWS if ROWS[cls].told_as is None])
+@each_case([cls for cls in ROWS if isinstance(cls, type) and ROWS[cls].told_as is None])
 def test_an_error_of_each_row_comes_back_with_its_class_and_the_facts_that_were_told(
     cls: type[AgentrailError],
 ) -> None:
@@ -81,6 +82,26 @@ def test_facts_that_clients_may_know_are_told(cls: type[AgentrailError]) -> None
     assert tuple([place for place, fact in enumerate(facts) if fact is not None]) == PARTLY_TOLD[cls]
 
 
+@each_case(BRANCHES)
+def test_an_error_with_a_code_comes_back_with_it(code: str) -> None:
+    branch = BRANCHES[code]
+    error = branch(code, *["a fact"] * len(named_in(branch.coded[code].says)))
+    document = sent(error)
+    found = error_of(freeze_object(document))
+    assert (type(found), found.code) == (branch, code)
+    is_whole = None not in found.args
+    assert str(found) == (str(error) if is_whole else document["detail"])
+
+
+def test_a_code_is_told_as_if_there_were_a_class_which_earlier_versions_have() -> None:
+    document: dict[str, Json] = {"detail": "cannot attach it", "error": "SourceExists", "facts": ["files"]}
+    error = UsageError("source-exists", "files")
+    assert error_of(freeze_object(document)) == error
+    assert {name: sent(error)[name] for name in ("error", "facts")} == {"error": "SourceExists", "facts": ["files"]}
+    for facts in ([], ["files", "more"]):
+        assert error_of(freeze_object({**document, "facts": facts})) == HostFailed("cannot attach it")
+
+
 def test_most_errors_that_a_caller_can_fix_are_told_whole() -> None:
     whole = (
         errors.QueueFull(8),
@@ -88,12 +109,12 @@ def test_most_errors_that_a_caller_can_fix_are_told_whole() -> None:
         errors.MailboxFull("trip", 5, 900),
         errors.UnknownApproval("a1", "`a2`"),
         errors.WrongDecision("a1", "approve", "a question", "`respond`"),
-        errors.BadArguments("add", "`x` is missing"),
+        errors.UsageError("bad-arguments", "add", "`x` is missing"),
         errors.UnknownTool("ad", "`add`"),
         errors.ToolExists("add"),
         errors.UnknownPlugin("B", "`A`", "; did you mean `A`?"),
         errors.PluginRefused("no", "A"),
-        errors.NotRegistered("tool", "add", "`sub`"),
+        errors.UsageError("not-registered", "tool", "add", "`sub`"),
         errors.BadChoice("when", "soon", "`gap`, `now`"),
         errors.TurnAborted("p1", "aborted", "enough"),
         errors.PromptWasRejected("p1", "rude"),

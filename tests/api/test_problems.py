@@ -17,9 +17,10 @@ from agentrail.api.problems import (
     REFUSED,
     ROWS,
     USAGE,
+    Kind,
     Problem,
+    code_of,
     problem_of,
-    slug,
 )
 from agentrail.api.public_ids import new_name
 from agentrail.errors import (
@@ -30,6 +31,8 @@ from agentrail.errors import (
     RefusedError,
     UsageError,
 )
+from agentrail.errors.agentrail_error import BRANCHES as BRANCH_OF
+from agentrail.errors.agentrail_error import named_in
 from tests.each_case import each_case
 
 FACT = 7_171_717
@@ -51,23 +54,26 @@ def classes(top: type[AgentrailError]) -> Iterator[type[AgentrailError]]:
             yield from classes(cls)
 
 
-def example(cls: type[AgentrailError]) -> AgentrailError:
-    """Return an error of the class whose facts are told apart from all other words."""
-    error = cls.__new__(cls)
+def example(kind: Kind) -> AgentrailError:
+    """Return an error of the kind whose facts are told apart from all other words."""
+    if isinstance(kind, str):
+        branch = BRANCH_OF[kind]
+        return branch(kind, *[FACT] * len(named_in(branch.coded[kind].says)))
+    error = kind.__new__(kind)
     error.args = (FACT,) * 6
     return error
 
 
-def test_each_class_of_error_has_a_row_and_no_other_has_one() -> None:
-    assert set(ROWS) == set(classes(AgentrailError))
+def test_each_class_and_code_of_errors_has_a_row_and_no_other_has_one() -> None:
+    assert set(ROWS) == {*classes(AgentrailError), *BRANCH_OF}
     assert set(ROWS) >= {getattr(errors, name) for name in import_module("agentrail.errors").__all__}
 
 
 @pytest.mark.parametrize(("branch", "rows", "statuses"), BRANCHES, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_branch_has_the_statuses_that_say_who_has_to_act(
-    branch: type[AgentrailError], rows: dict[type[AgentrailError], object], statuses: set[int]
+    branch: type[AgentrailError], rows: dict[Kind, object], statuses: set[int]
 ) -> None:
-    assert set(rows) == set(classes(branch))
+    assert set(rows) == {*classes(branch), *branch.coded}
     assert {ROWS[cls].status for cls in rows} == statuses
 
 
@@ -81,20 +87,20 @@ def test_who_asks_for_a_held_session_is_to_come_back_when_its_lease_ends() -> No
 
 
 def test_each_kind_has_a_name_of_its_own() -> None:
-    kinds = [slug(cls) for cls in ROWS]
+    kinds = [code_of(kind) for kind in ROWS]
     assert len(kinds) == len(set(kinds))
-    assert slug(errors.PluginFailed) == "plugin-failed"
+    assert code_of(errors.HostFailed) == "host-failed"
 
 
 @each_case(ROWS)
-def test_what_is_of_the_hosts_alone_is_not_told(cls: type[AgentrailError]) -> None:
-    if ROWS[cls].status in {500, 507} or issubclass(cls, InfrastructureError):
-        assert str(FACT).encode() not in problem_of(example(cls), "talk").content
+def test_what_is_of_the_hosts_alone_is_not_told(kind: Kind) -> None:
+    if ROWS[kind].status in {500, 507} or isinstance(example(kind), InfrastructureError):
+        assert str(FACT).encode() not in problem_of(example(kind), "talk").content
 
 
 @each_case(ROWS)
-def test_no_words_are_for_programs_in_python(cls: type[AgentrailError]) -> None:
-    problem = problem_of(example(cls), "talk")
+def test_no_words_are_for_programs_in_python(kind: Kind) -> None:
+    problem = problem_of(example(kind), "talk")
     told = f"{problem.found}; {problem.to_do}"
     assert problem.found
     assert problem.to_do
@@ -174,6 +180,21 @@ def test_a_class_of_a_programs_own_has_the_row_of_its_base() -> None:
 
     problem = problem_of(Downstairs("the shop is closed"), "prompt a session")
     assert (problem.status, problem.type, problem.found) == (502, "tool-error", "the shop is closed")
+
+
+def test_an_error_that_has_no_class_of_its_own_is_told_by_its_code() -> None:
+    problem = problem_of(UsageError("source-exists", "files"), "attach tools")
+    assert problem == Problem(
+        409,
+        "source-exists",
+        "Two sources of tools cannot have one name",
+        "attach tools",
+        "a source of tools named `files` is attached already",
+        "detach it first, or replace it",
+        (),
+        "SourceExists",
+        ("files",),
+    )
 
 
 def test_ids_are_told_as_clients_of_the_tenant_see_them() -> None:

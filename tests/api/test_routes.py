@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from agentrail.api.operation_table import CALLS
 from agentrail.api.routes import ROUTES, HostRoute, Matched, match
-from agentrail.errors import MethodRefused, UnknownRoute
+from agentrail.errors import MethodRefused, UsageError
+from tests.coded import coded
 from tests.each_case import each_case
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "")
@@ -47,8 +48,9 @@ def test_a_path_means_the_route_with_its_parts_and_nothing_else(method: str, pat
     if real:
         assert [match(method, path).route] == real
         return
-    with pytest.raises(MethodRefused if there else UnknownRoute) as caught:
+    with pytest.raises(UsageError) as caught:
         match(method, path)
+    assert caught.value.code == ("method-refused" if there else "unknown-route")
     if isinstance(caught.value, MethodRefused):
         methods = {route.method for route in there}
         assert caught.value.allowed == ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
@@ -77,7 +79,7 @@ def test_a_path_means_the_route_with_its_parts_and_nothing_else(method: str, pat
 )
 def test_a_path_that_is_almost_one_is_none(path: str) -> None:
     for method in METHODS:
-        with pytest.raises(UnknownRoute):
+        with pytest.raises(UsageError, check=coded("unknown-route")):
             match(method, path)
 
 

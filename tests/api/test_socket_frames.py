@@ -38,7 +38,7 @@ FRAMES: list[SentFrame] = [
     CallFrame("7", "prompt", "trip", {"message": "hi"}, command="c1"),
     CallFrame("x" * 64, "list_sessions", query={"owner": "*", "ended": True, "limit": 5}),
     ListenFrame("8", "events", "trip", "12.3", ("TextDelta",), "drop"),
-    ListenFrame("9", "tree"),
+    ListenFrame("9", "tree", changes=True),
     ListenFrame("9", "approvals"),
     EndFrame("8", end=True),
 ]
@@ -90,7 +90,8 @@ def test_the_policies_are_those_of_a_subscription() -> None:
         ({"id": "1", "listen": "events"}, "it lacks `session`"),
         ({**EVENTS, "types": "A"}, "its `types` is text where an array or nothing is wanted"),
         ({**EVENTS, "policy": "x"}, "its `policy` is none of those that are known"),
-        ({"id": "1", "listen": "tree", "session": "s"}, "its `session` does not go with `tree`"),
+        ({"id": "1", "listen": "tree"}, "it lacks `changes`, which is true for the tree: its rows come one by one"),
+        ({"id": "1", "listen": "tree", "changes": True, "session": "s"}, "its `session` does not go with `tree`"),
         ({"id": "1", "listen": "approvals", "since": "1"}, "its `since` does not go with `approvals`"),
         ({"id": "1", "end": False}, "its `end` is none of those that are known"),
         ({"key": ""}, "its `key` is empty"),

@@ -7,7 +7,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.api.sse_frames import HEARTBEAT, WITH_SESSION, event_frame, frame, read_cursor
+from agentrail.api.sse_frames import HEARTBEAT, WITH_SESSION, as_seen, event_frame, frame, read_cursor
+from agentrail.api.views import to_json
 from agentrail.events import (
     EVENTS,
     ApprovalRequired,
@@ -74,6 +75,14 @@ def test_an_event_is_told_with_its_place_and_its_time() -> None:
         b'data: {"session_id":"bob.main","seq":4,"n":2,"at":1700,"turn":1,"round":1,'
         b'"event":{"$":"MessageDelta","delta":"so\\n\\nid: 9.9"}}\n\n'
     )
+
+
+@each_case([event for event in EVENTS if event is not Gap])
+def test_the_quick_frame_of_an_event_is_that_of_its_whole_envelope(event: type[Event]) -> None:
+    sample = event_sample(event).but(session_id="h.acme.bob.main")
+    for envelope in (sample.but(path=(), by=""), sample.but(path=("h.acme.bob.top",)), sample.but(path=(), by="zoë")):
+        whole = frame(event.__name__, to_json(as_seen(envelope)), envelope.cursor)
+        assert event_frame(envelope) == whole
 
 
 def test_a_gap_has_no_id_of_its_own() -> None:

@@ -19,9 +19,10 @@ from agentrail.api.bodies import (
 )
 from agentrail.api.body_parsing import check_media, command_of, read_body, read_query, start_of, types_of
 from agentrail.api.operation_table import CALLS
-from agentrail.errors import AgentrailError, BadBody, BadQuery, BadText, WrongMedia
+from agentrail.errors import AgentrailError, BadText, UsageError
 from agentrail.events import AgentEnd, Cursor, MessageDelta
 from agentrail.models import Image, Text
+from tests.coded import coded
 from tests.profiles import CAMPAIGN
 
 PROMPT, ABORT, EVENTS = CALLS["prompt"], CALLS["abort"], CALLS["events"]
@@ -37,7 +38,9 @@ def test_a_message_is_a_text_or_parts() -> None:
 
 def test_no_body_is_an_empty_one() -> None:
     assert read_body(ABORT, b"") == read_body(ABORT, b"{}")
-    with pytest.raises(BadBody, match="the body of `prompt` does not fit: it lacks `message`"):
+    with pytest.raises(
+        UsageError, check=coded("bad-body"), match="the body of `prompt` does not fit: it lacks `message`"
+    ):
         read_body(PROMPT, b"")
 
 
@@ -93,9 +96,9 @@ def test_what_is_no_strict_json_is_refused_with_the_place(content: bytes, said: 
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_place(content: object, said: str) -> None:
-    with pytest.raises(BadBody) as caught:
+    with pytest.raises(UsageError, check=coded("bad-body")) as caught:
         read_body(PROMPT, json.dumps(content).encode())
-    assert f"{caught.value.args[1]} {caught.value.args[2]}" == said
+    assert f"{caught.value.args[2]} {caught.value.args[3]}" == said
     assert str(caught.value) == f"the body of `prompt` does not fit: {said}; `/openapi.json` has its schema"
 
 
@@ -111,9 +114,9 @@ def test_what_does_not_fit_is_refused_with_the_place(content: object, said: str)
     ],
 )
 def test_other_bodies_name_the_place_too(name: str, content: bytes, said: str) -> None:
-    with pytest.raises(BadBody) as caught:
+    with pytest.raises(UsageError, check=coded("bad-body")) as caught:
         read_body(CALLS[name], content)
-    assert f"{caught.value.args[1]} {caught.value.args[2]}" == said
+    assert f"{caught.value.args[2]} {caught.value.args[3]}" == said
 
 
 def test_words_that_look_like_items_are_words() -> None:
@@ -139,7 +142,7 @@ def test_mutated_bodies_are_read_or_refused(seed: bytes, edits: list[tuple[int, 
         content = content[:place] + put + content[place + cut :]
     try:
         body = read_body(PROMPT, content)
-    except (BadText, BadBody):
+    except UsageError:
         return
     assert isinstance(body, PromptBody)
 
@@ -198,7 +201,7 @@ def test_json_is_taken_as_json(found: str) -> None:
     ],
 )
 def test_another_media_type_is_refused(found: str) -> None:
-    with pytest.raises(WrongMedia, match="send `application/json`"):
+    with pytest.raises(UsageError, check=coded("wrong-media"), match="send `application/json`"):
         check_media(PROMPT, found)
     check_media(EVENTS, found)
 
@@ -238,9 +241,9 @@ def test_a_query_is_read_by_the_kinds_of_its_fields(name: str, query: str, wante
     ],
 )
 def test_a_query_that_does_not_fit_is_refused_with_the_place(name: str, query: str, said: str) -> None:
-    with pytest.raises(BadQuery) as caught:
+    with pytest.raises(UsageError, check=coded("bad-query")) as caught:
         read_query(CALLS[name], query)
-    assert f"{caught.value.args[1]} {caught.value.args[2]}" == said
+    assert f"{caught.value.args[2]} {caught.value.args[3]}" == said
 
 
 @pytest.mark.long
@@ -249,7 +252,7 @@ def test_any_query_is_read_or_refused(query: str) -> None:
     for name in ("approvals", "delete_session", "tree"):
         try:
             found = read_query(CALLS[name], query)
-        except BadQuery:
+        except UsageError:
             continue
         assert isinstance(found, PageQuery | DeleteQuery | None)
 
@@ -258,9 +261,9 @@ def test_the_header_of_a_browser_that_comes_back_counts_more_than_the_address() 
     assert start_of(EVENTS, EventsQuery("1.0"), "") == Cursor(1)
     assert start_of(EVENTS, EventsQuery("1.0"), "4.2") == Cursor(4, 2)
     assert start_of(EVENTS, EventsQuery(), "") is None
-    with pytest.raises(BadQuery, match="its `since` is no cursor"):
+    with pytest.raises(UsageError, check=coded("bad-query"), match="its `since` is no cursor"):
         start_of(EVENTS, EventsQuery("soon"), "")
-    with pytest.raises(BadQuery, match="the header `Last-Event-ID` is no cursor"):
+    with pytest.raises(UsageError, check=coded("bad-query"), match="the header `Last-Event-ID` is no cursor"):
         start_of(EVENTS, EventsQuery("1.0"), "4.x")
 
 
@@ -268,14 +271,18 @@ def test_a_command_id_is_printable_and_short() -> None:
     assert command_of(PROMPT, None) is None
     assert command_of(PROMPT, "a" * 128) == "a" * 128
     for key in ("", "a" * 129, "a b", "ä", "\t", "a\n"):
-        with pytest.raises(BadQuery, match="the header `Idempotency-Key` is not 1 to 128 characters"):
+        with pytest.raises(
+            UsageError, check=coded("bad-query"), match="the header `Idempotency-Key` is not 1 to 128 characters"
+        ):
             command_of(PROMPT, key)
 
 
 def test_types_are_names_of_events() -> None:
     assert types_of(EVENTS, EventsQuery()) is None
     assert types_of(EVENTS, EventsQuery(types="AgentEnd,MessageDelta,AgentEnd")) == (AgentEnd, MessageDelta)
-    with pytest.raises(BadQuery, match="its `types` names no event: `AgentEnds`; did you mean `AgentEnd`"):
+    with pytest.raises(
+        UsageError, check=coded("bad-query"), match="its `types` names no event: `AgentEnds`; did you mean `AgentEnd`"
+    ):
         types_of(EVENTS, EventsQuery(types="AgentEnds"))
-    with pytest.raises(BadQuery, match="its `types` names no event: ``; there are"):
+    with pytest.raises(UsageError, check=coded("bad-query"), match="its `types` names no event: ``; there are"):
         types_of(EVENTS, EventsQuery(types="AgentEnd,"))

@@ -17,21 +17,20 @@ from agentrail import SessionSpec, aio
 from agentrail import open_supervisor as open_trio_supervisor
 from agentrail.errors import (
     AgentrailError,
-    AsksItself,
     BadSpec,
     BridgeClosed,
-    NotInItsRun,
     NotOpened,
-    NoTrioRun,
     QueueFull,
     SessionExists,
     TurnAborted,
     UnknownArgument,
     UnknownSession,
+    UsageError,
     WrongType,
 )
 from agentrail.testing import ScriptedModel, call, say, stall
 from tests.bridge.loops import Run, bare_thread, on_each_loop, on_trio, plain, until
+from tests.coded import coded
 
 ANSWERS = SessionSpec(model=ScriptedModel(["hello"], repeat_last=True))
 STALLS = SessionSpec(model=ScriptedModel([stall()], repeat_last=True))
@@ -258,7 +257,7 @@ def test_a_handle_under_the_wrong_loop_says_which_module_to_use() -> None:
     async def trio_main() -> None:
         async with open_trio_supervisor() as supervisor:
             session = await supervisor.spawn(ANSWERS)
-            with pytest.raises(NotInItsRun, match=r"agentrail\.aio"):
+            with pytest.raises(UsageError, check=coded("not-in-its-run"), match=r"agentrail\.aio"):
                 await trio.to_thread.run_sync(lambda: asyncio.run(session.ask("hi")))
 
     trio.run(trio_main)
@@ -267,7 +266,7 @@ def test_a_handle_under_the_wrong_loop_says_which_module_to_use() -> None:
         async with open_trio_supervisor():
             pass
 
-    with pytest.raises(NoTrioRun, match=r"agentrail\.aio"):
+    with pytest.raises(UsageError, check=coded("no-trio-run"), match=r"agentrail\.aio"):
         asyncio.run(opened())
 
 
@@ -345,7 +344,7 @@ def test_a_tool_that_asks_its_own_session_is_told() -> None:
             @aio.tool
             async def ask() -> str:
                 """Ask."""
-                with pytest.raises(AsksItself):
+                with pytest.raises(UsageError, check=coded("asks-itself")):
                     await sessions[0].ask("hi")
                 later.append(asyncio.create_task(ask_later()))
                 return "refused"

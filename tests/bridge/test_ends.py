@@ -17,7 +17,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, aio, sync
-from agentrail.errors import BridgeClosed, BridgeForked, LoopGone, SupervisorFailed
+from agentrail.errors import BridgeClosed, BridgeForked, SupervisorFailed, UsageError
 from agentrail.journals import SqliteJournal
 from agentrail.testing import ScriptedModel, call, say, stall
 from tests.bridge.loops import Run, on_each_loop, plain, until
@@ -148,7 +148,7 @@ def test_a_loop_that_is_closed_early_ends_the_thread_and_parks_the_sessions(
         (thread,) = (thread for thread in threading.enumerate() if thread.name == "agentrail")
         thread.join(PATIENCE)
         assert not thread.is_alive()
-    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [LoopGone.__name__]
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["loop-gone"]
 
     async def again() -> None:
         async with aio.open_supervisor(journal=SqliteJournal(tmp_path / "journal.db")) as supervisor:
@@ -185,7 +185,7 @@ def test_tools_of_a_loop_that_is_gone_are_dead_and_end(caplog: pytest.LogCapture
         asyncio.run(abort())
         thread.join(PATIENCE)
     assert not thread.is_alive()
-    assert str(LoopGone()) in caplog.text
+    assert str(UsageError("loop-gone")) in caplog.text
 
 
 def threaded(work: Callable[[], object]) -> object:

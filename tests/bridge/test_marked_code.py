@@ -21,7 +21,7 @@ import trio.lowlevel
 
 from agentrail import Ask, Context, Continue, Plugin, ReplacePrompt, Service, SessionSpec, aio, sync, tool
 from agentrail import open_supervisor as open_trio_supervisor
-from agentrail.errors import BadTool, BridgeClosed, FileMissing, NoHostLoop, ToolError, TurnAborted
+from agentrail.errors import BadTool, BridgeClosed, FileMissing, ToolError, TurnAborted, UsageError
 from agentrail.events import CompactEnd, MessageDelta, ToolExecutionEnd, ToolExecutionUpdate
 from agentrail.journals import SqliteJournal
 from agentrail.models import AskModel, EmitChunk, Json, JsonObject, Leaving, ModelRequest, Response, Text, TextChunk
@@ -31,6 +31,7 @@ from agentrail.sandboxes import Command, LocalSandbox
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Ok, ToolContext, make_spec, ok
 from tests.bridge.loops import Run, on_each_loop, plain, until
+from tests.coded import coded
 
 
 def calling(*names: str) -> ScriptedModel:
@@ -457,10 +458,14 @@ def test_marked_code_under_plain_trio_is_refused_at_the_spawn() -> None:
                 (SessionSpec(model="demo", services={"lookup": aio.service(lookup)}), "service `lookup`"),
                 (SessionSpec(model=aio.model(Slow())), "model `slow`"),
             ):
-                with pytest.raises(NoHostLoop, match=f"^{what} is an asyncio function and no asyncio loop is there"):
+                with pytest.raises(
+                    UsageError,
+                    check=coded("no-host-loop"),
+                    match=f"^{what} is an asyncio function and no asyncio loop is there",
+                ):
                     await supervisor.spawn(spec)
             session = await supervisor.spawn(SessionSpec(model="demo"))
-            with pytest.raises(NoHostLoop):
+            with pytest.raises(UsageError, check=coded("no-host-loop")):
                 await session.attach_tools(fetch)
 
     trio.run(main)

@@ -24,8 +24,8 @@ PAIRS = [
     for package in (aio, sync)
 ]
 
-FOR_THE_RUNTIME = {"offer", "end"}
-"""Methods of a trace that its session calls."""
+FOR_THE_RUNTIME = {"offer", "end", "when_replied"}
+"""Methods of a trace that its session calls, and one of a prompt for the host, which runs on Trio."""
 
 ADDED = {"subscribe": {"window"}}
 """Arguments that only the mirror has."""

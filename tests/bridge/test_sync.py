@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, run_sync, sync
-from agentrail.errors import BridgeClosed, BridgeForked, SessionExists, SubscriberTooSlow, WouldDeadlock
+from agentrail.errors import BridgeClosed, BridgeForked, SessionExists, SubscriberTooSlow, UsageError
 from agentrail.events import AgentEnd, Envelope, MessageDelta, ToolExecutionEnd
 from agentrail.testing import ScriptedModel, call, say, stall
 from tests.patience import PATIENCE
@@ -233,8 +233,8 @@ def test_a_call_that_would_never_return_is_refused() -> None:
         def ask() -> None:
             try:
                 asked.ask("hi")
-            except WouldDeadlock as error:
-                errors.append(str(error))
+            except UsageError as error:
+                errors.append(f"{error.code}: {error}")
 
         @sync.tool
         async def on_the_loop() -> str:
@@ -256,7 +256,7 @@ def test_a_call_that_would_never_return_is_refused() -> None:
         for made in (on_the_loop, on_trio, in_a_thread):
             name = getattr(made, "__name__", "")
             supervisor.spawn(SessionSpec(model=calling(name), tools=[made])).ask("go")
-        assert len(errors) == 2
+        assert [told.partition(":")[0] for told in errors] == ["would-deadlock"] * 2
         assert "asyncio.to_thread" in errors[0]
         assert "plain `def`" in errors[1]
         assert asked.status().turn == 1

@@ -9,10 +9,11 @@ from attrs import frozen
 
 from agentrail import Context, Options, Plugin, State
 from agentrail.codec.plugin_states import storable
+from agentrail.core.machine.responses import begun
 from agentrail.core.machine.step import Step, step
 from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
-from agentrail.core.vocabulary.inputs import SessionOpened, StreamBegan, StreamEnded
+from agentrail.core.vocabulary.inputs import SessionOpened, StreamEnded
 from agentrail.core.vocabulary.state import AttachedTool
 from agentrail.core.vocabulary.tool_calls import Batch, Call
 from agentrail.events import Envelope, Event
@@ -182,6 +183,7 @@ class Bench:
         self.now = NOW
         self.revision = 0
         self.got: list[Got] = []
+        self.moves: list[Arrival | None] = []  # the inputs, with `None` where a response began
         for spec in tools:
             self.judge.tool(spec.name, 0, fits)
         seats = tuple(self.seat(plugin) for plugin in plugins)
@@ -206,6 +208,7 @@ class Bench:
         """Apply the input *given*, which is sent *by* this user, *after* so many milliseconds."""
         self.now += after
         arrival = Arrival(given, self.now, random, by=by)
+        self.moves.append(arrival)
         before = self.state
         got = Got(before, arrival, step(before, arrival, self.judge))
         self.got.append(got)
@@ -217,9 +220,10 @@ class Bench:
     def prompt(self, text: str = "hello") -> Got:
         return self.send(PromptSent((Text(text),)))
 
-    def begins(self) -> Got:
-        """Apply the start of the awaited response."""
-        return self.send(StreamBegan(self.request_id))
+    def begins(self) -> None:
+        """Begin the awaited response."""
+        self.moves.append(None)
+        self.state = begun(self.state, self.request_id)
 
     def answers(self, text: str = "", *calls: ToolCall, stop: StopReason | None = None) -> Got:
         """Apply the end of the awaited response, with *text* and *calls*."""

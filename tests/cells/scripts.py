@@ -71,12 +71,12 @@ class Script:
             bench.seat(OTHER, revision)
         return bench
 
-    def record(self) -> list[Arrival]:
-        """Play the script, and return its inputs in order."""
+    def record(self) -> list[Arrival | None]:
+        """Play the script, and return its inputs in order, with `None` where the awaited response begins."""
         bench = self.bench()
         bench.send(SessionOpened())
         self.play(bench)
-        return [got.arrival for got in bench.got]
+        return bench.moves
 
 
 def settles(bench: Bench) -> None:

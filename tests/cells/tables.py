@@ -36,7 +36,7 @@ ON_THE_HANDLE: Final = {
     "status": "reads the last committed state: tests/runtime",
     "messages": "reads the last committed state: tests/runtime",
     "inspect": "reads the last committed state: tests/runtime",
-    "subscribe": "reads the event bus: tests/runtime",
+    "subscribe": "reads the event log: tests/runtime",
     "monitor": "hears from the supervisor: tests/runtime",
     "ask": "is `prompt`, and waits for the end of its turn: tests/runtime",
     "queued": "reads the last committed state: tests/runtime",
@@ -248,7 +248,7 @@ FIGURES_ELSEWHERE: Final = {
     "cancelled within 100 ms": "tests/runtime: the handle cancels directly",
     "agent_abort within 100 ms where a commit takes at most 50 ms": "tests/runtime: abort_pending",
     "answers to command ids 24 h and 1,000 per session": "supervision: answers over restarts",
-    "event_buffer_size 256": "tests/runtime: the bus",
+    "event_buffer_size 256": "tests/runtime: the event log",
     "plugin_slow 50 ms": "tests/runtime: measured around the step",
     "title at most 60 characters": "models: inline tags",
 }

@@ -7,7 +7,7 @@ import pytest
 from agentrail import BlockTool, Continue, HoldTool, Intervene, Options, ReplaceToolArgs
 from agentrail.core.vocabulary.effects import ClearTimer
 from agentrail.core.vocabulary.tool_calls import CallStatus
-from agentrail.errors import BadArguments, NoFamily, UnknownApproval
+from agentrail.errors import UnknownApproval, UsageError
 from agentrail.events import (
     AgentEnd,
     AgentResumed,
@@ -137,7 +137,7 @@ def test_edited_arguments_start_again_at_the_first_plugin_and_the_holder_lets_th
 def test_edited_arguments_must_fit_the_schema() -> None:
     bench = held()
     bench.send(ApproveSent("s:a4", FrozenObject(bad=1))).expect_only(
-        answer=Refused.of(BadArguments("edit", "the arguments do not fit `edit`: $.bad: not wanted")),
+        answer=Refused.of(UsageError("bad-arguments", "edit", "the arguments do not fit `edit`: $.bad: not wanted")),
         rulings=bench.got[-1].step.rulings,
     )
     assert bench.state.phase is Phase.IDLE
@@ -234,7 +234,7 @@ def test_another_tool_or_family_is_still_held() -> None:
 
 
 def test_without_a_family_always_is_refused() -> None:
-    held().send(ApproveSent("s:a4", always=True)).expect_only(answer=Refused.of(NoFamily("s:a4")))
+    held().send(ApproveSent("s:a4", always=True)).expect_only(answer=Refused.of(UsageError("no-family", "s:a4")))
 
 
 def test_edited_arguments_are_not_added() -> None:

@@ -34,7 +34,6 @@ from agentrail.core.vocabulary.inputs import (
     SessionReturned,
     SessionWoke,
     SleepDue,
-    StreamBegan,
     StreamCut,
     StreamEnded,
     StreamStalled,
@@ -45,7 +44,7 @@ from agentrail.core.vocabulary.inputs import (
     ToolStopped,
 )
 from agentrail.core.vocabulary.state import AttachedTool, PluginChange
-from agentrail.errors import IllegalInput, PluginExists, ToolExists, TooManyLabels, UnknownPlugin, UnknownTool
+from agentrail.errors import IllegalInput, ToolExists, UnknownPlugin, UnknownTool, UsageError
 from agentrail.events import (
     InputQuarantined,
     LabelsChanged,
@@ -118,7 +117,7 @@ def test_title_and_labels_are_changed_at_once() -> None:
         bench.send(LabelSent(("red",), ("blue",), "a title")).expect_only(answer=DONE)
         bench.send(LabelSent(title="")).expect_only(answer=DONE, events=[LabelsChanged("", ("green", "red"))], title="")
         many = tuple(f"l{number}" for number in range(63))
-        bench.send(LabelSent(many)).expect_only(answer=Refused.of(TooManyLabels(65, 64)))
+        bench.send(LabelSent(many)).expect_only(answer=Refused.of(UsageError("too-many-labels", 65, 64)))
         bench.send(LabelSent(many, ("red",)))
         assert len(bench.state.labels) == 64
 
@@ -230,7 +229,7 @@ def test_a_plugin_joins_at_once() -> None:
         plugins=(seat,),
         plugin_states=(5,),
     )
-    bench.send(AttachPluginSent(seat)).expect_only(answer=Refused.of(PluginExists("Other")))
+    bench.send(AttachPluginSent(seat)).expect_only(answer=Refused.of(UsageError("plugin-exists", "Other")))
 
 
 @cell("attach_plugin", *BUSY)
@@ -241,7 +240,7 @@ def test_a_plugin_joins_when_no_turn_is_open() -> None:
         bench.send(AttachPluginSent(seat)).expect_only(
             answer=DONE, plugin_changes=(PluginChange("attach", "Other", seat),)
         )
-        bench.send(AttachPluginSent(seat)).expect_only(answer=Refused.of(PluginExists("Other")))
+        bench.send(AttachPluginSent(seat)).expect_only(answer=Refused.of(UsageError("plugin-exists", "Other")))
 
 
 @cell("detach_plugin", "idle")
@@ -309,7 +308,6 @@ INPUT_EXAMPLES: Final[dict[str, AnyInput]] = {
         SessionReturned(1, ()),
         SleepDue(),
         SessionWoke(),
-        StreamBegan("r"),
         StreamEnded("r", Response()),
         StreamCut("r", NOTHING_YET, Failure(FailureKind.PERMANENT, "Gone", "gone")),
         StreamStalled("r", 30.0),

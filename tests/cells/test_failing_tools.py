@@ -6,7 +6,7 @@ from agentrail.core.vocabulary.commands import ChangeToolsSent, RespondSent
 from agentrail.core.vocabulary.effects import CancelCalls, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import StreamCut, StreamEnded, ToolRaised, ToolStopped
 from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
-from agentrail.errors import ToolChanged
+from agentrail.errors import RefusedError
 from agentrail.events import (
     AgentAbort,
     AgentEnd,
@@ -209,14 +209,14 @@ def test_a_call_that_waits_for_its_turn_does_not_run_when_its_tool_is_gone_or_an
 def test_a_held_call_whose_tool_was_detached_cannot_be_approved() -> None:
     bench = resting()
     bench.send(ChangeToolsSent(detach=("edit",), revision=1))
-    bench.send(ApproveSent("s:a4")).expect_only(answer=Refused.of(ToolChanged("s:a4", "edit")))
+    bench.send(ApproveSent("s:a4")).expect_only(answer=Refused.of(RefusedError("tool-changed", "s:a4", "edit")))
 
 
 @failure("redefined tool: a held call cannot be approved")
 def test_a_held_call_whose_tool_was_redefined_cannot_be_approved() -> None:
     bench = resting()
     bench.send(ChangeToolsSent(attach=(EDIT,), replace=True, revision=1))
-    bench.send(ApproveSent("s:a4")).expect_only(answer=Refused.of(ToolChanged("s:a4", "edit")))
+    bench.send(ApproveSent("s:a4")).expect_only(answer=Refused.of(RefusedError("tool-changed", "s:a4", "edit")))
 
 
 # Arguments

@@ -4,11 +4,11 @@ import pytest
 
 from agentrail import Accepted, Options
 from agentrail.core.context_window import tokens_of
+from agentrail.core.machine.responses import begun
 from agentrail.core.vocabulary.effects import ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import (
     CompactionEnded,
     CompactionFailed,
-    StreamBegan,
     StreamCut,
     StreamEnded,
     StreamStalled,
@@ -234,16 +234,16 @@ def test_a_turn_without_a_network_tries_no_more_often_than_it_may() -> None:
 
 
 def test_a_turn_that_has_reached_its_model_waits_for_the_network() -> None:
-    busy, begun, stalled, lost = running(), running(), running(), running()
+    busy, spoke, stalled, lost = running(), running(), running(), running()
     breaks(busy)
-    begun.begins()
-    breaks(begun)
+    spoke.begins()
+    breaks(spoke)
     for _ in range(2):
         stalled.send(StreamStalled("r2", 30.0), random=1.0)
     breaks(lost, UNREACHED)
     lost.fires("retry")
     breaks(lost)
-    for bench, pauses in ((busy, (4, 8)), (begun, (4, 8)), (stalled, (4, 8)), (lost, (8, 16))):
+    for bench, pauses in ((busy, (4, 8)), (spoke, (4, 8)), (stalled, (4, 8)), (lost, (8, 16))):
         for pause in pauses:
             bench.fires("retry")
             breaks(bench, UNREACHED)
@@ -644,10 +644,9 @@ def test_a_thought_alone_is_an_answer() -> None:
 # Late results of what was cancelled
 
 
-@pytest.mark.parametrize("what", ["began", "ended", "cut", "stalled"])
+@pytest.mark.parametrize("what", ["ended", "cut", "stalled"])
 def test_a_late_word_of_a_cancelled_request_changes_nothing(what: str) -> None:
     late: dict[str, AnyInput] = {
-        "began": StreamBegan("r2"),
         "ended": StreamEnded("r2", Response((Text("late"),))),
         "cut": StreamCut("r2", Partial("late"), BUSY),
         "stalled": StreamStalled("r2", 30.0),
@@ -655,6 +654,7 @@ def test_a_late_word_of_a_cancelled_request_changes_nothing(what: str) -> None:
     for bench in (running(), streaming()):
         bench.send(AbortSent())
         bench.send(late[what]).expect_nothing()
+        assert begun(bench.state, "r2") is bench.state
         bench.prompt("next")
         bench.send(late[what]).expect_nothing()
         bench.begins()

@@ -225,5 +225,5 @@ def test_a_hook_waits_for_what_its_plugin_asks_for(hook: str, action: str) -> No
     assert done.step.effects[0] == ClearTimer(f"ask:{ask_id}")
     assert done.step.rulings[0] == Ruling(hook, gathered=asked, states=((0, 2),))
     base = moment.baseline().step.state
-    assert (bench.state.phase, bench.state.suspended_runs, bench.state.next_stages) == (base.phase, (), ())
+    assert (bench.state.phase, bench.state.suspended_runs) == (base.phase, ())
     assert (bench.state.history, bench.state.plugin_states) == (base.history, (2,))

@@ -11,7 +11,7 @@ from agentrail.core.vocabulary.commands import Command, RespondSent
 from agentrail.core.vocabulary.effects import ClearTimer, StartCall
 from agentrail.core.vocabulary.inputs import ToolRaised, ToolStopped
 from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Doubt
-from agentrail.errors import AgentrailError, FourEyesWanted, UnknownApproval, WrongDecision
+from agentrail.errors import AgentrailError, RefusedError, UnknownApproval, WrongDecision
 from agentrail.events import ApprovalRequired, ApprovalResolved, Envelope, Event, PluginEvent, ToolExecutionStart
 from agentrail.models import FrozenObject, ToolCall
 from agentrail.plugins import BeforeTool, Failed, Hook, RunTool
@@ -415,7 +415,7 @@ def test_where_four_eyes_are_wanted_nobody_ends_a_doubt_alone() -> None:
     bench = stopped()
     bench.send(ApproveSent("s:c3", four_eyes=True))
     advice = "have the same call made, and approve it when it is held"
-    assert refusal(bench) == FourEyesWanted("the end of a doubt", advice)
+    assert refusal(bench) == RefusedError("four-eyes-wanted", "the end of a doubt", advice)
     assert bench.state.in_doubt_calls == (DOUBT,)
 
 

@@ -7,7 +7,7 @@ from agentrail.core.vocabulary.effects import CancelAsk, CancelCalls, ClearTimer
 from agentrail.core.vocabulary.inputs import AskSettled, StreamCut, ToolRaised, ToolStopped
 from agentrail.core.vocabulary.state import AskedBy, Steering
 from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
-from agentrail.errors import QueueFull, SteeringQueueFull, TaskDone
+from agentrail.errors import QueueFull, SteeringQueueFull, UsageError
 from agentrail.events import (
     AgentAbort,
     AgentEnd,
@@ -383,7 +383,7 @@ def test_a_message_that_comes_when_the_task_is_done_is_refused() -> None:
     bench = idle()
     before = bench.state
     message(bench)
-    assert bench.got[-1].step.answer == Refused.of(TaskDone(before.session_id))
+    assert bench.got[-1].step.answer == Refused.of(UsageError("task-done", before.session_id))
     assert bench.state == before
 
 
@@ -393,7 +393,7 @@ def test_a_message_during_the_last_hook_of_a_turn_is_refused() -> None:
     assert bench.state.turn is not None
     assert bench.state.turn.ended == "finished"
     message(bench)
-    assert bench.got[-1].step.answer == Refused.of(TaskDone(bench.state.session_id))
+    assert bench.got[-1].step.answer == Refused.of(UsageError("task-done", bench.state.session_id))
 
 
 def test_a_message_while_the_prompt_is_taken_joins_its_turn() -> None:

@@ -21,13 +21,14 @@ from agentrail.cli.shared_host import open_shared
 from agentrail.cli.stored_sessions import state_after
 from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import PluginChange
-from agentrail.errors import AgentNotAllowed, FileFailed, UnknownAgent
+from agentrail.errors import FileFailed, RefusedError, UnknownAgent
 from agentrail.events import RequestStart
 from agentrail.hooks.ruling import Section
 from agentrail.journals import Difference, SqliteJournal, audit, export_session
 from agentrail.testing import ScriptedModel, stall
 from agentrail.values.tools import ActingAgent
 from tests.cli.talking import at_a_terminal, through_pipes
+from tests.coded import coded
 from tests.kit import Phase, Setup
 
 NAME: Final = "5a5a5a5a"
@@ -160,7 +161,7 @@ async def test_who_reaches_the_host_of_a_terminal_begins_no_agent_without_the_se
     for number, agent in enumerate((stranger.source(), stranger.source(file=False, mode="yes").but(folder="/"))):
         async with open_shared(tmp_path / f"{number}.db", profile_of) as supervisor:
             for forged in (agent, agent.but(seal="0" * 64), AgentSeal(tmp_path / "other.db").begun(agent)):
-                with pytest.raises(AgentNotAllowed, match="not begun in this journal"):
+                with pytest.raises(RefusedError, check=coded("agent-not-allowed"), match="not begun in this journal"):
                     await supervisor.spawn(forged.id, "talk")
     assert not stranger.mark.exists()
 
@@ -200,9 +201,9 @@ async def test_a_session_that_somebody_else_began_is_not_forked_by_who_serves_it
     journal = stranger.journal
     await _begin(journal, stranger.source(file=False), stranger.folder)
     async with open_shared(journal, profile_of) as supervisor:
-        with pytest.raises(AgentNotAllowed):
+        with pytest.raises(RefusedError, check=coded("agent-not-allowed")):
             await supervisor.fork(NAME, id="copy")
-        with pytest.raises(AgentNotAllowed):
+        with pytest.raises(RefusedError, check=coded("agent-not-allowed")):
             await supervisor.session(NAME).prompt("Go on")
         assert [stored.session_id for stored in await supervisor.stored()] == [f"you.{NAME}"]
 

@@ -59,6 +59,11 @@ def parent_spec() -> SessionSpec:
     )
 
 
+async def sub_agent_runs(supervisor: RemoteSupervisor) -> None:
+    while not any(child.children for child in (await supervisor.tree()).children):  # noqa: ASYNC110 - by HTTP
+        await trio.sleep(0.05)
+
+
 @asynccontextmanager
 async def host() -> AsyncGenerator[tuple[str, RemoteSupervisor]]:
     """A host with two sessions, at work and waiting; give its entry too."""
@@ -68,11 +73,8 @@ async def host() -> AsyncGenerator[tuple[str, RemoteSupervisor]]:
         async with agentrail.connect(url, token) as supervisor:
             with trio.fail_after(PATIENCE):
                 parent = await supervisor.spawn("parent", "two")
-                async with supervisor.watch_tree() as trees:
-                    await parent.prompt("Go.")
-                    async for tree in trees:
-                        if any(child.children for child in tree.children):
-                            break
+                await parent.prompt("Go.")
+                await sub_agent_runs(supervisor)
                 asking = await supervisor.spawn("asking", "one")
                 async with supervisor.watch_approvals() as approvals:
                     await asking.prompt("Go.")
@@ -167,13 +169,10 @@ async def test_of_several_hosts_each_session_has_its_own_and_one_that_is_silent_
     async with (
         open_place(journal, parent_spec()) as place,
         agentrail.connect(place.serving.url, KEYS["boss"]) as supervisor,
-        supervisor.watch_tree() as trees,
     ):
         await (await supervisor.open("two", "desk")).prompt("Go.")
         with trio.fail_after(PATIENCE):
-            async for tree in trees:
-                if any(child.children for child in tree.children):
-                    break
+            await sub_agent_runs(supervisor)
         head, silent, _, titles, *rows = (await screen_text(supervisor, "here")).splitlines()
     assert (head.split()[:2], silent) == (["1", "session,"], f"{gone} does not answer")
     assert titles.split()[5] == "HOST"

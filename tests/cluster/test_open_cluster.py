@@ -73,10 +73,6 @@ async def check_views(supervisor: RemoteSupervisor, names: set[str]) -> None:
     assert {row.host for row in rows.items} == set(SHARDS)
     assert (rows.total, rows.missing) == (len(names), ())
     with trio.fail_after(PATIENCE):
-        async with supervisor.watch_tree() as trees:
-            async for seen in trees:
-                if {child.name for child in seen.children} == names:
-                    break
         async with supervisor.watch_rows() as changes:
             watched = set[str]()
             async for change in changes:

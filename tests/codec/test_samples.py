@@ -1,4 +1,5 @@
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -7,11 +8,11 @@ from msgspec import UNSET
 from agentrail.adapters.journals.stored_form import StoredRecord
 from agentrail.codec.json_text import from_text, to_text
 from agentrail.codec.values import decode
-from agentrail.codec.versions import upcast
+from agentrail.codec.versions import RENAMED_IN_6, upcast
 from agentrail.core.vocabulary.changes import ChangedSuspended
 from agentrail.core.vocabulary.inputs import INPUTS
 from agentrail.events import EVENTS, Envelope
-from agentrail.models import Text
+from agentrail.models import Json, Text
 from tests.codec.plain import encode
 from tests.codec.sampling import DEFAULTS, FOLDER, STORED, defaults, event_sample, input_sample, sample
 from tests.each_case import each_case
@@ -63,11 +64,22 @@ def test_a_record_of_format_4_says_of_all_paused_runs_that_they_are_new() -> Non
     assert found == same.but(change=same.change.but(suspended_runs=suspended))
 
 
+def in_new_words(name: str, value: Json) -> Json:
+    """Return the *value* of a field in a sample as it is written since format 6: texts in it say the field's name."""
+    return from_text(to_text(value).replace(f'"the {name}"', f'"the {RENAMED_IN_6.get(name, name)}"'))
+
+
 @pytest.mark.parametrize("cls", STORED, ids=lambda cls: cls.__name__)
-def test_what_format_5_followed_of_the_prompt_cache_is_left_out(cls: type[object]) -> None:
+def test_fields_of_format_5_come_back_by_their_names_or_are_left_out(cls: type[object]) -> None:
     older = from_text(read(FOLDER / "older" / "format-5" / f"{cls.__name__}.json"))
-    assert "altered" in to_text(older)
-    assert decode(cls, upcast(older, 5)) == sample(cls)
+    assert isinstance(older, Mapping)
+    states = {
+        place: {name: in_new_words(name, value) for name, value in fields.items()}
+        for place in ("change", "opening", "state")
+        if isinstance(fields := older.get(place), Mapping)
+    }
+    assert all({"altered", *RENAMED_IN_6} - fields.keys() <= {"opening"} for fields in states.values())
+    assert decode(cls, upcast({**older, **states}, 5)) == sample(cls)
 
 
 def test_what_records_leave_out_still_means_what_it_meant() -> None:

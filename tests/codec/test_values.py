@@ -13,7 +13,7 @@ from agentrail import Options
 from agentrail.codec.json_text import DOCUMENT_DEPTH, from_text
 from agentrail.codec.plugin_types import decode_state, readable
 from agentrail.codec.values import decode, read, write
-from agentrail.core.vocabulary.inputs import StreamBegan
+from agentrail.core.vocabulary.commands import ResumeSent
 from agentrail.core.vocabulary.state import Turn
 from agentrail.errors import BadData, BadValue
 from agentrail.events import EVENTS, AgentEnd, Event, Heartbeat, PrefixChanged, SubAgentEvent, UnknownEvent
@@ -71,7 +71,7 @@ def test_a_class_is_named_only_where_there_is_a_choice() -> None:
         "origin": "notice",
         "parts": [{"$": "Text", "text": "hello"}],
     }
-    assert encode(Arrival(StreamBegan("r1"), 5)) == {"input": {"$": "StreamBegan", "request_id": "r1"}, "at": 5}
+    assert encode(Arrival(ResumeSent(), 5)) == {"input": {"$": "ResumeSent"}, "at": 5}
     assert decode(UserMessage, {"parts": []}) == UserMessage(())
 
 

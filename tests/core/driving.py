@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentrail import Options, State
 from agentrail.core.machine.forking import branch
 from agentrail.core.machine.step import Step
-from agentrail.core.vocabulary.inputs import SessionBranched, SessionReturned, StreamBegan, StreamEnded
+from agentrail.core.vocabulary.inputs import SessionBranched, SessionReturned, StreamEnded
 from agentrail.events import Event
 from agentrail.models import FrozenObject, Response, StopReason, Text, ToolCall, ToolMessage
 from agentrail.plugins import Attachable
@@ -45,10 +45,11 @@ def answer(world: CheckedWorld, *calls: ToolCall, text: str = "") -> Step:
     return world.apply(StreamEnded(request_id, Response(parts, calls, stop)))
 
 
-def begin(world: CheckedWorld) -> Step:
-    """Apply the start of the response."""
+def begin(world: CheckedWorld) -> str:
+    """Begin the response; return the id of the request."""
     (request_id,) = world.out.live_requests
-    return world.apply(StreamBegan(request_id))
+    world.begin(request_id)
+    return request_id
 
 
 def asked(world: CheckedWorld, *calls: ToolCall) -> Step:

@@ -45,7 +45,7 @@ UNDER_WAY = (
         "subagents",
         "ended_tasks",
         "timers",
-        "paused_stages",
+        "is_paused",
         "background_jobs",
         "asleep",
         "stop_reason",

@@ -28,7 +28,6 @@ from agentrail.core.vocabulary.inputs import (
     AskSettled,
     CallProbed,
     SessionReturned,
-    StreamBegan,
     StreamCut,
     SubagentStarted,
 )
@@ -38,6 +37,7 @@ from agentrail.events import (
     AgentAbort,
     AgentEnd,
     AskAnswered,
+    AskStarted,
     PluginAttached,
     PluginDetached,
     PluginOptsUpdated,
@@ -90,7 +90,7 @@ def test_a_request_is_sent_again_and_its_partial_text_is_dropped() -> None:
     begin(world)
     step = world.apply(back(world))
     assert events(step) == [
-        SessionRecovered(3),
+        SessionRecovered(2),
         Retry(1, 0, "the process ended", dropped_text=True),
         RequestStart("r3", "model0", 1, 2),
     ]
@@ -335,6 +335,21 @@ def test_calls_of_a_response_without_chunks_run_if_what_a_plugin_had_run_first_i
     step = world.apply(back(world))
     assert [effect.name for effect in step.effects if isinstance(effect, StartCall)] == ["read"]
     assert (before, world.state.phase) == (Phase.RUNNING, Phase.EXECUTING_TOOLS)
+
+
+@frozen
+class AsksAboutBatch(Asker):
+    """Asks about each batch, beside an `Asker` of another hook."""
+
+    hook: str = "after_tool_batch"
+
+
+def test_plugins_are_asked_once_about_a_batch_if_what_one_had_run_for_its_last_call_is_not_run_again() -> None:
+    world = session(Asker("after_tool", RunTool("write", FrozenObject({"path": "a"}))), AsksAboutBatch())
+    asked(world, call("read"))
+    world.apply(ToolReturned("c3", 1, ok("fine")))
+    step = world.apply(back(world))
+    assert [event.hook for event in events(step) if isinstance(event, AskStarted)] == ["after_tool_batch"]
 
 
 def test_a_safe_tool_that_a_plugin_had_run_is_run_again() -> None:
@@ -613,7 +628,7 @@ def test_a_paused_turn_goes_on_when_it_is_resumed() -> None:
     step = world.apply(ResumeSent())
     assert [e.name for e in step.effects if isinstance(e, StartCall)] == ["read"]
     assert dict(world.state.timers).keys() == {"turn", "call:c3"}
-    assert world.state.paused_stages == ()
+    assert not world.state.is_paused
 
 
 def test_a_sub_agent_whose_tool_is_another_by_now_does_not_go_on_with_its_paused_turn() -> None:
@@ -667,9 +682,9 @@ def test_a_prompt_supersedes_a_paused_turn_also_if_prompts_queue_behind_held_cal
 
 def test_a_paused_turn_is_still_paused_when_it_comes_back_paused_again() -> None:
     world = paused()
-    rests = world.state.paused_stages
+    assert world.state.is_paused
     world.apply(back(world, pause=True))
-    assert world.state.paused_stages == rests
+    assert world.state.is_paused
     step = world.apply(back(world))
     assert [e.name for e in step.effects if isinstance(e, StartCall)] == ["read"]
 
@@ -721,7 +736,7 @@ def test_a_question_of_a_plugin_that_had_paused_is_asked_when_it_is_resumed() ->
     assert world.state.timers == ((f"ask:{ask_id}", world.now + 7_500),)
     world.apply(AskSettled(again.ask_id, Failed("no")))
     (request_id,) = world.out.live_requests
-    world.apply(StreamBegan(request_id))
+    world.begin(request_id)
     assert world.state.phase is Phase.STREAMING
 
 

@@ -12,7 +12,15 @@ from agentrail.core.system_prompt import dated, environment_of
 from agentrail.core.vocabulary.changes import fold
 from agentrail.core.vocabulary.effects import ReportStart, StartCall
 from agentrail.core.vocabulary.errors_as_data import data_of, made_of
-from agentrail.errors import AgentrailError, Busy, PluginRefused, RefusedError, SessionRefused, UnknownPlugin
+from agentrail.errors import (
+    AgentrailError,
+    Busy,
+    PluginRefused,
+    RefusedError,
+    SessionRefused,
+    UnknownPlugin,
+    UsageError,
+)
 from agentrail.events import TodoChange
 from agentrail.journals import Difference
 from agentrail.models import (
@@ -99,9 +107,16 @@ def test_an_error_is_data_and_is_made_of_it_again() -> None:
         assert Refused.of(error) == Refused(name, facts)
 
 
+def test_data_of_an_error_with_a_code_is_as_if_it_had_a_class() -> None:
+    stored = Refused("TaskDone", ("s.1",))
+    assert stored.error == UsageError("task-done", "s.1")
+    assert Refused.of(stored.error) == stored
+
+
 @pytest.mark.parametrize(
     ("name", "facts", "told"),
     [
+        ("TaskDone", (), "names no error of ours"),
         ("Nothing", (), "names no error of ours"),
         ("Busy", (5,), "Expected `str`, got `int` - at `$.facts[0]`"),
         ("ReplayDiffers", ("s", "x", "what"), "Expected `int`, got `str` - at `$.facts[1]`"),

@@ -18,6 +18,7 @@ from agentrail.core.machine.table import TABLE
 from agentrail.core.vocabulary.effects import EFFECTS
 from agentrail.core.vocabulary.inputs import INPUTS
 from agentrail.errors import AgentrailError
+from agentrail.errors.agentrail_error import BRANCHES
 from agentrail.events import EVENTS
 from agentrail.hooks.actions import ACTIONS
 from agentrail.hooks.hook_types import HOOKS
@@ -95,6 +96,11 @@ def test_every_error_is_printed_with_its_facts_in_the_wording() -> None:
         assert issubclass(error, AgentrailError)
         assert error is AgentrailError or f"`{error.__name__}`" in text
         assert not any(character.isdigit() for character in errors_page.wording(error).partition("{")[2][:1])
+
+
+def test_every_code_of_an_error_is_printed() -> None:
+    text = "\n".join(errors_page.by_branch())
+    assert [code for code in BRANCHES if f"| `{code}` |" not in text] == []
 
 
 def test_every_call_of_the_handle_is_printed_and_says_what_it_does() -> None:

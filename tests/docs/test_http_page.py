@@ -2,7 +2,7 @@
 
 from agentrail.api import bodies, views
 from agentrail.api.openapi import classes_below
-from agentrail.api.problems import ROWS, slug
+from agentrail.api.problems import ROWS, code_of
 from agentrail.api.routes import ROUTES
 from docs.printing import http_page
 from tests.docs.sources import SOURCE
@@ -15,7 +15,7 @@ def test_each_route_has_a_line() -> None:
 
 def test_each_kind_of_problem_has_a_line_and_each_line_says_what_to_do() -> None:
     lines = http_page.problems()[2:]
-    assert {line.split("`")[1] for line in lines} == {slug(row.told_as or cls) for cls, row in ROWS.items()}
+    assert {line.split("`")[1] for line in lines} == {code_of(row.told_as or kind) for kind, row in ROWS.items()}
     assert [line for line in lines if line.endswith("| |")] == []
 
 

@@ -26,7 +26,8 @@ def test_no_picture_is_left_over() -> None:
 def test_the_picture_of_the_machine_has_an_arrow_for_each_way_the_table_allows() -> None:
     ways = {(phase, to) for phase, row in TABLE.items() for rule in row.values() for to in rule.to if to is not phase}
     drawn = ET.fromstring(machine())  # noqa: S314 - our own
-    assert len(drawn.findall(f"{SVG}polyline")) == len(ways)
+    first_chunk = {(Phase.RUNNING, Phase.STREAMING)}  # no input leads there
+    assert len(drawn.findall(f"{SVG}polyline")) == len(ways | first_chunk)
     titles = [element.text for element in drawn.findall(f"{SVG}text[@class='title']")]
     assert titles == [phase.value for phase in Phase]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from agentrail import Abort, BlockTool, Context, Continue, Emit, HoldTool, Plugin, Skip
-from agentrail.errors import BadPlugin, PluginExists, ReplayDiffers
+from agentrail.errors import BadPlugin, ReplayDiffers, UsageError
 from agentrail.events import PlanStepCompleted
 from agentrail.hooks.actions import ACTIONS, UNCHANGED, Emission
 from agentrail.hooks.attachments import implemented, in_order, refuse_twins, seat_for, unkeyed
@@ -14,6 +14,7 @@ from agentrail.hooks.ruling import UNRULED
 from agentrail.plugins import MATRIX, BeforePrompt, BeforeTool, IdleHooks, Keyed
 from agentrail.values.step_budget import Meter
 from tests.cells.bench import plug
+from tests.coded import coded
 from tests.kit import Ruling
 
 
@@ -110,7 +111,7 @@ def test_a_key_stands_for_one_of_two_plugins_of_a_class() -> None:
     assert unkeyed(plugin) == ("P", plugin)
     assert unkeyed(Keyed("mine", plugin)) == ("mine", plugin)
     refuse_twins(["P", "mine"])
-    with pytest.raises(PluginExists):
+    with pytest.raises(UsageError, check=coded("plugin-exists")):
         refuse_twins(["P", "Q", "P"])
 
 

@@ -149,13 +149,20 @@ class Listener:
 
 @asynccontextmanager
 async def listening(
-    desk: Desk, method: str, target: str, *, since: str = "", message: str = "", user: str = "ann"
+    desk: Desk,
+    method: str,
+    target: str,
+    *,
+    since: str = "",
+    message: str = "",
+    user: str = "ann",
+    session: str = "trip",
 ) -> AsyncGenerator[Listener, None]:
     """Open a stream of a user; leaving it goes away."""
     host, _, port = desk.serving.url.removeprefix("http://").partition(":")
     headers = [("authorization", f"Bearer {KEYS[user]}"), ("content-type", "application/json")]
     headers += [("last-event-id", since)] if since else []
-    body = json.dumps({"message": message, "session": "trip"}).encode() if message else b""
+    body = json.dumps({"message": message, "session": session}).encode() if message else b""
     with trio.fail_after(100):
         async with await trio.open_tcp_stream(host, int(port)) as stream:
             listener = Listener(stream)

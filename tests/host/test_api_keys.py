@@ -17,10 +17,11 @@ from trio.testing import MockClock
 
 from agentrail.adapters import file_lock
 from agentrail.api.operation_table import SCOPES
-from agentrail.errors import BadChoice, BadKeys, FileFailed, NotAuthenticated, UnknownKey
+from agentrail.errors import BadChoice, BadKeys, FileFailed, NotAuthenticated, UsageError
 from agentrail.host import ApiKeys, Authenticator, Identity
 from agentrail.host.authentication.api_keys import ApiKey, KeyFile, new_key, read_keys, render_keys
 from agentrail.host.authentication.authenticators import LOCAL, LocalToken
+from tests.coded import coded
 from tests.passes import Passes
 
 UNREADABLE = (errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)
@@ -124,7 +125,7 @@ async def test_a_key_is_withdrawn_while_the_host_runs(tmp_path: Path, autojump_c
     assert (await keys.identify(bearing(second))).user == "bob"
     with pytest.raises(NotAuthenticated):
         await keys.identify(bearing(key))
-    with pytest.raises(UnknownKey, match=one.id):
+    with pytest.raises(UsageError, check=coded("unknown-key"), match=one.id):
         file.withdraw(one.id)
 
 

@@ -47,7 +47,7 @@ async def cut(desk: Desk) -> None:
 
 
 async def listened(desk: Desk) -> None:
-    await said(desk, CLOSE, LISTEN, {"id": "2", "listen": "tree", "session": "trip"})
+    await said(desk, CLOSE, LISTEN, {"id": "2", "listen": "approvals", "session": "trip"})
 
 
 async def called(desk: Desk) -> None:

@@ -9,10 +9,10 @@ import httpx
 import pytest
 
 from agentrail import SessionSpec, State, connect, tool
-from agentrail.host.health.figures_history import KEPT, MINUTE, NAMES, POINTS, Bucket, FiguresHistory
+from agentrail.host.health.figures_history import HOUR, KEPT, MINUTE, NAMES, POINTS, Bucket, FiguresHistory
 from agentrail.models import Usage
 from agentrail.plugins import HumanApproval
-from agentrail.runtime.diagnosis.metrics import Spread
+from agentrail.runtime.diagnosis.session_listener import SessionListener
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.tools.builtin import ask_user
 from tests.host.hosted import KEYS, Desk, listening, open_desk, scripted
@@ -69,7 +69,7 @@ async def test_figures_are_by_tenant_session_model_and_tool() -> None:
         assert (series["name"], total(series, "tool_errors"), total(series, "responses")) == ("boom", 1, 0)
         (took,) = [bucket["tool"] for bucket in series["buckets"] if bucket["tool"] is not None]
         assert took["count"] == 1
-        assert 0 <= took["p50_s"] <= took["p95_s"] <= took["longest_s"]
+        assert 0 <= took["mean_s"] <= took["longest_s"]
 
 
 async def decide(desk: Desk, what: str, field: str, **more: str) -> None:
@@ -181,9 +181,35 @@ class Time:
         return self.now
 
 
+def history_of(time: Time) -> FiguresHistory:
+    listeners = list[SessionListener]()
+    return FiguresHistory(time, listeners.append, listeners.remove)
+
+
+async def test_when_nobody_has_looked_for_an_hour_nothing_is_counted_until_somebody_does() -> None:
+    time, listeners = Time(), list[SessionListener]()
+    history = FiguresHistory(time, listeners.append, listeners.remove)
+    history.used(state("acme", "s"), "m", USED)
+    time.now += HOUR
+    history.lagged(0.0)
+    assert listeners == [history]
+    assert (await history.view("tenant", "acme", 0, None, 10)).series[0].buckets[0].responses == 1
+    time.now += HOUR
+    history.lagged(0.0)
+    assert listeners == [history]  # somebody has looked meanwhile
+    time.now += 1
+    history.lagged(0.0)
+    assert listeners == []
+    history.lagged(0.0)
+    found = await history.view("tenant", "acme", 0, None, 10)
+    assert (found.series, found.kept_since_ms, listeners) == ((), time.now, [history])
+    history.used(state("acme", "s"), "m", USED)
+    assert len((await history.view("tenant", "acme", None, None, 10)).series) == 1
+
+
 async def test_what_is_kept_is_bounded_in_time_and_in_names() -> None:
     time = Time()
-    history = FiguresHistory(time)
+    history = history_of(time)
     for minute in range(KEPT + 10):
         time.now = Time.now + minute * MINUTE
         for number in range(3 if minute else 5 * NAMES):
@@ -195,7 +221,7 @@ async def test_what_is_kept_is_bounded_in_time_and_in_names() -> None:
 
 
 async def test_names_beyond_the_bound_are_counted_together_each_tenant_for_itself() -> None:
-    history = FiguresHistory(Time())
+    history = history_of(Time())
     for number in range(3 * NAMES):
         history.used(state("acme", f"s{number}"), "m", USED)
     history.used(state("evil", "own"), "m", USED)
@@ -212,29 +238,17 @@ async def test_names_beyond_the_bound_are_counted_together_each_tenant_for_itsel
 
 
 def test_a_bucket_takes_no_more_memory_than_is_said() -> None:
-    bucket = Bucket(0)
+    bucket = Bucket()
     for number in range(10 * NAMES):
         for kind in ("tenant", "session", "model", "tool"):
             bucket.of(kind, f"t{number}", f"{number}" * 100)
-    assert len(bucket.series) <= 4 * (2 * NAMES + 1)
-    assert all(sys.getsizeof(key.name) < 300 for key in bucket.series)
+    assert len(bucket.rows) <= 4 * (2 * NAMES + 1)
+    assert all(sys.getsizeof(key.name) < 300 for key in bucket.rows)
 
 
 async def test_a_series_that_costs_more_comes_first_and_the_others_are_counted() -> None:
-    history = FiguresHistory(Time())
+    history = history_of(Time())
     for number in range(5):
         history.used(state("acme", "s"), f"m{number}", Usage(1, 1, cost_usd=float(number)))
     found = await history.view("model", "acme", None, None, 2)
     assert ([series.name for series in found.series], found.more) == (["m4", "m3"], 3)
-
-
-def test_quantiles_are_upper_bounds_and_no_more_than_the_longest() -> None:
-    spread = Spread((1.0, 2.0))
-    assert spread.quantile(0.5) == 0.0
-    for seconds in (0.5, 0.6, 1.5, 7.0):
-        spread.add(seconds)
-    assert [spread.quantile(share) for share in (0.5, 0.75, 0.95)] == [1.0, 2.0, 7.0]
-    other = Spread((1.0, 2.0))
-    other.add(0.1)
-    other.merge(spread)
-    assert (other.counts, other.longest) == ([3, 1, 1], 7.0)

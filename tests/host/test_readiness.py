@@ -14,7 +14,7 @@ import trio.lowlevel
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from agentrail.adapters.journals.read_only import ReadOnlyJournal
-from agentrail.errors import PluginFailed, WrongType
+from agentrail.errors import OutsideError, WrongType
 from agentrail.host import (
     HandledResponse,
     Host,
@@ -31,6 +31,7 @@ from agentrail.host.health.loop_lag import LoopLag
 from agentrail.host.health.readiness import FRESH, Probe
 from agentrail.host.plugins.plugin_runner import FAILING, HostPluginRow
 from agentrail.journals import SqliteJournal
+from tests.coded import coded
 from tests.host.hosted import LIMITS, Desk, open_desk, scripted
 from tests.host.test_host import chat, until
 from tests.patience import PATIENCE
@@ -200,7 +201,7 @@ async def test_a_critical_plugin_is_well_again_when_it_rules_or_after_a_while(au
         await row.intercept(Request(message, (), (), "chat", Identity("acme", "ann"), context))
 
     for again in ("rules", "rests"):
-        with pytest.raises(PluginFailed):
+        with pytest.raises(OutsideError, check=coded("plugin-failed")):
             await ask("fail")
         assert not row.is_well(trio.current_time())
         if again == "rules":

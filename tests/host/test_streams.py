@@ -9,12 +9,16 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from agentrail import SessionSpec
 from agentrail.host import ApiKeys, HostLimits, Identity
 from agentrail.host.authentication.api_keys import ApiKey, KeyFile, render_keys
 from agentrail.host.operations.client_streams import Endable
-from agentrail.testing import stall
+from agentrail.host.operations.talk_calls import LivedAnswer
+from agentrail.host.requests.http_messages import HttpResponse
+from agentrail.testing import ScriptedModel, stall
 from tests.host.hosted import MADE, Desk, frames, listening, open_desk, scripted
 from tests.host.test_host import until
+from tests.host.test_leaving import Ends
 
 EVENTS = "/v1/sessions/trip/events"
 
@@ -146,3 +150,44 @@ async def test_a_stream_that_waits_for_its_next_piece_ends_at_once(autojump_cloc
         stream.end()
         await trio.sleep_forever()
     assert sent == [b"one"]
+
+
+async def test_a_request_whose_answer_is_never_written_ends_with_its_turn() -> None:
+    tries, most, ends = 4, 1, Ends()
+    model = ScriptedModel([stall(after=1)] * tries)
+    async with open_desk(SessionSpec(model=model), [ends], limits=HostLimits(streams=most)) as desk:
+        said, done = list[str](), trio.Event()
+
+        async def prompt(number: int) -> None:
+            async with listening(desk, "POST", "/v1/stream", message="stay", session=f"s{number}") as listener:
+                await listener.until(lambda text: "AgentStart" in text or "event: problem" in text)
+                said.append(listener.text)
+                if len(said) == tries:
+                    done.set()
+                await done.wait()
+
+        async with trio.open_nursery() as nursery:
+            for number in range(tries):
+                nursery.start_soon(prompt, number)
+        assert sum("too-many-streams" in text for text in said) == tries - most
+        assert ends.heard == []  # their turns go on
+        for number in range(tries):
+            assert (await desk.ann.post(f"/v1/sessions/s{number}/abort", json={})).status_code == 204
+        await until(lambda: len(ends.heard) == tries)
+    assert ends.heard == ["stream aborted"] * tries
+
+
+async def test_an_answer_for_which_nobody_waits_any_more_is_abandoned(autojump_clock: MockClock) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    answer, abandoned = LivedAnswer(), list[bool]()
+    response = HttpResponse(200, abandon=lambda: abandoned.append(True))
+    with trio.move_on_after(1):
+        await answer.wait()
+    with trio.move_on_after(1):  # as `while_here` does, which waits again
+        await answer.wait()
+    answer.settle(response)
+    assert abandoned == [True]
+    kept = LivedAnswer()
+    kept.settle(response)
+    assert await kept.wait() is response
+    assert abandoned == [True]

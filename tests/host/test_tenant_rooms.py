@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.errors import TooManySessions
+from agentrail.errors import RefusedError
 from agentrail.host import HostLimits
 from agentrail.host.tenant_quotas import SessionQuota
 from agentrail.journals import ALL_SESSIONS, MemoryJournal, SessionFilter, StoredSession
@@ -130,7 +130,7 @@ class Starts:
                     self.living.add(name)
                 await trio.sleep(lasts - listed_after)
                 self.starting.remove(name)
-        except TooManySessions:
+        except RefusedError:
             self.refused.add(name)
 
     async def stop(self, name: str, at: float) -> None:

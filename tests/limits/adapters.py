@@ -48,7 +48,7 @@ from agentrail.errors import (
     AgentrailError,
     BadPattern,
     CommandRefused,
-    McpFailed,
+    OutsideError,
     PathRefused,
     StreamGarbled,
     ToolError,
@@ -350,7 +350,7 @@ async def bytes_of_a_message(size: int) -> bool:
     with piped() as pipes:
         try:
             await pipes._read(theirs)
-        except McpFailed as error:
+        except OutsideError as error:
             return "closed its output" in str(error)
     return False
 

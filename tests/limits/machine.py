@@ -16,7 +16,7 @@ from agentrail.core.machine.in_doubt_calls import bounded
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import AskSettled, StreamCut, StreamEnded, StreamStalled, ToolRaised
 from agentrail.core.vocabulary.tool_calls import Doubt
-from agentrail.errors import BadPlugin, BadSpec, BadText, NotJson, SupervisorStuck
+from agentrail.errors import BadPlugin, BadSpec, BadText, NotJson, ResponseTooLong, SupervisorStuck
 from agentrail.events import (
     AgentAbort,
     AgentEnd,
@@ -493,7 +493,7 @@ def fit(make: Callable[[], object]) -> bool:
     """Return whether a value is accepted."""
     try:
         make()
-    except (NotJson, UnfitError):
+    except (NotJson, ResponseTooLong, UnfitError):
         return False
     return True
 

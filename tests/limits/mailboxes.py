@@ -26,11 +26,11 @@ def opened() -> Mailbox:
 
 
 def prompt(size: int = 1, text: str = "hi") -> Letter:
-    return Letter(PromptSent((Text(text),)), size=size)
+    return Letter(PromptSent((Text(text),)), answer=Slot(), size=size)
 
 
 def said(size: int = 1) -> Letter:
-    return Letter(SteerSent("left"), slot=Slot(), size=size)
+    return Letter(SteerSent("left"), answer=Slot(), size=size)
 
 
 def fits(post: Callable[[Letter], object], *letters: Letter) -> bool:
@@ -74,10 +74,12 @@ def said_beside_the_results(count: int) -> bool:
 @scene(MESSAGES)
 async def sender_that_waits(count: int) -> bool:
     mailbox = opened()
-    with trio.move_on_after(1) as scope:
+    async with trio.open_nursery() as nursery:
         for _ in range(count):
-            await mailbox.post_user(prompt())
-    return not scope.cancelled_caught
+            nursery.start_soon(mailbox.send, prompt())
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    return mailbox.lengths[2] == count
 
 
 # Bytes, also when those of letters that are gone were counted
@@ -134,7 +136,7 @@ async def bytes_of_a_result_that_was_put_back(together: int) -> bool:
 async def waited(mailbox: Mailbox, letter: Letter, freed: Callable[[], Awaitable[object]]) -> bool:
     """Return whether a sender that waits for room is let in after *freed* has run."""
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(mailbox.post_user, letter)
+        nursery.start_soon(mailbox.send, letter)
         await trio.testing.wait_all_tasks_blocked()
         await freed()
         await trio.testing.wait_all_tasks_blocked()

@@ -25,7 +25,7 @@ from agentrail.errors.agentrail_error import nearest
 from agentrail.sandboxes import Execution, MemorySandbox, Output
 from agentrail.tools import EffectClass
 from agentrail.tools.builtin.shell import FOLDER, MAX_BYTES, _output_for_model
-from agentrail.tools.json_schema.explain import _short_text, _where
+from agentrail.tools.json_schema.explain import short_text, where_text
 from agentrail.values.content import text_of
 from tests.kit import EMPTY
 from tests.limits import scene, smaller
@@ -166,20 +166,20 @@ async def characters_of_a_call_that_the_file_of_its_output_is_named_after(size: 
     return await sandbox.exists(f"{FOLDER}/{'y' * size}.txt")
 
 
-@scene("tools.json_schema.explain._where.clipped(80)", 80)
+@scene("tools.json_schema.explain.where_text.clipped(80)", 80)
 def characters_of_where_arguments_do_not_fit(size: int) -> bool:
-    return "…" not in _where(("x" * 40, "y" * (size - 41)))
+    return "…" not in where_text(("x" * 40, "y" * (size - 41)))
 
 
-@scene("tools.json_schema.explain._shown.clipped(60)", 60)
+@scene("tools.json_schema.explain.short_text.clipped(60)", 60)
 def characters_of_a_number_that_does_not_fit(size: int) -> bool:
-    return _short_text(10 ** (size - 1)) == str(10 ** (size - 1))
+    return short_text(10 ** (size - 1)) == str(10 ** (size - 1))
 
 
-@scene("tools.json_schema.explain._shown.clipped(60)", 60)
+@scene("tools.json_schema.explain.short_text.clipped(60)", 60)
 def characters_of_a_text_that_does_not_fit(size: int) -> bool:
     """With its quotes."""
-    return "…" not in _short_text("x" * (size - 2))
+    return "…" not in short_text("x" * (size - 2))
 
 
 @scene("errors.agentrail_error.MAX_NAME")

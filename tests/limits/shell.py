@@ -18,10 +18,10 @@ from agentrail.core.supervision_rules import ChildFacts, Ending, Policy, decide
 from agentrail.errors import (
     CommandRefused,
     FileFailed,
-    NotReadable,
+    OutsideError,
     RateLimited,
     ToolError,
-    TooManyLabels,
+    UsageError,
     WrongType,
 )
 from agentrail.events import (
@@ -50,17 +50,17 @@ from agentrail.models import JsonObject, Limit, ModelRequest
 from agentrail.plugins import BudgetGuard, FindFiles, WriteFile
 from agentrail.runtime.actor import journal_log
 from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
-from agentrail.runtime.commands import subscription
 from agentrail.runtime.diagnosis.crash_reports import Reason, reason_of
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
-from agentrail.runtime.events.bus import Bus
-from agentrail.runtime.events.replay import EventReplay
+from agentrail.runtime.events.log import EventLog
+from agentrail.runtime.events.replay import Replay
 from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock, Steady, Timers
 from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits, Ticket
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.untrusted_calls import traced as told
+from agentrail.runtime.status import subscription
 from agentrail.runtime.supervision.restore import left_behind
 from agentrail.runtime.work import plugin_files
 from agentrail.runtime.work.background_jobs import MAX_KEPT, BackgroundJobs
@@ -312,10 +312,10 @@ async def timers_that_were_replaced(count: int) -> bool:
 @scene("runtime.events.subscription.CAPACITY")
 async def events_that_wait_for_a_subscriber(count: int) -> bool:
     session = Session()
-    async with subscription(session.bus, None, None, "drop", None) as events:
+    async with subscription(session.events, None, None, "drop", None) as events:
         for number in range(count):
             session.publish(AgentStart(f"{number}"))
-        session.bus.close()
+        session.events.close()
         heard = [envelope.event async for envelope in events]
     assert len(heard) == count
     return not isinstance(heard[-1], Gap)
@@ -382,12 +382,11 @@ class Counting:
 @scene("runtime.events.replay.PAGE")
 async def records_that_a_subscriber_reads_at_once(count: int) -> bool:
     records = Counting(count)
-    bus = Bus("s", 0, records, Gate(math.inf))
-    past = EventReplay("s", records, None, Cursor(0), Cursor(count), [], [])
+    log = EventLog("s", 0, records, Gate(math.inf), count)
+    past = Replay(log, Cursor(0), None, with_deltas=False)
     for _ in range(count):
         assert await past.next() is not None
     assert await past.next() is None
-    assert bus.cursor == Cursor(0)
     return len(records.asked) == 1
 
 
@@ -431,14 +430,16 @@ async def records_that_are_done_again_at_once(count: int) -> bool:
 
 
 def ticket(tokens: int = 0) -> Ticket:
-    return Ticket("s", tokens)
+    return Ticket(tokens)
 
 
 def all_sent(limit: Limit, *tickets: Ticket, now: float = 0.0) -> bool:
     lane = Lane(limit)
     for one in tickets:
-        lane.join(one)
-    return len(lane.send(now)[0]) == len(tickets)
+        if lane.room_at(one, now) > now:
+            return False
+        lane.send(one, now)
+    return True
 
 
 @scene("values.usage.Limit.concurrency", 3)
@@ -517,7 +518,7 @@ async def labels_at_the_start_of_a_session(count: int) -> bool:
     async with open_supervisor() as supervisor:
         try:
             session = await supervisor.spawn(spec_of(ScriptedModel([])), labels=map(str, range(count)))
-        except TooManyLabels:
+        except UsageError:
             return False
         return len(session.inspect().labels) == count
 
@@ -528,7 +529,7 @@ async def labels_that_a_session_gets_later(count: int) -> bool:
         session = await supervisor.spawn(spec_of(ScriptedModel([])), labels=["0"])
         try:
             await session.label(map(str, range(1, count)))
-        except TooManyLabels:
+        except UsageError:
             return False
         return len(session.inspect().labels) == count
 
@@ -538,7 +539,7 @@ async def bytes_of_a_file_that_a_plugin_reads(size: int) -> bool:
     sandbox = MemorySandbox({"a": b"x" * size})
     try:
         return len(await _text_of_file(sandbox, "a")) == size
-    except NotReadable:
+    except OutsideError:
         return False
 
 
@@ -557,14 +558,14 @@ async def paths_that_are_found(count: int) -> bool:
     sandbox = MemorySandbox({f"{number}/.env": b"" for number in range(count)})
     try:
         return len(await find_files(sandbox, FindFiles((".env",), (".",)))) == count
-    except NotReadable:
+    except OutsideError:
         return False
 
 
 @scene("runtime.work.plugin_files.MAX_LISTED", 5)
 async def files_of_a_folder_that_are_looked_at(count: int) -> bool:
     sandbox = MemorySandbox({str(number): b"" for number in range(count)})
-    with smaller(plugin_files, "MAX_LISTED", 5), suppress(NotReadable):
+    with smaller(plugin_files, "MAX_LISTED", 5), suppress(OutsideError):
         return await find_files(sandbox, FindFiles((".env",), (".",))) == ()
     return False
 

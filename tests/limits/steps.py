@@ -1,16 +1,18 @@
 """Scenes of limits in steps or money, and of retries."""
 
-# ruff: noqa: SLF001 - what is kept, and not told, is looked at
-
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator
 from functools import cache
 from typing import TypeVar
 
+import pytest
 import trio
 
 from agentrail import open_supervisor, tool
+from agentrail.adapters.mcp.server_tools import PATTERN
+from agentrail.adapters.sandboxes import memory
 from agentrail.adapters.sandboxes.searching import limited_meter, run_search_in_slices
 from agentrail.errors import JournalFailed, SearchTooSlow, SupervisorFailed
 from agentrail.events import AgentAbort, ToolExecutionEnd
@@ -20,10 +22,11 @@ from agentrail.plugins import BudgetGuard
 from agentrail.sandboxes import LocalSandbox, MemorySandbox, Search
 from agentrail.testing import say
 from agentrail.tools import ToolSpec, ok, validator_for
-from agentrail.tools.json_schema.keywords import expression
-from agentrail.tools.json_schema.regex import Regex, UnusableError
+from agentrail.tools.json_schema.metered import make_ready
 from agentrail.tools.json_schema.validation import schema_problem
-from agentrail.values.step_budget import Meter
+from agentrail.values.json import canonical
+from agentrail.values.patterns import Expression, UnusableError, count_parts, expression
+from agentrail.values.step_budget import CHECK_STEPS, Meter
 from tests.cells.bench import Bench
 from tests.cells.bench import call as call_of
 from tests.kit import NOTHING_USED, freeze_object
@@ -38,48 +41,36 @@ T = TypeVar("T")
 # Expressions and schemas
 
 
-@scene("tools.json_schema.regex.MAX_STATES")
-def states_of_an_expression(count: int) -> bool:
-    """The end state counts, but is not made."""
-    own = _states("^(x+x+)+")
+@scene("values.patterns.MAX_PARTS")
+def parts_of_an_expression(count: int) -> bool:
+    """The repetition itself is one of them."""
     try:
-        made = Regex(f"^(x+x+)+y{{{count - own}}}")
+        return count_parts(f"x{{{count - 1}}}") == count
     except UnusableError:
         return False
-    assert made._program is not None
-    assert made._program.size == count + 1
-    return True
 
 
-@cache
-def _states(pattern: str) -> int:
-    made = Regex(pattern)._program
-    assert made is not None
-    return made.size - 1
+def steps_of_reading(**schema: object) -> int:
+    meter = Meter(10**9)
+    make_ready(json.loads(canonical(freeze_object(schema))), meter)
+    return 10**9 - meter.left
 
 
 @scene("tools.json_schema.dialect.READY_STEPS")
 def steps_of_making_a_schema_ready(steps: int) -> bool:
-    """Twelve steps are for the schema itself, and one for each allowed value."""
-    return schema_problem(freeze_object({"enum": [*range(steps - 12)]}, [1_000_000])) is None
-
-
-@cache
-def steps_of_making(pattern: str) -> int:
-    meter = Meter(10**9)
-    expression(pattern, meter)
-    return 10**9 - meter.left
+    """Each allowed value takes two steps, and one keyword more an odd number of them."""
+    more = {} if (steps - steps_of_reading(enum=[])) % 2 == 0 else {"title": "x"}
+    each = steps_of_reading(enum=[1]) - steps_of_reading(enum=[])
+    count = (steps - steps_of_reading(enum=[], **more)) // each
+    return schema_problem(freeze_object({"enum": [*range(count)], **more}, [1_000_000])) is None
 
 
 @scene("adapters.mcp.server_tools.PATTERN_STEPS")
 def steps_for_the_patterns_of_a_server(steps: int) -> bool:
-    """Each tool has one pattern; one more repetition takes two steps, and one more written character takes three."""
-    large = "x{4000}"
-    times, rest = divmod(steps, steps_of_making(large))
-    odd = "x" * ((rest - steps_of_making("x{1000}")) % 2)
-    more = (rest - steps_of_making(f"{odd}x{{1000}}")) // 2
-    patterns = [*[large] * times, f"{odd}x{{{1000 + more}}}"]
-    assert sum(map(steps_of_making, patterns)) == steps
+    """Each tool has one pattern; a repetition counts as a part, and so does each character that it repeats."""
+    times, rest = divmod(steps, PATTERN + 4_001)
+    patterns = [*["x{4000}"] * times, f"x{{{rest - PATTERN - 1}}}"]
+    assert sum(PATTERN + count_parts(pattern) for pattern in patterns) == steps
     found = adopted(*({"type": "object", "properties": {"a": {"pattern": pattern}}} for pattern in patterns))
     return len(found) == len(patterns)
 
@@ -94,7 +85,7 @@ ITEMS = freeze_object(
         },
     }
 )
-"""A schema whose check takes many steps for each item of `x`, and five for each item of `y`."""
+"""A schema whose check takes many steps for each item of `x`, and few for each item of `y`."""
 
 
 @cache
@@ -110,14 +101,16 @@ def items(heavy: int, light: int) -> JsonObject:
 
 @scene("values.step_budget.RESPONSE_STEPS")
 async def steps_of_checking_the_calls_of_a_response(steps: int) -> bool:
-    """With three to seven calls: the number for which the remaining steps are a multiple of an item's."""
-    heavy, light = steps_of_checking(251, 0) - steps_of_checking(250, 0), 5
-    assert steps_of_checking(250, 7) == steps_of_checking(250, 0) + 7 * light
+    """With as many calls as leave a number of steps that is a multiple of an item's."""
     base = steps_of_checking(0, 0)
-    number = next(number for number in range(3, 8) if (steps - number * base - 900 * heavy) % light == 0)
-    left, each = (steps - number * base - 900 * heavy) // light, 900 // number
+    heavy, light = steps_of_checking(1, 0) - base, steps_of_checking(0, 1) - base
+    assert steps_of_checking(30, 7) == base + 30 * heavy + 7 * light
+    enough = steps * 9 // 10 // heavy
+    choices = ((number, total) for number in range(3, 9) for total in range(enough - 20, enough))
+    number, total = next(choice for choice in choices if (steps - choice[0] * base - choice[1] * heavy) % light == 0)
+    left, each = (steps - number * base - total * heavy) // light, total // number
     counts = [(each, 0)] * (number - 1)
-    counts.append((900 - each * (number - 1), left))
+    counts.append((total - each * (number - 1), left))
     assert sum(steps_of_checking(*count) for count in counts) == steps
     take = quick("take")
     take.spec = take.spec.but(parameters=ITEMS)
@@ -131,32 +124,26 @@ async def steps_of_checking_the_calls_of_a_response(steps: int) -> bool:
 # Searches
 
 
-SLOW = "(x+x+)+"
+class Spending(Expression):
+    """An expression whose search takes *steps*."""
 
+    def __init__(self, steps: int) -> None:
+        super().__init__(expression("x").native, 1)
+        self._steps = steps
 
-def steps_of(pattern: str, length: int) -> int:
-    meter = Meter(10**9)
-    Regex(pattern).found_in("x" * length, meter)
-    return 10**9 - meter.left
-
-
-@cache
-def length_below(steps: int) -> int:
-    """Return how many characters the pattern `SLOW` plus `y` searches in fewer than *steps* steps."""
-    each = steps_of(f"{SLOW}y", 201) - steps_of(f"{SLOW}y", 200)
-    return 200 + (steps - steps_of(f"{SLOW}y", 200)) // each - 1
+    def found_in(self, text: str, meter: Meter) -> bool:
+        meter.spend(self._steps)
+        return super().found_in(text, Meter(CHECK_STEPS))
 
 
 @scene("adapters.sandboxes.searching.LINE_STEPS")
 async def steps_of_a_line(steps: int) -> bool:
-    """Each further `y` in the pattern takes one more step; the line has no `y`."""
-    length = length_below(49_000)
-    pattern = SLOW + "y" * (1 + steps - steps_of(f"{SLOW}y", length))
-    assert steps_of(pattern, length) == steps
-    try:
-        await MemorySandbox({"a": b"x" * length}).grep(Search(pattern))
-    except SearchTooSlow:
-        return False
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory, "expression", lambda *_: Spending(steps))
+        try:
+            await MemorySandbox({"a": b"x"}).grep(Search("x"))
+        except SearchTooSlow:
+            return False
     return True
 
 

@@ -14,17 +14,15 @@ import trio
 from agentrail import Reply, State, open_supervisor
 from agentrail.adapters.journals.packing import pack, unpack
 from agentrail.adapters.models.http import Unpacker
-from agentrail.core.vocabulary.tool_calls import CallList, CallStatus, first_call
 from agentrail.events import AgentEnd
 from agentrail.journals import MemoryJournal, Record, Redaction, SqliteJournal, audit, export_session, import_session
-from agentrail.models import ToolCall
 from agentrail.plugins import FindFiles
 from agentrail.runtime.inbox.replies import outcome_of
 from agentrail.runtime.work.plugin_files import find_files
 from agentrail.sandboxes import Command, LocalSandbox, MemorySandbox
 from agentrail.testing import ScriptedModel, stall
 from agentrail.tools.builtin.file_tools import MAX_LINE, lines_of, nearest
-from tests.kit import EMPTY, NOTHING_USED, Setup, opened, prompted, run_of
+from tests.kit import NOTHING_USED, Setup, opened, prompted, run_of
 from tests.plugins.shell_lines.folders import index_of
 from tests.runtime.world import settle, spec_of
 
@@ -115,18 +113,6 @@ async def names_that_git_tracks(size: int, _: Path) -> bool:
     return await find_files(sandbox, FindFiles((".env",), (), (".",))) == tuple(sorted(names))
 
 
-async def calls_of_a_response(size: int, _: Path) -> bool:  # noqa: ASYNC124 - as the others
-    calls = [first_call(ToolCall(f"c{number}", "dig", EMPTY)) for number in range(size)]
-    listed = CallList(calls)
-    for place, call in enumerate(calls):
-        changed = call.but(status=CallStatus.RUNNING)
-        put = listed.put(changed)
-        assert [*put] == [*calls[:place], changed, *calls[place + 1 :]]
-        assert [*put.among(CallStatus.RUNNING)] == [changed]
-        assert (put.find(call.call_id), put[place], listed[place]) == (changed, changed, call)
-    return [*listed] == calls and len(listed) == size
-
-
 async def a_reply_among_records(size: int, _: Path) -> bool:
     """The reply is in the last record, after *size* others, and in the one before."""
     state = State("s", Setup("brief"), "demo")
@@ -201,7 +187,6 @@ JOBS: dict[str, Job] = {
     "adapters.journals.sqlite.writing.CHECKPOINT_AFTER": records_of_a_session,
     "adapters.models.http.SLICE": an_unpacked_answer,
     "adapters.processes.CHUNK": an_output,
-    "core.vocabulary.tool_calls.PAGE": calls_of_a_response,
     "runtime.inbox.replies.FIRST_PAGE": a_reply_among_records,
     "runtime.inbox.replies.PAGE": a_reply_among_records,
     "tools.builtin.file_tools.SEARCHED_BYTES": a_line_that_is_nearly_there,

@@ -29,6 +29,7 @@ SLOW = frozenset(
         "runtime.actor.journal_log.SNAPSHOT_EVERY",
         "runtime.shared.collector.MANY",
         "values.step_budget.RESPONSE_STEPS",
+        "tools.json_schema.validation.MAX_SCHEMAS",
     }
 )
 """Limits that it takes long to come to."""

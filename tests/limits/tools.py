@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import gc
-import math
-import re
 from collections.abc import Callable
 from functools import _lru_cache_wrapper, cache
 from pathlib import Path
@@ -41,8 +39,10 @@ from agentrail.tools import ToolSpec, ok, validator_for
 from agentrail.tools.builtin.file_tools import _pairs, nearest
 from agentrail.tools.builtin.shell import _output_for_model
 from agentrail.tools.builtin.subagent_tools import TaskTool, message_send, task_send, task_wait
-from agentrail.tools.json_schema import explain, regex, validation
-from agentrail.tools.json_schema.regex import Regex, UnusableError
+from agentrail.tools.json_schema import explain, validation
+from agentrail.tools.json_schema.validation import schema_problem
+from agentrail.values import patterns
+from agentrail.values.patterns import flaw_of
 from agentrail.values.step_budget import CHECK_STEPS, Meter, TooManyStepsError
 from tests.cells.scenes import executing
 from tests.kit import freeze_object
@@ -221,7 +221,7 @@ def characters_of_faults(size: int) -> bool:
     return "more" not in said(CLOSED, **dict.fromkeys(names, 1))
 
 
-@scene("tools.json_schema.explain._LOOKED_AT")
+@scene("tools.json_schema.explain.LOOKED_AT")
 def faults_that_are_counted(count: int) -> bool:
     return f"and {count - 5} more" in said(CLOSED, **{f"k{number:03}": 1 for number in range(count)})
 
@@ -238,19 +238,28 @@ def keys_of_an_object_that_is_shown(count: int) -> bool:
     return f"`k{count - 1}`" in said(schema, a={f"k{number}": 1 for number in range(count)})
 
 
-@scene("tools.json_schema.explain._shown[:60]", 58)
+@scene("tools.json_schema.explain.short_text[:60]", 58)
 def characters_of_a_text_that_is_shown(size: int) -> bool:
     """The quotes count as two more characters."""
     return "x" * size in said({"type": "object", "properties": {"a": {"type": "integer"}}}, a="x" * size)
 
 
-@scene("tools.json_schema.nodes.MAX_NESTED", 240)
-def schemas_inside_each_other(count: int) -> bool:
-    """The schema of the arguments is the first, and the one of `a` the second."""
-    inside = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(count - 2)}
-    defs = {**inside, f"d{count - 2}": {"type": "integer"}}
+@scene("tools.json_schema.metered.MAX_NESTED")
+def keywords_inside_each_other(count: int) -> bool:
+    """Two of them are `properties` of the arguments, and `type` of the last definition; all others are `$ref`."""
+    inside = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(count - 3)}
+    defs = {**inside, f"d{count - 3}": {"type": "integer"}}
     schema = {"type": "object", "$defs": defs, "properties": {"a": {"$ref": "#/$defs/d0"}}}
     return "cannot be checked" not in said(schema, a="")
+
+
+@scene("tools.json_schema.dialect.MAX_APPLIED")
+def schemas_applied_to_one_value(count: int) -> bool:
+    """The schema itself is one, `a` is 49, and each schema with a reference is one more than what it refers to."""
+    more = count - 1 - 99 * (1 + 1 + 24 * (1 + 1))
+    defs = {"a": {"allOf": [{"$ref": "#/$defs/b"}] * 24}, "b": {}}
+    schema = {"allOf": [*[{"$ref": "#/$defs/a"}] * 99, *[{}] * more], "$defs": defs}
+    return schema_problem(freeze_object(schema)) is None
 
 
 def spends(steps: int, most: int) -> bool:
@@ -269,28 +278,18 @@ def steps_of_a_meter(steps: int) -> bool:
 # Expressions
 
 
-def usable(pattern: str, flags: int = 0) -> bool:
-    try:
-        Regex(pattern, flags)
-    except UnusableError:
-        return False
-    return True
+def usable(pattern: str) -> bool:
+    return flaw_of(pattern) is None
 
 
-@scene("tools.json_schema.regex.MAX_PATTERN")
+@scene("values.patterns.MAX_PATTERN")
 def characters_of_an_expression(size: int) -> bool:
     return usable("x" * size)
 
 
-@scene("tools.json_schema.regex.MAX_GROUPS")
+@scene("values.patterns.MAX_GROUPS")
 def groups_inside_each_other(count: int) -> bool:
     return usable("(" * count + "x" + ")" * count)
-
-
-@scene("tools.json_schema.regex.MAX_CASELESS")
-def characters_whose_case_is_ignored(count: int) -> bool:
-    few = count - 3 * 0xFFFF  # the first of a range does not count
-    return usable("[\U00010000-\U0001ffff]" * 3 + f"[\u4e00-{chr(0x4E00 + few)}]", re.IGNORECASE)
 
 
 # Caches
@@ -316,15 +315,9 @@ def schemas_that_are_kept(count: int) -> bool:
     return kept(validation._ready, lambda number: (f'{{"minimum":{number}}}',), count)
 
 
-@scene("tools.json_schema.regex._EXPRESSIONS")
+@scene("values.patterns._EXPRESSIONS")
 def expressions_that_are_kept(count: int) -> bool:
-    return kept(regex.regex, lambda number: (f"x{number}",), count)
-
-
-@scene("tools.json_schema.regex._COMPUTED")
-def repetitions_of_a_group_that_are_computed(count: int) -> bool:
-    """With more, the worst case of the group counts as endless, and `re` is not used."""
-    return regex.Regex(f"^(?:ab){{0,{count}}}$")._worst(3) < math.inf
+    return kept(patterns.expression, lambda number: (f"x{number}",), count)
 
 
 @cache
@@ -465,11 +458,6 @@ def models_whose_untaken_parts_are_kept(count: int) -> bool:
 @scene("runtime.work.compacting.warn_of(maxsize)", 1000)
 def models_of_which_was_warned(count: int) -> bool:
     return kept(compacting.warn_of, lambda number: (f"acme:{number}",), count)
-
-
-@scene("tools.json_schema.regex._compiled(maxsize)", 1024)
-def characters_that_are_kept_compiled(count: int) -> bool:
-    return kept(regex._compile, lambda number: (f"x{number}", 0), count)
 
 
 # Guards

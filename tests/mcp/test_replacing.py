@@ -11,10 +11,11 @@ import pytest
 import trio
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
-from agentrail.errors import ToolChanged
+from agentrail.errors import RefusedError
 from agentrail.mcp import McpServer
 from agentrail.plugins import HumanApproval
 from agentrail.testing import call, say
+from tests.coded import coded
 from tests.kit import Element
 from tests.mcp.rig import (
     AT_ONCE,
@@ -145,7 +146,11 @@ async def test_a_held_call_runs_on_the_server_that_was_asked_about_or_not_at_all
             await session.attach_tools(new)
         else:
             await session.replace_tools(new)
-    with pytest.raises(ToolChanged, match="its tool `shop__buy` was detached or redefined since; reject it"):
+    with pytest.raises(
+        RefusedError,
+        check=coded("tool-changed"),
+        match="its tool `shop__buy` was detached or redefined since; reject it",
+    ):
         await session.approve(held.id)
     await session.reject(held.id, reason="the shop is another one now", auto_resume=True)
     await idle(session)
@@ -164,7 +169,7 @@ async def test_a_held_call_does_not_run_on_the_form_that_its_server_has_taken_si
     before = session.inspect().tools["shop__buy"]
     (held,) = (await session.ask("go")).held
     await until(lambda: session.inspect().tools.get("shop__buy") not in (before, None))
-    with pytest.raises(ToolChanged):
+    with pytest.raises(RefusedError, check=coded("tool-changed")):
         await session.approve(held.id)
     await session.reject(held.id, auto_resume=True)
     await idle(session)
@@ -234,7 +239,7 @@ async def test_a_call_that_is_held_over_a_restart(form: Form, shops: Shops) -> N
             await until(lambda: shops.notes() == ["one bought tea"])
             await idle(session)
         else:
-            with pytest.raises(ToolChanged):
+            with pytest.raises(RefusedError, check=coded("tool-changed")):
                 await session.approve(held.id)
     assert (sources(), shops.processes()) == ([], 0)
     assert shops.notes() == (["one bought tea"] if form == "one" else [])

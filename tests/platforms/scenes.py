@@ -13,12 +13,13 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.errors import BadMcpServer, CannotListen, FileFailed, PathRefused
+from agentrail.errors import CannotListen, FileFailed, PathRefused, UsageError
 from agentrail.host import ApiKeys, Host, Identity, Profile
 from agentrail.host.authentication.api_keys import ApiKey, KeyFile
 from agentrail.journals import SqliteJournal
 from agentrail.mcp import McpServer
 from agentrail.sandboxes import Command, LocalSandbox, MemorySandbox
+from tests.coded import coded
 
 SIMULATED = (sys.executable, "-m", "tests.platforms.simulated", "win32")
 SCENES: dict[str, Callable[[Path], Awaitable[None]]] = {}
@@ -96,7 +97,7 @@ async def files_of_the_machine_are_refused_in_words(folder: Path) -> None:
 async def a_server_that_is_a_command_is_refused_in_words(_: Path) -> None:
     server = McpServer((sys.executable, "-c", "pass"), name="here")
     async with open_supervisor() as supervisor:
-        with pytest.raises(BadMcpServer, match="reach it by a `url`"):
+        with pytest.raises(UsageError, check=coded("bad-mcp-server"), match="reach it by a `url`"):
             await supervisor.spawn(SPEC.but(tools=(server,)))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import trio
 from hypothesis import example, given
@@ -189,3 +191,46 @@ def test_as_much_is_held_as_may_be_taken_out_as_one() -> None:
     assert longest_screened(OutputFilter(kinds=())) == 200
     assert longest_screened(OutputFilter(kinds=(), patterns=["BEGIN.{1,900}+"])) == 905
     assert longest_screened(OutputFilter(kinds=(), patterns=[r"BEGIN[\s\S]*?(?:END|\Z)"])) == 200
+
+
+REFUSED = {
+    r"\w+@": "repeats a character without a bound",
+    r"(a+)+b": "repeats a character without a bound",
+    r"(?:b|(?>a+))c": "repeats a character without a bound",
+    r".*secret": "repeats a character without a bound",
+    r"a*": "matches the empty text",
+    r"": "matches the empty text",
+    r"(": "is no regular expression",
+    r"x{2001}": "may match more than 2,000 characters",
+    "a" * 5000: "has more than 4096 characters",
+    "(?:x{1000}){1000}": "repeats its groups more than 5000 times",
+}
+
+
+@each_case(REFUSED)
+def test_a_pattern_that_cannot_be_taken_out_is_refused_with_the_reason(pattern: str) -> None:
+    with pytest.raises(BadOptions, match=f"it {re.escape(REFUSED[pattern])}"):
+        OutputFilter(patterns=[pattern])
+
+
+ACCEPTED = (
+    (r"sk-[A-Za-z0-9]{4,}", "my sk-abcd1234!", "my [redacted]!"),
+    (r"(?s)BEGIN KEY.*?(END KEY|\Z)", "a BEGIN KEY\nx", "a [redacted]"),
+    (r"(?i)k[a-z]+!", "Kelvin! no", "[redacted] no"),
+    (r"(?<=id )\w{1,40}+", "id abc d", "id [redacted] d"),
+    (r"(a|b)\1", "ab aa", "ab [redacted]"),
+    ("x{2000}", "x" * 2_001, "[redacted]x"),
+)
+
+
+@each_case(ACCEPTED)
+def test_a_pattern_is_taken_out(pattern: str, text: str, left: str) -> None:
+    assert OutputFilter(patterns=[pattern], kinds=()).screen(text) == left
+
+
+@pytest.mark.long
+def test_a_text_in_which_the_search_takes_too_long_is_not_let_through() -> None:
+    guard = OutputFilter(patterns=[r"#(x+x+)+y"], kinds=())
+    with pytest.raises(TimeoutError, match=r"the search for '#\(x\+x\+\)\+y' took more than 0.25 s"):
+        guard.screen("#" + "x" * 5_000)
+    assert guard.screen("#xxy") == "[redacted]"

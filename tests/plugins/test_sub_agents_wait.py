@@ -28,7 +28,7 @@ from agentrail.models import (
     UserMessage,
 )
 from agentrail.plugins import Answered, AnyPlugin, BeforePrompt, BudgetGuard, CallModel, Failed
-from agentrail.runtime.work.limit_queue import most_of
+from agentrail.runtime.work.reservations import most_of
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.usage import MILLION
 from tests.kit import EMPTY, Element

@@ -9,8 +9,9 @@ import pytest
 
 from agentrail import AnySession, SessionSpec, awaited, connect, open_supervisor
 from agentrail.core.machine.approvals import END_DOUBT, STOPPED_CALL
-from agentrail.errors import FourEyesWanted, UnknownApproval, WrongDecision
+from agentrail.errors import RefusedError, UnknownApproval, WrongDecision
 from agentrail.events import ApprovalResolved
+from tests.coded import coded
 from tests.host.hosted import KEYS, open_desk
 from tests.runtime.deploying import Deploys
 
@@ -58,7 +59,7 @@ async def test_a_host_that_wants_four_eyes_refuses_it() -> None:
     ):
         session = await supervisor.spawn("desk", "s")
         doubt = f"{session.id}:{await deploys.cut(session, 'v1')}"
-        with pytest.raises(FourEyesWanted):
+        with pytest.raises(RefusedError, check=coded("four-eyes-wanted")):
             await session.approve(doubt)
 
 

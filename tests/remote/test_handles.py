@@ -16,12 +16,10 @@ from agentrail import AnySession, SessionSpec, awaited, tool
 from agentrail.errors import (
     AgentrailError,
     BadChoice,
-    BadMessage,
     BadReturns,
     CommandConflict,
     NoAnswer,
     SessionNotAlive,
-    TooManyLabels,
     TurnAborted,
     UnknownApproval,
     UnknownCursor,
@@ -29,6 +27,7 @@ from agentrail.errors import (
     UnknownPrompt,
     UnknownTask,
     UnknownTool,
+    UsageError,
     WrongDecision,
     WrongType,
 )
@@ -93,24 +92,27 @@ async def raised(doing: Awaitable[object]) -> AgentrailError:
 
 HALF: Final = "text with half a surrogate pair"
 UNFIT: Final[dict[str, tuple[Callable[[Any], Awaitable[object]], AgentrailError]]] = {
-    "a number": (lambda session: session.ask(3), BadMessage("the text", "a `int`")),
-    "nothing": (lambda session: session.prompt(None), BadMessage("the text", "a `NoneType`")),
-    "a list of numbers": (lambda session: session.prompt([3]), BadMessage("a part", "a `int`")),
-    "bytes": (lambda session: session.prompt(b"hi"), BadMessage("a part", "a `int`")),
+    "a number": (lambda session: session.ask(3), UsageError("bad-message", "the text", "a `int`")),
+    "nothing": (lambda session: session.prompt(None), UsageError("bad-message", "the text", "a `NoneType`")),
+    "a list of numbers": (lambda session: session.prompt([3]), UsageError("bad-message", "a part", "a `int`")),
+    "bytes": (lambda session: session.prompt(b"hi"), UsageError("bad-message", "a part", "a `int`")),
     "half a pair": (
         lambda session: session.prompt("\ud800"),
-        BadMessage("the text", HALF),
+        UsageError("bad-message", "the text", HALF),
     ),
     "half a pair in a part": (
         lambda session: session.ask([Text("\ud800")]),
-        BadMessage("a part", HALF),
+        UsageError("bad-message", "a part", HALF),
     ),
-    "steering": (lambda session: session.steer(3), BadMessage("the text", "a `int`")),
-    "a command id": (lambda session: session.steer("hi", command=3), BadMessage("the command id", "a `int`")),
-    "a reason": (lambda session: session.abort(3), BadMessage("the reason", "a `int`")),
+    "steering": (lambda session: session.steer(3), UsageError("bad-message", "the text", "a `int`")),
+    "a command id": (
+        lambda session: session.steer("hi", command=3),
+        UsageError("bad-message", "the command id", "a `int`"),
+    ),
+    "a reason": (lambda session: session.abort(3), UsageError("bad-message", "the reason", "a `int`")),
     "a flag": (lambda session: session.abort(clear_queue="no"), BadChoice("clear_queue", "no", "`True`, `False`")),
-    "a reason to stop": (lambda session: session.stop(None), BadMessage("the reason", "a `NoneType`")),
-    "a reason to compact": (lambda session: session.compact(3), BadMessage("the reason", "a `int`")),
+    "a reason to stop": (lambda session: session.stop(None), UsageError("bad-message", "the reason", "a `NoneType`")),
+    "a reason to compact": (lambda session: session.compact(3), UsageError("bad-message", "the reason", "a `int`")),
     "an approval": (
         lambda session: session.approve(3),
         WrongType("approval_id", "a `int`", "one of the calls in `reply.held`, or its id"),
@@ -119,8 +121,8 @@ UNFIT: Final[dict[str, tuple[Callable[[Any], Awaitable[object]], AgentrailError]
         lambda session: session.respond((), "yes"),
         WrongType("ref", "a `tuple`", "one of the calls in `reply.held`, or its id"),
     ),
-    "a rejection": (lambda session: session.reject("x", 3), BadMessage("the reason", "a `int`")),
-    "an answer": (lambda session: session.respond("x", 3), BadMessage("the answer", "a `int`")),
+    "a rejection": (lambda session: session.reject("x", 3), UsageError("bad-message", "the reason", "a `int`")),
+    "an answer": (lambda session: session.respond("x", 3), UsageError("bad-message", "the answer", "a `int`")),
     "a plugin": (
         lambda session: session.update_plugin("Zork", size=3),
         UnknownPlugin("Zork", "`HumanApproval`"),
@@ -348,7 +350,7 @@ async def test_labels_and_title_are_changed_and_found(opened: Open) -> None:
         assert (stored.about.title, stored.about.labels, stored.ended) == ("A trip", ("work",), False)
         assert (stored.session_id, stored.about.spec) == (place.session.id, stored.about.spec)
         many = await raised(place.session.label([str(each) for each in range(70)]))
-        assert many == TooManyLabels(71, 64)
+        assert many == UsageError("too-many-labels", 71, 64)
 
 
 @EACH_PLACE

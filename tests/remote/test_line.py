@@ -26,12 +26,12 @@ from agentrail.errors import (
     HostFailed,
     HostLost,
     HostNotReached,
-    LineLeft,
     NotAuthenticated,
     QueueFull,
     SubscriberTooSlow,
     TooManyRequests,
     UnknownSession,
+    UsageError,
 )
 from agentrail.events import Cursor
 from agentrail.host import HostLimits
@@ -41,6 +41,7 @@ from agentrail.remote.transport.host_connection import MAX_CALLS, MAX_FAULTS, MA
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame, ViewFrame
 from agentrail.remote.transport.host_subscription import MAX_KEPT
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
+from tests.coded import coded
 from tests.each_case import each_case
 from tests.host.hosted import KEYS, open_desk, scripted
 from tests.patience import within
@@ -190,7 +191,7 @@ async def test_nobody_waits_longer_than_the_patience_because_a_host_says_so(seco
             with pytest.raises(HostClosing):
                 await line.call("prompt", session="trip", body=PROMPT)
             with pytest.raises(HostClosing):
-                async with line.listen("tree"):
+                async with line.listen("approvals"):
                     pytest.fail("it is not entered")
 
 
@@ -424,7 +425,7 @@ async def test_live_events_go_on_where_they_began() -> None:
 async def test_gaps_and_views_are_told_as_they_are() -> None:
     def play(message: Message) -> Sequence[Message | int]:
         name = message["id"]
-        if message["listen"] == "tree":
+        if message["listen"] == "approvals":
             return [{"id": name, "data": {"name": "root"}}, {"id": name, "end": True}]
         gap = {"id": name, "gap": {"from": "1.0", "to": "1.9"}}
         return [{"id": name, "cursor": "1.0"}, gap, {"id": name, "later": 1}, {"id": name, "end": True}]
@@ -432,7 +433,7 @@ async def test_gaps_and_views_are_told_as_they_are() -> None:
     host = PlayingHost(play)
     with host.playing():
         async with open_line(host.url, KEY) as line:
-            async with line.listen("tree") as shown:
+            async with line.listen("approvals") as shown:
                 assert [one async for one in shown] == [ViewFrame("1", {"name": "root"})]
             async with line.listen("events", "trip", since=Cursor(1)) as heard:
                 assert [one async for one in heard] == [GapFrame("2", Cursor(1), Cursor(1, 9))]
@@ -601,15 +602,15 @@ async def test_leaving_tells_the_host_and_all_who_wait() -> None:
         async with trio.open_nursery() as nursery, open_line(host.url, KEY) as line:
 
             async def ask() -> None:
-                with pytest.raises(LineLeft) as raised:
+                with pytest.raises(UsageError, check=coded("line-left")) as raised:
                     await line.call("tree")
                 failed.append(raised.value)
 
             nursery.start_soon(ask)
             await trio.testing.wait_all_tasks_blocked(0.05)
-        with pytest.raises(LineLeft):
+        with pytest.raises(UsageError, check=coded("line-left")):
             await line.call("tree")
-    assert failed == [LineLeft(host.url.replace("http", "ws"))]
+    assert failed == [UsageError("line-left", host.url.replace("http", "ws"))]
     assert host.closes == [1000]
 
 
@@ -646,7 +647,7 @@ async def test_a_key_is_refused_and_never_shown(caplog: pytest.LogCaptureFixture
     with host.playing():
         async with open_line(host.url, KEY) as line:
             await line.call("tree")
-            shown = repr(line) + repr(line.listen("tree"))
+            shown = repr(line) + repr(line.listen("approvals"))
     logged = "".join(one.getMessage() for one in caplog.records if not one.name.startswith("websockets."))
     said = "".join(traceback.format_exception(raised.value)) + logged + shown
     assert KEY not in said

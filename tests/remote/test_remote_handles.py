@@ -12,14 +12,13 @@ from agentrail import RemoteSession, RemoteSupervisor, Reply, SessionHandle, Ses
 from agentrail.errors import (
     AnswerUnfit,
     NotAtHost,
-    NotRegistered,
-    PluginExists,
     ScopeMissing,
     SessionExists,
     SessionParked,
     UnknownAgent,
     UnknownRecord,
     UnknownSession,
+    UsageError,
     WrongType,
 )
 from agentrail.events import ApprovalRequired, SessionStarted
@@ -28,6 +27,7 @@ from agentrail.journals import MemoryJournal
 from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.remote.unsupported import OF_SESSIONS, OF_SUPERVISORS
 from agentrail.testing import ScriptedModel, call, say, stall
+from tests.coded import coded
 from tests.docs.scopes import scopes
 from tests.host.hosted import KEYS, open_desk
 from tests.remote.playing_host import Relay
@@ -96,12 +96,12 @@ async def test_code_is_given_by_the_names_that_the_host_has_registered() -> None
         session = await supervisor.spawn("desk", "trip")
         await session.attach_tools("pay")
         await session.attach_plugin("BudgetGuard")
-        with pytest.raises(PluginExists) as exists:
+        with pytest.raises(UsageError, check=coded("plugin-exists")) as exists:
             await session.attach_plugin("BudgetGuard")
-        assert exists.value == PluginExists("BudgetGuard")
-        with pytest.raises(NotRegistered) as unknown:
+        assert exists.value == UsageError("plugin-exists", "BudgetGuard")
+        with pytest.raises(UsageError, check=coded("not-registered")) as unknown:
             await session.attach_tools("os.system")
-        assert unknown.value == NotRegistered("tool", "os.system", "`pay`")
+        assert unknown.value == UsageError("not-registered", "tool", "os.system", "`pay`")
         for doing, wanted in (
             (session.replace_tools(pay), "`tools`; give names that its host has registered: `pay`"),
             (session.attach_plugin(BudgetGuard()), "`plugin`; give names that its host has registered: `BudgetGuard`"),
@@ -241,33 +241,31 @@ async def test_views_are_sent_at_first_and_when_they_have_changed() -> None:
         connect(desk.serving.url, KEYS["boss"]) as boss,
         connect(desk.serving.url, KEYS["ann"]) as ann,
         ann.watch_approvals() as waiting,
-        boss.watch_tree() as trees,
+        boss.watch_rows() as rows,
     ):
         assert await anext(waiting) == {}
-        assert (await anext(trees)).children == ()
+        assert (await anext(rows)).changed == {}
         session = await ann.spawn("desk", "trip")
         reply = await session.ask("pay")
         assert await anext(waiting) == {"ann.trip": reply.held} == await ann.approvals()
-        while not (tree := await anext(trees)).children:
-            pass
-        assert [each.name for each in tree.children] == ["ann.trip"]
+        assert set((await anext(rows)).changed) == {"ann.trip"}
         await session.approve(reply.held[0].id)
         assert await anext(waiting) == {}
         with pytest.raises(ScopeMissing) as missing:
-            async with ann.watch_tree():
+            async with ann.watch_rows():
                 pytest.fail("it is not entered")
-        assert missing.value == ScopeMissing("tree", "observe")
+        assert missing.value == ScopeMissing("rows", "observe")
 
 
 async def test_a_view_goes_on_after_a_cut() -> None:
     async with open_desk(profiles(), limits=VIEWS) as desk:
         relay = Relay(int(desk.serving.url.rpartition(":")[2]), lambda: 10**9)
-        async with relay.relaying(), connect(relay.url, KEYS["boss"]) as boss, boss.watch_tree() as trees:
-            assert (await anext(trees)).children == ()
+        async with relay.relaying(), connect(relay.url, KEYS["boss"]) as boss, boss.watch_rows() as rows:
+            assert (await anext(rows)).first
             relay.cut_all()
-            assert (await anext(trees)).children == ()  # it is sent whole again
+            assert (await anext(rows)).first  # all of it is sent again
             await boss.spawn("desk", "trip")
-            assert [each.name for each in (await anext(trees)).children] == ["boss.trip"]
+            assert set((await anext(rows)).changed) == {"boss.trip"}
 
 
 async def test_more_approvals_than_a_page_has_are_all_listed() -> None:
@@ -310,6 +308,6 @@ async def test_handles_show_where_they_are() -> None:
         assert repr(supervisor) == f"<RemoteSupervisor '{at}'>"
         assert repr(session) == f"<RemoteSession 'ann.trip' at '{at}'>"
         assert repr(session.subscribe()) == "<RemoteSubscription events of 'ann.trip'>"
-        assert repr(supervisor.watch_tree()) == "<RemoteView tree>"
+        assert repr(supervisor.watch_rows()) == "<RemoteView tree>"
         assert repr(session.monitor()) == "<RemoteMonitor end of 'ann.trip'>"
         await trio.lowlevel.checkpoint()

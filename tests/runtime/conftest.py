@@ -10,7 +10,7 @@ import trio.testing
 
 from agentrail.journals import Journal, SqliteJournal
 from agentrail.runtime.diagnosis import watchdog
-from agentrail.runtime.diagnosis.watchdog import Alarm, KernelAlarm, PacedAlarm
+from agentrail.runtime.diagnosis.watchdog import Alarm, KernelAlarm
 from tests import hook_time
 from tests.profiles import CAMPAIGN
 from tests.runtime.journals import INNER, AwakeJournal
@@ -89,11 +89,11 @@ async def world() -> AsyncIterator[World]:
         yield opened
 
 
-@pytest.fixture(params=[KernelAlarm, PacedAlarm])
+@pytest.fixture(params=[KernelAlarm, Alarm])
 def alarm_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[Alarm]:
     """Have watchdogs use one kind of alarm."""
     kind: type[Alarm] = request.param
-    if kind is PacedAlarm:
+    if kind is Alarm:
         monkeypatch.setattr(watchdog, "KernelAlarm", _no_timer)
     return kind
 

@@ -74,7 +74,7 @@ CLAIM = "sessions.Sessions._claim"
 CLAIMS = "leases.Leases.claim"
 RENEWED = "leases.Leases._renewed"
 LET_GO = "leases.Leases.let_go"
-PAST = "replay.EventReplay._read_on"
+PAST = "replay.Replay._read_on"
 ANSWERS = "command_results.Answers.find"
 HANDLE_PAST = "session.Session.past"
 RESUMED = "sessions.Sessions.resume"
@@ -419,8 +419,8 @@ def is_under(*wanted: str) -> bool:
     while frame is not None:
         names.add(_named(frame))
         if _named(frame) == LEAVABLE:  # the task of a caller, who waits for its end
-            waiting: trio.lowlevel.Task | None = frame.f_locals["ended"]._task  # noqa: SLF001
-            names.update(_named(each) for each, _ in (waiting.iter_await_frames() if waiting else ()))
+            waiting: tuple[trio.lowlevel.Task, ...] = frame.f_locals["ended"]._tasks  # noqa: SLF001
+            names.update(_named(each) for task in waiting for each, _ in task.iter_await_frames())
         frame = frame.f_back
     return names.issuperset(wanted)
 

@@ -1,4 +1,4 @@
-"""A journal and an event bus without a session."""
+"""A journal and an event log without a session."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ import trio.testing
 from agentrail import Subscription
 from agentrail.events import AgentEnd, AgentStart, Cursor, Envelope, Event, MessageDelta
 from agentrail.journals import Record
-from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.events.log import EventLog
 from agentrail.runtime.shared.admission import Gate
 from tests.kit import NOTHING_USED, Arrival, TimerFired
 
@@ -21,11 +21,11 @@ TURN, ROUND, PATH = 3, 2, ("above", "c1")
 
 
 class Session:
-    """A journal and an event bus, used as by a session: a record is written before its events are published."""
+    """A journal and an event log, used as by a session: a record is written before its events are published."""
 
     def __init__(self, buffer_size: int = 256, hearing: Gate | None = None) -> None:
         self.records: list[Record] = []
-        self.bus = Bus("s", buffer_size, self, hearing or Gate(math.inf))
+        self.events = EventLog("s", buffer_size, self, hearing or Gate(math.inf))
         self.log: list[Envelope] = []
         self.seq = 0
         self.at = 0
@@ -61,7 +61,7 @@ class Session:
 
     def show(self) -> None:
         for record in self.unpublished:
-            self.bus.publish(record.events)
+            self.events.publish(record.events)
             self.log.extend(record.events)
         self.unpublished.clear()
 
@@ -72,16 +72,15 @@ class Session:
     def publish_ephemeral(self, event: Event) -> None:
         self.show()
         self.at += 10
-        self.bus.publish_ephemeral(event, self.at)
-        self.log.append(Envelope("s", *self.bus.cursor, self.at, TURN, ROUND, event, PATH))
+        self.events.publish_ephemeral(event, self.at)
+        self.log.append(Envelope("s", *self.events.cursor, self.at, TURN, ROUND, event, PATH))
 
     def burst(self, *texts: str) -> None:
         self.show()
         self.at += 10
-        seq, n = self.bus.cursor
-        self.bus.publish_all_ephemeral(texts, self.at)
-        for place, text in enumerate(texts, n + 1):
-            self.log.append(Envelope("s", seq, place, self.at, TURN, ROUND, MessageDelta(text), PATH))
+        for text in texts:
+            self.events.publish_ephemeral(text, self.at)
+            self.log.append(Envelope("s", *self.events.cursor, self.at, TURN, ROUND, MessageDelta(text), PATH))
 
     def subscribe(
         self,
@@ -90,7 +89,7 @@ class Session:
         policy: str = "coalesce",
         capacity: int = 1024,
     ) -> Subscription:
-        return Subscription(self.bus, since=since, types=types, policy=policy, capacity=capacity)
+        return Subscription(self.events, since=since, types=types, policy=policy, capacity=capacity)
 
 
 def start(ref: str = "p") -> AgentStart:

@@ -7,7 +7,7 @@ import trio
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.core.vocabulary.state import AskedBy
-from agentrail.errors import BadChoice, FourEyesWanted, OwnDecision
+from agentrail.errors import BadChoice, RefusedError
 from agentrail.events import (
     AgentEnd,
     ApprovalResolved,
@@ -22,6 +22,7 @@ from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools.builtin import ask_user
 from agentrail.values.tools import StandingApproval
+from tests.coded import coded
 from tests.kit import Element
 from tests.runtime.families import agent, task
 
@@ -96,7 +97,7 @@ async def test_who_steers_a_turn_has_asked_for_it_too() -> None:
         (one,) = (await session.by(ANN).ask("go on", command=command)).held
         assert (one.asked_by, one.since > 0) == ((ANN, "eve"), True)
         for who in (ANN, "eve"):
-            with pytest.raises(OwnDecision):
+            with pytest.raises(RefusedError, check=coded("own-decision")):
                 await session.by(who, four_eyes=True).approve(one.id)
         await session.by("bob", four_eyes=True).approve(one.id, command="a")
         await session.by("bob").approve(one.id, command="a")  # the same command, though it is checked less strictly
@@ -113,7 +114,7 @@ async def test_who_answers_a_question_has_asked_for_what_follows_too() -> None:
         (one,) = (await session.by(ANN).ask("pay", command="c")).held
         assert one.asked_by == (ANN, "eve")
         for who in (ANN, "eve"):
-            with pytest.raises(OwnDecision):
+            with pytest.raises(RefusedError, check=coded("own-decision")):
                 await session.by(who, four_eyes=True).approve(one.id)
         await session.by("bob", four_eyes=True).approve(one.id)
     assert await audit(journal, "s") == ()
@@ -131,7 +132,7 @@ async def test_who_rejects_with_a_reason_has_asked_for_what_follows_too() -> Non
         (one,) = (await session.by(ANN).ask("pay", command="c")).held
         assert (one.args, one.asked_by) == ({"to": "bob"}, (ANN, "bob"))
         for who in (ANN, "bob"):
-            with pytest.raises(OwnDecision):
+            with pytest.raises(RefusedError, check=coded("own-decision")):
                 await session.by(who, four_eyes=True).approve(one.id)
         await session.by("tom", four_eyes=True).approve(one.id)
     assert await audit(journal, "s") == ()
@@ -142,7 +143,11 @@ async def test_with_four_eyes_nobody_approves_later_calls() -> None:
         session = await supervisor.spawn(payer(paying("eve"), "done"), "s")
         waits = await held(session.by(ANN), "pay")
         bob = session.by("bob", four_eyes=True)
-        with pytest.raises(FourEyesWanted, match="`always` would let calls run that nobody else has seen"):
+        with pytest.raises(
+            RefusedError,
+            check=coded("four-eyes-wanted"),
+            match="`always` would let calls run that nobody else has seen",
+        ):
             await bob.approve(waits, always=True)
         assert [one.id for one in session.status().held] == [waits]
         await bob.approve(waits)
@@ -154,7 +159,7 @@ async def test_with_four_eyes_nobody_approves_arguments_of_their_own() -> None:
         session = await supervisor.spawn(payer(paying("eve"), "done"), "s")
         waits = await held(session.by(ANN), "pay")
         bob = session.by("bob", four_eyes=True)
-        with pytest.raises(OwnDecision):
+        with pytest.raises(RefusedError, check=coded("own-decision")):
             await bob.approve(waits, {"to": "bob"})
         assert [(one.id, one.args) for one in session.status().held] == [(waits, {"to": "eve"})]
         await bob.approve(waits, {"to": "eve"})
@@ -166,7 +171,7 @@ async def test_with_four_eyes_nobody_decides_about_what_they_asked_for(decision:
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(payer(paying(), "done"), "s")
         waits = await held(session.by(ANN), "pay")
-        with pytest.raises(OwnDecision, match=f"you ask for `{waits}` yourself"):
+        with pytest.raises(RefusedError, check=coded("own-decision"), match=f"you ask for `{waits}` yourself"):
             await getattr(session.by(ANN, four_eyes=True), decision)(waits)
         assert [one.id for one in session.status().held] == [waits]
         bob = session.by("bob", four_eyes=True)
@@ -189,7 +194,7 @@ async def test_it_holds_after_a_restart() -> None:
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.resume("s", payer().but(model=model))
         assert [one.asked_by for one in session.status().held] == [(ANN,)]
-        with pytest.raises(OwnDecision):
+        with pytest.raises(RefusedError, check=coded("own-decision")):
             await session.by(ANN, four_eyes=True).approve(waits)
         await session.by("bob", four_eyes=True).approve(waits)
 
@@ -201,7 +206,7 @@ async def test_it_holds_for_calls_of_subagents() -> None:
         session = await supervisor.spawn(parent, "s")
         (one,) = (await session.by(ANN).ask("pay")).held
         assert (one.path[0], one.asked_by) == ("s", (ANN,))
-        with pytest.raises(OwnDecision):
+        with pytest.raises(RefusedError, check=coded("own-decision")):
             await session.by(ANN, four_eyes=True).reject(one.id)
         await session.by("bob", four_eyes=True).approve(one.id)
 
@@ -231,7 +236,7 @@ async def test_who_gave_words_to_a_sub_agent_has_asked_for_what_follows_its_answ
         (one,) = (await session.by(ANN).ask("go on", command="c")).held
         assert (one.path, one.asked_by) == ((), (ANN, "eve"))
         for who in (ANN, "eve"):
-            with pytest.raises(OwnDecision):
+            with pytest.raises(RefusedError, check=coded("own-decision")):
                 await session.by(who, four_eyes=True).approve(one.id)
         await session.by("bob", four_eyes=True).approve(one.id)
     assert await audit(journal, "s") == ()

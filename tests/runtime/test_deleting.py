@@ -18,13 +18,14 @@ from agentrail.errors import (
     SessionNotAlive,
     SessionNotStored,
     SessionStillRuns,
-    SessionUnfinished,
+    UsageError,
     WrongType,
 )
 from agentrail.events import Gap, PromptReceived
 from agentrail.journals import Claim, Lease, MemoryJournal, Record, Redaction, audit
 from agentrail.plugins import BeforePrompt
 from agentrail.testing import ScriptedModel, stall
+from tests.coded import coded
 from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
 from tests.runtime.poison import Poison
@@ -402,7 +403,7 @@ async def test_a_session_that_runs_or_has_work_to_do_is_not_redacted() -> None:
             await supervisor.redact("s", by="me")
         await session.prompt("go")
     async with open_supervisor(journal=journal) as supervisor:
-        with pytest.raises(SessionUnfinished, match="turn is open"):
+        with pytest.raises(UsageError, check=coded("session-unfinished"), match="turn is open"):
             await supervisor.redact("s", by="me")
         with pytest.raises(SessionNotStored):
             await supervisor.redact("t", by="me")

@@ -14,11 +14,12 @@ import trio
 from attrs import define
 
 from agentrail import DepsWanted, SessionSpec, open_supervisor, tool
-from agentrail.errors import BadDeps, BadSpec
+from agentrail.errors import BadSpec, UsageError
 from agentrail.journals import MemoryJournal
 from agentrail.models import JsonObject, Model
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import ToolContext, ToolResult, ToolSpec, make_spec, ok
+from tests.coded import coded
 
 
 @define
@@ -143,24 +144,26 @@ async def test_a_spec_without_them_is_refused_at_spawn_and_at_return() -> None:
     spec = SessionSpec(model=calls("balance", times=2), tools=[balance])
     journal = MemoryJournal()
     async with open_supervisor(journal=journal) as supervisor:
-        with pytest.raises(BadDeps, match=wanted):
+        with pytest.raises(UsageError, check=coded("bad-deps"), match=wanted):
             await supervisor.spawn(spec)
         await supervisor.spawn(spec.but(deps=Shop("ann")), "s")
     async with open_supervisor(journal=journal) as supervisor:
-        with pytest.raises(BadDeps, match=wanted):
+        with pytest.raises(UsageError, check=coded("bad-deps"), match=wanted):
             await supervisor.resume("s", spec)
 
 
 async def test_a_tool_that_is_attached_later_is_refused_without_them() -> None:
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(SessionSpec(model="demo"))
-        with pytest.raises(BadDeps, match="`balance` wants"):
+        with pytest.raises(UsageError, check=coded("bad-deps"), match="`balance` wants"):
             await session.attach_tools(balance)
 
 
 async def test_an_object_of_another_class_is_refused() -> None:
     async with open_supervisor() as supervisor:
-        with pytest.raises(BadDeps, match=r"`balance` wants `ToolContext\[Shop\]`, and found is a `str`"):
+        with pytest.raises(
+            UsageError, check=coded("bad-deps"), match=r"`balance` wants `ToolContext\[Shop\]`, and found is a `str`"
+        ):
             await supervisor.spawn(SessionSpec(model="demo", tools=[balance], deps="ann"))
     [text] = await results(SessionSpec(model=calls("balance"), tools=[balance], deps=lambda: "ann"))
     assert "and found is a `str`" in text
@@ -235,7 +238,7 @@ async def test_a_subagent_without_them_is_refused_with_its_parent() -> None:
     child = SessionSpec(description="Notes.", tools=[balance])
     parent = SessionSpec(model="demo", agents={"lead": SessionSpec(description="Leads.", agents={"clerk": child})})
     async with open_supervisor() as supervisor:
-        with pytest.raises(BadDeps, match="`balance` wants"):
+        with pytest.raises(UsageError, check=coded("bad-deps"), match="`balance` wants"):
             await supervisor.spawn(parent)
         await supervisor.spawn(parent.but(deps=Shop("ann")))
 

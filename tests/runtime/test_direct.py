@@ -13,7 +13,7 @@ from agentrail.errors import Fenced
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import BeforePrompt
 from agentrail.runtime.inbox.end_reason import TAKEN
-from agentrail.testing import ScriptedModel
+from agentrail.testing import ScriptedModel, say
 from tests.runtime.poison import crash_this_step
 from tests.runtime.world import spec_of
 
@@ -127,6 +127,20 @@ async def test_one_that_rests_ends_when_it_is_taken_over() -> None:
             with pytest.raises(Fenced):
                 await session.ask("hi")
             assert (await monitor.wait()).reason == TAKEN
+
+
+async def test_who_asks_for_the_reply_once_the_session_is_elsewhere_gets_why_it_is_gone() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec_of(ScriptedModel([say("late", delay=100.0)])), "s")
+        sent = await session.ask_nowait("hi")
+        with trio.move_on_after(1):
+            await sent.reply()
+        async with open_supervisor(journal=journal) as other, session.monitor() as monitor:
+            await other.resume("s", spec_of(ScriptedModel(["two"])), take_over=True)
+            await monitor.wait()
+            with trio.fail_after(5), pytest.raises(Fenced):
+                await sent.reply()
 
 
 async def test_prompts_with_command_ids_pass_a_crowded_gate(supervisor: Supervisor) -> None:

@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from agentrail import SessionHandle
-from agentrail.errors import NotInItsRun
+from agentrail.errors import UsageError
 from tests.runtime.world import open_world
 
 Doing = Callable[[SessionHandle], Coroutine[object, object, object]]
@@ -24,8 +24,8 @@ def in_another_trio(doing: Callable[[], Awaitable[object]]) -> str:
 def refusal(doing: Callable[[], object]) -> str:
     try:
         doing()
-    except NotInItsRun as error:
-        return str(error)
+    except UsageError as error:
+        return f"{error.code}: {error}"
     return "it was not refused"
 
 
@@ -49,6 +49,7 @@ def test_a_call_from_elsewhere_is_refused(doing: Doing, elsewhere: Callable[[Cal
         async with open_world() as world:
             session = await world.spawn(["hello"])
             said = await trio.to_thread.run_sync(elsewhere, lambda: doing(session))
+            assert said.startswith("not-in-its-run: ")
             assert f"`{session.id}`" in said
             assert "trio.from_thread.run" in said
             with trio.fail_after(5):

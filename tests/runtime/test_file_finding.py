@@ -9,11 +9,12 @@ import pytest
 import trio
 
 from agentrail.adapters.sandboxes import searching
-from agentrail.errors import AgentrailError, FileFailed, NotReadable, PathRefused
+from agentrail.errors import AgentrailError, FileFailed, OutsideError, PathRefused
 from agentrail.plugins import FindFiles
 from agentrail.runtime.work import plugin_files
 from agentrail.runtime.work.plugin_files import find_files, paths_of_index
 from agentrail.sandboxes import Listing, LocalSandbox, MemorySandbox
+from tests.coded import coded
 from tests.plugins.shell_lines.folders import index_of
 
 GIT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
@@ -69,7 +70,7 @@ async def test_a_folder_that_cannot_be_looked_through_is_not_said_to_be_empty() 
 async def test_a_folder_with_too_much_in_it_is_not_said_to_be_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox = project(*(f"a{number}/x" for number in range(9)), "z/.env")
     monkeypatch.setattr(searching, "MAX_SEEN", 5)
-    with pytest.raises(NotReadable, match="too many files"):
+    with pytest.raises(OutsideError, check=coded("not-readable"), match="too many files"):
         await find_files(sandbox, FindFiles(NAMES, (".",)))
 
 
@@ -88,7 +89,7 @@ async def test_what_git_tracks_is_found_in_the_nearest_index_at_or_above_a_folde
 
 
 async def test_without_a_repository_it_is_not_known_what_git_tracks() -> None:
-    with pytest.raises(NotReadable, match="no repository"):
+    with pytest.raises(OutsideError, check=coded("not-readable"), match="no repository"):
         await find_files(project("a"), FindFiles(NAMES, (), (".",)))
 
 
@@ -117,10 +118,10 @@ def test_without_a_checksum_nothing_broken_is_believed() -> None:
     data = index_of([".env", "a" * 5000, "src/b"])[:-20] + bytes(20)
     assert list(paths_of_index(data)) == [".env", "a" * 5000, "src/b"]
     for end in range(len(data) - 20):
-        with pytest.raises(NotReadable):
+        with pytest.raises(OutsideError, check=coded("not-readable")):
             list(paths_of_index(data[:end] + bytes(20)))
     longer = data[:12] + bytes(12) + data[12:]  # as if the ids of objects had more bytes
-    with pytest.raises(NotReadable):
+    with pytest.raises(OutsideError, check=coded("not-readable")):
         list(paths_of_index(longer))
 
 
@@ -141,11 +142,11 @@ def test_the_index_of_a_real_repository_is_read(tmp_path: Path) -> None:
     git(tmp_path, "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-qm", "it", "a")
     assert list(paths_of_index(index.read_bytes())) == sorted([*names, "later"], key=str.encode)  # with extensions
     git(tmp_path, "update-index", "--index-version=4")
-    with pytest.raises(NotReadable, match="another form"):
+    with pytest.raises(OutsideError, check=coded("not-readable"), match="another form"):
         list(paths_of_index(index.read_bytes()))
     git(tmp_path, "update-index", "--index-version=2")
     git(tmp_path, "update-index", "--split-index")
-    with pytest.raises(NotReadable, match="b'link' is not known"):
+    with pytest.raises(OutsideError, check=coded("not-readable"), match="b'link' is not known"):
         list(paths_of_index(index.read_bytes()))
 
 
@@ -154,17 +155,17 @@ def test_an_index_with_another_checksum_is_not_read(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "--object-format=sha256")
     (tmp_path / "a").write_text("x")
     git(tmp_path, "add", "a")
-    with pytest.raises(NotReadable, match="SHA-1"):
+    with pytest.raises(OutsideError, check=coded("not-readable"), match="SHA-1"):
         list(paths_of_index((tmp_path / ".git/index").read_bytes()))
     good = index_of(["a"])
     for broken in (b"", b"DIRC", good[:-1], good[:20] + b"x" + good[21:]):
-        with pytest.raises(NotReadable):
+        with pytest.raises(OutsideError, check=coded("not-readable")):
             list(paths_of_index(broken))
 
 
 def test_an_index_that_names_folders_instead_of_files_is_not_read() -> None:
     data = index_of(["a"])[:-20] + b"sdir" + (0).to_bytes(4, "big")
-    with pytest.raises(NotReadable, match="b'sdir'"):
+    with pytest.raises(OutsideError, check=coded("not-readable"), match="b'sdir'"):
         list(paths_of_index(data + hashlib.sha1(data, usedforsecurity=False).digest()))
 
 

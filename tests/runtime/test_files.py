@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.errors import BadMessage, PartRefused
+from agentrail.errors import PartRefused, UsageError
 from agentrail.models import EmitChunk, File, ModelRequest, Response, Text, ToolMessage, UserMessage
 from agentrail.testing import ScriptedModel, call, say
+from tests.coded import coded
 from tests.runtime.journals import TestJournal
 from tests.runtime.world import World
 
@@ -102,7 +103,7 @@ async def test_a_file_that_no_provider_can_take_is_refused(world: World, file: F
         return file
 
     session = await world.spawn([say(calls=[call("give")]), "sorry"], tools=[give])
-    with pytest.raises(BadMessage, match=why):
+    with pytest.raises(UsageError, check=coded("bad-message"), match=why):
         await session.prompt([file])
     await session.ask("go")
     (result,) = (message for message in session.messages() if isinstance(message, ToolMessage))

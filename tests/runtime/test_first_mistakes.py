@@ -11,13 +11,13 @@ import pytest
 import trio
 
 from agentrail import Continue, Plugin, SessionHandle, SessionSpec, connect, open_supervisor, tool
-from agentrail.errors import AsksItself, BadSpec, NotEntered, NotOpened, NoTrioRun
-from agentrail.events import Envelope, Ephemeral, Event, ToolAbandoned
+from agentrail.errors import BadSpec, NotEntered, NotOpened, UsageError
 from agentrail.host import Host, Profile
 from agentrail.models import Json, ToolMessage
 from agentrail.plugins import Ask, BeforeRequest, CallService, Context
 from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel, call, say
+from tests.coded import coded
 from tests.kit import Element
 from tests.runtime.world import World, settle
 
@@ -42,7 +42,9 @@ def test_what_is_opened_under_asyncio_says_which_run_it_needs(attempt: str) -> N
         async with OPENED[attempt]():
             pass
 
-    with pytest.raises(NoTrioRun, match=rf"cannot {attempt} here: no Trio run; .*trio\.run"):
+    with pytest.raises(
+        UsageError, check=coded("no-trio-run"), match=rf"cannot {attempt} here: no Trio run; .*trio\.run"
+    ):
         asyncio.run(main())
 
 
@@ -149,7 +151,7 @@ async def test_a_service_that_asks_its_own_session_gets_the_error_too(world: Wor
     refused: list[str] = []
 
     async def asks(_: Json) -> Json:
-        with pytest.raises(AsksItself, match="`asks` cannot `ask` session `s`"):
+        with pytest.raises(UsageError, check=coded("asks-itself"), match="`asks` cannot `ask` session `s`"):
             await sessions[0].ask("and?")
         refused.append("s")
         return "asked"
@@ -168,19 +170,3 @@ async def test_a_working_dir_that_is_not_there_is_an_error_at_spawn(world: World
     assert (await session.ask("go")).text == "hello"
     session = await world.spawn(["hello"], working_dir="missing", sandbox=MemorySandbox())
     assert (await session.ask("go")).text == "hello"
-
-
-def test_an_envelope_is_matched_in_place_of_its_event() -> None:
-    envelope: object = Envelope("s", 1, 0, 0, 1, 1, ToolAbandoned("c", "t"))
-    told = r"an `Envelope` is no `ToolAbandoned`: match its `event`, as in `match envelope\.event:`"
-    with pytest.warns(RuntimeWarning, match=told) as caught:  # noqa: PT031 - the statement is the mistake
-        match envelope:
-            case ToolAbandoned():
-                raise AssertionError
-            case _:
-                pass
-    assert caught[0].filename == __file__
-    with pytest.warns(RuntimeWarning, match=told):
-        assert not isinstance(envelope, Envelope) or not isinstance(envelope, ToolAbandoned | int)
-    assert not isinstance(envelope, Event | Ephemeral)
-    assert isinstance(Envelope("s", 1, 0, 0, 1, 1, ToolAbandoned("c", "t")).event, ToolAbandoned)

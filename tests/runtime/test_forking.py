@@ -10,10 +10,9 @@ from agentrail.errors import (
     SessionExists,
     SessionNotAlive,
     SessionStored,
-    SpecMissing,
     UnknownRecord,
     UnknownSession,
-    UnknownTurn,
+    UsageError,
     WrongType,
 )
 from agentrail.events import AgentEnd, SessionForked
@@ -21,6 +20,7 @@ from agentrail.models import Json, JsonObject, Usage
 from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Ok, ToolContext, ok
+from tests.coded import coded
 from tests.kit import NOTHING_USED, Element
 from tests.runtime.families import agent, tasks
 from tests.runtime.journals import TestJournal
@@ -71,7 +71,11 @@ async def test_a_fork_may_end_before_the_turn_of_a_prompt(world: World) -> None:
     first = await world.supervisor.fork("s", at=refs[0])
     assert first.messages() == ()
     for handle, ref in ((origin, "p-none"), (fork, refs[0])):  # a turn of the original is none of the fork
-        with pytest.raises(UnknownTurn, match=f"session `{handle.id}` has begun no turn with the prompt `{ref}`"):
+        with pytest.raises(
+            UsageError,
+            check=coded("unknown-turn"),
+            match=f"session `{handle.id}` has begun no turn with the prompt `{ref}`",
+        ):
             await handle.fork(at=ref)
 
 
@@ -83,7 +87,7 @@ async def test_a_queued_prompt_has_no_turn_before_it_is_taken(world: World) -> N
     origin = await world.spawn([say(calls=[call("wait")])], "s", tools=[fake("wait", wait)])
     await origin.prompt("hi")
     queued = await origin.prompt("later")
-    with pytest.raises(UnknownTurn):
+    with pytest.raises(UsageError, check=coded("unknown-turn")):
         await origin.fork(at=queued.ref)
 
 
@@ -299,7 +303,7 @@ async def test_one_that_is_here_is_forked_with_the_code_that_it_has(world: World
 async def test_what_cannot_be_forked_is_refused_and_leaves_nothing(world: World) -> None:
     origin = await world.spawn(["one"], "s", name="unknown")
     await origin.stop()
-    with pytest.raises(SpecMissing, match="unknown"):
+    with pytest.raises(UsageError, check=coded("spec-missing"), match="unknown"):
         await world.supervisor.fork("s")
     with pytest.raises(UnknownSession):
         await world.supervisor.fork("nobody", SessionSpec(model=ScriptedModel([])))

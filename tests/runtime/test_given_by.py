@@ -16,7 +16,8 @@ from agentrail.plugins import HumanApproval
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import Gate
-from agentrail.runtime.shared.reply_slot import Caller, Slot
+from agentrail.runtime.shared.caller import Caller
+from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.testing import ScriptedModel, call, say
 from tests.kit import AbortSent
 from tests.runtime.families import agent, task
@@ -109,9 +110,12 @@ async def test_a_source_of_tools_is_attached_by_who_asked_for_it() -> None:
 
 def test_of_aborts_that_are_one_the_first_who_is_named_counts() -> None:
     mailbox = Mailbox("s", Gate())
-    for who in ("", WHO, "bob"):
-        mailbox.post_control(Letter(AbortSent(), slot=Slot(), caller=Caller(who)))
-    assert [(letter.caller.who, len(letter.slots)) for letter in mailbox.control] == [(WHO, 3)]
+    aborts = [Letter(AbortSent(), answer=Slot(), caller=Caller(who)) for who in ("", WHO, "bob")]
+    for abort in aborts:
+        mailbox.post_control(abort)
+    (waiting,) = mailbox.control
+    assert waiting.caller.who == WHO
+    assert [abort.answer for abort in aborts] == [waiting.answer] * 3
 
 
 async def test_a_decision_about_a_call_of_a_subagent_says_who_made_it() -> None:

@@ -6,10 +6,11 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.errors import SessionNotAlive, SourceAlone, SourceExists, SourceFailed, UnknownTool
+from agentrail.errors import SessionNotAlive, SourceFailed, UnknownTool, UsageError
 from agentrail.events import ToolAttached, ToolDetached, ToolsUpdated
 from agentrail.ports.tool import Offer
 from agentrail.testing import ScriptedModel
+from tests.coded import coded
 from tests.runtime.journals import TestJournal
 from tests.runtime.test_sources import Scripted, breaking, offering, silent, spec_with, tools
 from tests.runtime.tools import quick
@@ -134,7 +135,9 @@ async def test_a_caller_who_goes_while_it_joins_leaves_nothing(world: World) -> 
 async def test_two_of_one_name_are_refused_and_one_may_take_the_place_of_the_other(world: World) -> None:
     first = Scripted("one", [offering("a", "b")])
     session = await world.spawn([], tools=[first])
-    with pytest.raises(SourceExists, match="a source of tools named `one` is attached already"):
+    with pytest.raises(
+        UsageError, check=coded("source-exists"), match="a source of tools named `one` is attached already"
+    ):
         await session.attach_tools(Scripted("one", [offering("c")]))
     with pytest.raises(SourceFailed):
         await session.replace_tools(Scripted("one", [breaking]))
@@ -175,7 +178,7 @@ async def test_one_that_could_not_be_replaced_goes_on_until_it_is_detached(world
 
 async def test_a_source_is_attached_alone(world: World) -> None:
     session = await world.spawn([])
-    with pytest.raises(SourceAlone, match="`one` together with others"):
+    with pytest.raises(UsageError, check=coded("source-alone"), match="`one` together with others"):
         await session.attach_tools(quick("own"), Scripted("one", [offering("a")]))
     assert tools(session) == []
 

@@ -5,7 +5,7 @@ import pytest
 from agentrail import SessionHandle, open_supervisor
 from agentrail.api.command_checks import LONGEST_NAME
 from agentrail.core.machine.configuration import MAX_LABELS
-from agentrail.errors import AgentrailError, BadMessage, TooManyLabels, WrongType
+from agentrail.errors import UsageError
 from agentrail.events import LabelsChanged
 from agentrail.journals import MemoryJournal
 from agentrail.testing import ScriptedModel
@@ -52,31 +52,32 @@ async def test_a_sub_agent_belongs_to_whom_its_parent_belongs() -> None:
 
 LONG = "x" * (LONGEST_NAME + 1)
 
-ODD: dict[str, tuple[dict[str, object], type[AgentrailError]]] = {
-    "a tenant that is no text": ({"tenant": 3}, WrongType),
-    "an owner that is nothing": ({"owner": None}, WrongType),
-    "a title that is too long": ({"title": LONG}, WrongType),
-    "one text for the labels": ({"labels": "vip"}, WrongType),
-    "a label that is no text": ({"labels": ["vip", 3]}, WrongType),
-    "a label that is empty": ({"labels": [""]}, WrongType),
-    "a label that is too long": ({"labels": [LONG]}, WrongType),
-    "no labels": ({"labels": None}, WrongType),
-    "half a character": ({"labels": ["\ud800"]}, BadMessage),
-    "too many labels": ({"labels": map(str, range(MAX_LABELS + 1))}, TooManyLabels),
+ODD: dict[str, tuple[dict[str, object], str]] = {
+    "a tenant that is no text": ({"tenant": 3}, "wrong-type"),
+    "an owner that is nothing": ({"owner": None}, "wrong-type"),
+    "a title that is too long": ({"title": LONG}, "wrong-type"),
+    "one text for the labels": ({"labels": "vip"}, "wrong-type"),
+    "a label that is no text": ({"labels": ["vip", 3]}, "wrong-type"),
+    "a label that is empty": ({"labels": [""]}, "wrong-type"),
+    "a label that is too long": ({"labels": [LONG]}, "wrong-type"),
+    "no labels": ({"labels": None}, "wrong-type"),
+    "half a character": ({"labels": ["\ud800"]}, "bad-message"),
+    "too many labels": ({"labels": map(str, range(MAX_LABELS + 1))}, "too-many-labels"),
 }
 
 
 @pytest.mark.parametrize("odd", ODD)
 async def test_what_is_no_name_is_refused(world: World, odd: str) -> None:
-    said, error = ODD[odd]
-    with pytest.raises(error):
+    said, code = ODD[odd]
+    with pytest.raises(UsageError) as raised:
         await world.supervisor.spawn(spec_of(ScriptedModel(["fine"])), "s", **said)  # type: ignore[arg-type]  # on purpose
+    assert raised.value.code == code
     session = await world.supervisor.spawn(spec_of(ScriptedModel(["fine"])), "s")
     if "title" in said or "labels" in said:
         changes = {"add": said["labels"]} if "labels" in said else said
         if odd == "too many labels":
             changes = {"add": map(str, range(MAX_LABELS + 1))}
-        with pytest.raises(error):
+        with pytest.raises(UsageError, check=lambda error: error.code == code):
             await session.label(**changes)  # type: ignore[arg-type]  # on purpose
     await session.label(map(str, range(MAX_LABELS)), title="y" * LONGEST_NAME)
     assert len(session.inspect().labels) == MAX_LABELS

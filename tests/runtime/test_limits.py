@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from agentrail.errors import BadChoice, RateLimited, TurnAborted, WrongType
 from agentrail.events import StreamStalled
 from agentrail.models import Chunk, EmitChunk, Limit, ModelRequest, Response, Text, TextChunk, Usage, UserMessage
 from agentrail.runtime.shared.clock import Clock, Timers
+from agentrail.runtime.shared.permits import LimitKey, Waiter
 from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits, Ticket
 from tests.profiles import CAMPAIGN
 
@@ -279,60 +282,83 @@ def unheard(_: Chunk) -> None:
 # Lanes, without time
 
 
-def tickets(whom: str, tokens: int = 0) -> list[Ticket]:
-    return [Ticket(session_id, tokens) for session_id in whom]
+class Timeless:
+    """A lane, the requests that it has sent, and when it has room for the next one."""
 
+    def __init__(self, limit: Limit) -> None:
+        self.lane = Lane(limit)
+        self.sent = ""
+        self.room_at = math.inf
+        self.now = 0.0
 
-def sent(lane: Lane, now: float) -> tuple[str, float | None]:
-    called, room_at = lane.send(now)
-    return "".join(ticket.session_id for ticket in called), room_at
+    def ask(self, whom: str, tokens: int = 0) -> tuple[Waiter, Ticket]:
+        """Append a request."""
+        ticket = Ticket(tokens)
+        return self.lane.queue.join(whom, partial(self._look, whom, ticket), (("acme", ""),)), ticket
+
+    def look(self, now: float) -> tuple[str, float]:
+        """Let all look at a time; return those that went, and when the next one may."""
+        self.now, self.sent, self.room_at = now, "", math.inf
+        self.lane.queue.look()
+        return self.sent, self.room_at
+
+    def _look(self, whom: str, ticket: Ticket) -> LimitKey | None:
+        self.room_at = self.lane.room_at(ticket, self.now)
+        if self.room_at > self.now:
+            return ("acme", "")
+        self.lane.send(ticket, self.now)
+        self.sent, self.room_at = self.sent + whom, math.inf
+        return None
 
 
 def test_a_session_with_many_requests_does_not_keep_another_waiting() -> None:
-    lane = Lane(Limit(requests_per_minute=4))
-    for ticket in tickets("aaaaab"):
-        lane.join(ticket)
-    assert (sent(lane, 0), lane.waiting) == (("abaa", 60), 2)
+    lane = Timeless(Limit(requests_per_minute=4))
+    lane.lane.close(1)
+    for whom in "aaaaab":
+        lane.ask(whom)
+    assert (lane.look(1), len(lane.lane.queue)) == (("abaa", 61), 2)
 
 
 def test_a_request_that_is_larger_than_the_limit_goes_when_nothing_else_has_gone_for_a_minute() -> None:
-    lane = Lane(Limit(tokens_per_minute=100))
-    small, large = tickets("a", 10) + tickets("b", 500)
-    lane.join(small)
-    lane.join(large)
-    assert sent(lane, 5) == ("a", 65)
-    lane.release(small, None)
-    assert sent(lane, 64) == ("", 65)
-    assert (sent(lane, 65), lane.out) == (("b", None), 1)
+    lane = Timeless(Limit(tokens_per_minute=100))
+    lane.now = 5
+    _, small = lane.ask("a", 10)
+    lane.ask("b", 500)
+    assert (lane.sent, lane.room_at) == ("a", 65)
+    lane.lane.release(small, None)
+    assert lane.look(64) == ("", 65)
+    assert (lane.look(65), lane.lane.out) == (("b", math.inf), 1)
 
 
-def test_who_leaves_before_it_was_sent_or_heard_of_it_has_used_nothing() -> None:
-    lane = Lane(Limit(requests_per_minute=1))
-    first, second = tickets("ab")
-    lane.join(first)
-    assert sent(lane, 0) == ("a", None)
-    lane.join(second)
-    assert sent(lane, 0) == ("", 60)
-    lane.leave(first)
-    assert sent(lane, 0) == ("b", None)
-    lane.leave(second)
-    assert (lane.out, lane.waiting, sent(lane, 0)) == (0, 0, ("", None))
+async def test_who_leaves_before_it_was_sent_or_heard_of_it_has_used_nothing() -> None:
+    lane = Timeless(Limit(requests_per_minute=1))
+    first, second = lane.ask("a"), lane.ask("b")
+    assert (lane.sent, lane.room_at) == ("a", 60)
+    await _leave(lane, *first)
+    assert lane.sent == "ab"
+    await _leave(lane, *second)
+    assert (lane.lane.out, len(lane.lane.queue), lane.look(0)) == (0, 0, ("", math.inf))
 
 
 def test_a_lane_that_was_closed_opens_in_time() -> None:
-    lane = Lane(Limit())
-    lane.close(30)
-    lane.close(20)
-    lane.join(*tickets("a"))
-    assert sent(lane, 0) == ("", 30)
-    assert sent(lane, 30) == ("a", None)
+    lane = Timeless(Limit())
+    lane.lane.close(30)
+    lane.lane.close(20)
+    lane.ask("a")
+    assert lane.look(0) == ("", 30)
+    assert lane.look(30) == ("a", math.inf)
 
 
-def test_the_next_may_go_although_a_larger_one_has_left() -> None:
-    lane = Lane(Limit(tokens_per_minute=100))
-    first, large, small = tickets("a", 90) + tickets("b", 90) + tickets("c", 5)
-    for ticket in (first, large, small):
-        lane.join(ticket)
-    assert sent(lane, 0) == ("a", 60)
-    lane.leave(large)
-    assert sent(lane, 0) == ("c", None)
+async def test_the_next_may_go_although_a_larger_one_has_left() -> None:
+    lane = Timeless(Limit(tokens_per_minute=100))
+    lane.ask("a", 90)
+    large, _ = lane.ask("b", 90), lane.ask("c", 5)
+    assert (lane.sent, lane.room_at) == ("a", 60)
+    await _leave(lane, *large)
+    assert lane.sent == "ac"
+
+
+async def _leave(lane: Timeless, waiter: Waiter, ticket: Ticket) -> None:
+    with trio.move_on_after(0) as scope:
+        await lane.lane.queue.wait(waiter, partial(lane.lane.take_back, ticket))
+    assert scope.cancelled_caught

@@ -15,7 +15,7 @@ import trio
 from attrs import frozen
 
 from agentrail import BlockTool, Context, Continue, Intervene, Plugin, TracedStep, open_supervisor
-from agentrail.core.vocabulary.inputs import StreamBegan, StreamEnded
+from agentrail.core.vocabulary.inputs import StreamEnded
 from agentrail.errors import NotEntered, SessionNotAlive
 from agentrail.events import PluginSlow
 from agentrail.models import JsonObject, Text
@@ -23,7 +23,7 @@ from agentrail.plugins import BeforeFinish, BeforePrompt, BeforeTool
 from agentrail.runtime.actor import session as session_loop
 from agentrail.runtime.diagnosis import watchdog
 from agentrail.runtime.diagnosis.stacks import Scratch
-from agentrail.runtime.diagnosis.watchdog import Alarm, Crumb, KernelAlarm, PacedAlarm, Watchdog
+from agentrail.runtime.diagnosis.watchdog import Alarm, Crumb, KernelAlarm, Watchdog
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import ToolContext, ToolResult, ok
 from tests.kit import PromptSent
@@ -82,9 +82,8 @@ async def test_a_trace_shows_each_step(world: World) -> None:
         await session.ask("go")
         await session.stop()
         seen.extend([step async for step in steps])
-    assert [(type(s.input), s.phase, s.to) for s in seen[:3]] == [
+    assert [(type(s.input), s.phase, s.to) for s in seen[:2]] == [
         (PromptSent, "idle", "running"),
-        (StreamBegan, "running", "streaming"),
         (StreamEnded, "streaming", "idle"),
     ]
     assert seen[0].input == PromptSent((Text("go"),))
@@ -145,8 +144,8 @@ async def test_a_reader_who_is_too_slow_misses_steps_and_is_told_how_many(world:
             await session.ask("go")
         assert [(await anext(steps)).missed for _ in range(2)] == [0, 0]
         await session.stop()
-        assert (await anext(steps)).missed == 7
-        assert [step.missed async for step in others] == [0] * 10
+        assert (await anext(steps)).missed == 4
+        assert [step.missed async for step in others] == [0] * 7
     with pytest.raises(NotEntered):
         aiter(session.trace())
 
@@ -156,9 +155,9 @@ async def test_each_step_of_a_trace_counts_the_steps_missed_since_the_last_one_o
     async with session.trace(capacity=1) as steps:
         missed = []
         for _ in range(3):
-            await session.ask("go")  # three steps, of which the first finds room
+            await session.ask("go")  # two steps, of which the first finds room
             missed.append((await anext(steps)).missed)
-        assert missed == [0, 2, 2]
+        assert missed == [0, 1, 1]
 
 
 class Hand:
@@ -357,7 +356,7 @@ def all_steps_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_kernel_that_gives_no_timer_leaves_an_alarm_that_is_paced(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = SimpleNamespace(timerfd_settime=None, timerfd_create=lambda *_: -1)
     monkeypatch.setattr("ctypes.PyDLL", lambda *_, **__: kernel)
-    assert type(watchdog.alarm(1.0)) is PacedAlarm
+    assert type(watchdog.alarm(1.0)) is Alarm
 
 
 def test_a_paced_alarm_waits_for_the_time_that_was_set_and_is_rung_by_zero_alone(
@@ -373,7 +372,7 @@ def test_a_paced_alarm_waits_for_the_time_that_was_set_and_is_rung_by_zero_alone
             return self.is_set()
 
     monkeypatch.setattr("threading.Event", Noted)
-    paced = PacedAlarm()
+    paced = Alarm()
     for seconds in (watchdog.PACE / 2, None, 2 * watchdog.PACE, 0):
         if seconds is not None:
             paced.set(seconds)
@@ -407,7 +406,7 @@ async def test_steps_that_are_not_slow_wake_no_thread(
     monkeypatch.setattr(Watchdog, "_look", counted)
     monkeypatch.setattr(alarm_kind, "put_off", heard)
     session = await world.spawn(ScriptedModel(["fine"], repeat_last=True))
-    for _ in range(200):
+    for _ in range(300):
         await session.ask("go on")
     due = [begins[0]]
     for began in begins:

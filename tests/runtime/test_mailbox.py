@@ -1,4 +1,5 @@
 from collections.abc import AsyncIterator
+from typing import Final
 
 import pytest
 import trio
@@ -6,11 +7,12 @@ import trio.testing
 
 from agentrail.core.vocabulary.commands import Answer, ResumeSent, SuspendSent, WithdrawSent
 from agentrail.core.vocabulary.inputs import CallsEnded, ToolRaised, ToolStopped
-from agentrail.errors import MailboxFull, SessionNotAlive
+from agentrail.errors import JournalUnavailable, MailboxFull, SessionNotAlive
 from agentrail.models import Text
-from agentrail.runtime.commands import letter as made_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import LETTERS_PER_PASS, MAX_BYTES, MAX_MESSAGES, PATIENCE, Mailbox
+from agentrail.runtime.inbox.replies import relieve
+from agentrail.runtime.sending import letter as made_of
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.tools import ok
@@ -32,7 +34,7 @@ from tests.kit import (
 
 def test_the_arguments_that_a_person_gives_with_an_approval_count_for_its_size() -> None:
     sizes = [
-        made_of(ApproveSent("c1", args=args), None, Slot()).size
+        made_of(ApproveSent("c1", args=args), None).size
         for args in (None, freeze_object({}), freeze_object({"text": "x" * 1000}))
     ]
     assert sizes[0] < sizes[1] < sizes[2] - 1000
@@ -40,10 +42,13 @@ def test_the_arguments_that_a_person_gives_with_an_approval_count_for_its_size()
 
 def test_the_schema_that_an_answer_has_to_fit_counts_for_the_size_of_a_prompt() -> None:
     sizes = [
-        made_of(PromptSent((Text(text),), returns=returns), None, Slot()).size
+        made_of(PromptSent((Text(text),), returns=returns), None).size
         for text, returns in (("", EMPTY), ("x" * 1000, EMPTY), ("x" * 1000, freeze_object({"title": "x" * 1000})))
     ]
     assert sizes[0] + 1000 <= sizes[1] < sizes[2] - 1000
+
+
+GONE: Final = Refused.of(SessionNotAlive("s", "stopped"))
 
 
 @pytest.fixture
@@ -61,7 +66,7 @@ def mailbox(gate: Gate) -> Mailbox:
 
 
 def prompt(text: str = "hi", size: int = 1) -> Letter:
-    return Letter(PromptSent((Text(text),)), size=size)
+    return Letter(PromptSent((Text(text),)), answer=Slot(), size=size)
 
 
 def cleared(text: str = "hi") -> PromptSent:
@@ -73,8 +78,12 @@ def result(name: str = "t") -> Letter:
 
 
 async def take(mailbox: Mailbox, count: int) -> list[AnyInput]:
+    """Receive letters, and answer them; return their inputs."""
     with trio.fail_after(5):
-        return [(await mailbox.receive()).input for _ in range(count)]
+        letters = [await mailbox.receive() for _ in range(count)]
+    for letter in letters:
+        letter.settle(DONE)
+    return [letter.input for letter in letters]
 
 
 def waiting(mailbox: Mailbox) -> int:
@@ -140,7 +149,7 @@ async def test_the_65th_message_is_refused_or_waits(mailbox: Mailbox) -> None:
         mailbox.post_user_nowait(prompt())
     assert refused.value.args == ("s", MAX_MESSAGES, MAX_MESSAGES)
     with trio.move_on_after(1) as scope:
-        await mailbox.post_user(prompt())
+        await mailbox.send(prompt())
     assert scope.cancelled_caught
     assert waiting(mailbox) == MAX_MESSAGES
 
@@ -163,7 +172,7 @@ async def test_senders_that_wait_get_room_in_the_order_they_came(mailbox: Mailbo
         mailbox.post_user_nowait(prompt("first"))
     async with trio.open_nursery() as nursery:
         for number in range(5):
-            nursery.start_soon(mailbox.post_user, prompt(str(number)))
+            nursery.start_soon(mailbox.send, prompt(str(number)))
             await trio.testing.wait_all_tasks_blocked()
         got = await take(mailbox, MAX_MESSAGES + 5)
     assert got[MAX_MESSAGES:] == [PromptSent((Text(str(n)),)) for n in range(5)]
@@ -174,7 +183,7 @@ async def test_a_large_message_keeps_its_place_among_small_ones(mailbox: Mailbox
         mailbox.post_user_nowait(prompt("first", MAX_BYTES // 4))
     async with trio.open_nursery() as nursery:
         for name, size in (("large", MAX_BYTES // 2 + 1), ("small", 1)):
-            nursery.start_soon(mailbox.post_user, prompt(name, size))
+            nursery.start_soon(mailbox.send, prompt(name, size))
             await trio.testing.wait_all_tasks_blocked()
         assert waiting(mailbox) == 3
         with pytest.raises(MailboxFull):
@@ -191,11 +200,11 @@ async def test_a_sender_that_gives_up_leaves_its_place_to_the_next(mailbox: Mail
 
         async def impatient() -> None:
             with trio.move_on_after(1):
-                await mailbox.post_user(given_up)
+                await mailbox.send(given_up)
 
         nursery.start_soon(impatient)
         await trio.testing.wait_all_tasks_blocked()
-        nursery.start_soon(mailbox.post_user, prompt("patient"))
+        nursery.start_soon(mailbox.send, prompt("patient"))
         await trio.sleep(2)
         got = await take(mailbox, MAX_MESSAGES + 1)
     assert got[MAX_MESSAGES] == PromptSent((Text("patient"),))
@@ -223,12 +232,12 @@ async def test_a_cancelled_reader_loses_nothing(mailbox: Mailbox) -> None:
 
 
 async def test_an_equal_control_message_that_waits_serves_for_both(mailbox: Mailbox) -> None:
-    slots: list[Slot[Answer]] = [Slot(), Slot()]
-    for slot in slots:
-        mailbox.post_control(Letter(AbortSent(), slot=slot))
+    letters = [Letter(AbortSent(), answer=Slot()) for _ in range(2)]
+    for letter in letters:
+        mailbox.post_control(letter)
     assert mailbox.lengths[0] == 1
     (await mailbox.receive()).settle(DONE)
-    assert [await slot.wait() for slot in slots] == [DONE, DONE]
+    assert [await letter.answer.wait() for letter in letters] == [DONE, DONE]
 
 
 async def test_control_messages_with_ids_of_their_own_are_kept_apart(mailbox: Mailbox) -> None:
@@ -273,7 +282,7 @@ async def test_senders_that_leave_in_the_pass_in_which_they_are_let_in_have_sent
         mailbox.post_user_nowait(prompt())
     async with trio.open_nursery() as nursery:
         for _ in range(3):
-            nursery.start_soon(mailbox.post_user, prompt("waits"))
+            nursery.start_soon(mailbox.send, prompt("waits"))
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
         abort = mailbox.post_control(Letter(AbortSent(clear_queue=True)))
@@ -287,9 +296,9 @@ async def test_senders_that_leave_in_the_pass_in_which_it_closes_are_answered(ma
     for _ in range(MAX_MESSAGES):
         mailbox.post_user_nowait(prompt())
     slot: Slot[Answer] = Slot()
-    late = Letter(PromptSent((Text("waits"),)), slot=slot)
+    late = Letter(PromptSent((Text("waits"),)), answer=slot)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(mailbox.post_user, late)
+        nursery.start_soon(mailbox.send, late)
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
         mailbox.close(Refused.of(SessionNotAlive("s", "gone")))
@@ -301,31 +310,31 @@ async def test_taking_back_makes_room_for_those_who_wait(mailbox: Mailbox) -> No
         mailbox.post_user_nowait(prompt())
     async with trio.open_nursery() as nursery:
         for _ in range(3):
-            nursery.start_soon(mailbox.post_user, prompt("late"))
+            nursery.start_soon(mailbox.send, prompt("late"))
         await trio.testing.wait_all_tasks_blocked()
         mailbox.post_control(Letter(AbortSent(clear_queue=True)))
         taken = await take(mailbox, MAX_MESSAGES + 1)
         assert taken == [*([cleared()] * MAX_MESSAGES), AbortSent(clear_queue=True)]
+        nursery.cancel_scope.cancel()
     assert waiting(mailbox) == 3
 
 
 async def test_closing_answers_everything_that_waits_and_everything_that_comes(mailbox: Mailbox) -> None:
-    gone = Refused.of(SessionNotAlive("s", "stopped"))
     slots: list[Slot[Answer]] = [Slot() for _ in range(MAX_MESSAGES + 4)]
-    mailbox.post_control(Letter(StopSent(), slot=slots[-1]))
-    mailbox.post_result(Letter(TimerFired("t"), slot=slots[-2]))
+    mailbox.post_control(Letter(StopSent(), answer=slots[-1]))
+    mailbox.post_result(Letter(TimerFired("t"), answer=slots[-2]))
     for slot in slots[:MAX_MESSAGES]:
-        mailbox.post_user_nowait(Letter(PromptSent(()), slot=slot))
+        mailbox.post_user_nowait(Letter(PromptSent(()), answer=slot))
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(mailbox.post_user, Letter(PromptSent(()), slot=slots[-3]))
+        nursery.start_soon(mailbox.send, Letter(PromptSent(()), answer=slots[-3]))
         await trio.testing.wait_all_tasks_blocked()
-        mailbox.close(gone)
-    await mailbox.post_user(Letter(PromptSent(()), slot=slots[-4]))
+        mailbox.close(GONE)
+    await mailbox.send(Letter(PromptSent(()), answer=slots[-4]))
     with trio.fail_after(1):
-        assert [await slot.wait() for slot in slots] == [gone] * len(slots)
+        assert [await slot.wait() for slot in slots] == [GONE] * len(slots)
     late: Slot[Answer] = Slot()
-    mailbox.post_control(Letter(StopSent(), slot=late))
-    assert await late.wait() == gone
+    mailbox.post_control(Letter(StopSent(), answer=late))
+    assert await late.wait() == GONE
 
 
 async def test_a_letter_is_not_lost_behind_one_that_was_admitted_and_taken_back(mailbox: Mailbox) -> None:
@@ -372,21 +381,35 @@ async def test_a_letter_is_not_lost_behind_one_that_was_served_while_it_waited_a
 # Lanes are bounded
 
 
-async def answers(slots: list[Slot[Answer]]) -> list[Answer]:
+async def answers(letters: list[Letter]) -> list[Answer]:
     with trio.fail_after(1):
-        return [await slot.wait() for slot in slots]
+        return [await letter.answer.wait() for letter in letters]
 
 
 async def test_three_thousand_aborts_with_reasons_of_their_own_are_one_that_answers_all(mailbox: Mailbox) -> None:
-    slots: list[Slot[Answer]] = [Slot() for _ in range(3000)]
-    for number, slot in enumerate(slots):
-        kill = ("none", "killable", "all")[number % 3]
-        mailbox.post_control(Letter(AbortSent(f"{number}", kill, clear_queue=number == 7), slot=slot))
+    kills = ("none", "killable", "all")
+    letters = [
+        Letter(AbortSent(f"{number}", kills[number % 3], clear_queue=number == 7), answer=Slot())
+        for number in range(3000)
+    ]
+    for each in letters:
+        mailbox.post_control(each)
     assert mailbox.lengths[0] == 1
     letter = await mailbox.receive()
     assert letter.input == AbortSent("0", "all", clear_queue=True)
     letter.settle(DONE)
-    assert await answers(slots) == [DONE] * 3000
+    assert await answers(letters) == [DONE] * 3000
+
+
+async def test_who_aborts_once_more_is_not_answered_for_one_that_was_answered_early(mailbox: Mailbox) -> None:
+    first, second = (Letter(AbortSent(), answer=Slot()) for _ in range(2))
+    mailbox.post_control(first)
+    relieve("s", mailbox.control, JournalUnavailable("no space"))
+    assert await first.answer.wait() == DONE
+    assert mailbox.post_control(second) is first
+    assert not second.answer.settled
+    mailbox.close(GONE)
+    assert await second.answer.wait() == GONE
 
 
 async def test_what_is_dropped_came_before_the_last_abort_that_clears_the_queue(mailbox: Mailbox) -> None:
@@ -455,20 +478,20 @@ async def test_what_callers_say_beside_the_results_is_bounded_and_results_are_no
     for number in range(2 * MAX_MESSAGES):
         mailbox.post_result(result(f"{number}"))
     for _ in range(MAX_MESSAGES):
-        mailbox.post_steering(Letter(SteerSent("left"), slot=Slot()))
+        mailbox.post_steering(Letter(SteerSent("left"), answer=Slot()))
     with pytest.raises(MailboxFull) as refused:
-        mailbox.post_steering(Letter(SteerSent("left"), slot=Slot()))
+        mailbox.post_steering(Letter(SteerSent("left"), answer=Slot()))
     assert refused.value.args == ("s", MAX_MESSAGES, 0)
     mailbox.post_result(result("the last one"))
     assert mailbox.lengths[1] == 3 * MAX_MESSAGES + 1
 
 
 async def test_what_callers_say_beside_the_results_is_bounded_in_bytes_too(mailbox: Mailbox) -> None:
-    mailbox.post_steering(Letter(SteerSent("long"), slot=Slot(), size=2 * MAX_BYTES))
+    mailbox.post_steering(Letter(SteerSent("long"), answer=Slot(), size=2 * MAX_BYTES))
     with pytest.raises(MailboxFull):
-        mailbox.post_steering(Letter(SteerSent("short"), slot=Slot(), size=1))
+        mailbox.post_steering(Letter(SteerSent("short"), answer=Slot(), size=1))
     await mailbox.receive()
-    mailbox.post_steering(Letter(SteerSent("short"), slot=Slot(), size=1))
+    mailbox.post_steering(Letter(SteerSent("short"), answer=Slot(), size=1))
 
 
 async def test_ends_of_calls_that_follow_one_another_are_one_letter(mailbox: Mailbox) -> None:

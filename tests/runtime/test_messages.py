@@ -4,12 +4,13 @@ import pytest
 import trio
 
 from agentrail import SessionHandle, tool
-from agentrail.errors import BadMessage, SteeringQueueFull, TaskDone, UnknownTask, WrongType
+from agentrail.errors import SteeringQueueFull, UnknownTask, UsageError, WrongType
 from agentrail.events import SteeringReceived, SubagentStart, ToolExecutionEnd
 from agentrail.models import Origin, ToolMessage, UserMessage
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import ToolContext, message_tools, ok
+from tests.coded import coded
 from tests.kit import Element
 from tests.runtime.cutting import cut
 from tests.runtime.families import agent, ids, inner, task
@@ -107,7 +108,7 @@ async def test_a_message_to_one_that_has_ended_says_so(world: World) -> None:
         "the task of `p.c3` is done, so it reads no messages; take its answer, and give a new task if more is to do",
         "no sub-agent `p.c9` is known here (known are: `p.c3`); what ended long ago is in the journal only",
     ]
-    with pytest.raises(TaskDone):
+    with pytest.raises(UsageError, check=coded("task-done")):
         await session.message_task("p.c3", "hurry")
 
 
@@ -136,7 +137,7 @@ async def test_what_cannot_be_sent_is_refused(world: World) -> None:
     finder = agent([say("found", delay=50.0)])
     session = await world.spawn([background(), "begun"], "p", agents={"finder": finder})
     await session.ask("go")
-    with pytest.raises(BadMessage):
+    with pytest.raises(UsageError, check=coded("bad-message")):
         await session.message_task("p.c3", "\ud800")
     with pytest.raises(UnknownTask):
         await session.message_task("../p.c3", "hurry")

@@ -38,12 +38,12 @@ from agentrail.errors import (
     BadRecord,
     BadResponse,
     BadSpec,
-    BadSupervisor,
     JournalError,
     RateLimited,
     ReplayDiffers,
     TransientModelError,
     TurnAborted,
+    UsageError,
     WrongType,
 )
 from agentrail.events import ApprovalRequired, AskStarted, Cursor, PluginError, Retry
@@ -83,13 +83,13 @@ from agentrail.plugins import BeforeRequest, BeforeTool, BudgetGuard, CallServic
 from agentrail.runtime.actor.journal_log import rebuilt, with_plugins_of
 from agentrail.runtime.diagnosis.journal_contract import CheckedJournal
 from agentrail.runtime.shared.clock import Clock, Steady
-from agentrail.runtime.shared.untrusted_calls import fit_response
 from agentrail.testing import ScriptedModel, call, fail, say
 from agentrail.tools import Ok, ToolContext, ToolResult
 from agentrail.values.json import MAX_DEPTH, MAX_ITEMS
 from agentrail.values.messages import MessageRange, Rearranged
-from agentrail.values.untrusted_content import MAX_CALLS, MAX_NAME, MAX_PARTS, MAX_TEXT
+from agentrail.values.untrusted_content import MAX_CALLS, MAX_NAME, MAX_PARTS, MAX_TEXT, fit_response
 from agentrail.values.untrusted_values import TEN_YEARS
+from tests.coded import coded
 from tests.kit import EMPTY, PromptSent
 from tests.runtime.tools import fake, quick
 from tests.runtime.world import World, settle
@@ -418,7 +418,7 @@ def test_a_figure_that_is_none_is_refused(found: object) -> None:
 
 @pytest.mark.parametrize(("restarts", "period"), [(3, math.nan), (3, "5"), (3, 0), ("3", 5.0), (-1, 5.0), (True, 5.0)])
 def test_a_policy_of_odd_numbers_is_refused(restarts: int, period: float) -> None:
-    with pytest.raises(BadSupervisor):
+    with pytest.raises(UsageError, check=coded("bad-supervisor")):
         policy("one_for_one", restarts, period)
 
 
@@ -586,7 +586,6 @@ INSIDES: list[tuple[str, object]] = [
     *((name, odd) for name in sorted(Record.__struct_fields__) for odd in (42.5, object(), [], {}, (None,), math.nan)),
     *((name, odd) for name in ("arrival", "events", "rulings", "effects") for odd in (None, "text", ((),), 10**400)),
     ("arrival", lambda one: one.arrival.but(at=math.nan)),
-    ("arrival", lambda one: one.arrival.but(at=-1)),
     ("arrival", lambda one: one.arrival.but(at="7")),
     ("arrival", lambda one: one.arrival.but(random=math.inf)),
     ("arrival", lambda one: one.arrival.but(input=None)),
@@ -666,7 +665,7 @@ async def test_the_beginning_of_another_session_is_not_believed() -> None:
         assert first.opening is not None
         odd = first.but(opening=first.opening.but(session_id="another"))
         held = CheckedJournal(OddJournal("read", (odd,)))
-        with pytest.raises(BadRecord, match="the beginning of another session"):
+        with pytest.raises(BadRecord, match="which begins as `another`"):
             await held.read(session.id)
 
 
@@ -677,7 +676,7 @@ async def test_each_field_of_a_record_is_looked_at_when_it_is_read(name: str) ->
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel([])))
         (first, *_) = await journal.read(session.id)
         held = CheckedJournal(OddJournal("read", (first.but(**{name: object()}),)))
-        with pytest.raises(BadRecord, match=f"for its `{name}`"):
+        with pytest.raises(BadRecord, match=f"its `{name}` is an `object`"):
             await held.read(session.id)
 
 
@@ -688,7 +687,7 @@ async def test_so_is_each_part_of_an_arrival() -> None:
         (first, *_) = await journal.read(session.id)
         for name in ("input", "partial", "at", "random"):
             odd = first.but(arrival=first.arrival.but(**{name: object()}))
-            with pytest.raises(BadRecord, match="for its `arrival`"):
+            with pytest.raises(BadRecord, match=rf"its `arrival\.{name}` is an `object`"):
                 await CheckedJournal(OddJournal("read", (odd,))).read(session.id)
 
 
@@ -863,7 +862,8 @@ def test_a_session_lives_by_a_clock_that_jumps() -> None:
     async def main() -> None:
         assert isinstance(Clock().now_ms(), int)
         async with open_supervisor(stop_within=None) as supervisor:
-            session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"], repeat_last=True)))
+            model = ScriptedModel(["fine"], repeat_last=True)
+            session = await supervisor.spawn(SessionSpec(model=model, stall_timeout=2 * YEAR))  # each look is an hour
             for _ in range(5):
                 assert (await session.ask("go")).text == "fine"
 
@@ -946,7 +946,7 @@ def test_no_timer_is_lost_to_a_clock_that_leaps_meanwhile(shown: float, limits: 
     async def ask(session: SessionHandle) -> None:
         try:
             ended.append((await session.ask("go")).text)
-        except TurnAborted:  # Trio cancels each request that begins while the clock shows infinity
+        except TurnAborted:  # a request that begins while no timeout can be added to the time is over at once
             ended.append("cut")
 
     async def main() -> None:
@@ -965,7 +965,7 @@ def test_no_timer_is_lost_to_a_clock_that_leaps_meanwhile(shown: float, limits: 
                 clock.inner.jump(600.0)
                 for _ in range(200):
                     await trio.lowlevel.checkpoint()
-            assert ended == ["fine"] or (shown == math.inf and ended == ["cut"])
+            assert ended == ["fine"] or (shown + YEAR == shown and ended == ["cut"])
 
     trio.run(main, clock=clock)
 

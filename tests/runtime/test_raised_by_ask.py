@@ -11,6 +11,7 @@ import pytest
 
 from agentrail import Abort, Context, Continue, Plugin, errors
 from agentrail.errors import AgentrailError, PermanentModelError
+from agentrail.errors.agentrail_error import BRANCHES
 from agentrail.models import EmitChunk, Image, Json, ModelRequest, Response
 from agentrail.plugins import BeforePrompt
 from agentrail.testing import call, fail, say, stall
@@ -33,12 +34,13 @@ class Refusing(Plugin[None]):
 def named(method: str) -> set[str]:
     """Return the errors that the row of *method* names."""
     (row,) = [line for line in TABLE.splitlines() if line.startswith(f"| `{method}`")]
-    return {name for name in re.findall(r"`(\w+)`", row.split("|")[2]) if name[0].isupper()}
+    return {name for name in re.findall(r"`([\w-]+)`", row.split("|")[2]) if name[0].isupper() or name in BRANCHES}
 
 
 def test_each_error_that_the_table_of_calls_names_is_one() -> None:
     words = set(re.findall(r"`([A-Z]\w+)`", TABLE)) - {"StreamError"}  # an event
     assert {word for word in words if not hasattr(errors, word)} == set()
+    assert {word for word in re.findall(r"`([a-z]+(?:-[a-z]+)+)`", TABLE) if word not in BRANCHES} == set()
 
 
 class Untaking:
@@ -56,7 +58,7 @@ class Untaking:
 async def error_of(call: Callable[[], Awaitable[object]]) -> str:
     with pytest.raises(AgentrailError) as raised:
         await call()
-    return type(raised.value).__name__
+    return raised.value.code if raised.value.is_coded else type(raised.value).__name__
 
 
 async def common(world: World, name: str) -> set[str]:

@@ -9,10 +9,11 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.core.machine.in_doubt_calls import HOLDER, MOST
-from agentrail.errors import FourEyesWanted
+from agentrail.errors import RefusedError
 from agentrail.events import ApprovalRequired, ApprovalResolved
 from agentrail.journals import MemoryJournal, audit
 from agentrail.testing import ScriptedModel
+from tests.coded import coded
 from tests.runtime.deploying import Deploys
 from tests.runtime.families import task
 
@@ -79,7 +80,7 @@ async def test_with_four_eyes_a_doubt_ends_only_with_the_call_that_is_held_for_i
         doubt = f"s:{await deploys.cut(session.by('ann'), 'v1')}"
         deploys.hangs = False
         for who in ("ann", "bob"):
-            with pytest.raises(FourEyesWanted):
+            with pytest.raises(RefusedError, check=coded("four-eyes-wanted")):
                 await session.by(who, four_eyes=True).approve(doubt)
         (held,) = (await session.by("ann").ask("v1")).held
         await session.by("bob", four_eyes=True).approve(held.id)

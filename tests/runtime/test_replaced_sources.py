@@ -8,13 +8,14 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.errors import SourceFailed, ToolChanged
+from agentrail.errors import RefusedError, SourceFailed
 from agentrail.events import ToolsUpdated
 from agentrail.models import JsonObject
 from agentrail.plugins import HumanApproval
 from agentrail.ports.tool import Offer
 from agentrail.testing import call, say
 from agentrail.tools import Ok, ToolContext, ok
+from tests.coded import coded
 from tests.runtime.test_sources import Scripted, Supply, breaking, silent, tools
 from tests.runtime.tools import fake
 from tests.runtime.world import World, settle, until
@@ -134,7 +135,9 @@ async def test_a_call_that_is_held_for_the_tool_of_one_source_runs_on_no_other(w
     else:
         await session.detach_tools("one")
         await session.attach_tools(new)
-    with pytest.raises(ToolChanged, match="its tool `far` was detached or redefined since; reject it"):
+    with pytest.raises(
+        RefusedError, check=coded("tool-changed"), match="its tool `far` was detached or redefined since; reject it"
+    ):
         await session.approve(held.id)
     assert ran == []
     await session.reject(held.id, reason="it is another tool now")

@@ -22,7 +22,7 @@ from agentrail.reprs import in_brackets, some
 from agentrail.runtime.actor.effect_runner import Performer
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.actor.tool_sources import RunningSource
-from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.events.log import EventLog
 from agentrail.runtime.events.tracing import Traces
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
@@ -146,7 +146,7 @@ async def test_a_supervisor_shows_its_place_and_its_children() -> None:
 CLASSES: Final[tuple[type[object], ...]] = (
     ActorTrace,
     BubblewrapSandbox,
-    Bus,
+    EventLog,
     Child,
     CompositeSandbox,
     Letter,

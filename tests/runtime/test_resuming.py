@@ -14,9 +14,9 @@ from agentrail.errors import (
     SessionNotAlive,
     SessionParked,
     SessionStored,
-    SpecMissing,
     UnknownModel,
     UnknownSession,
+    UsageError,
 )
 from agentrail.events import AgentEnd, Cursor, PluginAttached, PluginUpgraded, SessionRecovered, ToolUnknown
 from agentrail.journals import ALL_SESSIONS, Journal, SessionFilter, StoredSession
@@ -24,6 +24,7 @@ from agentrail.models import Json, JsonObject, ToolMessage
 from agentrail.plugins import AfterTurn, BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.tools import EffectClass, NotStarted, Ok, Probed, ToolContext, ToolResult, ToolSpec, ok
+from tests.coded import coded
 from tests.kit import Element
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake
@@ -478,7 +479,7 @@ async def test_code_is_found_by_the_name_of_the_specification() -> None:
         again = await supervisor.resume("s")
         assert (await again.ask("and")).text == "one"
     async with process(journal) as supervisor:
-        with pytest.raises(SpecMissing, match="'helper'"):
+        with pytest.raises(UsageError, check=coded("spec-missing"), match="'helper'"):
             await supervisor.resume("s")
 
 

@@ -53,3 +53,19 @@ async def test_a_waiter_cancelled_in_the_pass_of_the_value_keeps_the_value() -> 
         slot.settle(4)
         nursery.cancel_scope.cancel()
     assert got == [4]
+
+
+async def test_of_several_waiters_one_may_leave() -> None:
+    slot: Slot[int] = Slot()
+    got: list[int] = []
+
+    async def wait(patience: float) -> None:
+        with trio.move_on_after(patience):
+            got.append(await slot.wait())
+
+    async with trio.open_nursery() as nursery:
+        for patience in (10.0, 1.0, 10.0):
+            nursery.start_soon(wait, patience)
+        await trio.sleep(2)
+        slot.settle(5)
+    assert got == [5, 5]

@@ -6,11 +6,12 @@ import pytest
 import trio
 
 from agentrail import SessionHandle, SessionSpec
-from agentrail.errors import BadArguments, CommandConflict, UnknownApproval, WrongDecision
+from agentrail.errors import CommandConflict, UnknownApproval, UsageError, WrongDecision
 from agentrail.events import AgentEnd, ApprovalRequired, ApprovalResolved, AskUser, SubagentEnd, UserResponded
 from agentrail.plugins import HumanApproval
 from agentrail.testing import call, say
 from agentrail.tools.builtin import ask_user
+from tests.coded import coded
 from tests.runtime.counting import counting
 from tests.runtime.families import agent, inner, task, tasks
 from tests.runtime.tools import Fake, slow
@@ -102,7 +103,7 @@ async def test_a_question_of_a_sub_agent_is_answered_through_its_parent(world: W
 async def test_what_a_sub_agent_says_about_a_decision_is_what_the_caller_hears(world: World) -> None:
     session = await world.spawn([task(), "fine"], "p", agents=careful(counting()))
     (held,) = (await session.ask("go")).held
-    with pytest.raises(BadArguments):
+    with pytest.raises(UsageError, check=coded("bad-arguments")):
         await session.approve(held.id, args={"n": "many"})
     for wrong in ("p:a4", "p.c3:a9", "p.c9:a4", "nonsense"):
         with pytest.raises(UnknownApproval):

@@ -13,8 +13,6 @@ from agentrail.core.supervision_rules import Strategy
 from agentrail.errors import (
     AgentrailError,
     BadChoice,
-    BadSupervisor,
-    ChildExists,
     CommitUnknown,
     NotReady,
     SessionCrashed,
@@ -22,10 +20,12 @@ from agentrail.errors import (
     SupervisorClosed,
     SupervisorFailed,
     UnknownChild,
+    UsageError,
 )
 from agentrail.journals import Claim, Record
 from agentrail.runtime.supervision.children import ServiceFunction
 from agentrail.testing import ScriptedModel, stall
+from tests.coded import coded
 from tests.runtime.journals import TestJournal
 from tests.runtime.test_restarting import times
 from tests.runtime.test_supervisor import tasks
@@ -249,7 +249,7 @@ async def test_a_service_says_when_it_is_ready_or_is_too_slow() -> None:
             await supervisor.start_service(slow, "late", start_timeout=2)
         assert late.value == StartTooSlow("late", 2)
         assert [child.name for child in supervisor.tree().children] == ["slow"]
-        with pytest.raises(ChildExists):
+        with pytest.raises(UsageError, check=coded("child-exists")):
             await supervisor.start_service(slow, "slow")
         await supervisor.stop_child("slow")
         assert supervisor.tree().children == ()
@@ -979,7 +979,7 @@ async def test_wrong_words_and_figures_are_refused() -> None:
         async with open_supervisor(strategy="one_for_none"):  # type: ignore[arg-type]  # on purpose
             pass
     for most, period in ((-1, 5.0), (1, 0.0)):
-        with pytest.raises(BadSupervisor):
+        with pytest.raises(UsageError, check=coded("bad-supervisor")):
             async with open_supervisor(max_restarts=most, period=period):
                 pass
     async with open_supervisor() as supervisor:

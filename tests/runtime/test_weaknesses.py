@@ -20,7 +20,7 @@ from agentrail import (
     tool,
 )
 from agentrail.core.compaction import LEFT_OUT
-from agentrail.errors import PermanentModelError, PluginExists, TurnAborted
+from agentrail.errors import PermanentModelError, TurnAborted, UsageError
 from agentrail.events import CompactEnd, PluginError
 from agentrail.journals import MemoryJournal
 from agentrail.models import AskModel, Image, Json, Leaving, Text, ToolMessage, UserMessage
@@ -29,6 +29,7 @@ from agentrail.testing import ScriptedModel, call, fail, say, transient
 from agentrail.tools import ToolResult, ok
 from agentrail.values.content import text_of
 from tests.cache_prefixes import broken_prefixes
+from tests.coded import coded
 from tests.runtime.world import told
 
 IMAGE: Final = "aGVsbG8=" * 2_000
@@ -64,7 +65,7 @@ class Recalls(Plugin[None]):
 async def test_a_plugin_of_the_same_class_is_refused_or_has_a_key_and_a_state_of_its_own() -> None:
     model = ScriptedModel(["yes"])
     async with open_supervisor() as supervisor:
-        with pytest.raises(PluginExists, match="Tells"):
+        with pytest.raises(UsageError, check=coded("plugin-exists"), match="Tells"):
             await supervisor.spawn(SessionSpec(model=model, plugins=[Tells(), Tells()]))
         session = await supervisor.spawn(SessionSpec(model=model, plugins=[Tells(), Keyed("other", Tells(5))]))
         await session.ask("go")

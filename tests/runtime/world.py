@@ -13,15 +13,13 @@ from agentrail.codec.json_text import to_text
 from agentrail.codec.plugin_states import data_of
 from agentrail.codec.values import check_same
 from agentrail.core.audit import differences
-from agentrail.core.machine.step import step
-from agentrail.core.vocabulary.inputs import StreamBegan
+from agentrail.core.machine.responses import begun
 from agentrail.events import Envelope, Event, MessageDelta
-from agentrail.hooks.hook_runner import Recorded
 from agentrail.journals import Journal
 from agentrail.models import Model
 from agentrail.ports.journal import folded
 from agentrail.testing import ScriptedModel
-from tests.kit import Arrival, Element, Phase
+from tests.kit import Element, Phase
 from tests.runtime.journals import TestJournal
 
 E = TypeVar("E", bound=Event)
@@ -148,7 +146,7 @@ async def check_records(journal: Journal, handle: SessionHandle) -> None:
     live = handle.inspect()
     state = await rebuilt(journal, handle.id)
     if live.phase is Phase.STREAMING and state.phase is Phase.RUNNING and live.request is not None:
-        state = step(state, Arrival(StreamBegan(live.request.request_id), 0), Recorded(())).state
+        state = begun(state, live.request.request_id)
     assert [to_text(data_of(s)) for s in state.plugin_states] == [to_text(data_of(s)) for s in live.plugin_states]
     state = state.but(plugin_states=live.plugin_states)  # read without their classes, they compare as data
     for name in State.__struct_fields__:

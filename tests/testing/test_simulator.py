@@ -13,7 +13,7 @@ import trio
 from trio.testing import MockClock
 
 from agentrail import Context, Continue, Plugin, SessionSpec, Supervisor, open_supervisor
-from agentrail.core.machine import steering
+from agentrail.core.machine import requests
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary.inputs import SleepDue
 from agentrail.errors import BadChoice
@@ -319,11 +319,7 @@ def _forgets(draft: StepDraft) -> None:
 def test_a_broken_rule_is_told_with_what_repeats_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from agentrail.core.machine import requests  # noqa: PLC0415 - what is broken here
-
-    for module in (steering, requests):
-        if hasattr(module, "merge_steering"):
-            monkeypatch.setattr(module, "merge_steering", _forgets)
+    monkeypatch.setattr(requests, "merge_steering", _forgets)
     failed = next(report for report in map(Simulator().run, range(50)) if report.problem is not None)
     assert failed.problem is not None
     assert failed.problem.rule in RULES

@@ -43,6 +43,27 @@ def pit(depth: int) -> Json:
     return found
 
 
+def short_chain(length: int) -> dict[str, Json]:
+    """Definitions, each of which refers to the next one."""
+    return {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}]} for n in range(length)}
+
+
+def evaluated(depth: int) -> dict[str, Json]:
+    """A schema that looks at what is not evaluated, inside of such a schema, and so on."""
+    found: dict[str, Json] = {"properties": {"a": True}}
+    for _ in range(depth):
+        found = {"allOf": [{**found, "unevaluatedProperties": False}]}
+    return found
+
+
+def dependents(height: int) -> dict[str, Json]:
+    """Definitions, each of which refers to the next one for each of eight keys."""
+    tower: dict[str, Json] = {
+        f"d{n}": {"dependentSchemas": {key: {"$ref": f"#/$defs/d{n + 1}"} for key in "abcdefgh"}} for n in range(height)
+    }
+    return {**tower, f"d{height}": {"required": ["z"]}}
+
+
 D0: Final[Json] = {"$ref": "#/$defs/d0"}
 KEYS: Final[Mapping[str, object]] = {f"k{n}": n for n in range(MANY)}
 
@@ -108,6 +129,80 @@ CASES: Final[Mapping[str, Callable[[], tuple[JsonObject, Mapping[str, object]]]]
     "patterns without case": lambda: (
         top({"patternProperties": {f"(?i)[\\x80-\\uffff]x{n}$": True for n in range(2_000)}}),
         {"a" * 40: 1},
+    ),
+    "a chain before each item": lambda: (
+        with_x({"items": {"$ref": "#/$defs/d0"}}, **{"$defs": {**short_chain(60), "d60": {"type": "string"}}}),
+        {"x": list(range(3_000))},
+    ),
+    "errors below a chain": lambda: (
+        with_x(
+            {"items": {"anyOf": [{"$ref": "#/$defs/d0"}]}},
+            **{"$defs": {**short_chain(60), "d60": {"allOf": [{"type": "string"}] * 30}}},
+        ),
+        {"x": list(range(3_000))},
+    ),
+    "patterns of keys that are evaluated": lambda: (
+        top({"patternProperties": {"^(a+)+$": True, "(x+x+)+y": True}, "unevaluatedProperties": False}),
+        {"x" * 30 + "!" * n: 1 for n in range(200)},
+    ),
+    "many patterns that backtrack": lambda: (
+        top({"patternProperties": {f"(x+x+)+y{n}": True for n in range(60)}}),
+        {"x" * 22 + str(n): 1 for n in range(200)},
+    ),
+    "patterns that are just quick enough": lambda: (
+        with_x({"items": {"allOf": [{"pattern": f"^(a|a)*{char}$"} for char in "bcdefgh"]}}),
+        {"x": ["a" * 14] * 2_000},
+    ),
+    "evaluated within evaluated": lambda: (
+        top({**evaluated(6), "unevaluatedProperties": False}),
+        {f"k{n}": n for n in range(500)},
+    ),
+    "items looked for and evaluated": lambda: (
+        with_x({"allOf": [{"contains": {"type": "string"}}] * 50, "unevaluatedItems": False}),
+        {"x": list(range(500))},
+    ),
+    "towers of dependent schemas": lambda: (
+        top({"$ref": "#/$defs/d0", "unevaluatedProperties": False, "$defs": dependents(4)}),
+        dict.fromkeys("abcdefgh", 1),
+    ),
+    "a dynamic recursion": lambda: (
+        top(
+            {
+                "$dynamicAnchor": "n",
+                "properties": {"c": {"type": "array", "items": {"$dynamicRef": "#n"}}},
+                "unevaluatedProperties": False,
+            }
+        ),
+        {"c": [{"c": [{"c": [{"c": []}] * 20}] * 20}] * 20},
+    ),
+    "three ways at each level": lambda: (
+        top({"properties": {"x": {"anyOf": [{"$ref": "#"}] * 3}}, "required": ["z"]}),
+        {"x": pit(40)},
+    ),
+    "numbers far apart": lambda: (with_x({"items": {"multipleOf": 1e-300}}), {"x": [1.7e308] * 3_000}),
+    "numbers of one hash": lambda: (
+        with_x({"uniqueItems": True}),
+        {"x": [float(n * (2**61 - 1)) for n in range(9_000)]},
+    ),
+    "choices that are objects": lambda: (
+        with_x({"items": {"enum": [{"a": n} for n in range(1_000)]}}),
+        {"x": [{"a": -n} for n in range(3_000)]},
+    ),
+    "all that fit too often": lambda: (
+        with_x({"items": {"oneOf": [{"minimum": n} for n in range(100)]}}),
+        {"x": list(range(500))},
+    ),
+    "many names at each item": lambda: (
+        with_x({"items": {"properties": {f"k{n}": True for n in range(900)}}}),
+        {"x": [{}] * 3_000},
+    ),
+    "many definitions": lambda: (
+        top({"$defs": {f"d{n}": {"properties": {"a": {"type": "string"}}} for n in range(1_500)}, "minProperties": 1}),
+        {"a": 1},
+    ),
+    "many ways in a pattern": lambda: (
+        top({"patternProperties": {"|".join(f"a{n}x{m}" for n in range(300)): True for m in range(4)}}),
+        {"a": 1},
     ),
 }
 

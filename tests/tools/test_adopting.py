@@ -152,7 +152,7 @@ def test_a_schema_may_refer_to_itself_and_name_a_property_like_a_keyword() -> No
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
         "properties": {"$ref": {"type": "string"}, "next": {"$ref": "#"}, "loop": LOOP},
-        "$defs": {"Loop": {"anyOf": [LOOP, {"type": "null"}]}},
+        "$defs": {"Loop": {"anyOf": [{"type": "array", "items": LOOP}, {"type": "null"}]}},
     }
     assert make_spec("query", "Ask.", schema).parameters == of_schema(schema).parameters
 

@@ -10,7 +10,7 @@ from agentrail.models import Json, JsonObject
 from agentrail.tools import Length, Pattern, Range, validator_for
 from agentrail.tools.argument_reader import ArgumentMisfitError, NotTakenError, object_reader
 from agentrail.tools.fields import ArgumentField
-from agentrail.tools.json_schema.validation import flat_check
+from agentrail.tools.json_schema.validation import plain_check
 from agentrail.tools.type_shapes import ShapePlace, shape_of
 from tests.each_case import each_case
 from tests.tools.kinds import Color, Level, Point, Query, Span, Tree, tool_of
@@ -53,77 +53,113 @@ anything: st.SearchStrategy[Json] = st.recursive(
 )
 names = st.one_of(st.sampled_from(WORDS), st.text(st.characters(exclude_categories=["Cs"]), max_size=3))
 types = st.sampled_from(["string", "integer", "number", "boolean", "null"])
+sizes = st.integers(0, 3)
+limits: dict[str, st.SearchStrategy[Json]] = {
+    "minimum": st.integers(-2, 3),
+    "maximum": st.integers(-2, 3),
+    "minLength": sizes,
+    "maxLength": sizes,
+    "minItems": sizes,
+    "maxItems": sizes,
+    "description": st.text(max_size=3),
+}
 
 
 @st.composite
-def properties(draw: st.DrawFn) -> JsonObject:
+def plain_schemas(draw: st.DrawFn) -> JsonObject:
     schema: dict[str, Json] = {"type": draw(st.one_of(types, st.lists(types, min_size=1, max_size=3, unique=True)))}
     if draw(st.booleans()):
         schema["enum"] = draw(st.lists(anything, max_size=4))
-    if draw(st.booleans()):
-        schema["description"] = draw(st.text(max_size=3))
-    return schema
-
-
-lists_of_plain = st.fixed_dictionaries({"type": st.just("array"), "items": st.fixed_dictionaries({"type": types})})
+    return {**schema, **draw(st.fixed_dictionaries({}, optional=limits))}
 
 
 @st.composite
-def flat_calls(draw: st.DrawFn) -> tuple[JsonObject, JsonObject]:
-    """Draw a flat schema and arguments, some of which it wants."""
-    known: dict[str, JsonObject] = draw(st.dictionaries(names, st.one_of(properties(), lists_of_plain), max_size=4))
-    required = draw(st.lists(st.one_of(st.sampled_from([*known, "x"]), names), max_size=2, unique=True))
-    schema: JsonObject = {"type": "object", "properties": known, "required": required, "additionalProperties": False}
-    args: dict[str, Json] = {}
-    for name, said in known.items():
-        chosen = said.get("enum") or ["x"]
-        assert isinstance(chosen, list)
-        if draw(st.booleans()):
-            args[name] = draw(st.one_of(anything, st.sampled_from(chosen)))
-    if draw(st.integers(0, 4)) == 0:
-        args[draw(names)] = draw(anything)
-    return schema, args
+def containers(draw: st.DrawFn, inner: st.SearchStrategy[JsonObject]) -> JsonObject:
+    kinds = draw(st.sampled_from(["object", "array", ["array", "null"], ["string", "object"], ["object", "array"]]))
+    schema: dict[str, Json] = {"type": kinds, **draw(st.fixed_dictionaries({}, optional=limits))}
+    if draw(st.booleans()):
+        schema["items"] = draw(inner | st.sampled_from([True, {}]))
+    if draw(st.booleans()):
+        known = draw(st.dictionaries(names, inner, max_size=4))
+        schema["properties"] = known
+        schema["required"] = draw(st.lists(st.sampled_from([*known, "x"]) | names, max_size=2, unique=True))
+    if draw(st.booleans()):
+        schema["additionalProperties"] = draw(inner | st.booleans())
+    return schema
+
+
+def near(draw: st.DrawFn, schema: Json) -> Json:
+    """Draw a value that *schema* nearly wants."""
+    if not isinstance(schema, dict) or draw(st.integers(0, 5)) == 0:
+        return draw(anything)
+    choices, known = schema.get("enum"), schema.get("properties")
+    if isinstance(choices, list) and choices and draw(st.booleans()):
+        chosen: Json = draw(st.sampled_from(choices))
+        return chosen
+    if isinstance(known, dict) and draw(st.booleans()):
+        drawn: dict[str, Json] = {name: near(draw, child) for name, child in known.items() if draw(st.booleans())}
+        return drawn
+    if "items" in schema and draw(st.booleans()):
+        return tuple(near(draw, schema["items"]) for _ in range(draw(sizes)))
+    return draw(anything)
+
+
+nested = st.recursive(plain_schemas(), containers, max_leaves=6)
+
+
+@st.composite
+def plain_calls(draw: st.DrawFn) -> tuple[JsonObject, Json]:
+    """Draw a plain schema and a value that it may want."""
+    schema = draw(containers(nested) | nested)
+    return schema, near(draw, schema)
 
 
 @pytest.mark.long
-@given(flat_calls())
-def test_the_quick_check_agrees_with_jsonschema(call: tuple[JsonObject, JsonObject]) -> None:
-    schema, args = call
-    fits = flat_check(schema)
+@given(plain_calls())
+def test_the_quick_check_agrees_with_jsonschema(call: tuple[JsonObject, Json]) -> None:
+    schema, value = call
+    fits = plain_check(schema)
     assert fits is not None
-    assert fits(args) == reference_fits(schema, args)
+    assert fits(value) == reference_fits(schema, value)
 
 
-NOT_FLAT: list[JsonObject] = [
-    {"type": "object", "properties": {"x": {"type": "string"}}},
-    {"type": "object", "properties": {"x": {"type": "string"}}, "additionalProperties": True},
-    {"type": "object", "additionalProperties": False, "minProperties": 1},
-    {"type": "object", "additionalProperties": False, "$ref": "#/$defs/A"},
-    {"type": ["object", "null"], "additionalProperties": False},
-    {"properties": {}, "additionalProperties": False},
-    {"type": "object", "properties": {}},
-]
-NOT_PLAIN: list[Json] = [
-    True,
-    {},
+OTHERS: list[Json] = [
+    False,
     {"enum": [1]},
-    {"type": "array"},
-    {"type": "array", "items": {"type": "string", "enum": ["a"]}},
-    {"type": "array", "items": {"type": "string"}, "minItems": 1},
-    {"type": ["string", "object"]},
-    {"type": "integer", "minimum": 1},
+    {"properties": {}, "additionalProperties": False},
+    {"type": []},
+    {"type": "any"},
+    {"type": ["string", "string"]},
+    {"type": "object", "minProperties": 1},
+    {"type": "object", "$ref": "#/$defs/A"},
+    {"type": "object", "required": ["x", "x"]},
+    {"type": "object", "required": "x"},
+    {"type": "object", "properties": []},
+    {"type": "object", "properties": {"x": {"type": "strings"}}},
+    {"type": "object", "properties": {"x": False}},
+    {"type": "object", "additionalProperties": {"$ref": "#"}},
+    {"type": "object", "additionalProperties": 1},
+    {"type": "array", "enum": [[1]]},
+    {"type": "array", "items": False},
+    {"type": "array", "items": [{"type": "string"}]},
+    {"type": "array", "uniqueItems": True},
+    {"type": "string", "enum": "a"},
+    {"type": "string", "minLength": -1},
+    {"type": "string", "maxLength": True},
+    {"type": "number", "minimum": "1"},
+    {"type": "number", "minimum": 0.5},
+    {"type": "number", "exclusiveMinimum": 1},
     {"type": "string", "format": "date"},
     {"type": "string", "const": "a"},
+    {"type": "string", "pattern": "a"},
+    {"type": "string", "description": 1},
+    {"type": "string", "examples": "a"},
 ]
 
 
-def with_x(said: Json) -> JsonObject:
-    return {"type": "object", "properties": {"x": said}, "additionalProperties": False}
-
-
-@each_case([*NOT_FLAT, *map(with_x, NOT_PLAIN)])
-def test_the_quick_check_leaves_alone_what_it_does_not_know(schema: JsonObject) -> None:
-    assert flat_check(schema) is None
+@each_case(OTHERS)
+def test_the_quick_check_leaves_alone_what_it_does_not_know(schema: Json) -> None:
+    assert plain_check(schema) is None
 
 
 def some(**fields: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:

@@ -15,10 +15,12 @@ async def look(path: str, lines: int = 10) -> str:
     return path
 
 assert validator_for(look.spec)({"path": "a", "lines": 3}) is None
-loaded = set(sys.modules)
+assert not {"jsonschema", "referencing", "regex", "cattrs"} & sys.modules.keys()
 assert validator_for(look.spec)({"path": 3}) == "`path`: found 3, wanted text"
+loaded = set(sys.modules)
+assert validator_for(look.spec)({"lines": 3}) == "`path` is missing, wanted text"
 assert set(sys.modules) == loaded
-assert not {"jsonschema", "referencing", "cattrs"} & sys.modules.keys()
+assert "cattrs" not in sys.modules
 """
 
 

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from agentrail import ReplaceToolArgs
 from agentrail.api.command_checks import kept_parts
 from agentrail.core.vocabulary.tool_calls import Doubt
-from agentrail.errors import BadMessage, NotJson
+from agentrail.errors import NotJson, ResponseTooLong, UsageError
 from agentrail.models import AssistantMessage, Data, FrozenObject, Json, JsonObject, Response, ToolCall
 from agentrail.tools import Ok
 from agentrail.values.json import MAX_DEPTH, MAX_ITEMS, canonical, canonical_once, is_same
 from agentrail.values.untrusted_content import CALLS_WITH_MUCH, fit_response, fit_result
+from tests.coded import coded
 from tests.kit import ApproveSent, freeze, freeze_object
 
 ALREADY = freeze_object({"x": list(range(MAX_ITEMS // 2))})
@@ -37,14 +38,14 @@ def test_what_was_frozen_before_counts_as_data_and_as_details_of_a_result() -> N
 
 def test_what_was_frozen_before_counts_as_arguments_of_calls() -> None:
     calls = tuple(ToolCall("", "x", ALREADY) for _ in range(2 * CALLS_WITH_MUCH))
-    with pytest.raises(NotJson, match="more than 10000 items"):
+    with pytest.raises(ResponseTooLong, match="more than 10000 items"):
         fit_response(Response((), calls))
     assert fit_response(Response((), calls[1:])).calls[0].args is ALREADY
 
 
 def test_what_a_caller_says_counts_if_it_was_frozen_before() -> None:
     wide = FrozenObject({str(number): number for number in range(MAX_ITEMS + 1)})
-    with pytest.raises(BadMessage, match="more than 10000 items"):
+    with pytest.raises(UsageError, check=coded("bad-message"), match="more than 10000 items"):
         kept_parts([Data(wide)])
 
 

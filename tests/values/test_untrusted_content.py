@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from agentrail.errors import NotJson
+from agentrail.errors import BadResponse, NotJson, ResponseTooLong
 from agentrail.models import (
     AssistantMessage,
     CallChunk,
@@ -98,9 +98,9 @@ def test_a_text_that_is_not_plain_is_rebuilt_whatever_it_says_of_itself() -> Non
 def test_the_parts_of_a_response_are_bounded_together() -> None:
     half = "x" * (MAX_TEXT // 2 + 1)
     assert fit_response(Response((Text(half),))).parts == (Text(half),)
-    with pytest.raises(UnfitError):
+    with pytest.raises(ResponseTooLong):
         fit_response(Response((Text(half), Thinking(half))))
-    with pytest.raises(UnfitError):
+    with pytest.raises(ResponseTooLong):
         fit_response(Response((Text(half + half),)))
 
 
@@ -226,7 +226,7 @@ def test_each_class_of_the_unions_is_tried() -> None:
 @each_case(FIELDS)
 def test_no_field_goes_unchecked(kind: type[Value], field: str) -> None:
     value, fit = FIT[kind]
-    with pytest.raises((TypeError, NotJson)):
+    with pytest.raises((BadResponse, TypeError, NotJson)):
         fit(value.but(**{field: object()}))
 
 

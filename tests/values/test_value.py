@@ -19,7 +19,6 @@ from agentrail.events import (
     AgentEnd,
     AgentStart,
     Envelope,
-    MessageDelta,
     MessageStart,
     PromptReceived,
     RequestStart,
@@ -221,8 +220,7 @@ QUICK = {
         ToolExecutionMetrics,
     ),
     "agentrail.runtime.actor.journal_log": (Record,),
-    "agentrail.runtime.events.replay": (MessageDelta, Envelope),
-    "agentrail.runtime.shared.untrusted_calls": (Text,),
+    "agentrail.runtime.events.replay": (Envelope,),
     "agentrail.runtime.work.model_stream": (ThinkingDelta, MessageStart),
     "agentrail.values.content": (Text,),
     "agentrail.values.untrusted_content": (

@@ -33,7 +33,7 @@ from agentrail.adapters.journals.packing import (
 from agentrail.adapters.journals.text_dedup import check_whole
 from agentrail.codec.json_text import DOCUMENT_DEPTH, from_text, to_text
 from agentrail.codec.values import write
-from agentrail.errors import BadArchive, BadRecord, BadText, NotReadable
+from agentrail.errors import BadArchive, BadRecord, BadText, OutsideError
 from agentrail.ports.journal import ALL_SESSIONS, Record, SessionFilter, StoredSession
 from agentrail.values.events.life import AgentEnd
 from agentrail.values.json import Json
@@ -313,7 +313,7 @@ async def open_archive(path: Path) -> AsyncGenerator[ArchiveReader, None]:
     try:
         file = await trio.to_thread.run_sync(_opened, path)
     except OSError as error:
-        raise NotReadable(str(path), error.strerror or str(error)) from error
+        raise OutsideError("not-readable", str(path), error.strerror or str(error)) from error
     with file:
         yield ArchiveReader(path, file, await trio.to_thread.run_sync(scanned, file))
 

@@ -35,7 +35,7 @@ from agentrail.adapters.mcp.inbound_filter import Sieve
 from agentrail.adapters.mcp.pipes import Pipes
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.mcp.server_tools import MAX_TOOLS, adopt
-from agentrail.errors import McpFailed, ToolError
+from agentrail.errors import OutsideError, ToolError
 from agentrail.ports.tool import Offer
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import EffectClass
@@ -138,7 +138,7 @@ class Connection:
                         await trio.sleep(PAUSE)
                 nursery.cancel_scope.cancel()
         if patience.cancelled_caught:
-            raise McpFailed(self._server.name, SILENT)
+            raise OutsideError("mcp-failed", self._server.name, SILENT)
 
     async def _look(self, client: Client, sieve: Sieve) -> None:
         """Request the list of the server's tools; offer the usable ones, and the reasons against the others."""

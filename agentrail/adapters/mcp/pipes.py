@@ -15,7 +15,7 @@ from mcp.types import jsonrpc_message_adapter
 
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.processes import CHUNK, Launch, ProcessTree, Ready, clean_environment
-from agentrail.errors import CommandFailed, McpFailed
+from agentrail.errors import OutsideError
 from agentrail.ports.sandbox import Command, Execution
 
 log = logging.getLogger("agentrail.mcp")
@@ -77,7 +77,7 @@ class Pipes:
         self._to_server.close()
 
     async def run(self) -> None:
-        """Run the server until it ends; then raise `McpFailed`, which says how. If cancelled, end all its processes."""
+        """Run the server until it ends; then raise `OutsideError`, which says how. If cancelled, end its processes."""
         child_in, ours_out = os.pipe()
         ours_in, child_out = os.pipe()
         self._child_ends = (child_in, child_out)
@@ -95,13 +95,15 @@ class Pipes:
                 os.close(number)
             for stream in (self._heard, self._said, self._from_server, self._to_server):
                 stream.close()
-        raise McpFailed(self._name, self._how(ended))
+        raise OutsideError("mcp-failed", self._name, self._how(ended))
 
     def _enter(self) -> Ready:
         try:
             folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
-            raise CommandFailed(self._argv[0], f"its folder `{self._folder}`: {error.strerror}") from error
+            raise OutsideError(
+                "command-failed", self._argv[0], f"its folder `{self._folder}`: {error.strerror}"
+            ) from error
         try:
             self._server.before_start()
         except BaseException:
@@ -119,7 +121,7 @@ class Pipes:
             log.debug("the MCP server `%s` does not read any more", self._name)
 
     async def _read(self, stdout: trio.abc.ReceiveStream) -> None:
-        """Pass the server's messages on to the client until its output ends; then always raise `McpFailed`."""
+        """Pass the server's messages on to the client until its output ends; then always raise `OutsideError`."""
         begun = bytearray()
         while chunk := await stdout.receive_some(CHUNK):
             lines = bytes(chunk).split(b"\n")
@@ -128,9 +130,11 @@ class Pipes:
                 begun.clear()
             begun += lines[-1]
             if len(begun) > MAX_MESSAGE:
-                raise McpFailed(self._name, f"it sent a message of more than {MAX_MESSAGE} bytes and was ended")
+                raise OutsideError(
+                    "mcp-failed", self._name, f"it sent a message of more than {MAX_MESSAGE} bytes and was ended"
+                )
         await trio.sleep(LAST_WORDS)
-        raise McpFailed(self._name, "it closed its output and was ended")
+        raise OutsideError("mcp-failed", self._name, "it closed its output and was ended")
 
     async def _hear(self, line: bytes) -> None:
         try:

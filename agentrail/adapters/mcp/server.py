@@ -18,7 +18,7 @@ import trio
 
 from agentrail.adapters.extras import need_extra
 from agentrail.adapters.system import HAS_FOLDERS
-from agentrail.errors import BadMcpServer
+from agentrail.errors import UsageError
 from agentrail.ports.tool import Offer
 from agentrail.reprs import in_brackets
 from agentrail.values.argument_checks import spelt
@@ -76,17 +76,17 @@ class McpServer:
     def __attrs_post_init__(self) -> None:
         for holds, problem in _RULES:
             if not holds(self):
-                raise BadMcpServer(str(self.name), problem)
+                raise UsageError("bad-mcp-server", str(self.name), problem)
 
     @in_brackets
     def __repr__(self) -> str:
         return repr(self.name)  # only these: arguments, headers and variables may contain secrets
 
     def check(self) -> None:
-        """Raise `ExtraMissing` without the package for the protocol, `BadMcpServer` for a command on Windows."""
+        """Raise `ExtraMissing` without the package for the protocol, `UsageError` for a command on Windows."""
         need_extra("mcp", "mcp", "use an MCP server")
         if self.command and not HAS_FOLDERS:
-            raise BadMcpServer(self.name, NO_COMMANDS)
+            raise UsageError("bad-mcp-server", self.name, NO_COMMANDS)
 
     def before_start(self) -> None:
         """No-op: the program that made this server answers for its command; a subclass may refuse by an exception.

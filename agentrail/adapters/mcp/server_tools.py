@@ -1,8 +1,8 @@
 r"""Turns the tools of an MCP server into tools of a session, and the server's answers into results of calls.
 
 Unusable tools are left out, with the reason. Some regular expressions in a tool's schema cannot be checked here: those
-in other dialects than Python's (`\p{L}`), and those that cannot be searched in counted steps. They are removed from the
-schema and written into the description for the model; the server checks them.
+in other dialects than Python's (`\p{L}`), and those with too many parts. They are removed from the schema and written
+into the description for the model; the server checks them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ from agentrail.adapters.mcp.server import McpServer
 from agentrail.errors import BadTool, NotJson
 from agentrail.ports.tool import ToolContext
 from agentrail.tools import EffectClass, ToolResult, ToolSpec, make_spec
-from agentrail.tools.json_schema.keywords import expression
-from agentrail.tools.json_schema.regex import UnusableError
 from agentrail.values.content import Data, File, Image, Part, Text
 from agentrail.values.json import Json, JsonObject, freeze, freeze_object, weight
+from agentrail.values.patterns import UnusableError, count_parts
 from agentrail.values.step_budget import Meter, TooManyStepsError
 from agentrail.values.tools import Err, Ok
 from agentrail.values.untrusted_content import MAX_IMAGE, MAX_IMAGES
@@ -72,7 +71,7 @@ def plain_schema(schema: JsonObject, meter: Meter) -> dict[str, Json]:
 
 def _is_usable(pattern: str, meter: Meter) -> bool:
     try:
-        expression(pattern, meter)
+        meter.spend(PATTERN + count_parts(pattern))
     except UnusableError:
         return False
     return True
@@ -175,8 +174,11 @@ MAX_SCHEMA: Final = 64 * 1024
 MAX_SCHEMAS: Final = 2 * 1024 * 1024
 """The most bytes of the schemas of all tools of one server; a tool whose schema exceeds it is left out."""
 
-PATTERN_STEPS: Final = 500_000
-"""The most steps for checking the patterns in the schemas of one server; they take about half a second in a thread."""
+PATTERN_STEPS: Final = 50_000
+"""The most steps for the patterns in the schemas of one server; they take about half a second in a thread."""
+
+PATTERN: Final = 20
+"""The steps that one pattern counts as, beside one for each of its parts."""
 
 MAX_DESCRIPTION: Final = 10_000
 """The most characters of the description of one tool; the rest is cut."""

@@ -38,8 +38,8 @@ from agentrail.ports.sandbox import (
     Written,
 )
 from agentrail.reprs import in_brackets, some
-from agentrail.tools.json_schema.regex import Regex, UnusableError
 from agentrail.values.argument_checks import checked
+from agentrail.values.patterns import Expression, UnusableError, expression
 from agentrail.values.step_budget import Meter, TooManyStepsError
 from agentrail.values.value import quick
 
@@ -224,15 +224,17 @@ class MemorySandbox:
         await trio.lowlevel.checkpoint()
         order = order_of(search)
         try:
-            expression = Regex(order["pattern"], flags_of(order))
+            pattern = expression(order["pattern"], flags_of(order))
         except UnusableError as error:
             raise BadPattern(search.pattern, f"it {error}") from error
         meter = limited_meter()
-        return await run_search_in_slices(self._search(search, order, expression, meter), meter, search.pattern)
+        return await run_search_in_slices(self._search(search, order, pattern, meter), meter, search.pattern)
 
-    def _search(self, search: Search, order: Order, expression: Regex, meter: Meter) -> Generator[None, None, Matches]:
+    def _search(
+        self, search: Search, order: Order, pattern: Expression, meter: Meter
+    ) -> Generator[None, None, Matches]:
         in_line = Meter(LINE_STEPS)
-        matcher = Matcher(order, lambda line: expression.found_in(line, in_line))
+        matcher = Matcher(order, lambda line: pattern.found_in(line, in_line))
         unread, cut = 0, False
         files = contents(self._files, search, meter)
         while not matcher.cut:

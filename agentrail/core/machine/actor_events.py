@@ -56,7 +56,5 @@ def on_woke(draft: StepDraft, _: SessionWoke) -> None:
 
 def can_sleep(state: State) -> bool:
     """Whether a session may sleep: idle, no running work, and no sub-agent. It may have calls held for a person."""
-    busy = (
-        state.has_running_work or state.quarantined_calls or state.queue or state.plugin_changes or state.paused_stages
-    )
+    busy = state.has_running_work or state.quarantined_calls or state.queue or state.plugin_changes or state.is_paused
     return state.phase is Phase.IDLE and not (state.asleep or busy or state.setup.path)

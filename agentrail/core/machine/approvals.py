@@ -9,18 +9,10 @@ from agentrail.core.machine.in_doubt_calls import clear_about
 from agentrail.core.machine.resting import wake
 from agentrail.core.machine.tool_checks import unfit
 from agentrail.core.machine.tool_results import give_error, hold_timer, put
-from agentrail.core.machine.tool_runs import take_answer
+from agentrail.core.machine.tool_runs import advance_batch, take_answer
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Hold
-from agentrail.errors import (
-    BadArguments,
-    FourEyesWanted,
-    NoFamily,
-    OwnDecision,
-    ToolChanged,
-    UnknownApproval,
-    WrongDecision,
-)
+from agentrail.errors import RefusedError, UnknownApproval, UsageError, WrongDecision
 from agentrail.hooks.ruling import NOTHING_GATHERED, START
 from agentrail.values.events.people import ApprovalResolved, ToolApprovedAlways, UserResponded
 from agentrail.values.json import JsonObject, is_same
@@ -67,7 +59,11 @@ def _stopped_call(draft: StepDraft, approval_id: str) -> str | None:
 def _clear_doubt(draft: StepDraft, call_id: str, command: commands.ApproveSent) -> None:
     """End the doubt about a stopped call: a person has found out what it did, so an equal call is not held."""
     if command.four_eyes:  # the caller could have the same call made now, without a second person's approval
-        draft.refuse(FourEyesWanted("the end of a doubt", "have the same call made, and approve it when it is held"))
+        draft.refuse(
+            RefusedError(
+                "four-eyes-wanted", "the end of a doubt", "have the same call made, and approve it when it is held"
+            )
+        )
         return
     if command.args is not None or command.always:
         draft.refuse(WrongDecision(command.approval_id, "edit or always approve", STOPPED_CALL, END_DOUBT))
@@ -105,24 +101,24 @@ def on_approve(draft: StepDraft, command: commands.ApproveSent) -> None:
     edited = command.args if command.args is not None and not is_same(command.args, hold.args) else None
     # A second person would not have seen the edited arguments.
     if command.four_eyes and (_has_asked(draft) or edited is not None):
-        draft.refuse(OwnDecision(command.approval_id))
+        draft.refuse(RefusedError("own-decision", command.approval_id))
         return
     # A caller who approves for always could ask for later calls that no second person sees.
     if command.four_eyes and command.always:
-        draft.refuse(FourEyesWanted("`always`", "approve each call by itself"))
+        draft.refuse(RefusedError("four-eyes-wanted", "`always`", "approve each call by itself"))
         return
     attached = state.tools.get(call.name)
     if attached is None or attached.revision != call.revision:
-        draft.refuse(ToolChanged(command.approval_id, call.name))
+        draft.refuse(RefusedError("tool-changed", command.approval_id, call.name))
         return
     if edited is not None:
         problem = unfit(draft, call, edited)
         if problem is not None:
-            draft.refuse(BadArguments(call.name, problem))
+            draft.refuse(UsageError("bad-arguments", call.name, problem))
             return
     elif command.always:
         if hold.family is None:
-            draft.refuse(NoFamily(command.approval_id))
+            draft.refuse(UsageError("no-family", command.approval_id))
             return
         pair = call.name, hold.family
         state.approved_always |= {pair}
@@ -132,7 +128,7 @@ def on_approve(draft: StepDraft, command: commands.ApproveSent) -> None:
     draft.answer = commands.DONE
     resolve(draft, call, hold, "approved", "tool_approved", goes_on=command.auto_resume, edited=edited)
     put(draft, _approved(call, hold, edited))
-    draft.schedule_last("before_tool", call.call_id)
+    draft.due.append(("before_tool", call.call_id))
 
 
 def _approved(call: Call, hold: Hold, edited: JsonObject | None) -> Call:
@@ -191,7 +187,7 @@ def on_reject(draft: StepDraft, command: commands.RejectSent) -> None:
         return
     call, hold = held_call
     if command.four_eyes and _has_asked(draft):
-        draft.refuse(OwnDecision(command.approval_id))
+        draft.refuse(RefusedError("own-decision", command.approval_id))
         return
     draft.answer = commands.DONE
     if command.reason:
@@ -213,7 +209,7 @@ def on_hold_timer(draft: StepDraft, approval_id: str) -> None:
 def _refused(draft: StepDraft, call: Call, text: str) -> None:
     """Give *call* an error result with *text*, and continue its batch."""
     give_error(draft, call, text)
-    draft.schedule_first("advance_batch")
+    advance_batch(draft)
 
 
 def on_respond(draft: StepDraft, command: commands.RespondSent) -> None:

@@ -9,7 +9,7 @@ from agentrail.core.machine.deferred_tools import tell_changes
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.state import AttachedTool, Phase, PluginChange
-from agentrail.errors import PluginExists, ToolExists, TooManyLabels, UnknownPlugin, UnknownTool
+from agentrail.errors import ToolExists, UnknownPlugin, UnknownTool, UsageError
 from agentrail.hooks.actions import Answered, ChangeTools, Failed
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.hook_types import BeforePluginOptsUpdate, Hook
@@ -31,7 +31,7 @@ def on_label(draft: StepDraft, command: commands.LabelSent) -> None:
     state = draft.state
     labels = tuple(sorted({*state.labels}.difference(command.remove).union(command.add)))
     if len(labels) > MAX_LABELS:
-        draft.refuse(TooManyLabels(len(labels), MAX_LABELS))
+        draft.refuse(UsageError("too-many-labels", len(labels), MAX_LABELS))
         return
     draft.answer = commands.DONE
     title = state.title if command.title is None else command.title
@@ -156,7 +156,7 @@ def _queue(draft: StepDraft, change: PluginChange) -> None:
     state = draft.state
     there = _keys_to_be(draft)
     if change.kind == "attach" and change.key in there:
-        draft.refuse(PluginExists(change.key))
+        draft.refuse(UsageError("plugin-exists", change.key))
         return
     if change.kind != "attach" and change.key not in there:
         draft.refuse(UnknownPlugin.among(change.key, there))
@@ -167,7 +167,7 @@ def _queue(draft: StepDraft, change: PluginChange) -> None:
     )
     state.plugin_changes = (*last_wins, change)
     if state.phase is Phase.IDLE and state.turn is None:
-        draft.schedule_first("settle")
+        draft.settles = True
 
 
 def drop_changes(draft: StepDraft) -> None:
@@ -189,19 +189,19 @@ def _keys_to_be(draft: StepDraft) -> list[str]:
     return keys
 
 
-def change_plugins(draft: StepDraft, _: str) -> None:
+def change_plugins(draft: StepDraft) -> None:
     """Apply the first queued plugin change; other plugins are asked first about new options."""
     state = draft.state
     change = state.plugin_changes[0]
     if change.kind == "update":
-        draft.schedule_first("before_plugin_opts_update", change.key)
+        draft.due.appendleft(("before_plugin_opts_update", change.key))
         return
     state.plugin_changes = state.plugin_changes[1:]
     if change.kind == "attach" and change.seat is not None:
         _attach(draft, change.seat)
     else:
         _detach(draft, change.key)
-    draft.schedule_first("settle")
+    draft.settles = True
 
 
 def _attach(draft: StepDraft, seat: AttachedPlugin) -> None:
@@ -264,7 +264,7 @@ def begin_opts_update(draft: StepDraft, key: str) -> Hook | None:
     if problem:
         state.plugin_changes = state.plugin_changes[1:]
         draft.emit(PluginOptsUpdated(key, success=False, error=problem))
-        draft.schedule_first("settle")
+        draft.settles = True
         return None
     return BeforePluginOptsUpdate(key, change.options)
 
@@ -274,7 +274,7 @@ def finish_opts_update(draft: StepDraft, key: str, _hook: Hook, ruling: Ruling) 
     state = draft.state
     change, state.plugin_changes = state.plugin_changes[0], state.plugin_changes[1:]
     place = _place(draft, key)
-    draft.schedule_first("settle")
+    draft.settles = True
     if ruling.verdict is not Verdict.PASS:
         error = f"{ruling.by} refused: {ruling.reason}" if ruling.reason else f"{ruling.by} refused"
         draft.emit(PluginOptsUpdated(key, success=False, error=error))

@@ -7,13 +7,13 @@ turns that very object into the new `State`, and `Change` notes which fields dif
 
 from __future__ import annotations
 
-from typing import Final
+from collections import deque
 
 from agentrail.core.system_prompt import NO_PAIRS, memory_of, pairs_of
 from agentrail.core.vocabulary.commands import Answer, Refused, SteerSent
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
 from agentrail.core.vocabulary.options import Spare
-from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy, Draft, Due, Steering, Turn
+from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy, Draft, Steering, Turn
 from agentrail.core.vocabulary.tool_calls import CallList, Doubt
 from agentrail.errors import AgentrailError
 from agentrail.hooks.context import Context
@@ -32,17 +32,6 @@ _context = quick(Context)
 _envelope = quick(Envelope)
 
 
-class _PlainDues(dict[str, Due]):
-    """Caches one `Due` without a ref for each hook and stage."""
-
-    def __missing__(self, what: str) -> Due:
-        due = self[what] = Due(what)
-        return due
-
-
-_PLAIN: Final = _PlainDues()
-
-
 class StepDraft:
     """Working data of one step: the mutable state, and the effects, events and rulings so far; discarded at its end."""
 
@@ -51,6 +40,7 @@ class StepDraft:
         "at",
         "by",
         "calls",
+        "due",
         "effects",
         "events",
         "forgotten",
@@ -61,11 +51,13 @@ class StepDraft:
         "request",
         "response",
         "rulings",
+        "settles",
         "state",
         "steer_command",
         "steer_text",
         "subjects",
         "timer_names",
+        "wakes",
     )
 
     def __init__(
@@ -97,6 +89,9 @@ class StepDraft:
         self.timer_names: set[str] | None = None
         self.forgotten: tuple[Doubt, ...] = ()  # doubts that this step has removed; `recall` puts them back
         self.calls: CallList | None = None  # the calls of the open batch, once this step has copied them
+        self.due: deque[tuple[str, str]] = deque()  # hooks to run: name, and id of the call or text that each is about
+        self.wakes = False  # whether work that an earlier process left is to go on, before any hook that is due
+        self.settles = False  # whether to choose what comes next, as no turn is open, once no hook is due
 
     # Saying and asking
 
@@ -137,17 +132,6 @@ class StepDraft:
         """Return an id that is unique in the session."""
         self.state.last_id += 1
         return f"{prefix}{self.state.last_id}"
-
-    # What comes next
-
-    def schedule_first(self, what: str, ref: str = "") -> None:
-        """Schedule a hook or stage to run next, before those already due."""
-        due, first = self.state.next_stages, Due(what, ref) if ref else _PLAIN[what]
-        self.state.next_stages = (first, *due) if due else (first,)
-
-    def schedule_last(self, what: str, ref: str = "") -> None:
-        """Schedule a hook or stage to run after those already due."""
-        self.state.next_stages = (*self.state.next_stages, Due(what, ref))
 
     # Timers
 

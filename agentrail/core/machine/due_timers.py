@@ -9,6 +9,7 @@ from agentrail.core.machine.approvals import on_hold_timer
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn
 from agentrail.core.machine.flow import answer
+from agentrail.core.machine.requests import request
 from agentrail.core.machine.tool_runs import on_call_timer, on_grace
 from agentrail.core.vocabulary.effects import CancelAsk
 from agentrail.core.vocabulary.inputs import TimerFired
@@ -25,7 +26,7 @@ def _on_turn(draft: StepDraft, _: str) -> None:
 
 def _on_retry(draft: StepDraft, _: str) -> None:
     """Make the next attempt of the request."""
-    draft.schedule_first("request")
+    request(draft)
 
 
 def _on_grace(draft: StepDraft, _: str) -> None:

@@ -117,7 +117,7 @@ def abort_turn(
     """Abort the open turn, then run `after_turn`; if none is open, abort the prompt that is about to start one."""
     state = draft.state
     turn = state.turn
-    state.next_stages = ()
+    draft.due.clear()
     over = turn is not None and turn.ended is not None
     waiting, state.suspended_runs = state.suspended_runs, ()
     for suspension in waiting:
@@ -128,9 +128,9 @@ def abort_turn(
         draft.emit(AgentAbort(None, kind, reason))
         _refuse_what_was_taken(draft, reason or kind)
         if over:
-            draft.schedule_first("turn_over")
+            turn_over(draft)
         else:
-            draft.schedule_first("after_aborted_nothing", reason or kind)
+            _after_aborted_nothing(draft, reason or kind)
         return
     cut_request(draft, partial)
     cancel_compaction(draft)
@@ -148,8 +148,9 @@ def _closing(draft: StepDraft, turn: Turn) -> None:
     """Make `after_turn` the only thing that is due."""
     draft.state.turn = turn
     draft.state.phase = RUNNING
-    draft.state.next_stages = draft.state.paused_stages = ()
-    draft.schedule_first("after_turn")
+    draft.state.is_paused = draft.wakes = False
+    draft.due.clear()
+    draft.due.appendleft(("after_turn", ""))
 
 
 def _close_timers(draft: StepDraft) -> None:
@@ -184,13 +185,13 @@ def begin_after_turn(draft: StepDraft, _: str) -> Hook | None:
 
 def finish_after_turn(draft: StepDraft, _ref: str, _hook: Hook, _ruling: Ruling) -> None:
     """Close the turn after its `after_turn` hook has run."""
-    turn_over(draft, "")
+    turn_over(draft)
 
 
-def turn_over(draft: StepDraft, _: str) -> None:
+def turn_over(draft: StepDraft) -> None:
     """Close the turn: its `after_turn` has run or was aborted. Then decide what comes next (`settle`)."""
     draft.drop_turn()
-    draft.schedule_first("settle")
+    draft.settles = True
 
 
 # abort and stop
@@ -240,12 +241,12 @@ def drop_queue(draft: StepDraft) -> None:
     draft.emit(*(PromptDropped(prompt.ref, prompt.text) for prompt in waiting))
 
 
-def after_aborted_nothing(draft: StepDraft, reason: str) -> None:
+def _after_aborted_nothing(draft: StepDraft, reason: str) -> None:
     """Continue after an abort without an open turn: end a session that still starts; else choose what is next."""
     if draft.state.is_starting:
         fail_start(draft, SessionRefused(draft.state.session_id, "an abort", reason))
     else:
-        draft.schedule_first("settle")
+        draft.settles = True
 
 
 def on_stop(draft: StepDraft, command: commands.StopSent) -> None:
@@ -255,7 +256,7 @@ def on_stop(draft: StepDraft, command: commands.StopSent) -> None:
     state.stop_reason = command.reason
     kill_lingering(draft, command.reason)
     if state.phase is Phase.IDLE and state.turn is None:
-        draft.schedule_first("settle")
+        draft.settles = True
         return
     abort_turn(draft, "stopped", command.reason, kill_tools="all", partial=command.partial)
 

@@ -1,4 +1,4 @@
-"""Order of work inside a step: run the due hooks and stages one by one, until none is left or a hook must wait."""
+"""Order of work inside a step: run the due hooks one by one, until none is left; one that must wait is suspended."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from agentrail.core.machine import (
     configuration,
     endings,
     prompts,
+    recovery,
     requests,
     responses,
     steering,
@@ -17,10 +18,10 @@ from agentrail.core.machine import (
 )
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.in_doubt_calls import find_doubt, hint_about
-from agentrail.core.machine.tool_results import doubt, drop_rulings_on, tell_of_asked
+from agentrail.core.machine.tool_results import doubt, drop_rulings_on, standing_approvals, tell_of_asked
 from agentrail.core.vocabulary.effects import CarryOut
 from agentrail.core.vocabulary.inputs import AskSettled, CallsEnded, ToolRaised, ToolReturned, ToolStopped
-from agentrail.core.vocabulary.state import Due, Suspension
+from agentrail.core.vocabulary.state import Suspension
 from agentrail.hooks.actions import Answered, AskAnswer, ChangeTools, Errand, Failed, RunTool, TimedOut
 from agentrail.hooks.hook_runner import NO_CONSENT, Consent
 from agentrail.hooks.hook_types import BeforeTool, Hook
@@ -35,7 +36,6 @@ _answered = quick(AskAnswered)
 
 Begin = Callable[[StepDraft, str], Hook | None]
 Finish = Callable[[StepDraft, str, Hook, Ruling], None]
-Stage = Callable[[StepDraft, str], None]
 
 FLOW: Final[Mapping[str, tuple[Begin, Finish]]] = {
     "session_start": (prompts.begin_session_start, prompts.finish_session_start),
@@ -55,27 +55,8 @@ FLOW: Final[Mapping[str, tuple[Begin, Finish]]] = {
 }
 """For each hook: the function that builds it, and the function that applies the plugins' ruling."""
 
-STAGES: Final[Mapping[str, Stage]] = {
-    "settle": prompts.settle,
-    "next_round": requests.next_round,
-    "request": requests.request,
-    "advance_batch": tool_runs.advance_batch,
-    "probe": tool_runs.probe,
-    "change_plugins": configuration.change_plugins,
-    "turn_over": endings.turn_over,
-    "after_aborted_nothing": endings.after_aborted_nothing,
-}
-"""Stages, which ask no plugin: the function of each, by name."""
-
-AGAIN: Final = "ask_again"
-"""Name of the stage that repeats a plugin's request after a restart. It is not in `STAGES`: `drain` calls it directly.
-"""
-
 OF_ONE_CALL: Final = frozenset({"before_tool", "on_tool_error", "after_tool"})
 """Hooks about one tool call: several of them may be paused at the same time."""
-
-WAIT_FOR_NONE: Final = OF_ONE_CALL | {"before_steering"}
-"""Hooks that may run while another hook is paused: those of one call, and the one of a steering text."""
 
 IN_THE_STEP: Final = frozenset({RunTool, ChangeTools})
 """Requests of plugins that are ruled on or carried out in the step; the others are handed to the runtime at once."""
@@ -86,39 +67,44 @@ NESTED: Final = "cannot be run to rule on a tool that a plugin runs"
 
 
 def drain(draft: StepDraft) -> None:
-    """Run what is due, in order, until nothing is left or a hook must wait."""
-    state = draft.state
-    while state.next_stages:
-        due = state.next_stages[0]
-        stage = STAGES.get(due.what)
-        if stage is not None:
-            state.next_stages = state.next_stages[1:]
-            stage(draft, due.ref)
-        elif due.what == AGAIN:
-            state.next_stages = state.next_stages[1:]
-            ask_again(draft, due.ref)
-        elif state.suspended_runs and due.what not in WAIT_FOR_NONE:
-            return
+    """Run what is due, in order, until nothing is left."""
+    due = draft.due
+    while True:
+        if draft.wakes:
+            draft.wakes = False
+            _wake(draft)
+        elif due:
+            _run(draft, *due.popleft())
+        elif draft.settles:
+            draft.settles = False
+            prompts.settle(draft)
         else:
-            state.next_stages = state.next_stages[1:]
-            _run(draft, due)
+            return
 
 
-def _run(draft: StepDraft, due: Due) -> None:
-    """Run one due hook or stage. A hook that no plugin has is finished at once."""
-    begin, finish = FLOW[due.what]
-    hook = begin(draft, due.ref)
+def _wake(draft: StepDraft) -> None:
+    """Go on with work that the end of a process has interrupted: repeat the asks of plugins, then all else."""
+    waiting = draft.state.suspended_runs
+    for run in waiting:
+        ask_again(draft, run.ask_id)
+    recovery.go_on(draft, asked=bool(waiting))
+
+
+def _run(draft: StepDraft, moment: str, ref: str) -> None:
+    """Run one due hook. One that no plugin has is finished at once."""
+    begin, finish = FLOW[moment]
+    hook = begin(draft, ref)
     if hook is None:
         return
-    unheard = draft.judge.unheard(due.what, draft.state.plugins)
+    unheard = draft.judge.unheard(moment, draft.state.plugins)
     if unheard is not None:
         draft.rulings.append(unheard)
-        finish(draft, due.ref, hook, unheard)
-    elif due.what == "before_tool":
-        place, consent, gathered = tool_checks.where_before_tool(draft, due.ref)
-        _rule(draft, hook, due.ref, place, gathered, consent)
+        finish(draft, ref, hook, unheard)
+    elif moment == "before_tool":
+        place, consent, gathered = tool_checks.where_before_tool(draft, ref)
+        _rule(draft, hook, ref, place, gathered, consent)
     else:
-        _rule(draft, hook, due.ref, START, NOTHING_GATHERED, NO_CONSENT)
+        _rule(draft, hook, ref, START, NOTHING_GATHERED, NO_CONSENT)
 
 
 def _rule(draft: StepDraft, hook: Hook, ref: str, place: Place, gathered: Decisions, consent: Consent) -> None:
@@ -149,8 +135,6 @@ def _suspend(draft: StepDraft, hook: Hook, ref: str, decided: Ruling, run: str =
     pause = decided.pause
     if pause is None or pause.request is None or decided.by is None:
         return
-    if hook.moment in OF_ONE_CALL and not run:
-        draft.schedule_first("advance_batch")  # the other calls of the batch go on meanwhile
     responses.say_response(draft)
     ask_id = draft.make_id("ask")
     draft.emit(_started(ask_id, decided.by, hook.moment, type(pause.request).__name__))
@@ -158,6 +142,8 @@ def _suspend(draft: StepDraft, hook: Hook, ref: str, decided: Ruling, run: str =
     waiting = Suspension(ask_id, hook, ref, decided.by, pause, decided.gathered.without_events(), asked=handed, run=run)
     state.suspended_runs = (*state.suspended_runs, waiting)
     _begin_ask(draft, waiting)
+    if hook.moment in OF_ONE_CALL and not run and _waiting(draft, ask_id) is not None:
+        tool_runs.advance_batch(draft)  # the other calls of the batch go on meanwhile
 
 
 def _begin_ask(draft: StepDraft, waiting: Suspension) -> None:
@@ -224,7 +210,7 @@ def _screen(
         answer(draft, waiting.ask_id, Failed(problem))
         return
     if waiting.started_at is None:
-        standing = tool_checks.standing_approvals(draft, request.name, decided.gathered.families)
+        standing = standing_approvals(draft, request.name, decided.gathered.families)
         draft.emit(ToolExecutionStart(waiting.ask_id, request.name, args, standing=standing))
         started = waiting.but(started_at=draft.at)
         state.suspended_runs = tuple(started if other is waiting else other for other in state.suspended_runs)

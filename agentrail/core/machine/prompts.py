@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentrail import errors
+from agentrail.core.machine.configuration import change_plugins
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import (
     TURN_TIMER,
@@ -13,6 +14,7 @@ from agentrail.core.machine.endings import (
     stop_subagents,
 )
 from agentrail.core.machine.in_doubt_calls import grow_old
+from agentrail.core.machine.requests import next_round
 from agentrail.core.machine.tool_results import drop_suspension, kill, release
 from agentrail.core.system_prompt import dated
 from agentrail.core.vocabulary import commands
@@ -64,7 +66,7 @@ def on_opened(draft: StepDraft, _: SessionOpened) -> None:
             return
         states.append(ruling.states[0][1])
     state.plugin_states = tuple(states)
-    draft.schedule_first("session_start")
+    draft.due.appendleft(("session_start", ""))
 
 
 def begin_session_start(_w: StepDraft, _: str) -> Hook:
@@ -81,7 +83,7 @@ def finish_session_start(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rulin
     draft.state.is_starting = False
     draft.emit(SessionStarted(draft.state.model))
     draft.add_effect(ReportStart())
-    draft.schedule_first("settle")
+    draft.settles = True
 
 
 # Taking prompts
@@ -111,11 +113,11 @@ def accept(
     state.queue = (*state.queue, prompt)
     if free:
         draft.answer = commands.Accepted(prompt.ref, "started")
-        settle(draft, "")
+        settle(draft)
         return
     draft.answer = commands.Accepted(prompt.ref, "queued", len(state.queue))
     draft.emit(PromptQueued(prompt.ref, prompt.text, len(state.queue)))
-    if state.resting and (state.paused_stages or state.setup.options.on_prompt_while_held == "supersede"):
+    if state.resting and (state.is_paused or state.setup.options.on_prompt_while_held == "supersede"):
         _supersede(draft)
 
 
@@ -124,7 +126,7 @@ def _supersede(draft: StepDraft) -> None:
     why = "superseded by a new message of the user"
     for call in draft.state.waiting_calls:
         release(draft, call, "superseded", why)
-    if draft.state.paused_stages:
+    if draft.state.is_paused:
         waiting, draft.state.suspended_runs = draft.state.suspended_runs, ()
         for suspension in waiting:
             drop_suspension(draft, suspension)
@@ -146,7 +148,7 @@ def on_withdraw(draft: StepDraft, command: commands.WithdrawSent) -> None:
     draft.refuse(UnknownPrompt(command.ref))
 
 
-def settle(draft: StepDraft, _: str) -> None:
+def settle(draft: StepDraft) -> None:
     """Choose what comes next while no turn is open: stop, change plugins, take the next prompt, or become idle."""
     state = draft.state
     if state.steering:
@@ -156,14 +158,14 @@ def settle(draft: StepDraft, _: str) -> None:
         if state.subagents:  # sub-agents are stopped first; `settle` is called again when the last one has ended
             stop_subagents(draft)
         else:
-            draft.schedule_first("session_end")
+            draft.due.appendleft(("session_end", ""))
     elif state.plugin_changes:
         state.phase = RUNNING
-        draft.schedule_first("change_plugins")
+        change_plugins(draft)
     elif state.queue:
         state.phase = RUNNING
         state.next_prompt, state.queue = state.queue[0], state.queue[1:]
-        draft.schedule_first("before_prompt")
+        draft.due.appendleft(("before_prompt", ""))
     else:
         state.phase = IDLE
 
@@ -189,7 +191,7 @@ def finish_before_prompt(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rulin
         return
     if ruling.verdict is ABORT:
         draft.emit(PromptRejected(prompt.ref, ruling.reason, ruling.by))
-        draft.schedule_first("settle")
+        draft.settles = True
         return
     state.turn_count += 1
     grow_old(draft)
@@ -214,7 +216,7 @@ def finish_before_prompt(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rulin
     limit = state.setup.options.max_turn_seconds
     if limit is not None:
         draft.set_timer(TURN_TIMER, draft.at + int(limit * 1000))
-    draft.schedule_first("next_round")
+    next_round(draft)
 
 
 def _say_prompt(draft: StepDraft, prompt: Prompt, gathered: Decisions) -> None:

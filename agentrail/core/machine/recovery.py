@@ -9,14 +9,15 @@ from agentrail.core.machine.configuration import REPORTS, put_tools, removed_nam
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import RETRY_TIMER
 from agentrail.core.machine.in_doubt_calls import remember
+from agentrail.core.machine.requests import request
 from agentrail.core.machine.resting import again, let_rest, rest, wake
 from agentrail.core.machine.subagents import bring_back
 from agentrail.core.machine.tool_results import GRACE_TIMER, call_timer, doubt, has_its_tool, put, tell_of
-from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN, give_up
+from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN, advance_batch, give_up, probe
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import ReportStart, SetTimer
 from agentrail.core.vocabulary.inputs import SessionBranched, SessionReturned
-from agentrail.core.vocabulary.state import AttachedTool, Due, Phase, PluginChange, State, Suspension
+from agentrail.core.vocabulary.state import AttachedTool, Phase, PluginChange, State, Suspension
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus, can_be_probed
 from agentrail.errors import PluginMismatch
 from agentrail.hooks.actions import RunTool
@@ -59,18 +60,20 @@ def on_returned(draft: StepDraft, returned: SessionReturned) -> None:
     _end_strays(draft)
     bring_back(draft, f"{ENDED} while it ran", pause=returned.pause)
     _settle(draft, pause=returned.pause)
-    if not returned.pause:
-        if state.paused_stages:
-            wake(draft)
-    elif state.turn is not None and state.turn.ended is None:
+    draft.due.clear()  # `go_on` finds what is due
+    if returned.pause and state.turn is not None and state.turn.ended is None:
         _pause(draft)
+    elif state.is_paused:
+        wake(draft)
+    else:
+        draft.wakes = state.phase is not Phase.IDLE
     draft.add_effect(ReportStart())
 
 
 def on_resumed(draft: StepDraft, _: commands.ResumeSent) -> None:
     """Continue the turn that was paused by the recovery."""
     draft.answer = commands.DONE
-    if draft.state.paused_stages:
+    if draft.state.is_paused:
         wake(draft)
 
 
@@ -217,31 +220,25 @@ def _end_strays(draft: StepDraft) -> None:
 
 
 def _settle(draft: StepDraft, *, pause: bool) -> None:
-    """Schedule what becomes of all work that was under way; start nothing yet."""
+    """Note that all work that was under way has stopped; start nothing yet (`go_on`)."""
     state = draft.state
     if state.request is not None and state.turn is not None:
         draft.emit(Retry(state.turn.attempt, 0, ENDED, dropped_text=state.phase is Phase.STREAMING))
         state.request = None
         state.phase = Phase.RUNNING
         state.turn = state.turn.but(last_error=ENDED)
-        draft.schedule_first("request")
     if state.compaction is not None and state.compaction.running:
         state.compaction = state.compaction.but(running=False)
         draft.emit(CompactEnd(0, ENDED))
-        draft.schedule_first("before_compact")
     for call in () if state.batch is None else state.batch.calls:
         if call.status is CallStatus.RUNNING:
             _settle_call(draft, call, pause=pause)
-    if state.phase is Phase.EXECUTING_TOOLS:
-        draft.schedule_last("advance_batch")
-    if not state.paused_stages:
+    if not state.is_paused:
         state.suspended_runs = tuple(suspension.but(asked=False) for suspension in state.suspended_runs)
-        for suspension in state.suspended_runs:
-            draft.schedule_first("ask_again", suspension.ask_id)
 
 
 def _settle_call(draft: StepDraft, call: Call, *, pause: bool) -> None:
-    """Schedule what becomes of an interrupted call: wait for its sub-agent, run again, probe, or unknown outcome."""
+    """Decide what becomes of an interrupted call: wait for its sub-agent, run again, probe, or unknown outcome."""
     if any(agent.call_id == call.call_id and not agent.background for agent in draft.state.subagents):
         if pause:
             let_rest(draft, call)
@@ -254,7 +251,6 @@ def _settle_call(draft: StepDraft, call: Call, *, pause: bool) -> None:
     elif can_be_probed(call.spec) and has_its_tool(draft, call):
         draft.clear_timer(call_timer(call.call_id))
         put(draft, call.but(status=CallStatus.SETTLING))
-        draft.schedule_first("probe", call.call_id)
     else:
         give_up(draft, call)
 
@@ -298,14 +294,33 @@ def _has_subagent(call: Call) -> bool:
 
 
 def _pause(draft: StepDraft) -> None:
-    """Put aside all that is due until `resume`, so that the open turn does not continue by itself."""
+    """Put the open turn to rest until `resume`, so that nothing of it continues by itself."""
     state = draft.state
-    waits = any(timer == RETRY_TIMER for timer, _ in state.timers)
     draft.clear_timer(RETRY_TIMER)
     for suspension in state.suspended_runs:
         draft.clear_timer(f"ask:{suspension.ask_id}")
-    state.paused_stages, state.next_stages = (
-        (*state.next_stages, *((Due("request"),) if waits else ()), *state.paused_stages),
-        (),
-    )
+    state.is_paused = state.is_paused or state.phase is not Phase.IDLE
     rest(draft)
+
+
+def go_on(draft: StepDraft, *, asked: bool) -> None:
+    """Go on with work that the end of a process has interrupted, but for asks of plugins (*asked*: if there were any).
+
+    A hook that waits for an ask is the only work of its session, unless it is about one call of a batch.
+    """
+    state = draft.state
+    if state.batch is not None:
+        waiting = {run.ref for run in state.suspended_runs} | {ref for _, ref in draft.due}
+        returned = [call.call_id for call in state.batch.calls.among(CallStatus.RETURNED)]
+        hooks = [("after_tool", call_id) for call_id in returned if call_id not in waiting]
+        for call in tuple(state.batch.calls.among(CallStatus.SETTLING)):
+            probe(draft, call.call_id)
+        draft.due.extendleft(reversed(hooks))
+        if not hooks:  # else other calls start when the first result has been passed on
+            advance_batch(draft)
+    elif asked:
+        return
+    elif state.compaction is not None:
+        draft.due.appendleft(("before_compact", ""))
+    elif state.turn is not None and state.request is None and not draft.has_timer(RETRY_TIMER):
+        request(draft)

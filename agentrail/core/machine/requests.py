@@ -10,7 +10,6 @@ from agentrail.core.context_window import budget_of, characters, crowded_by, is_
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn, end_turn
 from agentrail.core.machine.replaced_history import replace_history
-from agentrail.core.machine.steering import merge_steering
 from agentrail.core.system_prompt import count_memory, fixed_text, split
 from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary import commands
@@ -31,6 +30,7 @@ from agentrail.hooks.hook_types import BeforeCompaction, BeforeRequest, Hook
 from agentrail.hooks.ruling import ABORT, Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events.context import BeforeCompact, CompactEnd, CompactStart, Intervention
+from agentrail.values.events.life import SteeringApplied
 from agentrail.values.events.response import ModelEffective, RequestStart
 from agentrail.values.messages import (
     Added,
@@ -63,7 +63,7 @@ CALLER: Final = "caller"
 """Causes of a compaction; another cause is a tool or a plugin (`Compaction.by`)."""
 
 
-def next_round(draft: StepDraft, _: str) -> None:
+def next_round(draft: StepDraft) -> None:
     """Begin the next round, or end the turn if it has had `max_rounds` rounds."""
     state = draft.state
     if state.turn is None:
@@ -79,7 +79,7 @@ def next_round(draft: StepDraft, _: str) -> None:
     if reason is not None:
         want_compaction(draft, reason)
     else:
-        request(draft, "")
+        request(draft)
 
 
 def _merge(draft: StepDraft) -> None:
@@ -91,14 +91,27 @@ def _merge(draft: StepDraft) -> None:
     merge_steering(draft)
 
 
-def request(draft: StepDraft, _: str) -> None:
+def merge_steering(draft: StepDraft) -> None:
+    """Append all queued steering texts to the history as one user message."""
+    state = draft.state
+    waiting, state.steering = state.steering, ()
+    if waiting:
+        turn = state.turn
+        others = tuple(dict.fromkeys(who for text in waiting for who in text.asked.by))
+        if turn is not None and not {*others} <= {*turn.asked.by}:
+            state.turn = turn.but(asked=turn.asked.but(by=tuple(dict.fromkeys((*turn.asked.by, *others)))))
+        draft.append_messages(UserMessage((Text("\n\n".join(text.text for text in waiting)),), Origin.STEERING))
+        draft.emit(SteeringApplied(tuple(text.ref for text in waiting), len(waiting)))
+
+
+def request(draft: StepDraft) -> None:
     """Start an attempt of the request: merge texts that came meanwhile, compact if asked to, then ask plugins."""
     _merge(draft)
     reason = draft.state.compaction_reason
     if reason is not None:
         want_compaction(draft, reason)
     else:
-        draft.schedule_first("before_request")
+        draft.due.appendleft(("before_request", ""))
 
 
 def begin_before_request(draft: StepDraft, _: str) -> Hook | None:
@@ -272,7 +285,7 @@ def want_compaction(draft: StepDraft, reason: str, by: str = "") -> None:
     state.compaction = Compaction(
         draft.make_id("k"), reason, forced=cause == OVERFLOW, tokens=tokens_of(state), by=cause
     )
-    draft.schedule_first("before_compact")
+    draft.due.appendleft(("before_compact", ""))
 
 
 def begin_before_compact(draft: StepDraft, _: str) -> Hook | None:
@@ -344,13 +357,13 @@ def after_compaction(draft: StepDraft, note: str, *, shorter: bool) -> None:
     state = draft.state
     compaction, state.compaction = state.compaction, None
     if state.turn is None:
-        draft.schedule_first("settle")
+        draft.settles = True
     elif compaction is not None and compaction.forced and not shorter:
         abort_turn(draft, "overflow", f"the context is too long, and compaction changed nothing: {note}")
     elif compaction is not None and compaction.running and (problem := _why_too_long(state)) is not None:
         abort_turn(draft, "overflow", f"{problem}: {note}")
     else:
-        draft.schedule_first("request")
+        request(draft)
 
 
 def _why_too_long(state: Draft) -> str | None:

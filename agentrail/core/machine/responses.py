@@ -12,12 +12,12 @@ from agentrail.core.inline_tags import title_in, without_tags
 from agentrail.core.machine.deferred_tools import resolve_call
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import RETRY_TIMER, abort_turn, end_turn, keep_partial
-from agentrail.core.machine.requests import OVERFLOW, abort_by, after_compaction, next_round, want_compaction
+from agentrail.core.machine.requests import OVERFLOW, abort_by, after_compaction, next_round, request, want_compaction
 from agentrail.core.machine.tool_results import find, put
-from agentrail.core.vocabulary.effects import CancelRequest, OpenStream
-from agentrail.core.vocabulary.inputs import CompactionFailed, StreamBegan, StreamCut, StreamEnded, StreamStalled
+from agentrail.core.vocabulary.effects import CancelRequest
+from agentrail.core.vocabulary.inputs import CompactionFailed, StreamCut, StreamEnded, StreamStalled
 from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import EXECUTING_TOOLS, RUNNING, STREAMING, Due, Turn
+from agentrail.core.vocabulary.state import EXECUTING_TOOLS, RUNNING, STREAMING, State, Turn
 from agentrail.core.vocabulary.tool_calls import DONE, Batch, first_calls
 from agentrail.hooks.hook_types import AfterResponse, BeforeFinish, Hook
 from agentrail.hooks.ruling import ABORT, Ruling, Verdict
@@ -76,12 +76,17 @@ def _is_current(draft: StepDraft, request_id: str) -> bool:
     return draft.state.request is not None and draft.state.request.request_id == request_id
 
 
-def on_began(draft: StepDraft, began: StreamBegan) -> None:
-    """Note that the response has begun, and publish its buffered deltas."""
-    if _is_current(draft, began.request_id):
-        _note_connected(draft)
-        draft.state.phase = STREAMING
-        draft.add_effect(OpenStream(began.request_id))
+def begun(state: State, request_id: str) -> State:
+    """Return the state after the first chunk of the response to a request: a fact, not a step, as nothing is decided.
+
+    It has no record of its own, but is part of the next one. No-op if the request is not the running one.
+    """
+    request, turn = state.request, state.turn
+    if request is None or request.request_id != request_id or state.phase is not RUNNING:
+        return state
+    if turn is not None and turn.unreached_since is not None:
+        turn = turn.but(unreached_since=None)
+    return state.but(phase=STREAMING, turn=turn)
 
 
 def on_ended(draft: StepDraft, ended: StreamEnded) -> None:
@@ -107,7 +112,7 @@ def on_ended(draft: StepDraft, ended: StreamEnded) -> None:
         state.batch = Batch(first_calls(message.calls, state.setup.options.max_calls_per_response))
         if response.stop is LENGTH:
             _refuse_the_cut_call(draft, message.calls[-1])
-    draft.schedule_first("after_response")
+    draft.due.appendleft(("after_response", ""))
 
 
 def _cut_tags(draft: StepDraft, response: Response) -> Response:
@@ -151,7 +156,7 @@ def _take_nothing(draft: StepDraft, turn: Turn) -> None:
     draft.state.turn = turn.but(empty=True, last_error="empty response")
     draft.state.phase = RUNNING
     draft.emit(Retry(turn.attempt, 0, "the model answered with nothing"))
-    draft.schedule_first("request")
+    request(draft)
 
 
 def begin_after_response(draft: StepDraft, _: str) -> Hook | None:
@@ -204,7 +209,7 @@ def finish_after_response(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
     if state.batch is None:
         state.phase = RUNNING
         if text and _prolong(draft, text, "after_response"):
-            next_round(draft, "")
+            next_round(draft)
         else:
             _conclude(draft)
         return
@@ -212,10 +217,7 @@ def finish_after_response(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
         state.batch = state.batch.but(texts=(*state.batch.texts, ("after_response", text)))
     state.phase = EXECUTING_TOOLS
     draft.emit(_tool_calls(len(state.batch.calls)))
-    state.next_stages = (
-        *[Due("before_tool", call.call_id) for call in state.batch.calls if call.status is not DONE],
-        *state.next_stages,
-    )
+    draft.due.extend([("before_tool", call.call_id) for call in state.batch.calls if call.status is not DONE])
 
 
 # The final answer
@@ -230,9 +232,9 @@ def _conclude(draft: StepDraft) -> None:
     if state.turn is None:
         return
     if state.steering and state.round < state.setup.options.max_rounds:
-        next_round(draft, "")
+        next_round(draft)
     elif not state.returns or _takes_answer(draft, state.turn):
-        draft.schedule_first("before_finish")
+        draft.due.appendleft(("before_finish", ""))
 
 
 def _takes_answer(draft: StepDraft, turn: Turn) -> bool:
@@ -254,7 +256,7 @@ def _takes_answer(draft: StepDraft, turn: Turn) -> bool:
         return False
     state.turn = turn.but(misfits=turn.misfits + 1)
     draft.append_messages(UserMessage((Text(AGAIN.format(problem=problem)),), Origin.NOTICE))
-    next_round(draft, "")
+    next_round(draft)
     return False
 
 
@@ -288,7 +290,7 @@ def finish_before_finish(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rulin
     text = "\n\n".join(ruling.gathered.texts)
     prolonged = bool(text) and _prolong(draft, text, "before_finish")
     if prolonged or (state.steering and state.round < state.setup.options.max_rounds):
-        next_round(draft, "")
+        next_round(draft)
     elif state.turn is not None:
         end_turn(draft, "max_rounds" if state.round >= state.setup.options.max_rounds else state.turn.stop)
 
@@ -479,4 +481,4 @@ def on_compaction_failed(draft: StepDraft, failed: CompactionFailed) -> None:
         return
     if is_late:
         _use_spare(draft, turn, failure)
-    draft.schedule_first("request")
+    request(draft)

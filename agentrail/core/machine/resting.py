@@ -26,13 +26,13 @@ def rest(draft: StepDraft) -> None:
 
 
 def wake(draft: StepDraft) -> None:
-    """Continue a turn that rests: its time limit runs again, stages that a restart set aside are due again.
+    """Continue a turn that rests: its time limit runs again, and what a restart set aside goes on.
 
     Called after a decision of a person, after `resume`, and after a restart. Resting sub-agents are resumed.
     """
     state = draft.state
     state.phase = Phase.RUNNING  # `advance_batch`, which is due if calls are open, says that tools are executed
-    state.next_stages, state.paused_stages = (*state.paused_stages, *state.next_stages), ()
+    draft.wakes, state.is_paused = state.is_paused, False
     start_clock(draft)
     _reattach(draft)
 
@@ -72,7 +72,6 @@ def _reattach(draft: StepDraft) -> None:
         draft.add_effect(ResumeSubagents(tuple(agent.child for agent, _ in back)))
     for agent in lost:
         draft.emit(SubagentEnd(agent.call_id, agent.child, CHANGED, is_error=True))
-        draft.schedule_first("probe", agent.call_id)
     for agent, call in back:
         if call is not None:
             if agent.left is not None and not agent.waits:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import RETRY_TIMER, cut_request
 from agentrail.core.machine.prompts import accept
+from agentrail.core.machine.requests import next_round
 from agentrail.core.machine.tool_results import skip_for_steering
+from agentrail.core.machine.tool_runs import advance_batch
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.state import AskedBy, Phase, Steering
-from agentrail.errors import PluginRefused, SteeringQueueFull, TaskDone
+from agentrail.errors import PluginRefused, SteeringQueueFull, UsageError
 from agentrail.hooks.hook_types import BeforeSteering, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events.context import Intervention
-from agentrail.values.events.life import AgentResumed, SteeringApplied, SteeringReceived
-from agentrail.values.messages import Origin, UserMessage
+from agentrail.values.events.life import AgentResumed, SteeringReceived
 
 
 def on_steer(draft: StepDraft, command: commands.SteerSent) -> None:
@@ -25,7 +26,7 @@ def on_steer(draft: StepDraft, command: commands.SteerSent) -> None:
     """
     state = draft.state
     if command.message and not _is_at_work(draft):
-        draft.refuse(TaskDone(state.session_id))
+        draft.refuse(UsageError("task-done", state.session_id))
         return
     if state.phase is Phase.IDLE and not command.message:
         accept(draft, (Text(command.text),), asked_by=draft.asked)
@@ -42,7 +43,7 @@ def on_steer(draft: StepDraft, command: commands.SteerSent) -> None:
     )
     draft.steer_command = command
     draft.answer = commands.Accepted(ref, "queued", len(state.steering) + 1)
-    draft.schedule_first("before_steering", ref)
+    draft.due.appendleft(("before_steering", ref))
 
 
 def _is_at_work(draft: StepDraft) -> bool:
@@ -85,7 +86,7 @@ def finish_before_steering(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rul
         return
     if state.phase is Phase.EXECUTING_TOOLS:
         skip_for_steering(draft)
-        draft.schedule_first("advance_batch")
+        advance_batch(draft)
     elif command.when == "now":
         _cut_for_steering(draft)
 
@@ -103,17 +104,4 @@ def _cut_for_steering(draft: StepDraft) -> None:
         return
     state.phase = Phase.RUNNING
     draft.emit(AgentResumed("steering"))
-    draft.schedule_first("next_round")
-
-
-def merge_steering(draft: StepDraft) -> None:
-    """Append all queued steering texts to the history as one user message."""
-    state = draft.state
-    waiting, state.steering = state.steering, ()
-    if waiting:
-        turn = state.turn
-        others = tuple(dict.fromkeys(who for text in waiting for who in text.asked.by))
-        if turn is not None and not {*others} <= {*turn.asked.by}:
-            state.turn = turn.but(asked=turn.asked.but(by=tuple(dict.fromkeys((*turn.asked.by, *others)))))
-        draft.append_messages(UserMessage((Text("\n\n".join(text.text for text in waiting)),), Origin.STEERING))
-        draft.emit(SteeringApplied(tuple(text.ref for text in waiting), len(waiting)))
+    next_round(draft)

@@ -32,7 +32,7 @@ from agentrail.core.machine.table import TABLE
 from agentrail.core.machine.tool_results import put
 from agentrail.core.vocabulary.commands import AbortSent, Answer
 from agentrail.core.vocabulary.effects import AnyEffect, CancelAsk, CarryOut, StartCall, WriteLog
-from agentrail.core.vocabulary.inputs import INPUTS, Arrival, StreamBegan
+from agentrail.core.vocabulary.inputs import INPUTS, Arrival
 from agentrail.core.vocabulary.state import ENDED, Phase, State, drafted, finished
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import IllegalInput, LeftItsRow
@@ -123,8 +123,7 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
     _audit(state.phase, type(input_), draft.state.phase, draft.effects)
     if draft.events and draft.state.plugins and judge.learns(draft.state.plugins):
         _learn(draft)
-    # `StreamBegan` has no record of its own, so a time counted in its step would be lost.
-    if draft.state.plugins and type(input_) is not StreamBegan:
+    if draft.state.plugins:
         _count_work(draft)
     return Step(finished(draft.state), tuple(draft.effects), tuple(draft.events), tuple(draft.rulings), draft.answer)
 
@@ -214,10 +213,8 @@ def _abort_for(draft: StepDraft, ruling: Ruling) -> None:
 def redo(state: State, arrival: Arrival, judge: Recorded, began: str | None = None) -> Step:
     """Make a recorded step again; raise `ReplayDiffers` if it asks for other rulings than *judge* has recorded.
 
-    *began* is the id of the request whose response began before the step: that has no record of its own.
+    *began* is the id of the request whose response began before the step.
     """
-    if began is not None:
-        state = step(state, Arrival(StreamBegan(began), arrival.at), Recorded((), state.session_id)).state
-    again = step(state, arrival, judge)
+    again = step(state if began is None else responses.begun(state, began), arrival, judge)
     judge.check_all_used()
     return again

@@ -142,8 +142,8 @@ def _is_wanted(draft: StepDraft, agent: Subagent) -> bool:
 def _go_on_stopping(draft: StepDraft) -> None:
     """End the session if it is stopping and its last sub-agent has ended."""
     state = draft.state
-    if state.stop_reason is not None and not state.subagents and state.turn is None and not state.next_stages:
-        draft.schedule_first("settle")
+    if state.stop_reason is not None and not state.subagents and state.turn is None:
+        draft.settles = True
 
 
 def on_elsewhere(draft: StepDraft, elsewhere: ElsewhereUsed) -> None:

@@ -15,7 +15,6 @@ from agentrail.core.vocabulary.effects import (
     CarryOut,
     ClearTimer,
     CloseSession,
-    OpenStream,
     ProbeCall,
     ReportStart,
     ResumeSubagents,
@@ -40,7 +39,6 @@ from agentrail.core.vocabulary.inputs import (
     SessionReturned,
     SessionWoke,
     SleepDue,
-    StreamBegan,
     StreamCut,
     StreamEnded,
     StreamStalled,
@@ -98,7 +96,7 @@ TALK: Final = (commands.PromptSent, commands.SteerSent)
 DECISIONS: Final = (commands.ApproveSent, commands.RejectSent, commands.RespondSent)
 SETTINGS: Final = (commands.SwitchModelSent, commands.ChangeToolsSent)
 PLUGIN_CHANGES: Final = (commands.UpdatePluginSent, commands.AttachPluginSent, commands.DetachPluginSent)
-STREAM: Final = (StreamBegan, StreamEnded, StreamCut, StreamStalled)
+STREAM: Final = (StreamEnded, StreamCut, StreamStalled)
 CALLS: Final = (ToolReturned, ToolRaised, ToolStopped, CallsEnded, CallProbed)
 COMPACTIONS: Final = (CompactionEnded, CompactionFailed)
 COMMANDS: Final[InputTypes] = (*get_args(commands.Command), *WATCHED)
@@ -264,7 +262,6 @@ _RUNNING: Rows = {
         may=(ReportStart, ResumeSubagents, StartCall, CancelAsk, CloseSession, *ON),
         why=BACK,
     ),
-    StreamBegan: goes(STREAMING, RUNNING, may=(OpenStream,), why="the first chunk came: the deltas are published"),
     StreamEnded: goes(
         *(IDLE, RUNNING, EXECUTING),
         may=(StartCall, CancelAsk, *ON),

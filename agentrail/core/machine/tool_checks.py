@@ -10,6 +10,7 @@ from agentrail.core.machine.endings import abort_turn
 from agentrail.core.machine.in_doubt_calls import HOLDER, REPEAT_TIMEOUT, find_doubt, hint_about
 from agentrail.core.machine.requests import abort_by
 from agentrail.core.machine.tool_results import find, give_error, hold_timer, put
+from agentrail.core.machine.tool_runs import advance_batch
 from agentrail.core.vocabulary.tool_calls import NEW, READY, RULING, Call, CallStatus, Hold
 from agentrail.hooks.hook_runner import NO_CONSENT, Consent
 from agentrail.hooks.hook_types import BeforeTool, Hook
@@ -18,7 +19,7 @@ from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.tools import LoopDetected, ToolBlocked, ToolCallUnknown
 from agentrail.values.json import JsonObject, is_same
 from agentrail.values.step_budget import RESPONSE_STEPS, Meter
-from agentrail.values.tools import StandingApproval, ToolSpec
+from agentrail.values.tools import ToolSpec
 from agentrail.values.value import quick
 
 _before_tool = quick(BeforeTool)
@@ -35,7 +36,7 @@ def begin_before_tool(draft: StepDraft, call_id: str) -> Hook | None:
     if call.status is NEW:
         ready = _looked_up(draft, call)
         if ready is None:
-            draft.schedule_first("advance_batch")
+            advance_batch(draft)
             return None
         call = ready
     args = call.args if call.gathered.args is None else call.gathered.args
@@ -48,12 +49,6 @@ def where_before_tool(draft: StepDraft, call_id: str) -> tuple[Place, Consent, D
     if call is None:
         return START, NO_CONSENT, NOTHING_GATHERED
     return call.place, Consent(call.approved, call.holders, draft.state.approved_always), call.gathered
-
-
-def standing_approvals(draft: StepDraft, tool: str, families: tuple[str, ...]) -> tuple[StandingApproval, ...]:
-    """Return which *families* of *tool* a person has approved for always."""
-    approvals = {(approval.tool, approval.command_family): approval for approval in draft.state.standing_approvals}
-    return tuple([approvals.get((tool, family)) or StandingApproval(tool, family) for family in families])
 
 
 def _looked_up(draft: StepDraft, call: Call) -> Call | None:
@@ -184,8 +179,8 @@ def finish_before_tool(draft: StepDraft, call_id: str, hook: Hook, ruling: Rulin
         call = call.but(args=args, status=READY)
         families = ruling.gathered.families
         put(draft, call.but(gathered=call.gathered.but(families=families)) if families else call)
-    if not (draft.state.next_stages and draft.state.next_stages[0].what == "before_tool"):
-        draft.schedule_first("advance_batch")
+    if not (draft.due and draft.due[0][0] == "before_tool"):
+        advance_batch(draft)
 
 
 def hold(draft: StepDraft, call: Call, ruling: Ruling, pause: Pause) -> None:

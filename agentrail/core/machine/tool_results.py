@@ -23,7 +23,7 @@ from agentrail.values.events.plugins import AskAnswered
 from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics, ToolKilled, ToolSkippedForSteering
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import ToolMessage
-from agentrail.values.tools import Effect, EffectClass, Err, ToolResult, ToolSpec, err, ok
+from agentrail.values.tools import Effect, EffectClass, Err, StandingApproval, ToolResult, ToolSpec, err, ok
 from agentrail.values.value import quick
 
 _message = quick(ToolMessage)
@@ -252,6 +252,12 @@ def _lives_on(call: Call, kill_tools: str) -> bool:
     if kill_tools == "none":
         return True
     return kill_tools == "killable" and call.spec is not None and call.spec.immune
+
+
+def standing_approvals(draft: StepDraft, tool: str, families: tuple[str, ...]) -> tuple[StandingApproval, ...]:
+    """Return which *families* of *tool* a person has approved for always."""
+    approvals = {(approval.tool, approval.command_family): approval for approval in draft.state.standing_approvals}
+    return tuple([approvals.get((tool, family)) or StandingApproval(tool, family) for family in families])
 
 
 # Paused hooks

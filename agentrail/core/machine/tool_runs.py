@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import close_batch, end_turn
 from agentrail.core.machine.handoffs import note_handoff
 from agentrail.core.machine.in_doubt_calls import clear_up, doubt_about, remember
 from agentrail.core.machine.requests import abort_by, next_round
 from agentrail.core.machine.resting import key_of, rest, start_clock, stop_clock
-from agentrail.core.machine.tool_checks import standing_approvals
 from agentrail.core.machine.tool_results import (
     GRACE_TIMER,
     call_timer,
@@ -21,12 +22,13 @@ from agentrail.core.machine.tool_results import (
     put,
     quarantine,
     results_of,
+    standing_approvals,
     stray_of,
     tell_of,
 )
 from agentrail.core.vocabulary.effects import ProbeCall, StartCall
 from agentrail.core.vocabulary.inputs import CallProbed, ToolRaised, ToolReturned, ToolStopped
-from agentrail.core.vocabulary.state import EXECUTING_TOOLS, Phase
+from agentrail.core.vocabulary.state import EXECUTING_TOOLS, Draft, Phase
 from agentrail.core.vocabulary.tool_calls import (
     DONE,
     NEW,
@@ -79,10 +81,12 @@ _start_event = quick(ToolExecutionStart)
 _end_event = quick(ToolExecutionEnd)
 _metrics_event = quick(ToolExecutionMetrics)
 
+_AFTER_ALL: Final = ("after_tool_batch", "")
+
 CAN_RUN_AGAIN = frozenset({EffectClass.PURE, EffectClass.IDEMPOTENT})
 
 
-def advance_batch(draft: StepDraft, _: str) -> None:
+def advance_batch(draft: StepDraft) -> None:
     """Start calls that are ready; rest if the others all wait for a person; finish the batch if all are done."""
     state = draft.state
     batch = state.batch
@@ -101,8 +105,13 @@ def advance_batch(draft: StepDraft, _: str) -> None:
         stop_clock(draft)
     else:
         start_clock(draft)
-    if not open_count:
-        draft.schedule_first("after_tool_batch")
+    if not (open_count or _AFTER_ALL in draft.due or (state.suspended_runs and _is_asked_about(state))):
+        draft.due.appendleft(_AFTER_ALL)
+
+
+def _is_asked_about(state: Draft) -> bool:
+    """Whether `after_tool_batch` has been suspended."""
+    return any(run.hook.moment == "after_tool_batch" for run in state.suspended_runs)
 
 
 def _start_ready(draft: StepDraft, batch: Batch) -> CallList:
@@ -187,7 +196,7 @@ def on_returned(draft: StepDraft, returned: ToolReturned) -> None:
     if isinstance(result, Effect):
         answer = _carry_out(draft, call, result.effect)
         if answer is None:
-            draft.schedule_first("advance_batch")
+            advance_batch(draft)
             return
         call, result = find(draft, call.call_id) or call, answer  # a handoff is noted in the call
     take_answer(draft, call, result)
@@ -201,7 +210,7 @@ def take_answer(draft: StepDraft, call: Call, answer: Ok | Err) -> None:
         _end_event(call.call_id, call.name, answer.content, is_error, answer.details),
         _metrics_event(call.call_id, call.name, call.started_at, draft.at, draft.at - call.started_at),
     )
-    draft.schedule_last("after_tool", call.call_id)
+    draft.due.append(("after_tool", call.call_id))
 
 
 def _carry_out(draft: StepDraft, call: Call, effect: ToolEffect) -> Ok | Err | None:
@@ -232,7 +241,7 @@ def on_raised(draft: StepDraft, raised: ToolRaised) -> None:
     safe = call.spec is not None and call.spec.effect in CAN_RUN_AGAIN
     if safe and call.attempt <= draft.state.setup.options.tool_max_retries:
         put(draft, call.but(status=CallStatus.FAILED, error=raised.error))
-        draft.schedule_last("on_tool_error", call.call_id)
+        draft.due.append(("on_tool_error", call.call_id))
     else:
         take_answer(draft, call, _failed(call, raised.error))
 
@@ -261,7 +270,7 @@ def on_probed(draft: StepDraft, probed: CallProbed) -> None:
     match probed.found:
         case NotStarted():
             put(draft, call.but(status=CallStatus.READY))
-            draft.schedule_first("advance_batch")
+            advance_batch(draft)
         case Unknown():
             give_up(draft, call)
         case Ok() | Err():
@@ -295,7 +304,7 @@ def finish_on_tool_error(draft: StepDraft, call_id: str, _hook: Hook, ruling: Ru
         take_answer(draft, call, _failed(call, call.error))
     else:
         put(draft, call.but(status=CallStatus.READY, attempt=call.attempt + 1))
-        draft.schedule_first("advance_batch")
+        advance_batch(draft)
 
 
 def begin_after_tool(draft: StepDraft, call_id: str) -> Hook | None:
@@ -323,7 +332,7 @@ def finish_after_tool(draft: StepDraft, call_id: str, _hook: Hook, ruling: Rulin
     texts = ruling.gathered.texts
     if texts and state.batch is not None:
         state.batch = state.batch.but(texts=(*state.batch.texts, *(("after_tool", text) for text in texts)))
-    advance_batch(draft, "")
+    advance_batch(draft)
 
 
 # When all calls have their results
@@ -352,9 +361,9 @@ def finish_after_tool_batch(draft: StepDraft, _ref: str, _hook: Hook, ruling: Ru
         draft.emit(*(Intervention(text, hook) for hook, text in texts))
     if any(goes_on for _, goes_on in batch.decisions):
         draft.emit(AgentResumed(batch.decisions[-1][0]))
-        next_round(draft, "")
+        next_round(draft)
     elif not batch.decisions or state.steering:
-        next_round(draft, "")
+        next_round(draft)
     else:
         end_turn(draft, "left")
 
@@ -376,7 +385,7 @@ def closed_late(draft: StepDraft, call_id: str, result: ToolResult, *, answered:
         if not answered:
             remember(draft, lingered.doubt)
     if state.phase is Phase.EXECUTING_TOOLS:
-        draft.schedule_first("advance_batch")
+        advance_batch(draft)
 
 
 def on_grace(draft: StepDraft) -> None:
@@ -391,7 +400,7 @@ def on_grace(draft: StepDraft) -> None:
     if any(not stray.reported for stray in state.quarantined_calls):
         draft.set_timer(GRACE_TIMER, next_report(draft))
     if state.phase is Phase.EXECUTING_TOOLS:
-        draft.schedule_first("advance_batch")
+        advance_batch(draft)
 
 
 def on_call_timer(draft: StepDraft, call_id: str) -> None:
@@ -411,4 +420,4 @@ def on_call_timer(draft: StepDraft, call_id: str) -> None:
         tell_of(draft, lingered, err("it ran too long and was stopped"))
         quarantine(draft, (lingered,))
         if state.phase is Phase.EXECUTING_TOOLS:
-            draft.schedule_first("advance_batch")
+            advance_batch(draft)

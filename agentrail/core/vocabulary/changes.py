@@ -8,7 +8,7 @@ from operator import is_, is_not, itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast, get_type_hints
 
-from msgspec import UNSET, Struct, UnsetType, defstruct, field
+from msgspec import UNSET, Struct, UnsetType, defstruct
 from msgspec.structs import astuple
 
 from agentrail.core.vocabulary.state import (
@@ -58,7 +58,7 @@ class SpecOfTool(Value, tag_field=TAG):
 
 
 def changes_of(changed: type[Struct]) -> Callable[[type[V]], type[V]]:
-    """Return a class decorator that adds the fields of *changed*, each `UNSET` by default, under their stored names.
+    """Return a class decorator that adds the fields of *changed*, each `UNSET` by default.
 
     A field that the decorated class declares itself keeps its type and default, because it is stored in another form.
     """
@@ -69,10 +69,9 @@ def changes_of(changed: type[Struct]) -> Callable[[type[V]], type[V]]:
         hints = get_type_hints(changed, include_extras=True)
         hints = {name: hint | UnsetType for name, hint in hints.items()} | own
         required = own.keys() - defaults.keys()
-        stored_names = zip(changed.__struct_fields__, changed.__struct_encode_fields__, strict=True)
         fields = [
-            (name, hints[name], field(name=stored) if name in required else field(default=UNSET, name=stored))
-            for name, stored in stored_names
+            (name, hints[name]) if name in required else (name, hints[name], UNSET)
+            for name in changed.__struct_fields__
         ]
         namespace = {"__doc__": cls.__doc__}
         change_class = defstruct(cls.__name__, fields, bases=(Value,), module=cls.__module__, namespace=namespace)

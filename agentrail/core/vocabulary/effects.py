@@ -38,13 +38,6 @@ class StartRequest(Value):
     """Whether `<status>` and `<title>` tags are removed from the deltas."""
 
 
-class OpenStream(Value):
-    """Publish the deltas of a response, which were buffered until the start of the response was journaled."""
-
-    request_id: str
-    """Id of the request."""
-
-
 class CancelRequest(Value):
     """Cancel a running request to the model."""
 
@@ -200,7 +193,6 @@ class CloseSession(Value):
 AnyEffect: TypeAlias = (
     ReportStart
     | StartRequest
-    | OpenStream
     | CancelRequest
     | StartCall
     | ProbeCall

@@ -10,6 +10,7 @@ import msgspec
 
 import agentrail.errors
 from agentrail.errors import AgentrailError, BrokenContractError, NotJson
+from agentrail.errors.agentrail_error import coded_of, kind_of
 from agentrail.values.json import Json, freeze
 from agentrail.values.untrusted_values import brief
 
@@ -23,6 +24,8 @@ ERRORS: Final[Mapping[str, type[AgentrailError]]] = {
 
 def data_of(error: AgentrailError) -> tuple[str, tuple[Json, ...]]:
     """Return class name and facts of *error*; for a class that is not ours, those of its nearest base class that is."""
+    if error.is_coded:
+        return kind_of(error), tuple(map(_fact, error.args[1:]))
     facts = tuple(map(_fact, error.args))
     for cls in type(error).__mro__:
         if ERRORS.get(cls.__name__) is cls:
@@ -43,6 +46,8 @@ def _fact(value: object) -> Json:
 def made_of(name: str, facts: tuple[Json, ...]) -> AgentrailError:
     """Return the error with class *name* and *facts*; raise `ValueError` if no such class exists."""
     cls = ERRORS.get(name)
+    if cls is None and (error := coded_of(name, facts)) is not None:
+        return error
     if cls is None:
         problem = "names no error of ours"
         raise ValueError(problem)

@@ -94,13 +94,6 @@ class SessionWoke(Value, tag_field=TAG):
     """A hibernating session was rebuilt from its journal because a message came for it."""
 
 
-class StreamBegan(Value, tag_field=TAG):
-    """The first chunk of a response came."""
-
-    request_id: Kept[str]
-    """Id of the request that is answered."""
-
-
 class StreamEnded(Value, tag_field=TAG):
     """A response is complete."""
 
@@ -301,7 +294,7 @@ class ElsewhereUsed(Value, tag_field=TAG):
 
 
 SubagentInput: TypeAlias = SubagentStarted | SubagentReported | SubagentEnded | ElsewhereUsed
-StreamInput: TypeAlias = StreamBegan | StreamEnded | StreamCut | StreamStalled
+StreamInput: TypeAlias = StreamEnded | StreamCut | StreamStalled
 CallInput: TypeAlias = ToolReturned | ToolRaised | ToolStopped | CallsEnded | CallProbed
 
 AnyInput: TypeAlias = (

@@ -7,7 +7,6 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from msgspec import field
 from msgspec.structs import astuple
 
 from agentrail.core.vocabulary.options import Options, Spare
@@ -247,15 +246,6 @@ class Suspension(Value):
     """Id of the plugin's request for a tool that this hook rules on; empty if the hook is about no such request."""
 
 
-class Due(Value):
-    """A hook or stage that the machine is to run next."""
-
-    what: Kept[str]
-    """Name of the hook or stage."""
-    ref: Kept[str] = ""
-    """Id of the call or text that the hook or stage is about; empty if there is none."""
-
-
 class PluginChange(Value):
     """A change of the session's plugins, queued until no turn is open."""
 
@@ -306,38 +296,38 @@ class State(Draftable):
     """Labels that people gave the session."""
     phase: Phase = Phase.NEW
     """Row of the transition table."""
-    is_starting: bool = field(default=True, name="opening")
+    is_starting: bool = True
     """Whether `session_start` has not finished yet."""
     asleep: bool = False
     """Whether the session sleeps: only what wakes it is in memory."""
-    stop_reason: Personal[str | None] = field(default=None, name="stopping")
+    stop_reason: Personal[str | None] = None
     """Reason of the stop that is under way or done; `None` if none is."""
-    quarantine_cause: Personal[str | None] = field(default=None, name="crashed")
+    quarantine_cause: Personal[str | None] = None
     """The last crash, if the session crashed too often and is quarantined; else `None`."""
 
     # What it works with
 
-    last_request_model: Kept[tuple[str, JsonObject] | None] = field(default=None, name="used_model")
+    last_request_model: Kept[tuple[str, JsonObject] | None] = None
     """Model and options of the last request; `None` before the first one."""
-    fallbacks: tuple[Spare, ...] = field(default=(), name="spares")
+    fallbacks: tuple[Spare, ...] = ()
     """Models to try after `model`, in order."""
-    priced_models: Kept[frozenset[str]] = field(default=frozenset(), name="priced")
+    priced_models: Kept[frozenset[str]] = frozenset()
     """Models whose price is known."""
     tools: Kept[Mapping[str, AttachedTool]] = NO_TOOLS
     """Attached tools, by name."""
-    removed_tools: Kept[tuple[str, ...]] = field(default=(), name="gone_tools")
+    removed_tools: Kept[tuple[str, ...]] = ()
     """Names of tools and sources that recovery must not add again."""
-    found_tools: Kept[tuple[str, ...]] = field(default=(), name="found")
+    found_tools: Kept[tuple[str, ...]] = ()
     """Deferred tools that the model has found, the latest last."""
-    plugins: tuple[AttachedPlugin, ...] = field(default=(), name="seats")
+    plugins: tuple[AttachedPlugin, ...] = ()
     """Attached plugins, in order."""
     plugin_states: Personal[tuple[object, ...]] = ()
     """States of `plugins`, in the same order."""
-    removed_plugins: Kept[tuple[str, ...]] = field(default=(), name="gone_plugins")
+    removed_plugins: Kept[tuple[str, ...]] = ()
     """Keys of plugins that recovery must not add again."""
-    plugin_changes: tuple[PluginChange, ...] = field(default=(), name="changes")
+    plugin_changes: tuple[PluginChange, ...] = ()
     """Changes of plugins that wait until no turn is open."""
-    listener_failures: Kept[tuple[tuple[str, int], ...]] = field(default=(), name="deafness")
+    listener_failures: Kept[tuple[tuple[str, int], ...]] = ()
     """How often `on_event` of a plugin failed in this turn, by its key; after too many, it hears nothing more."""
 
     # Conversation
@@ -346,15 +336,15 @@ class State(Draftable):
     """Messages that the model sees."""
     sections: tuple[Section, ...] = ()
     """Texts beside the messages, set by plugins."""
-    last_text: Personal[str | None] = field(default=None, name="last_reply")
+    last_text: Personal[str | None] = None
     """Text of the last response."""
     todos: tuple[Todo, ...] = ()
     """The model's list of things to do."""
     notices: Personal[tuple[str, ...]] = ()
     """Lines for the model, which the next request carries."""
-    token_count: Measured | None = field(default=None, name="measured")
+    token_count: Measured | None = None
     """Tokens and characters of the context at the last response; `None` if they are not known."""
-    tokens_after_compaction: int = field(default=0, name="crowded")
+    tokens_after_compaction: int = 0
     """Tokens that a compaction left that missed its target; 0 otherwise."""
 
     # The open turn
@@ -369,15 +359,13 @@ class State(Draftable):
     """The calls of the last response; `None` if there are none."""
     compaction: Compaction | None = None
     """The compaction under way; `None` if none is."""
-    compaction_reason: Personal[str | None] = field(default=None, name="compact_wanted")
+    compaction_reason: Personal[str | None] = None
     """Why a compaction is due before the next request; `None` if none is."""
-    compaction_cause: Kept[str] = field(default="", name="compact_by")
+    compaction_cause: Kept[str] = ""
     """What asked for that compaction, as in `Compaction.by`; empty if nothing did."""
-    next_stages: tuple[Due, ...] = field(default=(), name="due")
-    """Hooks and stages that are still to run, in order."""
-    paused_stages: tuple[Due, ...] = field(default=(), name="paused")
-    """Hooks and stages kept back after a recovery until `resume`."""
-    next_prompt: Prompt | None = field(default=None, name="taking")
+    is_paused: bool = False
+    """Whether the open turn rests since a recovery: what was under way goes on when it is resumed."""
+    next_prompt: Prompt | None = None
     """Prompt whose `before_prompt` runs; `None` if none does."""
 
     # What waits
@@ -386,7 +374,7 @@ class State(Draftable):
     """Prompts for later turns."""
     steering: tuple[Steering, ...] = ()
     """Texts for the next request."""
-    suspended_runs: tuple[Suspension, ...] = field(default=(), name="suspended")
+    suspended_runs: tuple[Suspension, ...] = ()
     """Runs of hooks that wait for what a plugin asked for."""
     timers: Kept[tuple[tuple[str, int], ...]] = ()
     """Timers that are set: pairs of id and time, in milliseconds since 1970."""
@@ -394,16 +382,16 @@ class State(Draftable):
     """Pairs of a tool and a family of commands that need no approval."""
     standing_approvals: tuple[StandingApproval, ...] = ()
     """Who approved the pairs of `approved_always`, and when; those approved before this field was there are missing."""
-    in_doubt_calls: tuple[Doubt, ...] = field(default=(), name="in_doubt")
+    in_doubt_calls: tuple[Doubt, ...] = ()
     """Interrupted calls that may have had their effect."""
 
     # Work beside the turn
 
-    quarantined_calls: tuple[Stray, ...] = field(default=(), name="quarantined")
+    quarantined_calls: tuple[Stray, ...] = ()
     """Calls that were cancelled and have not ended."""
-    lingering_calls: tuple[Stray, ...] = field(default=(), name="lingering")
+    lingering_calls: tuple[Stray, ...] = ()
     """Calls of immune tools that outlived their turn."""
-    background_jobs: Personal[tuple[str, ...]] = field(default=(), name="jobs")
+    background_jobs: Personal[tuple[str, ...]] = ()
     """Names of the commands in the background at the last result of a tool."""
     subagents: tuple[Subagent, ...] = ()
     """Sub-agents that have not ended."""
@@ -412,21 +400,21 @@ class State(Draftable):
 
     # Accounts
 
-    last_seq: int = field(default=0, name="seq")
+    last_seq: int = 0
     """Number of the last durable event."""
-    last_id: int = field(default=0, name="serial")
+    last_id: int = 0
     """Counter behind the session's own ids."""
-    turn_count: int = field(default=0, name="turns")
+    turn_count: int = 0
     """How many turns have begun."""
     usage: Usage = NOTHING_USED
     """Tokens and money that the session has used."""
-    shared_usage: Usage = field(default=NOTHING_USED, name="elsewhere")
+    shared_usage: Usage = NOTHING_USED
     """Usage of other sessions under the same limits."""
     worked_ms: int = 0
     """Milliseconds that the session has worked, up to `working_since_ms`."""
-    working_since_ms: int | None = field(default=None, name="working_since")
+    working_since_ms: int | None = None
     """When the present stretch of work began, in milliseconds since 1970; `None` if none is under way."""
-    shared_worked_ms: int = field(default=0, name="worked_elsewhere")
+    shared_worked_ms: int = 0
     """Milliseconds that those others have worked."""
 
     # Handoffs

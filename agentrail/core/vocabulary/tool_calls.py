@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
-from itertools import chain, compress
+from itertools import compress
 from operator import is_not
 from typing import Final, overload
 
@@ -129,9 +129,6 @@ WAITS_FOR_PERSON = frozenset({CallStatus.HELD, CallStatus.ASKING})
 TO_START = frozenset({CallStatus.RULING, CallStatus.READY, CallStatus.FAILED})
 
 
-PAGE: Final = 64
-"""Number of calls per page of a `CallList`; if one call changes, its page is copied."""
-
 _NEW: Final = object.__new__
 
 _CODES: Final = {status: code for code, status in enumerate(CallStatus)}
@@ -144,25 +141,20 @@ _HELD, _ASKING = _CODES[CallStatus.HELD], _CODES[CallStatus.ASKING]
 class CallList(Sequence[Call]):
     """Calls in the order of the response: a frozen sequence that finds a call by its id or status.
 
-    A response may hold thousands of calls, and each changes several times. So the calls lie in pages: a list in which
-    one call has changed shares all pages but one with the list before, and no page of a list ever changes. Their
-    statuses are bytes, which are searched and copied without a loop.
+    A response may hold thousands of calls, and each changes several times. So nothing here goes through them in a loop
+    of Python: a changed list is a copied dict, and their statuses are bytes, which are searched and counted.
     """
 
-    __slots__ = ("_own", "_pages", "_places", "_statuses")
+    __slots__ = ("_calls", "_places", "_statuses")
 
     def __init__(self, calls: Iterable[Call] = ()) -> None:
-        whole = list(calls)
-        self._places = {call.call_id: place for place, call in enumerate(whole)}
-        few = len(whole) <= PAGE
-        self._pages = [whole] if few else [whole[start : start + PAGE] for start in range(0, len(whole), PAGE)]
-        self._own = bytearray(len(self._pages))
-        self._statuses = bytearray([_CODES[call.status] for call in whole])
+        self._calls = {call.call_id: call for call in calls}
+        self._places = {call_id: place for place, call_id in enumerate(self._calls)}
+        self._statuses = bytearray([_CODES[call.status] for call in self._calls.values()])
 
     def find(self, call_id: str) -> Call | None:
         """Return the call with this id, `None` if there is none."""
-        place = self._places.get(call_id)
-        return None if place is None else self._pages[place // PAGE][place % PAGE]
+        return self._calls.get(call_id)
 
     def put(self, changed: Call) -> CallList:
         """Return a new list in which *changed* replaces the call of the same id."""
@@ -171,23 +163,17 @@ class CallList(Sequence[Call]):
         return draft
 
     def drafted(self) -> CallList:
-        """Return a copy for one step, which may change it with `replace`; all pages are shared until then."""
+        """Return a copy for one step, which may change it with `replace`."""
         draft = _NEW(CallList)
         draft._places = self._places  # noqa: SLF001  # another list of the same calls
-        draft._pages = self._pages.copy()  # noqa: SLF001
-        draft._own = bytearray(len(self._own))  # noqa: SLF001
+        draft._calls = self._calls.copy()  # noqa: SLF001
         draft._statuses = self._statuses.copy()  # noqa: SLF001
         return draft
 
     def replace(self, changed: Call) -> None:
         """Replace the call of the same id by *changed*, in place: allowed only in a list that no state holds yet."""
-        place = self._places[changed.call_id]
-        at = place // PAGE
-        if not self._own[at]:  # other lists have this page too, so it is copied before the change
-            self._own[at] = True
-            self._pages[at] = self._pages[at].copy()
-        self._pages[at][place % PAGE] = changed
-        self._statuses[place] = _CODES[changed.status]
+        self._statuses[self._places[changed.call_id]] = _CODES[changed.status]
+        self._calls[changed.call_id] = changed
 
     def changed_since(self, before: CallList) -> tuple[tuple[Call, Call], ...] | None:
         """Return pairs of old and new call, for each call that was replaced since the list *before*.
@@ -196,8 +182,8 @@ class CallList(Sequence[Call]):
         """
         if self._places is not before._places:
             return None
-        pages = compress(zip(before._pages, self._pages, strict=True), map(is_not, before._pages, self._pages))
-        return tuple([pair for page in pages for pair in compress(zip(*page, strict=True), map(is_not, *page))])
+        old, new = before._calls.values(), self._calls.values()
+        return tuple(compress(zip(old, new, strict=True), map(is_not, old, new)))
 
     def count(self, status: CallStatus) -> int:
         """Return how many calls have this *status*."""
@@ -228,27 +214,20 @@ class CallList(Sequence[Call]):
 
     def among(self, status: CallStatus) -> Iterator[Call]:
         """Return the calls that have this *status*, in order."""
-        code, statuses, pages = _CODES[status], self._statuses, self._pages
-        place = statuses.find(code)
-        while place >= 0:
-            yield pages[place // PAGE][place % PAGE]
-            place = statuses.find(code, place + 1)
+        return compress(self._calls.values(), map(_CODES[status].__eq__, self._statuses))
 
     def __len__(self) -> int:
-        return len(self._statuses)
+        return len(self._calls)
 
     @overload
     def __getitem__(self, index: int) -> Call: ...
     @overload
     def __getitem__(self, index: slice) -> tuple[Call, ...]: ...
     def __getitem__(self, index: int | slice) -> Call | tuple[Call, ...]:
-        if isinstance(index, slice):
-            return tuple(self)[index]
-        place = range(len(self))[index]
-        return self._pages[place // PAGE][place % PAGE]
+        return tuple(self._calls.values())[index]
 
     def __iter__(self) -> Iterator[Call]:
-        return chain.from_iterable(self._pages)
+        return iter(self._calls.values())
 
     def __eq__(self, other: object) -> bool:
         return tuple(self) == tuple(other) if isinstance(other, CallList) else NotImplemented

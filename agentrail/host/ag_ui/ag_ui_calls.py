@@ -14,7 +14,7 @@ from agentrail.api.ag_ui_bodies import FollowQuery, RunBody, RunMessage, RunQuer
 from agentrail.api.bodies import ChatBody
 from agentrail.api.operation_table import CALLS, JSON
 from agentrail.api.views import to_json
-from agentrail.errors import BadQuery, SessionAsleep, UnknownCursor, UnknownSession
+from agentrail.errors import SessionAsleep, UnknownCursor, UnknownSession, UsageError
 from agentrail.host.ag_ui.agent_frames import AgentFrames
 from agentrail.host.ag_ui.frame_ids import FrameId, read_frame_id
 from agentrail.host.ag_ui.run_frames import RunFrames
@@ -172,5 +172,5 @@ def _frame_id(request: CallRequest, at: str, text: str | None) -> FrameId | None
         return None
     frame_id = read_frame_id(text)
     if frame_id is None:
-        raise BadQuery(request.call.name, at, "is no id of a frame, such as `12.0.1`")
+        raise UsageError("bad-query", request.call.name, at, "is no id of a frame, such as `12.0.1`")
     return frame_id

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, cast
 from agentrail.api.ag_ui_bodies import ResumeEntry, RunBody, RunMessage
 from agentrail.api.public_ids import visible
 from agentrail.api.session_values import HeldCall
-from agentrail.errors import BadBody, UnknownApproval
+from agentrail.errors import UnknownApproval, UsageError
 from agentrail.host.ag_ui.run_frames import interrupt_id
 from agentrail.values.content import File, Image, Part, Text
 from agentrail.values.json import EMPTY, Json, JsonObject
@@ -56,24 +56,24 @@ def new_message(call: str, body: RunBody) -> RunMessage | None:
         return None
     last = body.messages[-1]
     if last.role == "tool" and not body.resume and not OURS.fullmatch(last.id):
-        raise BadBody(call, f"$.messages[{len(body.messages) - 1}]", NO_TOOLS)
+        raise UsageError("bad-body", call, f"$.messages[{len(body.messages) - 1}]", NO_TOOLS)
     return last if last.role == "user" and not OURS.fullmatch(last.id) else None
 
 
 def refuse_own_id(call: str, body: RunBody) -> None:
-    """Raise `BadBody` if the last message is a user's, and has an id as the host's own have it."""
+    """Raise `UsageError` if the last message is a user's, and has an id as the host's own have it."""
     place = len(body.messages) - 1
     if body.messages and body.messages[place].role == "user" and OURS.fullmatch(body.messages[place].id):
-        raise BadBody(call, f"$.messages[{place}].id", OWN_ID)
+        raise UsageError("bad-body", call, f"$.messages[{place}].id", OWN_ID)
 
 
 def parts_of(call: str, message: RunMessage, place: int) -> tuple[Part, ...]:
-    """Return the content of a message, the one at *place*; raise `BadBody` for what agents do not take."""
+    """Return the content of a message, the one at *place*; raise `UsageError` for what agents do not take."""
     at, content = f"$.messages[{place}].content", message.content
     if isinstance(content, str) and content:
         return (Text(content),)
     if not isinstance(content, tuple | list) or not content:
-        raise BadBody(call, at, NO_TEXT)
+        raise UsageError("bad-body", call, at, NO_TEXT)
     return tuple([_part(call, f"{at}[{number}]", part) for number, part in enumerate(cast("Sequence[Json]", content))])
 
 
@@ -89,7 +89,7 @@ def _part(call: str, at: str, part: Json) -> Part:
                     return KINDS[kind](media, value)
                 if source.get("type") == "url":
                     return File(media or ("image/png" if kind == "image" else "application/pdf"), reference=value)
-    raise BadBody(call, at, NO_PART)
+    raise UsageError("bad-body", call, at, NO_PART)
 
 
 # Answers to interrupts
@@ -118,7 +118,7 @@ def _decision(call: str, at: str, entry: ResumeEntry) -> tuple[str, JsonObject, 
         return "reject", {"reason": NO_DECISION, "auto_resume": True}, "approval"
     approved, reason = payload.get("approved"), payload.get("reason")
     if not isinstance(approved, bool):
-        raise BadBody(call, at, NOT_DECIDED)
+        raise UsageError("bad-body", call, at, NOT_DECIDED)
     if not approved:
         more: JsonObject = {"reason": reason} if isinstance(reason, str) and reason else {}
         return "reject", {"auto_resume": True, **more}, "approval"
@@ -136,5 +136,5 @@ def _answer(call: str, at: str, entry: ResumeEntry) -> tuple[str, JsonObject, st
     payload = entry.payload
     answer = payload.get("answer") if isinstance(payload, Mapping) else payload
     if not isinstance(answer, str) or not answer:
-        raise BadBody(call, at, NOT_ANSWERED)
+        raise UsageError("bad-body", call, at, NOT_ANSWERED)
     return "respond", {"answer": answer}, "ref"

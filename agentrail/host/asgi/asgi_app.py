@@ -11,7 +11,7 @@ import trio
 
 from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor import Supervisor
-from agentrail.errors import AgentrailError, AppNotOpened, WrongType
+from agentrail.errors import AgentrailError, UsageError, WrongType
 from agentrail.host.asgi.asgi_scope import AsgiMessage, ReceiveMessage, SendMessage
 from agentrail.host.asgi.asgi_service import AsgiService
 from agentrail.lazy import LazyModule
@@ -81,13 +81,13 @@ class AsgiApp:
 
     @property
     def supervisor(self) -> Supervisor:
-        """The supervisor of the sessions, for code in its run of Trio; raise `AppNotOpened` if the app is closed."""
+        """The supervisor of the sessions, for code in its run of Trio; raise `UsageError` if the app is closed."""
         return self._opened.supervisor
 
     @property
     def _opened(self) -> AsgiService | asgi_bridge.AsgiBridge:
         if self._service is None:
-            raise AppNotOpened
+            raise UsageError("app-not-opened")
         return self._service
 
     async def __call__(self, scope: AsgiMessage, receive: ReceiveMessage, send: SendMessage) -> None:

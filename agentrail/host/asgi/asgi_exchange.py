@@ -133,10 +133,13 @@ class AsgiExchange:
         )
         scheme = str(self._scope.get("scheme", "http"))
         response = await call_handler(shared.handlers[SECURE.get(scheme, scheme)], request)
-        if isinstance(response.content, Upgrade):
-            await self._converse(response, response.content)
-        else:
-            await self._send_response(response, body, is_bare=head.method == "HEAD")
+        try:
+            if isinstance(response.content, Upgrade):
+                await self._converse(response, response.content)
+            else:
+                await self._send_response(response, body, is_bare=head.method == "HEAD")
+        finally:
+            response.abandon()
 
     async def _converse(self, response: HttpResponse, upgrade: Upgrade) -> None:
         """Open the WebSocket; return when the conversation on it has ended."""

@@ -31,7 +31,8 @@ from agentrail.adapters.file_lock import lock_file
 from agentrail.adapters.system import HAS_FLOCK
 from agentrail.api.operation_table import SCOPES
 from agentrail.api.public_ids import check_owner
-from agentrail.errors import BadChoice, BadKeys, KeyWithdrawn, NotAuthenticated, UnknownKey
+from agentrail.errors import BadChoice, BadKeys, KeyWithdrawn, NotAuthenticated, UsageError
+from agentrail.errors.agentrail_error import cut
 from agentrail.host.authentication.identity import Identity, bearer
 from agentrail.values.value import Value
 
@@ -206,13 +207,13 @@ class KeyFile:
             self._write([*lines, render_keys([key])])
 
     def withdraw(self, name: str) -> ApiKey:
-        """Take the key with the id *name* out of the file, and return it; raise `UnknownKey` if there is none."""
+        """Take the key with the id *name* out of the file, and return it; raise `UsageError` if there is none."""
         if not self.path.exists():
-            raise UnknownKey(name, str(self.path))
+            raise UsageError("unknown-key", cut(name), str(self.path))
         with self._locked():
             keys = self.keys()
             if name not in keys:
-                raise UnknownKey(name, str(self.path))
+                raise UsageError("unknown-key", cut(name), str(self.path))
             self._write([line for line in self._lines() if line.split()[:1] != [name]])
             return keys[name]
 

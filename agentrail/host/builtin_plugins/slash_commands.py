@@ -14,7 +14,8 @@ import msgspec
 from agentrail.api.operation_table import CALLS
 from agentrail.api.problems import MEDIA_TYPE, problem_of
 from agentrail.api.views import DetailView, ReplyView, UsageView, to_json, view
-from agentrail.errors import AgentrailError, BadChoice, BadOptions, UnknownCommand, WrongType
+from agentrail.errors import AgentrailError, BadChoice, BadOptions, UsageError, WrongType
+from agentrail.errors.agentrail_error import advice, cut
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.hosted_sessions import may
 from agentrail.host.plugins.command_plugin import CommandPlugin, HostCommand
@@ -302,7 +303,9 @@ class SlashCommands(CommandPlugin):
         word = looked_like(request.message) if self._refuses else None
         if word is None:
             return None
-        return _refusal(UnknownCommand.among(word, self._names(request.identity)), request)
+        return _refusal(
+            UsageError("unknown-command", cut(word), advice(word, self._names(request.identity), "there are")), request
+        )
 
     def _names(self, who: Identity) -> list[str]:
         return [command.name for command in self.commands(who)]
@@ -315,7 +318,10 @@ class SlashCommands(CommandPlugin):
                 [command_ for command_ in commands if command_.name.removeprefix("/") == name.removeprefix("/")]
             )
             if not commands:
-                return _refusal(UnknownCommand.among(name, self._names(who)), invocation.request)
+                return _refusal(
+                    UsageError("unknown-command", cut(name), advice(name, self._names(who), "there are")),
+                    invocation.request,
+                )
         return "\n".join([f"{command.name}: {command.about}" for command in commands])
 
 

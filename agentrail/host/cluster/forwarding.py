@@ -19,7 +19,7 @@ from attrs import evolve
 from agentrail.api.ag_ui_bodies import RunBody
 from agentrail.api.bodies import ChatBody, ForkBody, OpenBody
 from agentrail.api.operation_table import BYTES, SESSION, HostCall
-from agentrail.api.problems import TYPES, slug
+from agentrail.api.problems import TYPES, code_of
 from agentrail.api.public_ids import SessionName, named, new_name
 from agentrail.api.sse_frames import MEDIA_TYPE
 from agentrail.errors import (
@@ -82,19 +82,19 @@ ANSWERS: Final = range(200, 600)
 """The statuses of answers of hosts."""
 
 STOPPING: Final = 503
-CLOSING: Final = f"{TYPES}{slug(HostClosing)}".encode()
+CLOSING: Final = f"{TYPES}{code_of(HostClosing)}".encode()
 """Status of a host that stops, and what its answer then contains: another will have its sessions in a moment."""
 
-KEY_WITHDRAWN: Final = f"{TYPES}{slug(KeyWithdrawn)}".encode()
+KEY_WITHDRAWN: Final = f"{TYPES}{code_of(KeyWithdrawn)}".encode()
 """What a 401 contains that is about the key of the user: the host that runs the session does not have it."""
 
-DISTRUST: Final = f"{TYPES}{slug(ClusterFault)}".encode()
+DISTRUST: Final = f"{TYPES}{code_of(ClusterFault)}".encode()
 """What a 503 contains if the other host does not believe this one."""
 
 UNFIT: Final = "what listens at {}, where the journal says that a host is, answers as no host does"
 NOT_TRUSTED: Final = "the host at {} does not take what this one signs; its log says why"
 
-FENCED: Final = f"{TYPES}{slug(Fenced)}".encode()
+FENCED: Final = f"{TYPES}{code_of(Fenced)}".encode()
 """What an answer with the same status contains if another host has taken over the session."""
 
 

@@ -113,7 +113,7 @@ def _merge_host_bucket(at_ms: int, buckets: list[HostBucketView]) -> HostBucketV
 
 
 def _merge_latency(latencies: Iterable[LatencyView | None]) -> LatencyView | None:
-    """Return times of several hosts together: what is above the shares of each is above those of all."""
+    """Return times of several hosts together."""
     measured = [latency for latency in latencies if latency is not None]
     count = sum(latency.count for latency in measured)
     if not count:
@@ -121,7 +121,5 @@ def _merge_latency(latencies: Iterable[LatencyView | None]) -> LatencyView | Non
     return LatencyView(
         count,
         round(sum(latency.mean_s * latency.count for latency in measured) / count, DIGITS),
-        max(latency.p50_s for latency in measured),
-        max(latency.p95_s for latency in measured),
         max(latency.longest_s for latency in measured),
     )

@@ -1,13 +1,14 @@
-"""`FiguresHistory`: what sessions did and used in each of the last minutes, in a ring of buckets of bounded size.
+"""`FiguresHistory`: what sessions did and used in each of the last minutes: one table of sums, of bounded size.
 
-It is told of the same steps as the metrics, and counts each by tenant, session, model and tool. A bucket counts a
-number of names of each kind; what comes later in its minute is counted together.
+It is told of the same steps as the metrics, and adds them up by tenant, session, model and tool. When nobody has looked
+for an hour, it listens no more, and begins anew at the next look.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import trio
@@ -16,14 +17,14 @@ from agentrail.api.figures_views import FigureBucketView, FiguresView, HostBucke
 from agentrail.api.public_ids import is_within, visible
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.state import State
-from agentrail.runtime.diagnosis.metrics import ABORTED, BOUNDS, MILLISECONDS, REST, TURN_BOUNDS, Spread
+from agentrail.runtime.diagnosis.metrics import ABORTED, MILLISECONDS, REST
 from agentrail.runtime.diagnosis.session_listener import Duration, SessionListener
 from agentrail.runtime.inbox.replies import held_calls
 from agentrail.values import events as e
 from agentrail.values.usage import Usage
 
-Kind: TypeAlias = Literal["tenant", "session", "model", "tool"]
-"""What figures are counted by."""
+Kind: TypeAlias = Literal["tenant", "session", "model", "tool", "host"]
+"""What figures are counted by; those of the host are in one row of their own."""
 
 MINUTE: Final = 60_000
 """Milliseconds of a bucket."""
@@ -34,10 +35,7 @@ KEPT: Final = 180
 """How many buckets are kept: three hours."""
 
 NAMES: Final = 32
-"""How many names of each kind one bucket counts, and of how many tenants the rest.
-
-All buckets then have 4 MB if one tenant is busy all the time, and 55 MB if more than these are.
-"""
+"""How many names of each kind one bucket counts, and of how many tenants the rest."""
 
 NAME: Final = 200
 """The most characters of a name."""
@@ -50,296 +48,262 @@ AT_ONCE: Final = 20
 
 DIGITS: Final = 6
 
+ENDS: Final = "ended: "
+"""How the names of columns begin that count turns by how they have ended."""
 
-class SeriesKey(NamedTuple):
-    """What a series is of."""
+TIMES: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
+    {
+        what: (f"{what} count", f"{what} seconds", f"{what} longest")
+        for what in ("turn", "first_word", "tool", "abort", "person", "commit", "lag")
+    }
+)
+"""The columns of each time: how often it was, how long in all, and the longest."""
+
+LARGEST: Final = frozenset(longest for _, _, longest in TIMES.values())
+"""Columns of which the largest value counts; those of all others are added up."""
+
+Row: TypeAlias = dict[str, float]
+"""Figures by the names of their columns; one that is not there is 0."""
+
+
+class RowKey(NamedTuple):
+    """What a row is of."""
 
     kind: Kind
     tenant: str
     name: str
 
 
-class Series:
-    """Figures of one tenant, session, model or tool, in one bucket."""
+class Bucket:
+    """The rows of one minute."""
 
-    __slots__ = (
-        "aborts",
-        "cost_usd",
-        "errors",
-        "first_words",
-        "people",
-        "tools",
-        "turn_times",
-        "turns",
-        "unpriced",
-        "used",
-    )
+    __slots__ = ("_names", "rows")
 
     def __init__(self) -> None:
-        self.used: list[int] = [0, 0, 0, 0]  # responses, and tokens: read, written, of the cache
-        self.cost_usd = 0.0
-        self.unpriced = 0
-        self.errors = 0
-        self.turns: Counter[str] | None = None
-        self.turn_times: Spread | None = None
-        self.first_words: Spread | None = None
-        self.aborts: Spread | None = None
-        self.tools: Spread | None = None
-        self.people: Spread | None = None
+        self.rows: dict[RowKey, Row] = {}
+        self._names = Counter[tuple[Kind, bool]]()
+        """Numbers of rows by kind, and whether they are of the rest of a tenant."""
 
-    def use(self, usage: Usage) -> None:
-        """Count the usage of a response."""
-        figures = (1, usage.input_tokens, usage.output_tokens, usage.cached_tokens)
-        self.used = [sum(pair) for pair in zip(self.used, figures, strict=True)]
-        self.cost_usd += usage.cost_usd or 0.0
-        self.unpriced += usage.cost_usd is None and not usage.is_nothing
-
-    def end(self, how: str) -> None:
-        """Count the end of a turn."""
-        self.turns = self.turns or Counter()
-        self.turns[how] += 1
-
-    def take(self, duration: Duration | Literal["tool", "person"], seconds: float) -> None:
-        """Count a time."""
-        match duration:
-            case "turn":
-                self.turn_times = _with(self.turn_times, seconds, TURN_BOUNDS)
-            case "first_word":
-                self.first_words = _with(self.first_words, seconds, TURN_BOUNDS)
-            case "tool":
-                self.tools = _with(self.tools, seconds, TURN_BOUNDS)
-            case "abort":
-                self.aborts = _with(self.aborts, seconds, BOUNDS)
-            case "person":
-                self.people = _with(self.people, seconds, TURN_BOUNDS)
-
-    def merge(self, other: Series) -> None:
-        """Count what *other* has, too."""
-        self.used = [sum(pair) for pair in zip(self.used, other.used, strict=True)]
-        self.cost_usd += other.cost_usd
-        self.unpriced += other.unpriced
-        self.errors += other.errors
-        if other.turns is not None:
-            self.turns = (self.turns or Counter()) + other.turns
-        self.turn_times = _merged(self.turn_times, other.turn_times)
-        self.first_words = _merged(self.first_words, other.first_words)
-        self.aborts = _merged(self.aborts, other.aborts)
-        self.tools = _merged(self.tools, other.tools)
-        self.people = _merged(self.people, other.people)
-
-    @property
-    def rank(self) -> tuple[float, int, int]:
-        """What series are sorted by: those that cost most come first, then those that do most."""
-        tools = 0 if self.tools is None else sum(self.tools.counts)
-        return self.cost_usd, sum(self.used[1:]), tools + (0 if self.turns is None else self.turns.total())
-
-    def view(self, at_ms: int) -> FigureBucketView:
-        """Return the figures as a point of a plot."""
-        responses, input_tokens, output_tokens, cached_tokens = self.used
-        return FigureBucketView(
-            at_ms=at_ms,
-            cost_usd=round(self.cost_usd, DIGITS),
-            unpriced=self.unpriced,
-            responses=responses,
-            input_tokens=input_tokens,
-            output_tokens=output_tokens,
-            cached_tokens=cached_tokens,
-            cached_share=round(cached_tokens / input_tokens, DIGITS) if input_tokens else None,
-            turns=dict(self.turns or {}),
-            tool_errors=self.errors,
-            turn=_latency(self.turn_times),
-            first_word=_latency(self.first_words),
-            tool=_latency(self.tools),
-            abort=_latency(self.aborts),
-            person=_latency(self.people),
-        )
-
-
-def _with(spread: Spread | None, seconds: float, bounds: tuple[float, ...]) -> Spread:
-    spread = Spread(bounds) if spread is None else spread
-    spread.add(seconds)
-    return spread
-
-
-def _merged(mine: Spread | None, theirs: Spread | None) -> Spread | None:
-    if theirs is None:
-        return mine
-    spread = Spread(theirs.bounds) if mine is None else mine
-    spread.merge(theirs)
-    return spread
-
-
-def _latency(spread: Spread | None) -> LatencyView | None:
-    if spread is None or not (count := sum(spread.counts)):
-        return None
-    return LatencyView(
-        count,
-        round(spread.total / count, DIGITS),
-        round(spread.quantile(0.5), DIGITS),
-        round(spread.quantile(0.95), DIGITS),
-        round(spread.longest, DIGITS),
-    )
-
-
-class Bucket:
-    """The figures of one minute."""
-
-    __slots__ = ("_names", "commits", "lag", "series", "start_ms")
-
-    def __init__(self, start_ms: int) -> None:
-        self.start_ms = start_ms
-        self.series: dict[SeriesKey, Series] = {}
-        self.commits = Spread()
-        self.lag = 0.0
-        self._names = Counter[tuple[Kind, bool]]()  # by kind, and whether they are of the rest of a tenant
-
-    def of(self, kind: Kind, tenant: str, name: str) -> Series:
-        """Return the figures of *name*; if the bucket has too many of its kind, those of the rest of its tenant."""
-        for key in (SeriesKey(kind, tenant, name[:NAME]), SeriesKey(kind, tenant, REST)):
-            series = self.series.get(key)
-            if series is not None:
-                return series
+    def of(self, kind: Kind, tenant: str, name: str) -> Row:
+        """Return the row of *name*; if there are too many of its kind, that of the rest of its tenant."""
+        for key in (RowKey(kind, tenant, name[:NAME]), RowKey(kind, tenant, REST)):
+            row = self.rows.get(key)
+            if row is not None:
+                return row
             if self._names[kind, not key.name] < NAMES:
                 self._names[kind, not key.name] += 1
-                series = self.series[key] = Series()
-                return series
-        return self.series.setdefault(SeriesKey(kind, REST, REST), Series())
+                return self.rows.setdefault(key, {})
+        return self.rows.setdefault(RowKey(kind, REST, REST), {})
 
 
 class FiguresHistory(SessionListener):
     """Figures of the last hours, minute by minute."""
 
-    def __init__(self, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        now_ms: Callable[[], int],
+        listen: Callable[[SessionListener], None],
+        leave: Callable[[SessionListener], None],
+    ) -> None:
+        """Begin to count; *listen* and *leave* have the sessions tell it of their steps, and no more."""
         self._now_ms = now_ms
-        self._buckets: deque[Bucket] = deque(maxlen=KEPT)
-        self._began_ms = now_ms()
+        self._listen = listen
+        self._leave = leave
+        self._buckets: dict[int, Bucket] = {}
+        """By when they begin, the oldest first."""
+        self._is_counting = False
+        self._looked_ms = self._began_ms = 0
+        self._begin()
 
-    def _bucket(self) -> Bucket:
-        """Return the bucket of this minute."""
+    def _begin(self) -> None:
+        """Note that somebody looks, and count from now on."""
+        self._looked_ms = self._now_ms()
+        if not self._is_counting:
+            self._is_counting, self._began_ms = True, self._looked_ms
+            self._listen(self)
+
+    def end(self) -> None:
+        """Count no more, and forget all; no-op if nothing is counted."""
+        if self._is_counting:
+            self._is_counting = False
+            self._leave(self)
+            self._buckets.clear()
+
+    def _row(self, kind: Kind, tenant: str, name: str) -> Row:
+        """Return a row of this minute."""
         start = self._now_ms() // MINUTE * MINUTE
-        if not self._buckets or self._buckets[-1].start_ms < start:  # a clock that was set back goes on in the last one
-            self._buckets.append(Bucket(start))
-        return self._buckets[-1]
+        bucket = self._buckets.get(start)
+        if bucket is None:
+            last = next(reversed(self._buckets), start)
+            if last > start:  # a clock that was set back goes on in the last one
+                return self._buckets[last].of(kind, tenant, name)
+            bucket = self._buckets[start] = Bucket()
+            if len(self._buckets) > KEPT:
+                del self._buckets[next(iter(self._buckets))]
+        return bucket.of(kind, tenant, name)
 
-    def _of(self, state: State, model: str) -> tuple[Series, ...]:
-        """Return the figures of the tenant and the session of *state*, and of *model*."""
-        bucket, tenant = self._bucket(), state.setup.tenant
-        return (
-            bucket.of("tenant", tenant, tenant),
-            bucket.of("session", tenant, state.session_id),
-            bucket.of("model", tenant, model),
-        )
+    def _add(self, sums: Row, tenant: str, *names: tuple[Kind, str]) -> None:
+        """Add *sums* to the row of *tenant* itself, and to those of the *names*, each with its kind."""
+        rows: tuple[tuple[Kind, str], ...] = (("tenant", tenant), *names)
+        for kind, name in rows:
+            _merge(self._row(kind, tenant, name), sums)
+
+    def _end_turn(self, state: State, how: str) -> None:
+        self._add({ENDS + how: 1}, state.setup.tenant, ("session", state.session_id), ("model", state.using[0]))
 
     # Called by sessions
 
     def used(self, state: State, model: str, usage: Usage) -> None:
         """Count a response."""
-        for series in self._of(state, model):
-            series.use(usage)
+        sums: Row = {
+            "responses": 1,
+            "input": usage.input_tokens,
+            "output": usage.output_tokens,
+            "cached": usage.cached_tokens,
+            "cost": usage.cost_usd or 0.0,
+            "unpriced": usage.cost_usd is None and not usage.is_nothing,
+        }
+        self._add(sums, state.setup.tenant, ("session", state.session_id), ("model", model))
 
     def took(self, state: State, duration: Duration, seconds: float) -> None:
-        """Count how long something took; not by session, which would take too much memory."""
-        bucket, tenant = self._bucket(), state.setup.tenant
-        bucket.of("tenant", tenant, tenant).take(duration, seconds)
-        bucket.of("model", tenant, state.using[0]).take(duration, seconds)
+        """Count how long something took; not by session, which has few of each."""
+        self._add(_time(duration, seconds), state.setup.tenant, ("model", state.using[0]))
 
     def stepped(self, before: State, outcome: Step) -> None:
-        """Count ends of turns and of calls."""
+        """Count ends of turns and of calls, and how long calls have waited for people."""
+        tenant = before.setup.tenant
         for envelope in outcome.events:
             match envelope.event:
                 case e.AgentEnd(stop_reason=how):
-                    self._end(before, how)
+                    self._end_turn(before, how)
                 case e.AgentAbort(ref=str()):
-                    self._end(before, ABORTED)
+                    self._end_turn(before, ABORTED)
                 case e.ToolExecutionMetrics(name=tool, duration_ms=took):
-                    for series in self._of_call(before, tool):
-                        series.take("tool", took / MILLISECONDS)
+                    self._add(_time("tool", took / MILLISECONDS), tenant, ("tool", tool))
                 case e.ToolExecutionEnd(name=tool, is_error=True):
-                    for series in self._of_call(before, tool):
-                        series.errors += 1
+                    self._add({"errors": 1}, tenant, ("tool", tool))
                 case e.ApprovalResolved(approval_id=waits) | e.UserResponded(ref=waits):
-                    self._decided(before, waits)
+                    for call in held_calls(before):
+                        if call.id == waits and call.since:
+                            seconds = (self._now_ms() - call.since) / MILLISECONDS
+                            self._add(_time("person", seconds), tenant, ("tool", call.tool))
                 case _:
                     pass
 
-    def _decided(self, state: State, waits: str) -> None:
-        """Count how long the call or question *waits* has waited for a person."""
-        for call in held_calls(state):
-            if call.id == waits and call.since:
-                for series in self._of_call(state, call.tool):
-                    series.take("person", (self._now_ms() - call.since) / MILLISECONDS)
-
-    def _end(self, state: State, how: str) -> None:
-        for series in self._of(state, state.using[0]):
-            series.end(how)
-
-    def _of_call(self, state: State, tool: str) -> tuple[Series, Series]:
-        bucket, tenant = self._bucket(), state.setup.tenant
-        return bucket.of("tenant", tenant, tenant), bucket.of("tool", tenant, tool)
-
     def committed(self, seconds: float) -> None:
         """Count a commit."""
-        self._bucket().commits.add(seconds)
+        _merge(self._row("host", REST, REST), _time("commit", seconds))
 
     # Called by the host
 
     def lagged(self, seconds: float) -> None:
-        """Note how late the event loop was."""
-        bucket = self._bucket()
-        bucket.lag = max(bucket.lag, seconds)
+        """Note how late the event loop was; count no more if nobody has looked for an hour."""
+        if self._now_ms() - self._looked_ms > HOUR:
+            self.end()
+        elif self._is_counting:
+            _merge(self._row("host", REST, REST), _time("lag", seconds))
 
     def erase(self, session_id: str) -> None:
         """Forget the figures of a session and its sub-agents by name, because the session or its texts are erased."""
-        for bucket in self._buckets:
-            for key in [key for key in bucket.series if key.kind == "session" and is_within(key.name, session_id)]:
-                del bucket.series[key]
+        for bucket in self._buckets.values():
+            for key in [key for key in bucket.rows if key.kind == "session" and is_within(key.name, session_id)]:
+                del bucket.rows[key]
 
     # Looking
 
-    @property
-    def _kept_since(self) -> int:
-        return max(self._began_ms, self._now_ms() - KEPT * MINUTE)
-
     async def view(self, per: Kind, tenant: str | None, since: int | None, until: int | None, most: int) -> FiguresView:
         """Return the series of a kind, those that cost most; *tenant* is whose, `None`: everybody's and the host's."""
-        until = self._now_ms() if until is None else until
+        self._begin()
+        now = self._now_ms()
+        until = now if until is None else until
         since = until - HOUR if since is None else since
-        buckets = [bucket for bucket in self._buckets if since - MINUTE < bucket.start_ms <= until]
-        step = MINUTE * max(1, -(-(min(until, self._now_ms()) - max(since, self._kept_since)) // (MINUTE * POINTS)))
-        points: dict[str, dict[int, Series]] = {}
-        totals: dict[str, Series] = {}
-        for place, bucket in enumerate(buckets, 1):
-            at = bucket.start_ms // step * step
-            for key, series in bucket.series.items():
+        kept_since = max(self._began_ms, now - KEPT * MINUTE)
+        step = MINUTE * max(1, -(-(min(until, now) - max(since, kept_since)) // (MINUTE * POINTS)))
+        points: dict[str, dict[int, Row]] = {}
+        host: dict[int, Row] = {}
+        buckets = [(start, bucket) for start, bucket in self._buckets.items() if since - MINUTE < start <= until]
+        for place, (start, bucket) in enumerate(buckets, 1):
+            at = start // step * step
+            for key, row in bucket.rows.items():
                 if key.kind == per and tenant in {None, key.tenant}:
-                    totals.setdefault(key.name, Series()).merge(series)
-                    points.setdefault(key.name, {}).setdefault(at, Series()).merge(series)
+                    _merge(points.setdefault(key.name, {}).setdefault(at, {}), row)
+                elif key.kind == "host" and tenant is None:
+                    _merge(host.setdefault(at, {}), row)
             if not place % AT_ONCE:
                 await trio.lowlevel.checkpoint()
-        names = sorted(totals, key=lambda name: (totals[name].rank, name), reverse=True)
+        names = sorted(points, key=lambda name: (_rank(points[name]), name), reverse=True)
         return FiguresView(
             since_ms=since,
             until_ms=until,
-            kept_since_ms=self._kept_since,
+            kept_since_ms=kept_since,
             bucket_ms=step,
             per=per,
             series=tuple([_series_view(per, name, points[name]) for name in names[:most]]),
             more=max(0, len(names) - most),
-            host=_host_views(buckets, step) if tenant is None else (),
+            host=tuple(
+                [HostBucketView(at, _latency(row, "commit"), _rounded(row, "lag longest")) for at, row in host.items()]
+            ),
         )
 
 
-def _series_view(per: Kind, name: str, points: dict[int, Series]) -> SeriesView:
-    return SeriesView(
-        visible(name) if per == "session" else name, tuple([series.view(at) for at, series in sorted(points.items())])
+def _time(what: str, seconds: float) -> Row:
+    """Return the columns of one time."""
+    count, total, longest = TIMES[what]
+    return {count: 1, total: seconds, longest: seconds}
+
+
+def _merge(into: Row, row: Row) -> None:
+    """Add the figures of *row* to those of *into*."""
+    for column, figure in row.items():
+        before = into.get(column, 0)  # small whole numbers take no room of their own
+        into[column] = max(before, figure) if column in LARGEST else before + figure
+
+
+def _rank(rows: Mapping[int, Row]) -> tuple[float, float, float]:
+    """Return what series are sorted by: those that cost most come first, then those that do most."""
+    row: Row = {}
+    for point in rows.values():
+        _merge(row, point)
+    tokens = [row.get(column, 0) for column in ("input", "output", "cached")]
+    return row.get("cost", 0), sum(tokens), row.get("tool count", 0) + sum(_ends(row).values())
+
+
+def _ends(row: Row) -> dict[str, int]:
+    return {column.removeprefix(ENDS): int(figure) for column, figure in row.items() if column.startswith(ENDS)}
+
+
+def _rounded(row: Row, column: str) -> float:
+    return round(row.get(column, 0.0), DIGITS)
+
+
+def _latency(row: Row, what: str) -> LatencyView | None:
+    count, total, longest = (row.get(column, 0) for column in TIMES[what])
+    return LatencyView(int(count), round(total / count, DIGITS), round(longest, DIGITS)) if count else None
+
+
+def _series_view(per: Kind, name: str, points: Mapping[int, Row]) -> SeriesView:
+    buckets = tuple([_point(at, row) for at, row in sorted(points.items())])
+    return SeriesView(visible(name) if per == "session" else name, buckets)
+
+
+def _point(at: int, row: Row) -> FigureBucketView:
+    """Return a row as a point of a plot."""
+    columns = ("responses", "input", "output", "cached", "unpriced", "errors")
+    responses, tokens_in, tokens_out, cached, unpriced, errors = (int(row.get(column, 0)) for column in columns)
+    return FigureBucketView(
+        at_ms=at,
+        cost_usd=_rounded(row, "cost"),
+        unpriced=unpriced,
+        responses=responses,
+        input_tokens=tokens_in,
+        output_tokens=tokens_out,
+        cached_tokens=cached,
+        cached_share=round(cached / tokens_in, DIGITS) if tokens_in else None,
+        turns=_ends(row),
+        tool_errors=errors,
+        turn=_latency(row, "turn"),
+        first_word=_latency(row, "first_word"),
+        tool=_latency(row, "tool"),
+        abort=_latency(row, "abort"),
+        person=_latency(row, "person"),
     )
-
-
-def _host_views(buckets: Iterable[Bucket], step: int) -> tuple[HostBucketView, ...]:
-    commits: dict[int, Spread] = {}
-    late: dict[int, float] = {}
-    for bucket in buckets:
-        at = bucket.start_ms // step * step
-        commits.setdefault(at, Spread()).merge(bucket.commits)
-        late[at] = max(late.get(at, 0.0), bucket.lag)
-    return tuple([HostBucketView(at, _latency(spread), round(late[at], DIGITS)) for at, spread in commits.items()])

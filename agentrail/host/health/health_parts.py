@@ -11,6 +11,7 @@ from attrs import frozen
 from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor import Supervisor, rows_of
 from agentrail.host.health.figures_history import FiguresHistory
+from agentrail.host.health.held_changes import HeldChanges
 from agentrail.host.health.loop_lag import LoopLag
 from agentrail.host.health.prometheus import MetricCalls
 from agentrail.host.health.tree_feed import TreeFeed
@@ -30,6 +31,8 @@ class HealthParts:
     """Keeps what went wrong of late."""
     tree: TreeFeed
     """Tells which rows of the tree have changed."""
+    held_changes: HeldChanges
+    """Tells when other calls wait for people."""
     history: FiguresHistory
     """Keeps the figures of the last hours."""
     lag: LoopLag
@@ -38,7 +41,7 @@ class HealthParts:
     @property
     def when_erased(self) -> tuple[Callable[[str], None], ...]:
         """What forgets a session whose records or texts are erased."""
-        return self.troubles.erase, self.history.erase
+        return self.troubles.erase, self.history.erase, self.held_changes.waiting_changed
 
     @classmethod
     @contextmanager
@@ -46,7 +49,12 @@ class HealthParts:
         """Watch the sessions of *supervisor* as long as this is open; *host* is the address of one of several."""
         figures, troubles = supervisor.figures(limits.metric_tenants), Troubles()
         tree = TreeFeed(rows_of(supervisor), troubles, limits.changes_seconds, host)
-        history, lag = FiguresHistory(lambda: figures.now_ms), LoopLag()
+        history = FiguresHistory(lambda: figures.now_ms, figures.tell, figures.tell_no_more)
+        lag = LoopLag()
+        held_changes = HeldChanges()
         lag.when_measured = history.lagged
-        with figures.telling(troubles, tree, history):
-            yield cls(figures, MetricCalls(figures), troubles, tree, history, lag)
+        with figures.telling(troubles, tree, held_changes):
+            try:
+                yield cls(figures, MetricCalls(figures), troubles, tree, held_changes, history, lag)
+            finally:
+                history.end()

@@ -10,7 +10,7 @@ import trio
 from agentrail.api.bodies import FiguresQuery, TroubleQuery
 from agentrail.api.operation_table import OPERATE
 from agentrail.api.views import TroublesView
-from agentrail.errors import BadQuery
+from agentrail.errors import UsageError
 from agentrail.host.health.figures_history import HOUR
 from agentrail.host.health.health_parts import HealthParts
 from agentrail.host.health.tree_feed import rows_query
@@ -50,7 +50,7 @@ class WatchCalls:
         query, who = request.query(FiguresQuery), request.who
         since, until = query.since_ms, query.until_ms
         if since is not None and until is not None and since > until:
-            raise BadQuery(request.call.name, "its `since_ms`", "is after its `until_ms`")
+            raise UsageError("bad-query", request.call.name, "its `since_ms`", "is after its `until_ms`")
         # ids of sessions are of one tenant alone: `operate` shows figures of others, and nothing else of them
         everybody = OPERATE in who.scopes and query.per != "session"
         tenant = None if everybody else who.tenant

@@ -214,10 +214,8 @@ class HttpConnection:
         head, body = await self._read()
         if self._refusal is not None and head.path not in HEALTH:
             raise self._refusal
-        bare = head.method == "HEAD"
-        method = "GET" if bare else head.method
         request = HttpRequest(
-            method,
+            "GET" if head.method == "HEAD" else head.method,
             head.path,
             head.query,
             head.headers,
@@ -229,6 +227,13 @@ class HttpConnection:
             self.place,
         )
         response = await call_handler(self._service.handler, request)
+        try:
+            return await self._send_response(response, head, body)
+        finally:
+            response.abandon()
+
+    async def _send_response(self, response: HttpResponse, head: RequestHead, body: ConnectionBody) -> bool:
+        """Send the answer to the request with *head*; return whether another request may follow."""
         if isinstance(response.content, Upgrade):
             self._count(response.status)
             await self._hand_over(head, response, response.content)
@@ -238,7 +243,7 @@ class HttpConnection:
         ends = unread or is_last or self._service.draining or self.place.gave_way
         first = write_head(response, self._own_headers(), can_chunk=head.can_chunk, close=ends)
         self._count(response.status)
-        await self._send(response, first, bare=bare, watching=not unread)
+        await self._send(response, first, bare=head.method == "HEAD", watching=not unread)
         body.detach()
         if unread:
             await self._linger()

@@ -13,7 +13,7 @@ import trio
 from agentrail.api.limits import HostLimits
 from agentrail.api.problems import Problem
 from agentrail.api.sse_frames import HEARTBEAT, MEDIA_TYPE, PROBLEM, frame
-from agentrail.errors import AgentrailError, TooManyStreams
+from agentrail.errors import AgentrailError, RefusedError
 from agentrail.host.authentication.identity import ForwardedIdentity, Identity
 from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.delayed_tasks import DelayedTasks
@@ -74,14 +74,15 @@ class ClientStreams:
         self._over = False
 
     def check(self, who: Identity) -> None:
-        """Raise `TooManyStreams` if the tenant of *who* may not open one more stream."""
+        """Raise `RefusedError` if the tenant of *who* may not open one more stream."""
         if self._of_tenant[who.tenant] >= self._most and not isinstance(who, ForwardedIdentity):
-            raise TooManyStreams(self._most)
+            raise RefusedError("too-many-streams", self._most)
 
     def turn(self, request: CallRequest, write: Streaming, problem_frame: ProblemFrame = problem_frame) -> HttpResponse:
         """Return the answer with the stream of a turn, which *write* sends; it ends with the turn.
 
-        *problem_frame* makes the last frame of a stream that an error ends.
+        *problem_frame* makes the last frame of a stream that an error ends. *write* is never called if the client has
+        gone, or has too many streams by then.
         """
         return HttpResponse(200, STREAMED, partial(self._send_turn, request, write, problem_frame))
 
@@ -145,7 +146,7 @@ class ClientStreams:
     def counted(self, who: Identity) -> Generator[None]:
         """Count a stream of the tenant of *who* as long as it is open, unless another host counts it.
 
-        Raise `TooManyStreams` if other streams were opened between `check` and this.
+        Raise `RefusedError` if other streams were opened between `check` and this.
         """
         if isinstance(who, ForwardedIdentity):
             yield

@@ -11,14 +11,15 @@ from agentrail.api.command_checks import labels_of
 from agentrail.api.handle_commands import AnyCommand, AttachPlugin, EditTools, UpdatePlugin, UseModel
 from agentrail.api.public_ids import SessionName, held_id
 from agentrail.core.vocabulary.commands import DetachPluginSent, LabelSent
-from agentrail.errors import BadOptions, FourEyesWanted, NotRegistered, PluginRefused, UnknownApproval
+from agentrail.errors import BadOptions, PluginRefused, RefusedError, UnknownApproval, UsageError
+from agentrail.errors.agentrail_error import cut, listed
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.subagent_calls import child_id
 from agentrail.host.plugins.host_context import HostContext
 from agentrail.host.plugins.host_tools import HostTools
 from agentrail.host.requests.http_messages import HttpResponse
-from agentrail.runtime.commands import attached_as
+from agentrail.runtime.code_changes import attached_as
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.json import FrozenObject, Json, JsonObject
 from agentrail.values.secrets import named_secret
@@ -103,7 +104,7 @@ class CommandCalls:
         offered = await self._sessions.offered(session)
         for name in [model] if isinstance(model, str) else model:
             if not offered.has_model(name):
-                raise NotRegistered.among("model", name, offered.models)
+                raise UsageError("not-registered", "model", cut(name), listed(sorted(offered.models)))
         # a copy: a field that is the default object itself would not be stored
         return command.but(options=FrozenObject(command.options))
 
@@ -112,7 +113,7 @@ class CommandCalls:
         if key in OF_THE_HOST:
             raise PluginRefused(STAYS, key)
         if self._four_eyes and is_less:
-            raise FourEyesWanted(PLUGIN_CHANGE, ASK_PROGRAM)
+            raise RefusedError("four-eyes-wanted", PLUGIN_CHANGE, ASK_PROGRAM)
 
     async def _check_update(self, session: SessionHandle, command: UpdatePlugin) -> None:
         key, options = command.plugin, cast("JsonObject", command.options)
@@ -156,9 +157,9 @@ _IDS: Final[Mapping[IdKind, Callable[[SessionHandle, SessionName, str, str], str
 
 
 def _registered(kind: str, table: Mapping[str, T], name: str) -> T:
-    """Return the entry *name* of *table*; raise `NotRegistered`, which names its *kind*, if there is none."""
+    """Return the entry *name* of *table*; raise `UsageError`, which names its *kind*, if there is none."""
     if name not in table:
-        raise NotRegistered.among(kind, name, table)
+        raise UsageError("not-registered", kind, cut(name), listed(sorted(table)))
     return table[name]
 
 

@@ -17,7 +17,8 @@ import trio
 
 import agentrail
 from agentrail.api.operation_table import HTML
-from agentrail.errors import UnknownRoute
+from agentrail.errors import UsageError
+from agentrail.errors.agentrail_error import cut
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.requests.http_messages import Headers, HttpResponse
 from agentrail.host.requests.static_content import StaticContent
@@ -113,14 +114,14 @@ class ConsoleCalls:
         return self._page.answer(request.http)
 
     async def file(self, request: CallRequest) -> HttpResponse:
-        """Show a file of the console; raise `UnknownRoute` if it has none of this name."""
+        """Show a file of the console; raise `UsageError` if it has none of this name."""
         if self._files is None:
             self._files = await trio.to_thread.run_sync(_read_files, self._folder / FILES)
         else:
             await trio.lowlevel.checkpoint()
         content = self._files.get(request.http.path.rpartition("/")[2])
         if content is None:
-            raise UnknownRoute(request.http.path)
+            raise UsageError("unknown-route", cut(request.http.path))
         return content.answer(request.http)
 
 

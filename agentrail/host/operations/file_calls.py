@@ -5,7 +5,8 @@ from __future__ import annotations
 from agentrail.api.bodies import FileQuery
 from agentrail.api.public_ids import SessionName
 from agentrail.api.views import FileView
-from agentrail.errors import BadBody, FilesNotTaken, UnknownFile, UnknownSession
+from agentrail.errors import FilesNotTaken, UnknownSession, UsageError
+from agentrail.errors.agentrail_error import cut
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.requests.http_messages import HttpResponse
@@ -33,18 +34,20 @@ class FileCalls:
         return request.view_answer(FileView(file.name, file.note.media_type, file.size))
 
     async def named(self, request: CallRequest, session: SessionName, names: tuple[str, ...]) -> PromptFiles:
-        """Return the files of *session* that a prompt names; raise `UnknownFile` for one that is not there."""
+        """Return the files of *session* that a prompt names; raise `UsageError` for one that is not there."""
         if not names:
             return NO_FILES
         most = request.limits.prompt_files
         if len(names) > most:
-            raise BadBody(request.call.name, "its `files`", f"are {len(names)}, and {most} are the most")
+            raise UsageError("bad-body", request.call.name, "its `files`", f"are {len(names)}, and {most} are the most")
         try:
             sandbox = await self._sessions.storage(session, request.watch)
         except UnknownSession:
             if session.user != request.who.user or request.session:
                 raise
-            raise UnknownFile(names[0]) from None  # there is no session yet: the prompt will open it
+            raise UsageError(
+                "unknown-file", cut(names[0])
+            ) from None  # there is no session yet: the prompt will open it
         except FilesNotTaken:
-            raise UnknownFile(names[0]) from None
+            raise UsageError("unknown-file", cut(names[0])) from None
         return PromptFiles(sandbox, await self._files.find(session.internal, sandbox, names))

@@ -13,7 +13,7 @@ from agentrail.api.insight_views import AccountView, RecordsView, RecordView, Se
 from agentrail.api.limits import HostLimits
 from agentrail.api.public_ids import SessionName
 from agentrail.api.views import to_json
-from agentrail.errors import BadQuery, HistoryTooLong, UnknownRecord
+from agentrail.errors import UnknownRecord, UsageError
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.insight_replies import (
@@ -70,7 +70,7 @@ class RecordCalls:
         head = (await self._sessions.stored(name)).head
         if query.record is not None:
             if query.since is not None or query.limit is not None:
-                raise BadQuery(request.call.name, "its `record`", "does not go with `since` and `limit`")
+                raise UsageError("bad-query", request.call.name, "its `record`", "does not go with `since` and `limit`")
             return request.view_answer(await self._record(name, query.record, head))
         after, limit = query.since or 0, request.limits.page_of(query.limit)
         views = await self._page(name, after, limit)
@@ -161,7 +161,7 @@ class RecordCalls:
         """Show what the model saw with one request."""
         query = request.query(SeenQuery)
         if query.round is not None and query.request is not None:
-            raise BadQuery(request.call.name, "its `round`", "does not go with `request`")
+            raise UsageError("bad-query", request.call.name, "its `round`", "does not go with `request`")
         name = self._sessions.name(request.call, request.who, request.session)
         which = query.request if query.round is None else query.round
 
@@ -175,7 +175,7 @@ class RecordCalls:
         """Return what *work*, in a worker thread, makes of all records of a session; raise if they are too many."""
         head = (await self._sessions.stored(name)).head
         if head > self._limits.insight_records:
-            raise HistoryTooLong(head, self._limits.insight_records)
+            raise UsageError("history-too-long", head, self._limits.insight_records)
         async with self._readers:
             records: list[Record] = []
             while page := await self._journal.read(name.internal, len(records), ALL_AT_ONCE):

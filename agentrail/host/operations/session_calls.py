@@ -34,7 +34,6 @@ from agentrail.core.context_window import budget_of, layers_of, tokens_of
 from agentrail.core.vocabulary.inputs import AnyInput, SessionBranched, SessionOpened
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import (
-    BadQuery,
     BadRecord,
     ScopeMissing,
     SessionBeingDeleted,
@@ -42,6 +41,7 @@ from agentrail.errors import (
     SessionNotStored,
     SessionStored,
     UnknownSession,
+    UsageError,
 )
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others, of_tenant
@@ -142,7 +142,7 @@ class SessionLifeCalls:
             try:
                 after = named(who.tenant, who.user, query.after)
             except UnknownSession:
-                raise BadQuery(request.call.name, "its `after`", "is not the `next` of a page") from None
+                raise UsageError("bad-query", request.call.name, "its `after`", "is not the `next` of a page") from None
         if query.text is not None:
             return request.view_answer(await self._searched(query.text, session_filter, after, limit, who.tenant))
         sessions = await self._sessions.listed(session_filter, after, limit + 1)
@@ -183,8 +183,11 @@ class SessionLifeCalls:
         """Erase a session, or blot out its texts; its uploaded files are erased in both cases."""
         query = request.query(DeleteQuery)
         if not query.redact and (query.first is not None or query.last is not None):
-            raise BadQuery(
-                request.call.name, "its `first` or `last`", "says which texts are blotted out: give `redact`"
+            raise UsageError(
+                "bad-query",
+                request.call.name,
+                "its `first` or `last`",
+                "says which texts are blotted out: give `redact`",
             )
         name = self._sessions.name(request.call, request.who, request.session)
         agent = (await self._sessions.stored(name)).about.spec
@@ -342,8 +345,8 @@ def _cursor(call: HeldView) -> tuple[int, str]:
 
 
 def _place(request: CallRequest, after: str) -> tuple[int, str]:
-    """Parse the cursor *after* of a list; raise `BadQuery` if it is not valid."""
+    """Parse the cursor *after* of a list; raise `UsageError` if it is not valid."""
     since, separator, approval_id = after.partition(SEPARATOR)
     if not (separator and since.isascii() and since.isdigit()):
-        raise BadQuery(request.call.name, "its `after`", "is not the `next` of a page")
+        raise UsageError("bad-query", request.call.name, "its `after`", "is not the `next` of a page")
     return int(since), approval_id

@@ -30,6 +30,7 @@ from agentrail.errors import (
     UnknownSession,
     UsageError,
 )
+from agentrail.errors.agentrail_error import kind_of
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import SessionTurns, Turns
 from agentrail.host.operations.call_request import CallRequest
@@ -42,7 +43,7 @@ from agentrail.host.requests.http_messages import HttpResponse, Send, problem_an
 from agentrail.host.uploads.inline_files import checked_words
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.inbox.replies import AskedPrompt
+from agentrail.runtime.sending import AskedPrompt
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.content import Part, Text, text_of
@@ -50,9 +51,6 @@ from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptQueued, PromptReceived
 
 log = logging.getLogger("agentrail.host")
-
-PATIENCE: Final = 10.0
-"""Seconds for which a turn that is over waits for the stream of it to begin: its answer may be lost with the client."""
 
 MOMENT: Final = 0.01
 """Seconds for which the last events of a turn wait for the last frame, to go out in one write with it."""
@@ -94,6 +92,37 @@ class PromptAsked:
     session: SessionHandle
     turns: SessionTurns
     sent: AskedPrompt
+
+
+class LivedAnswer:
+    """The answer to a request that a task of the host carries out; another task waits for it."""
+
+    __slots__ = ("_is_left", "_slot")
+
+    def __init__(self) -> None:
+        self._slot = Slot[HttpResponse]()
+        self._is_left = False
+        """Whether the task that waited was cancelled."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the answer is there."""
+        return self._slot.settled
+
+    def settle(self, response: HttpResponse) -> None:
+        """Give the answer. No-op if there is one."""
+        if self._is_left and not self._slot.settled:
+            response.abandon()
+        self._slot.settle(response)
+
+    async def wait(self) -> HttpResponse:
+        """Wait for the answer and return it."""
+        self._is_left = False
+        try:
+            return await self._slot.wait()
+        except trio.Cancelled:
+            self._is_left = True
+            raise
 
 
 TalkStep: TypeAlias = Callable[[Talk], Awaitable[None]]
@@ -163,15 +192,15 @@ class TalkCalls:
         step: TalkStep,
         command: str | None = None,
         handled: Callable[[HandledResponse], HttpResponse] | None = None,
-    ) -> Slot[HttpResponse]:
-        """Begin the life of a request, in a task of the host; return the slot in which its answer will be.
+    ) -> LivedAnswer:
+        """Begin the life of a request, in a task of the host; return its answer, for which one task waits.
 
         The command id of the prompt is *command*, or else that of the request. *handled* makes the answer if a plugin
         handles the request.
         """
         name = self._name(request, body)
         context = request.context(kind, name.visible, body.agent)
-        answer = Slot[HttpResponse]()
+        answer = LivedAnswer()
         to_talk = partial(Talk, command=command or request.command, handled=handled or request.handled)
         self._nursery.start_soon(self._live, request, body, name, context, step, answer, to_talk)
         return answer
@@ -192,7 +221,7 @@ class TalkCalls:
         name: SessionName,
         context: RequestContext,
         step: TalkStep,
-        answer: Slot[HttpResponse],
+        answer: LivedAnswer,
         to_talk: partial[Talk],
     ) -> None:
         """Body of the task: carry a request through its life, and send its answer."""
@@ -204,10 +233,10 @@ class TalkCalls:
                 try:
                     await self._carry_out(talk, step)
                 except AgentrailError as error:
-                    life.outcome, life.error = _outcome_of(error), type(error).__name__
+                    life.outcome, life.error = _outcome_of(error), kind_of(error)
                     answer.settle(request.refused(error))
         for error_ in failed:
-            tell(log, error_, "a request to `%s` failed (request %s)", name.internal, request.http.note.id)
+            self._tell_failure(name, request, error_)
         if not answer.settled:
             answer.settle(problem_answer(INTERNAL.but(attempted=request.call.attempt)))
 
@@ -259,18 +288,42 @@ class TalkCalls:
 
     async def _stream(self, talk: Talk) -> None:
         session = await self.session_of(talk)
-        async with session.subscribe() as events:
+        events = await session.subscribe().__aenter__()
+        try:
             prompt = await self.send_prompt(session, talk)
-            stream = TurnStream(self._frames, events, prompt)
-            talk.reply(self._streams.turn(talk.request, stream.write))
-            last = b""
-            try:
-                last = await self._last(prompt, talk)
-            finally:
-                stream.end(last)
-            await stream.wait_left()
+        except BaseException:
+            await events.__aexit__(None, None, None)  # noqa: ASYNC102, ASYNC120 - it waits for nothing
+            raise
+        stream = TurnStream(self, self._frames, events, prompt, talk)
+        talk.life.goes_on = True
+        talk.reply(evolve(self._streams.turn(talk.request, stream.write), abandon=stream.abandon))
 
-    async def _last(self, prompt: PromptAsked, talk: Talk) -> bytes:
+    def end_life(self, life: RequestLife) -> None:
+        """Tell plugins that a streamed request is over, beside its last frame."""
+        if life.is_watched:
+            self._nursery.start_soon(life.end)
+
+    def outlive(self, events: Subscription, prompt: PromptAsked, talk: Talk) -> None:
+        """Go on with a streamed request whose client has gone, in a task of the host."""
+        self._nursery.start_soon(self._outlive, events, prompt, talk)
+
+    async def _outlive(self, events: Subscription, prompt: PromptAsked, talk: Talk) -> None:
+        await events.__aexit__(None, None, None)
+        error: BaseException | None = None
+        with Contained(partial(self._tell_failure, talk.name, talk.request)):
+            try:
+                await self.turn_end(prompt, talk)
+            except BaseException as raised:
+                error = raised
+                raise
+            finally:
+                await talk.life.end(error)  # noqa: ASYNC102 - it is shielded
+
+    @staticmethod
+    def _tell_failure(name: SessionName, request: CallRequest, error: BaseException) -> None:
+        tell(log, error, "a request to `%s` failed (request %s)", name.internal, request.http.note.id)
+
+    async def last_frame(self, prompt: PromptAsked, talk: Talk) -> bytes:
         """Return the last frame of a stream, which tells how the turn has ended."""
         reply = await self.turn_end(prompt, talk)
         if isinstance(reply, AgentrailError):
@@ -282,7 +335,7 @@ class TalkCalls:
         try:
             return await self._replied(prompt, talk)
         except AgentrailError as error:
-            talk.life.outcome, talk.life.error = _outcome_of(error), type(error).__name__
+            talk.life.outcome, talk.life.error = _outcome_of(error), kind_of(error)
             return error
 
     async def session_of(self, talk: Talk) -> SessionHandle:
@@ -332,69 +385,80 @@ class TalkCalls:
 
 
 class TurnStream:
-    """The stream of one turn: the task of its connection reads the events and sends them.
+    """The stream of one turn: the task of its connection reads the events, sends them, and ends the request.
 
-    Another task, one of the host, waits for the end of the turn, which goes on when the client has gone.
+    When the client goes away, or never gets the answer, a task of the host does the rest.
     """
 
-    def __init__(self, frames: EventFrames, events: Subscription, prompt: PromptAsked) -> None:
+    def __init__(
+        self, calls: TalkCalls, frames: EventFrames, events: Subscription, prompt: PromptAsked, talk: Talk
+    ) -> None:
+        self._calls = calls
         self._frames = frames
         self._events = events
+        """A subscription that has been entered."""
         self._prompt = prompt
+        self._talk = talk
         self._turn: int | None = None
         """Number of the turn, as soon as it has begun."""
         self._seen = 0
         """Number of the last event that was read, also of other turns."""
         self._until: int | None = None
-        """Number of the last event of the turn, or of one soon after it; `None` until it is over."""
+        """Number of the last event when the turn ended, or came to rest; `None` until then."""
         self._has_end = False
         """Whether the event that ends the turn has been read."""
-        self._last = b""
-        self._is_over = trio.Event()
-        self._begun, self._left = trio.Event(), trio.Event()
-
-    def end(self, last: bytes) -> None:
-        """Tell that the turn is over, with the *last* frame."""
-        self._last = last
-        try:
-            self._until = self._prompt.session.inspect().last_seq
-        except AgentrailError:  # the session was deleted: it has no events any more
-            self._until = 0
-        self._is_over.set()
-        self._events.end()  # a repeated command has no new events, so the stream would not end by itself
-
-    async def wait_left(self) -> None:
-        """Wait until no more is read or sent."""
-        if not self._begun.is_set():
-            with trio.move_on_after(PATIENCE):
-                await self._begun.wait()
-        if self._begun.is_set():
-            await self._left.wait()
+        self._is_taken = False
+        """Whether `write` has begun, or never will."""
 
     async def write(self, send: Send) -> bytes:
         """Send events until the turn is over, and return the last frames."""
-        self._begun.set()
+        self._is_taken = True
+        try:
+            pending = await self._send_events(send)
+            if self._has_end and pending:  # wait a moment for the last frame, to send both in one write
+                with trio.move_on_after(MOMENT) as scope:
+                    await self._prompt.turns.wait_ended(self._prompt.sent.accepted.ref)
+                if scope.cancelled_caught:
+                    await send(pending)
+                    pending = b""
+            pending += await self._calls.last_frame(self._prompt, self._talk)
+        except BaseException:
+            self._calls.outlive(self._events, self._prompt, self._talk)
+            raise
+        await self._events.__aexit__(None, None, None)
+        self._calls.end_life(self._talk.life)
+        return pending
+
+    def abandon(self) -> None:
+        """Have the host end the request if nobody has called `write`, or will."""
+        if not self._is_taken:
+            self._is_taken = True
+            self._calls.outlive(self._events, self._prompt, self._talk)
+
+    async def _send_events(self, send: Send) -> bytes:
+        """Send the frames of the turn; return those that come with its end."""
         pending = b""
 
         async def give(frames: bytes) -> bool:
             nonlocal pending
-            if self._has_end:  # wait a moment for the last frame, to send both in one write
-                with trio.move_on_after(MOMENT):
-                    await self._is_over.wait()
-            if self._goes_on:
-                if frames:
-                    await send(frames)
-            else:
+            if not self._goes_on:
                 pending = frames
+            elif frames:
+                await send(frames)
             return self._goes_on
 
+        await self._prompt.sent.when_replied(self._end)
+        if await give(ready(self._events, HEARTBEAT, self._frame)):  # the head of the answer is sent with these
+            await self._frames.give_each(self._events, give, self._frame)
+        return pending
+
+    def _end(self) -> None:
+        """Note that the turn is over, or waits for a person."""
         try:
-            if await give(ready(self._events, HEARTBEAT, self._frame)):  # the head of the answer is sent with these
-                await self._frames.give_each(self._events, give, self._frame)
-            await self._is_over.wait()  # when a session is stopped, its events end before `end` is called
-            return pending + self._last
-        finally:
-            self._left.set()
+            self._until = self._prompt.session.inspect().last_seq
+        except AgentrailError:  # the session was deleted, or sleeps: it has no more events
+            self._until = 0
+        self._events.end()  # a repeated command has no new events, so the stream would not end by itself
 
     @property
     def _goes_on(self) -> bool:

@@ -7,11 +7,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from types import CoroutineType
-from typing import Final, Generic, TypeAlias, TypeVar, cast
+from typing import Final, Generic, Self, TypeAlias, TypeVar, cast
 
 import trio
 
-from agentrail.errors import BrokenPlugin, PluginFailed
+from agentrail.errors import BrokenPlugin, OutsideError
 from agentrail.host.plugins.host_plugin import DEADLINE, HostPlugin, check_plugins, has, name_of
 from agentrail.host.plugins.plugin_values import (
     Attachment,
@@ -135,26 +135,65 @@ class Tasks:
 
 
 class RequestLife:
-    """The facts of a request that `on_request_end` is told; the host sets them while the request goes on."""
+    """The life of a request, an `async with`; the host sets the facts that `on_request_end` is told."""
 
-    __slots__ = ("agent", "error", "outcome", "usage")
+    __slots__ = ("_begun", "_context", "_row", "_started", "agent", "error", "goes_on", "outcome", "usage")
 
-    def __init__(self) -> None:
+    def __init__(self, row: HostPluginRow, context: RequestContext) -> None:
+        self._row = row
+        self._context = context
+        self._begun: list[HostPlugin] = []
+        self._started = trio.current_time()
         self.agent = ""
         self.outcome: str | None = None
         self.usage: Usage = NOTHING_USED
         self.error: str | None = None
+        self.goes_on = False
+        """Whether somebody else ends the life, after the `async with`."""
 
-    def ended(self, context: RequestContext, started: float, error: BaseException | None) -> RequestEnd:
+    @property
+    def is_watched(self) -> bool:
+        """Whether there are plugins that may hear of its end."""
+        return bool(self._begun)
+
+    async def __aenter__(self) -> Self:
+        try:
+            for plugin in self._row.plugins:
+                self._begun.append(plugin)
+                if has(plugin, "on_request_start"):
+                    start = partial(plugin.on_request_start, self._context)
+                    await self._row.ask(plugin, "on_request_start", start, nothing)
+        except BaseException as error:
+            await self.end(error)  # noqa: ASYNC102 - each of its hooks has its time
+            raise
+        return self
+
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if not self.goes_on:
+            await self.end(error)  # noqa: ASYNC102 - each of its hooks has its time
+
+    async def end(self, error: BaseException | None = None) -> None:
+        """Tell the plugins that the request is over; *error* is the exception that ended it."""
+        if not self._begun:
+            return
+        ended = self._end_of(error)
+        # Shielded: a plugin that has seen the start of a request must see its end, even if the request is cancelled.
+        # tests/host/plugins/test_rows.py::test_a_request_that_is_cancelled_ends_for_all_for_whom_it_began
+        with trio.CancelScope(shield=True):
+            for plugin in self._begun:
+                if has(plugin, "on_request_end"):
+                    await self._row.ask(plugin, "on_request_end", partial(plugin.on_request_end, ended), nothing)
+
+    def _end_of(self, error: BaseException | None) -> RequestEnd:
         """Return the context of the end of the request; *error* is the exception that ended it."""
         outcome, problem = self.outcome, self.error
         if error is not None:
             cancelled = isinstance(error, trio.Cancelled)
             outcome = "cancelled" if cancelled else "failed"
             problem = problem or (None if cancelled else type(error).__name__)
-        fields = {name: getattr(context, name) for name in RequestContext.__struct_fields__}
-        fields["agent_id"] = self.agent or context.agent_id
-        lasted = round((trio.current_time() - started) * 1000)
+        fields = {name: getattr(self._context, name) for name in RequestContext.__struct_fields__}
+        fields["agent_id"] = self.agent or self._context.agent_id
+        lasted = round((trio.current_time() - self._started) * 1000)
         return RequestEnd(**fields, outcome=outcome or "finished", usage=self.usage, duration_ms=lasted, error=problem)
 
 
@@ -299,36 +338,14 @@ class HostPluginRow:
 
     # The life of a request
 
-    @asynccontextmanager
-    async def request(self, context: RequestContext) -> AsyncGenerator[RequestLife, None]:
+    def request(self, context: RequestContext) -> RequestLife:
         """Call `on_request_start`, and at the end `on_request_end` of the same plugins, whatever happens."""
-        started = trio.current_time()
-        life = RequestLife()
-        begun = list[HostPlugin]()
-        error: BaseException | None = None
-        try:
-            for plugin in self.plugins:
-                begun.append(plugin)
-                if has(plugin, "on_request_start"):
-                    await self.ask(plugin, "on_request_start", partial(plugin.on_request_start, context), nothing)
-            yield life
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
-            ended = life.ended(context, started, error)
-            # Shielded: a plugin that has seen the start of a request must see its end, even if the request is
-            # cancelled.
-            # tests/host/plugins/test_rows.py::test_a_request_that_is_cancelled_ends_for_all_for_whom_it_began
-            with trio.CancelScope(shield=True):
-                for plugin in begun:
-                    if has(plugin, "on_request_end"):
-                        await self.ask(plugin, "on_request_end", partial(plugin.on_request_end, ended), nothing)
+        return RequestLife(self, context)
 
     async def intercept(self, request: Request) -> HandledResponse | None:
         """Return the first answer of a plugin to *request*; `None` if none has one.
 
-        Raise `PluginFailed` if a critical plugin fails.
+        Raise `OutsideError` if a critical plugin fails.
         """
         for plugin in self.having("intercept"):
             answer = await self.ask(plugin, "intercept", partial(plugin.intercept, request), answer_of)
@@ -336,7 +353,7 @@ class HostPluginRow:
                 if answer.value is not None:
                     return answer.value
             elif plugin.critical:
-                raise PluginFailed(name_of(plugin))
+                raise OutsideError("plugin-failed", name_of(plugin))
         return None
 
     async def attachment_text(self, files: Sequence[Attachment]) -> str:
@@ -351,6 +368,9 @@ class HostPluginRow:
 
     async def turn_persisted(self, context: RequestContext, messages: tuple[Message, ...] = ()) -> None:
         """Tell the plugins that the turn of a request, with these *messages*, is durable."""
+        plugins = self.having("on_turn_persisted")
+        if not plugins:
+            return
         end = TurnEnd(**{name: getattr(context, name) for name in RequestContext.__struct_fields__}, messages=messages)
-        for plugin in self.having("on_turn_persisted"):
+        for plugin in plugins:
             await self.ask(plugin, "on_turn_persisted", partial(plugin.on_turn_persisted, end), nothing)

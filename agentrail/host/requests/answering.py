@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Final
 
 import trio
@@ -17,6 +18,7 @@ from agentrail.host.requests.http_messages import (
     OWNED,
     WITHOUT_CONTENT,
     Handler,
+    Headers,
     HttpRequest,
     HttpResponse,
     PeerGone,
@@ -73,17 +75,23 @@ def _checked(response: HttpResponse, request: HttpRequest) -> HttpResponse:
         return response
     if status not in _FINAL:
         raise BadChoice("status", status, "those of an answer, 200 to 999")
-    if not OWNED.isdisjoint([name.lower() for name, _ in response.headers]):
-        raise BadChoice("headers", response.headers, "headers that the connection does not set")
     if status in WITHOUT_CONTENT:
         if content != b"":
             raise BadChoice("status", status, "those that have content")
     elif not isinstance(content, bytes) and not callable(content):
         raise WrongType.of("content", content, "bytes or a function that streams")
-    for name, value in response.headers:
+    _check_headers(response.headers)
+    return response
+
+
+@lru_cache(64)
+def _check_headers(headers: Headers) -> None:
+    """Raise `BadChoice` if a header cannot be sent; most answers have one of a few sets of headers."""
+    if not OWNED.isdisjoint([name.lower() for name, _ in headers]):
+        raise BadChoice("headers", headers, "headers that the connection does not set")
+    for name, value in headers:
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
             raise BadChoice("headers", (name, value), "headers of visible ASCII characters")
-    return response
 
 
 class StreamFailed(PeerGone):

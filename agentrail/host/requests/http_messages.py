@@ -144,6 +144,10 @@ WITHOUT_CONTENT: Final = frozenset({204, 304})
 """The statuses of answers that end with their head."""
 
 
+def _hold_nothing() -> None:
+    """Do nothing: most answers hold nothing that has to be let go of."""
+
+
 @frozen
 class HttpResponse:
     """An answer, without the headers of `OWNED`."""
@@ -151,6 +155,8 @@ class HttpResponse:
     status: int
     headers: Headers = ()
     content: bytes | Streaming | Upgrade = b""
+    abandon: Callable[[], None] = _hold_nothing
+    """Called when nothing more is done with the answer: *content* that was never run lets go of what it holds."""
 
 
 PROBLEM: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-store"))

@@ -12,8 +12,7 @@ one of them uses must not stop the others. If an address may have no more, one o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import Final, TypeAlias
 
@@ -149,14 +148,9 @@ class ConnectionPlace:
             self._places.unused.get(self.wait, {}).pop(self, None)
         self.wait = self._end = None
 
-    @contextmanager
-    def waiting(self, wait: Wait, since: float, end: Callable[[], None]) -> Generator[None]:
+    def waiting(self, wait: Wait, since: float, end: Callable[[], None]) -> _Waiting:
         """Call `begin_wait` at the beginning of the `with` block, and `end_wait` at its end."""
-        self.begin_wait(wait, since, end)
-        try:
-            yield
-        finally:
-            self.end_wait()
+        return _Waiting(self, wait, since, end)
 
     def leave(self) -> None:
         """Stop counting the connection as open; no-op if it has given way."""
@@ -172,6 +166,24 @@ class ConnectionPlace:
         self.leave()
         if end is not None:
             end()
+
+
+class _Waiting:
+    """The `with` of `ConnectionPlace.waiting`."""
+
+    __slots__ = ("_end", "_place", "_since", "_wait")
+
+    def __init__(self, place: ConnectionPlace, wait: Wait, since: float, end: Callable[[], None]) -> None:
+        self._place = place
+        self._wait = wait
+        self._since = since
+        self._end = end
+
+    def __enter__(self) -> None:
+        self._place.begin_wait(self._wait, self._since, self._end)
+
+    def __exit__(self, *_: object) -> None:
+        self._place.end_wait()
 
 
 class Places:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
 from typing import Final
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from agentrail.errors import BadChoice, OriginRefused
 from agentrail.host.requests.http_messages import Handler, Headers, HttpRequest, HttpResponse
@@ -154,6 +154,6 @@ def screened(policy: SitePolicy, handler: Handler) -> Handler:
             return preflight(policy, request)
         response = await handler(request)
         more = policy.headers_for(request.header("origin"))
-        return HttpResponse(response.status, response.headers + more, response.content) if more else response
+        return evolve(response, headers=response.headers + more) if more else response
 
     return screening

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from agentrail.errors import WrongContent, WrongMedia
+from agentrail.errors import UsageError
+from agentrail.errors.agentrail_error import cut
 
 PDF: Final = "application/pdf"
 UNKNOWN: Final = "application/octet-stream"
@@ -47,7 +48,7 @@ _OURS: Final = re.compile(rf"[0-9a-f]{{12}}-[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MAX_K
 
 
 def said_media(header: str) -> str:
-    """Return the media type in the header `Content-Type`, empty if it is missing; raise `WrongMedia` if not valid.
+    """Return the media type in the header `Content-Type`, empty if it is missing; raise `UsageError` if not valid.
 
     A multipart form is refused: the file would be one of its parts.
     """
@@ -55,15 +56,15 @@ def said_media(header: str) -> str:
     if media in _SAYS_NOTHING:
         return ""
     if not _MEDIA.fullmatch(media):
-        raise WrongMedia(media, UNKNOWN)
+        raise UsageError("wrong-media", cut(media), UNKNOWN)
     return _SAME.get(media, media)
 
 
 def media_of(media: str, head: bytes) -> str:
-    """Return *media*, checked against *head*, the first bytes; raise `WrongContent` if one of `SHOWN` is wrong."""
+    """Return *media*, checked against *head*, the first bytes; raise `UsageError` if one of `SHOWN` is wrong."""
     shown_type = shown_media(head)
     if media in SHOWN and shown_type != media:
-        raise WrongContent(media)
+        raise UsageError("wrong-content", cut(media))
     return media or shown_type or UNKNOWN
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.api.limits import HostLimits
-from agentrail.errors import BadBody
+from agentrail.errors import UsageError
 from agentrail.host.uploads.file_kinds import HEAD, IMAGES, UNKNOWN, media_of, said_media
 from agentrail.host.uploads.prompt_files import MAX_SHOWN, TOO_LARGE, most_shown
 from agentrail.values.content import File, Image, Part
@@ -58,7 +58,7 @@ _PROVIDERS: Final = frozenset(
 def checked_words(call: str, words: Sequence[Part], limits: HostLimits) -> tuple[Part, ...]:
     """Check the parts of a message; return them, each image and file with the media type of its content.
 
-    Raise `BadBody`, `WrongMedia` or `WrongContent` for one that could not be uploaded, or not be shown to a model. A
+    Raise `UsageError`, `UsageError` or `UsageError` for one that could not be uploaded, or not be shown to a model. A
     provider fetches a reference with the host's key, so only addresses of public files are allowed.
     """
     checked: list[Part] = []
@@ -77,10 +77,10 @@ def checked_words(call: str, words: Sequence[Part], limits: HostLimits) -> tuple
 
 
 def _media_by_reference(call: str, at: str, file: File) -> str:
-    """Return the media type of a file given by reference; raise `BadBody` if the reference may be to a private file."""
+    """Return the media type of a file given by reference; raise `UsageError` if it may be to a private file."""
     problem = _reference_problem(file)
     if problem is not None:
-        raise BadBody(call, at, problem)
+        raise UsageError("bad-body", call, at, problem)
     media = said_media(file.media_type) or UNKNOWN
     _check_image(call, at, file, media)
     return media
@@ -102,20 +102,20 @@ def _reference_problem(file: File) -> str | None:
 
 def _check_image(call: str, at: str, part: Image | File, media: str) -> None:
     if media not in IMAGES and (isinstance(part, Image) or media.startswith("image/")):
-        raise BadBody(call, at, NO_IMAGE.format(media))
+        raise UsageError("bad-body", call, at, NO_IMAGE.format(media))
 
 
 def _checked_media(call: str, at: str, part: Image | File, room: int, limits: HostLimits) -> tuple[str, int]:
     """Return the media type of *part* and its size in bytes."""
     if not part.data:
-        raise BadBody(call, at, EMPTY)
+        raise UsageError("bad-body", call, at, EMPTY)
     try:
         content = a2b_base64(part.data, strict_mode=True)
     except ValueError as error:  # raised for invalid base64, and for characters that are not ASCII
-        raise BadBody(call, at, NO_BASE64) from error
+        raise UsageError("bad-body", call, at, NO_BASE64) from error
     media = media_of(said_media(part.media_type), content[:HEAD])
     _check_image(call, at, part, media)
     most = min(most_shown(media, room), limits.file_bytes)
     if len(content) > most:
-        raise BadBody(call, at, TOO_LARGE.format(size=len(content), left=most))
+        raise UsageError("bad-body", call, at, TOO_LARGE.format(size=len(content), left=most))
     return media, len(content)

@@ -17,15 +17,8 @@ from attrs import frozen
 
 from agentrail.api.limits import HostLimits
 from agentrail.api.public_ids import SessionName
-from agentrail.errors import (
-    BadBody,
-    BodyTooLarge,
-    FileMissing,
-    FilesTooLarge,
-    TooManyFiles,
-    UnknownFile,
-    UnknownSession,
-)
+from agentrail.errors import BodyTooLarge, FileMissing, RefusedError, UnknownSession, UsageError
+from agentrail.errors.agentrail_error import cut
 from agentrail.host.requests.http_messages import Body
 from agentrail.host.uploads.file_kinds import HEAD, is_ours, media_of, new_name, readable
 from agentrail.ports.sandbox import KIB, Kind, Receiver, Sandbox
@@ -107,16 +100,16 @@ class Incoming:
         if not self.media_type:
             self.media_type = media_of(self._said, bytes(piece[:HEAD]))
         if not self.size:
-            raise BadBody("upload", "it", "is empty, and must be the file itself")
+            raise UsageError("bad-body", "upload", "it", "is empty, and must be the file itself")
         return bytes(piece)
 
     def check(self, more: int) -> None:
-        """Raise `BodyTooLarge` or `FilesTooLarge` if *more* bytes are more than there may be."""
+        """Raise `BodyTooLarge` or `RefusedError` if *more* bytes are more than there may be."""
         limits = self._limits
         if self.size + more > limits.file_bytes:
             raise BodyTooLarge(limits.file_bytes)
         if self._intake.bytes + more > limits.session_files_bytes:
-            raise FilesTooLarge(limits.session_files_bytes)
+            raise RefusedError("files-too-large", limits.session_files_bytes)
 
 
 class SessionFiles:
@@ -153,7 +146,7 @@ class SessionFiles:
         """Store a file under a new name; if that fails, raise an error and remove what was written."""
         await self._count(session, sandbox, intake)
         if intake.count >= self._limits.session_files:
-            raise TooManyFiles(self._limits.session_files)
+            raise RefusedError("too-many-files", self._limits.session_files)
         incoming = Incoming(body, said_media, intake, self._limits)
         incoming.check(body.length or 0)
         intake.count += 1
@@ -201,12 +194,12 @@ class SessionFiles:
             intake.bytes, intake.count, intake.is_counted = size, count, True
 
     async def find(self, session: str, sandbox: UploadSandbox, names: Sequence[str]) -> tuple[StoredFile, ...]:
-        """Return the files of a session by their names; raise `UnknownFile` for one that is not there."""
+        """Return the files of a session by their names; raise `UsageError` for one that is not there."""
         return tuple([await self._find(session, sandbox, name) for name in dict.fromkeys(names)])
 
     async def _find(self, session: str, sandbox: UploadSandbox, name: str) -> StoredFile:
         if not is_ours(name):
-            raise UnknownFile(name)
+            raise UsageError("unknown-file", cut(name))
         path = f"{folder_of(session)}/{name}"
         try:
             content = await sandbox.read(_note_path(session, name), 0, MAX_NOTE)
@@ -214,7 +207,7 @@ class SessionFiles:
             note = msgspec.json.decode(content.data, type=learned(FileNote))
         # tools of the session may have changed the note
         except (FileMissing, msgspec.MsgspecError, UnicodeDecodeError):
-            raise UnknownFile(name) from None
+            raise UsageError("unknown-file", cut(name)) from None
         return StoredFile(name, path, size, note)
 
     @asynccontextmanager

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import sha256
+from typing import Final
 
 import trio
 
@@ -14,6 +15,7 @@ from agentrail.api.bodies import EventsQuery
 from agentrail.api.body_parsing import classes_of, start_of
 from agentrail.api.operation_table import CALLS
 from agentrail.api.problems import INTERNAL, Problem
+from agentrail.api.public_ids import WHOLE_JOURNAL
 from agentrail.api.socket_frames import PATH, ListenFrame, is_view
 from agentrail.api.sse_frames import GAP, data_of
 from agentrail.errors import AgentrailError, HostClosing, SessionHeld
@@ -37,6 +39,9 @@ from agentrail.values.events.plugins import Gap
 from agentrail.values.events.policies import POLICIES
 
 log = logging.getLogger("agentrail.host")
+
+UNTOLD_SECONDS: Final = 30.0
+"""Seconds after which a view is looked at again if no session here has told of a change: another process may have."""
 
 
 class SocketListening:
@@ -83,7 +88,7 @@ class SocketListening:
                 if frame.changes:
                     await self._send_changes(frame.id, request)
                 elif is_view(frame.listen):
-                    await self._send_view(frame.id, request)
+                    await self._send_approvals(frame.id, request)
                 else:
                     await self._send_events(frame, request)
         except AgentrailError as error:
@@ -149,16 +154,25 @@ class SocketListening:
             return socket_frames.gap(name, data)
         return socket_frames.event(name, type(envelope.event).__name__, data, envelope.cursor)
 
-    async def _send_view(self, name: str, request: CallRequest) -> None:
-        """Send a view, and again each time it has changed; changes that come faster than they are sent are skipped."""
+    async def _send_approvals(self, name: str, request: CallRequest) -> None:
+        """Send what waits for people, and again when that has changed; what changes faster than it is sent is skipped.
+
+        It is looked at again when a session has told that other calls wait.
+        """
         carry_out, last = self._parts.functions[request.call.name], b""
+        is_told = self._parts.others is None and request.who.tenant != WHOLE_JOURNAL
         while True:
+            change = self._parts.held_changes.following(request.who.tenant)
             async with self._looking:
                 answer = await carry_out(request)
                 if isinstance(answer, LaterAnswer) and (now := sha256(answer.make()).digest()) != last:
                     last = now
                     await self._outbox.put(partial(_view, name, answer.make))
             await trio.sleep(self._parts.limits.view_seconds)
+            if is_told:
+                with trio.move_on_after(UNTOLD_SECONDS):
+                    await change.wait()
+                    await trio.sleep(self._parts.limits.changes_seconds)  # others come with it
 
     async def _send_changes(self, name: str, request: CallRequest) -> None:
         """Send the rows of the tree, and then those that change; what changes faster than it is sent is merged."""

@@ -14,6 +14,7 @@ from agentrail.host.authentication.key_watch import CHANGED, KeyWatch
 from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.cluster.forwarding import Forwarding
 from agentrail.host.cluster.other_hosts import OtherHosts
+from agentrail.host.health.held_changes import HeldChanges
 from agentrail.host.health.request_figures import RequestFigures
 from agentrail.host.health.tree_feed import TreeFeed
 from agentrail.host.host_drain import HostDrain
@@ -89,6 +90,8 @@ class SocketParts:
     """Counts the calls."""
     tree: TreeFeed
     """Tells which rows of the tree have changed."""
+    held_changes: HeldChanges
+    """Tells when other calls wait for people."""
     sessions: HostedSessions
     """Knows which sessions have ended."""
     forwarding: Forwarding | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentrail.api.body_parsing import read_query
 from agentrail.api.public_ids import user_in_ids
 from agentrail.api.socket_frames import SUBPROTOCOL, USER
-from agentrail.errors import HostClosing, UpgradeWanted
+from agentrail.errors import HostClosing, UsageError
 from agentrail.host.authentication.request_places import take_place
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.requests.http_messages import Headers, HttpResponse, Upgrade, words_of
@@ -31,7 +31,7 @@ class Sockets:
         """Open a WebSocket, if the request is its handshake; a key that comes with it has to be valid."""
         read_query(request.call, request.http.query)
         if request.http.upgrade_problem:
-            raise UpgradeWanted(request.http.upgrade_problem)
+            raise UsageError("upgrade-wanted", request.http.upgrade_problem)
         if self._parts.drain.has_begun:
             raise HostClosing
         connection = SocketConnection(self._parts, request.http)

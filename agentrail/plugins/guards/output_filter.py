@@ -17,7 +17,6 @@ from agentrail.hooks.declarations import LongestScreened
 from agentrail.hooks.hook_types import AfterResponse
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.hooks.plugin_checks import MAX_SCREENED
-from agentrail.plugins.guards.linear_patterns import flaw_of, width_of
 from agentrail.plugins.guards.pii_patterns import (
     PII_PATTERNS,
     SECRET_KINDS,
@@ -29,6 +28,7 @@ from agentrail.plugins.guards.pii_patterns import (
 )
 from agentrail.plugins.options import as_set, as_tuple, check_texts
 from agentrail.values.content import text_of
+from agentrail.values.patterns import Expression, begins_endless, expression, flaw_of, width_of
 
 ACTIONS: Final = ("replace", "abort")
 MAX_KIND: Final = 320
@@ -37,6 +37,10 @@ MAX_KEYWORDS: Final = 500
 """The most keywords."""
 MAX_MARK: Final = 200
 """The most characters of the replacement."""
+MAX_WIDTH: Final = 2_000
+"""The most characters that a match of a pattern may have, unless it has no bound: so many are held of a stream."""
+SECONDS: Final = 0.25
+"""The most seconds of CPU of the search for one pattern in one text."""
 
 
 def _are_kinds(plugin: OutputFilter, field: attrs.Attribute[frozenset[str]], kinds: frozenset[str]) -> None:
@@ -49,8 +53,22 @@ def _are_kinds(plugin: OutputFilter, field: attrs.Attribute[frozenset[str]], kin
 def _are_patterns(plugin: OutputFilter, field: attrs.Attribute[tuple[str, ...]], patterns: tuple[str, ...]) -> None:
     check_texts(plugin, field, patterns)
     for pattern in patterns:
-        if (flaw := flaw_of(pattern)) is not None:
+        if (flaw := flaw_of(pattern) or _unfit(pattern)) is not None:
             raise BadOptions("OutputFilter", f"`patterns` has {pattern[:200]!r}: it {flaw}")
+
+
+def _unfit(pattern: str) -> str | None:
+    """Return why the expression *pattern* cannot be taken out, in words that follow "it"; `None` if it can."""
+    if expression(pattern).native.search("", timeout=SECONDS) is not None:
+        return "matches the empty text, so it is everywhere"
+    if begins_endless(pattern):
+        return (
+            "repeats a character without a bound; say how often at most, such as `{1,200}`, or begin with a character"
+            " that is not repeated"
+        )
+    if (width_of(pattern) or 0) > MAX_WIDTH:
+        return f"may match more than {MAX_WIDTH:,} characters; repeat less"
+    return None
 
 
 def _are_keywords(plugin: OutputFilter, field: attrs.Attribute[tuple[str, ...]], keywords: tuple[str, ...]) -> None:
@@ -89,7 +107,7 @@ class OutputFilter(Plugin[None]):
     """
 
     patterns: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_patterns)
-    """Regular expressions of what is taken out. One with which a search might take very long is refused."""
+    """Regular expressions of what is taken out. A text in which the search takes too long is withheld."""
     keywords: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_keywords)
     """Words and phrases that are taken out, as whole words; upper and lower case do not matter."""
     kinds: frozenset[str] = attrs.field(default=SECRET_KINDS, converter=as_set, validator=_are_kinds)
@@ -130,7 +148,9 @@ class OutputFilter(Plugin[None]):
         search = _search(self.patterns, self.keywords, self.kinds)
         text = taken_out(text, search.kinds, self.replacement)
         for pattern in search.patterns:
-            text = replaced(text, _spans(pattern, text), self.replacement)
+            text = replaced(text, _spans_in_time(pattern, text), self.replacement)
+        for words in search.keywords:
+            text = replaced(text, _spans(words, text), self.replacement)
         return text
 
 
@@ -139,13 +159,14 @@ class _CompiledFilter:
     """The options of a filter, compiled."""
 
     kinds: tuple[PiiPattern, ...]
-    patterns: tuple[re.Pattern[str], ...]
+    patterns: tuple[Expression, ...]
+    keywords: tuple[re.Pattern[str], ...]
     longest: int
 
 
 @lru_cache(maxsize=64)
 def _search(patterns: tuple[str, ...], keywords: tuple[str, ...], kinds: frozenset[str]) -> _CompiledFilter:
-    compiled = [re.compile(pattern) for pattern in patterns]
+    compiled: list[re.Pattern[str]] = []
     edged = [word for word in keywords if _has_edges(word[0])]
     for begins, words in ((r"(?<!\w)", edged), ("", [word for word in keywords if word not in edged])):
         if words:
@@ -153,7 +174,7 @@ def _search(patterns: tuple[str, ...], keywords: tuple[str, ...], kinds: frozens
             compiled.append(re.compile(f"{begins}(?:{ways})", re.IGNORECASE))
     widths = [width_of(pattern) or 0 for pattern in patterns]
     longest = max(MAX_SCREENED, MAX_KIND if kinds else 0, *widths)
-    return _CompiledFilter(patterns_of(kinds), tuple(compiled), longest)
+    return _CompiledFilter(patterns_of(kinds), tuple(map(expression, patterns)), tuple(compiled), longest)
 
 
 def _word(keyword: str) -> str:
@@ -168,3 +189,13 @@ def _has_edges(char: str) -> bool:
 
 def _spans(pattern: re.Pattern[str], text: str) -> Iterator[Span]:
     return (match.span() for match in pattern.finditer(text) if match.end() > match.start())
+
+
+def _spans_in_time(pattern: Expression, text: str) -> Iterator[Span]:
+    """Return the places of *pattern* in *text*; raise `TimeoutError` if it takes too long, which withholds the text."""
+    try:
+        matches = list(pattern.native.finditer(text, timeout=SECONDS))
+    except TimeoutError:
+        problem = f"the search for {pattern.native.pattern!r} took more than {SECONDS} s"
+        raise TimeoutError(problem) from None
+    return (match.span() for match in matches if match.end() > match.start())

@@ -26,8 +26,8 @@ from agentrail.errors import (
     HostFailed,
     HostLost,
     HostNotReached,
-    LineLeft,
     TooManyRequests,
+    UsageError,
     WrongType,
 )
 from agentrail.errors.agentrail_error import fresh
@@ -226,7 +226,7 @@ class HostConnection:
 
         *what* is `events`, of a *session*, after the cursor *since* (`None`: live ones alone) and of some *types*
         (`None`: all); or a view: `tree` or `approvals`. *policy* is for a subscription that is read too slowly.
-        *changes* is the query for the rows of the tree, which are sent one by one; `None`: the tree is sent whole.
+        *changes* is the query for the rows of the tree, which are sent one by one; `None` for all else.
         """
         return HostSubscription(self, what, session, since=since, types=types, policy=policy, changes=changes)
 
@@ -478,7 +478,7 @@ async def open_line(
         try:
             yield connection
         finally:
-            connection.end(LineLeft(str(connection.address)))
+            connection.end(UsageError("line-left", str(connection.address)))
 
 
 def _seconds(problem: JsonObject) -> float:

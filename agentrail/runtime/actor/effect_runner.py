@@ -10,7 +10,15 @@ from agentrail.core.machine.tool_results import call_timer
 from agentrail.core.system_prompt import memory_of
 from agentrail.core.vocabulary import effects
 from agentrail.core.vocabulary.effects import AnyEffect, ProbeCall, StartCall
-from agentrail.core.vocabulary.inputs import AnyInput, StreamCut, TimerFired, ToolRaised, ToolReturned, ToolStopped
+from agentrail.core.vocabulary.inputs import (
+    AnyInput,
+    StreamCut,
+    StreamStalled,
+    TimerFired,
+    ToolRaised,
+    ToolReturned,
+    ToolStopped,
+)
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import AgentrailError, UnknownTool
@@ -19,18 +27,18 @@ from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.parent_link import FamilyLinks
-from agentrail.runtime.actor.request_limits import Metered, Spending, time_used_up
+from agentrail.runtime.actor.request_limits import Spending, time_used_up
 from agentrail.runtime.actor.screened_inputs import screened_event
 from agentrail.runtime.diagnosis.plugin_complaints import write_line
-from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.events.log import EventLog
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.resources import SessionCode, SharedServices
-from agentrail.runtime.shared.provider_limits import Sends
+from agentrail.runtime.shared.provider_limits import SendRequest
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.threads import CallThreads
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.runtime.work.compacting import RunningCompaction
-from agentrail.runtime.work.model_stream import Stream, UsageMeter, formed
+from agentrail.runtime.work.model_stream import Stream, UsageMeter, formed, not_told
 from agentrail.runtime.work.plugin_asks import RunningAsk
 from agentrail.runtime.work.screening import Screens, screens_of
 from agentrail.runtime.work.stored_messages import StoredPast
@@ -52,17 +60,17 @@ class Performer:
 
     __slots__ = (
         "_asks",
-        "_bus",
         "_calls",
         "_code",
         "_compaction",
+        "_events",
         "_jobs",
         "_links",
         "_mailbox",
+        "_note_begin",
         "_requests",
         "_session_id",
         "_shared",
-        "_stall_waits",
         "_stream",
         "closed",
         "late",
@@ -76,9 +84,10 @@ class Performer:
         state: State,
         shared: SharedServices,
         code: SessionCode,
-        bus: Bus,
+        events: EventLog,
         mailbox: Mailbox,
         links: FamilyLinks,
+        note_begin: Callable[[str], None],
     ) -> None:
         self.state = state  # after the last step; while its effects are not yet performed, after the one before
         self._session_id = state.session_id
@@ -86,12 +95,12 @@ class Performer:
         self._code = code
         self._links = links
         code.judge.complain = shared.complain
-        self._bus = bus
+        self._events = events
         self._mailbox = mailbox
+        self._note_begin = note_begin  # called when a response begins
         self._stream: Stream | None = None
         # Ids of the requests whose streams have not ended; one that was cut may be among them.
         self._requests: tuple[str, ...] = ()
-        self._stall_waits = False
         self.spending: Spending | None = None  # made for the first request under a limit
         self._calls: dict[str, RunningCall] | None = None
         self._asks: dict[str, RunningAsk] | None = None
@@ -153,6 +162,7 @@ class Performer:
     def close(self) -> None:
         """Cancel all work."""
         self.closed = True
+        self._note_begin = not_told
         if self._stream is not None:
             self._stream.cut()
         for call in tuple((self._calls or {}).values()):
@@ -169,7 +179,7 @@ class Performer:
 
     def _whisper(self, event: Event) -> None:
         """Publish an ephemeral event, screened by the plugins."""
-        self._bus.publish_ephemeral(screened_event(event, self.state, self._code.judge), self._shared.clock.now_ms())
+        self._events.publish_ephemeral(screened_event(event, self.state, self._code.judge), self._shared.clock.now_ms())
 
     def _screens(self) -> Screens | None:
         """Return the `screen` of the session's plugins; `None` if none has one."""
@@ -180,7 +190,9 @@ class Performer:
     def start_request(self, effect: effects.StartRequest) -> None:
         """Send a request in a task of its own."""
         request = effect.request
-        stream = self._stream = Stream(effect, self._shared.clock, self._bus, self._mailbox.post, self._code.prices)
+        stream = self._stream = Stream(
+            effect, self._shared.clock, self._events, self._mailbox.post, self._note_begin, self._code.prices
+        )
         stream.screen_by(self._screens())
         self._requests += ((request_id := request.request_id),)
         try:
@@ -207,16 +219,12 @@ class Performer:
         if stream.waiting:
             stream.last = now
         elif now >= stream.stalls_at:
-            if not self._stall_waits:
-                stalled, self._stall_waits = stream.stalled(now), True
+            if self._mailbox.find_result(StreamStalled) is None:  # one waits at most
+                stalled = stream.stalled(now)
             stream.reported = now
         self._watch(stream)
         if stalled is not None:  # last, as it may be handled at once, and end the stream
             self._mailbox.post(stalled)
-
-    def stall_taken(self) -> None:
-        """Note that the posted stall is being handled, so that another one may be posted."""
-        self._stall_waits = False
 
     def release(self, request_id: str) -> None:
         """Forget a request whose end the machine has handled."""
@@ -224,11 +232,6 @@ class Performer:
         if self._stream is not None and self._stream.request.request_id == request_id:
             self._stream = None
             self._shared.timers.clear((self._session_id, "stall"))
-
-    def open_stream(self, effect: effects.OpenStream) -> None:
-        """Publish the deltas of the response."""
-        if self._stream is not None and self._stream.request.request_id == effect.request_id:
-            self._stream.open()
 
     def cancel_request(self, effect: effects.CancelRequest) -> None:
         """Cancel the request."""
@@ -240,23 +243,23 @@ class Performer:
         own = self._code.models.get(name)
         return self._shared.model(name) if own is None else own
 
-    def limits(self, name: str, used: Callable[[], Usage]) -> Sends:
-        """Return the sender for request *name*, which waits until the limits of plugins and of the provider allow it.
+    def limits(self, name: str, used: Callable[[], Usage]) -> SendRequest:
+        """Return what sends request *name*, which waits until the limits of plugins and of the provider allow it.
 
         *used* returns the usage so far, to be counted if the request is cut.
         """
         limits, code = self._shared.limits, self._code
-        if not (self.state.plugins and code.judge.limits(self.state.plugins)):
-            return limits
+        if not (self.state.plugins and code.judge.audience(self.state.plugins).limits):
+            return limits.stream
         if self.spending is None:
             self.spending = Spending(self.state, code, self._links, self._shared.clock)
-        return Metered(name, self.spending, limits, code.prices, used)
+        return partial(self.spending.stream, limits, name, used)
 
     async def ask_model(self, name: str, request: ModelRequest, meter: UsageMeter) -> Response:
         """Make a request for the ask or compaction *name*; *meter* counts its chunks, and no event is published."""
         model, prices = self.model(request.model), self._code.prices
-        limits = self.limits(name, lambda: prices.priced(request.model, request.options, meter.used(cut=True)))
-        stream = partial(limits.stream, self._session_id, model, emit=meter.hear)
+        send = self.limits(name, lambda: prices.priced(request.model, request.options, meter.used(cut=True)))
+        stream = partial(send, self._session_id, model, emit=meter.hear)
         return await formed(model, request, stream)
 
     # Tools
@@ -385,7 +388,7 @@ class Performer:
         if below is None or not timer.startswith(CALL_TIMER):
             return due
         child = next((agent.child for agent in self.state.subagents if call_timer(agent.call_id) == timer), "")
-        clock = below.limits.purse.queue.clocks.get(child)
+        clock = below.limits.purse.clocks.get(child)
         if clock is None:
             return due
         at = due + clock.seconds
@@ -471,7 +474,6 @@ class Performer:
 _PERFORM: Final[Mapping[type[object], Callable[..., None]]] = {
     effects.ReportStart: Performer.report_start,
     effects.StartRequest: Performer.start_request,
-    effects.OpenStream: Performer.open_stream,
     effects.CancelRequest: Performer.cancel_request,
     effects.StartCall: Performer.start_call,
     effects.ProbeCall: Performer.start_call,

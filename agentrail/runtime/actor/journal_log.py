@@ -165,14 +165,14 @@ class Callers(Protocol):
 
 
 class Begun(NamedTuple):
-    """The first chunk of a response: a step that has no record of its own, but is part of the next one."""
+    """The first chunk of a response, which has no record of its own, but is part of the next one."""
 
     request_id: str
     """Id of the request."""
     before: State
-    """State before the step."""
+    """State before it."""
     after: State
-    """State after the step."""
+    """State after it."""
 
 
 class Records:
@@ -239,9 +239,9 @@ class Records:
             return 0
         return await self._shared.journal.record_of_seq(self.claim.session_id, seq)
 
-    def begin(self, request_id: str, before: State, outcome: Step) -> None:
+    def begin(self, request_id: str, before: State, after: State) -> None:
         """Note that the response to a request has begun; the next record says so."""
-        self._begun = Begun(request_id, before, outcome.state)
+        self._begun = Begun(request_id, before, after)
 
     async def write(self, before: State, arrival: Arrival, outcome: Step, command: str | None) -> None:
         """Write the record of a step from the state *before*; while the session is starting, records are kept."""

@@ -12,12 +12,11 @@ from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.inputs import AnyInput, ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.core.vocabulary.tool_calls import Subagent
-from agentrail.errors import AgentrailError, UnknownTask
+from agentrail.errors import UnknownTask
 from agentrail.ports.tool import Task
-from agentrail.runtime.inbox.replies import ReplyOutcome, turn_end
 from agentrail.runtime.resources import ActorSubagents
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.runtime.work.limit_queue import FamilyUsage, Purse
+from agentrail.runtime.work.reservations import FamilyUsage, Purse
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.tools import Err, Ok, err
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -58,10 +57,8 @@ class ParentLink:
         "_ended",
         "_events",
         "_heard",
-        "_outcome",
         "_post",
         "_posted",
-        "_ref",
         "_waits",
         "_works",
         "asked_by",
@@ -96,8 +93,6 @@ class ParentLink:
         self._works = True
         self._askers: tuple[str, ...] = ()
         self._posted = self._ended = self._elsewhere_posted = False
-        self._ref: str | None = None
-        self._outcome: Slot[ReplyOutcome] = Slot()
         self.base: Usage = NOTHING_USED
         self.elsewhere_before: Usage = NOTHING_USED  # usage of others that the child already knew of when it came back
         self.base_ms = 0  # milliseconds that the parent had worked when the child began
@@ -111,8 +106,7 @@ class ParentLink:
 
         The first step after the start also announces the child.
         """
-        for event in self.missed(step.events):
-            self._notice(event)
+        self.missed(step.events)
         state = step.state
         if not self._announced.settled:
             if state.is_starting or state.phase is Phase.ENDED:
@@ -144,30 +138,17 @@ class ParentLink:
         self._announced.settle(None)
         self._post(started)
 
-    def _notice(self, event: Event) -> None:
-        """Settle the outcome if *event* ends the expected turn."""
-        ended = None if self._ref is None else turn_end(event)
-        if ended is not None and ended[0] == self._ref:
-            self._outcome.settle(ended[1])
-
-    def tell_gone(self, error: AgentrailError) -> None:
-        """Make *error* the outcome of the expected turn, because the child session is gone."""
-        self._outcome.settle(error)
-
     def back(self, agent: Subagent) -> None:
         """After a restart: take over from the parent's state (*agent*) the reported events and the child's usage."""
         self._heard, self.used, self._waits, self._works = agent.heard, agent.used, agent.waits, agent.works
         self._announced.settle(None)
 
-    def missed(self, envelopes: Sequence[Envelope]) -> list[Event]:
-        """Add those of the child's events that the parent does not have to the next report, and return them."""
+    def missed(self, envelopes: Sequence[Envelope]) -> None:
+        """Add those of the child's events that the parent does not have to the next report."""
         new = [envelope for envelope in envelopes if envelope.seq > self._heard]
-        if not new:
-            return []
-        self._heard = new[-1].seq
-        events = [envelope.event for envelope in new]
-        self._events += events
-        return events
+        if new:
+            self._heard = new[-1].seq
+            self._events += [envelope.event for envelope in new]
 
     # To the child
 
@@ -223,21 +204,6 @@ class ParentLink:
             self._post(self.gathered())
             self._post(SubagentEnded(self.task.child, answer))
         self._announced.settle(None)
-
-    # The turn that the parent waits for
-
-    def expect(self, ref: str) -> None:
-        """Make the turn of the prompt *ref* the one whose end `outcome` waits for."""
-        self._ref = ref
-        self._outcome = Slot()
-
-    def settle(self, outcome: ReplyOutcome) -> None:
-        """Set the outcome of the expected turn, which was found in the journal."""
-        self._outcome.settle(outcome)
-
-    async def outcome(self) -> ReplyOutcome:
-        """Wait until the expected turn has ended and return its outcome; a turn that rests has not ended."""
-        return await self._outcome.wait()
 
 
 class FamilyLinks:
@@ -340,8 +306,3 @@ class FamilyLinks:
         news, self._news = self._news, None
         if news is not None:
             news.set()
-
-    def tell_gone(self, error: AgentrailError) -> None:
-        """Tell the link to the parent, if there is one, that the session is gone."""
-        if self.above is not None:
-            self.above.tell_gone(error)

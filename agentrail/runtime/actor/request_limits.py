@@ -11,12 +11,13 @@ from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnd
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import LimitReached
 from agentrail.hooks.declarations import Used
-from agentrail.ports.model import EmitChunk, Model, PriceBook
+from agentrail.ports.model import EmitChunk, Model
 from agentrail.runtime.actor.parent_link import FamilyLinks
 from agentrail.runtime.resources import SessionCode
 from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.permits import LimitKey
 from agentrail.runtime.shared.provider_limits import ProviderLimits, nobody
-from agentrail.runtime.work.limit_queue import LimitKey, Pending, Purse, Reached, most_of
+from agentrail.runtime.work.reservations import Purse, Reached, Reservation, most_of
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.usage import NOTHING_USED, Usage
 
@@ -58,7 +59,7 @@ def reached(
     used = session
     if of_turn and state.turn is not None:
         used = session.but(turn_usage=usage.minus(state.turn.used), turn_worked_ms=state.worked_in_turn(at))
-    for seat, limits in code.judge.limits(state.plugins):
+    for seat, limits in code.judge.audience(state.plugins).limits:
         limit = limits.reached(used)
         if limit is not None:
             is_of_turn = of_turn and limits.reached(session) is None
@@ -84,7 +85,7 @@ def time_used_up(state: State, code: SessionCode, links: FamilyLinks, at: int, *
     used = time_used(state, links, at)
     if of_turn:
         used = used.but(turn_worked_ms=state.worked_in_turn(at))
-    for seat, limits in code.judge.limits(state.plugins):
+    for seat, limits in code.judge.audience(state.plugins).limits:
         limit = limits.reached(used) if seat.counts_work else None
         if limit is not None:
             return f"{seat.key}: {limit}"
@@ -103,7 +104,7 @@ class Spending:
         self._code = code
         self._links = links
         self._own: Purse | None = None
-        self._pending: list[tuple[Purse, Pending]] = []
+        self._pending: list[tuple[Purse, Reservation]] = []
 
     @property
     def _purse(self) -> Purse:
@@ -114,39 +115,38 @@ class Spending:
         self._own = self._own or Purse()
         return self._own
 
-    async def begin(self, name: str, request: ModelRequest) -> Pending:
+    async def _begin(self, name: str, request: ModelRequest) -> Reservation:
         """Wait until *request* may be sent, and return its reservation; raise `LimitReached` if a limit is reached."""
-        setup, purse = self.state.setup, self._purse
-        line = (*setup.path[::2], self.state.session_id)
+        purse, session_id = self._purse, self.state.session_id
+        line = (*self.state.setup.path[::2], session_id)
         set_by, _ = used_beside(self.state, self._links)
-        shared: list[LimitKey] = [(limits, False) for limits in line[line.index(set_by) :]]
-        waiter = purse.queue.join(line, (*shared, (self.state.session_id, True)), self._clock.now)
-        try:
-            await purse.queue.turn(waiter)
-            while (full := self._full(purse)) is not None:
-                self._tell_wait(purse, full)
-                purse.queue.stay(waiter, full.limits)
-                await purse.queue.turn(waiter)
-            return self._noted(name, request, purse, line)
-        finally:
-            purse.queue.leave(waiter)
+        shared: list[LimitKey] = [(session, False) for session in line[line.index(set_by) :]]
+        is_own = request.request_id or request.model == self.state.using[0]  # false if a plugin asks another model
+        window = self.state.setup.options.context_window if is_own else None
+        most = partial(most_of, request, window, self._code.prices)
+        reservation = Reservation(name, line, most, is_round=bool(request.request_id))
+        look = partial(self._look, purse, reservation)
+        waiter = purse.queue.join(session_id, look, (*shared, (session_id, True)))
+        await purse.wait(waiter, reservation, partial(self._give_back, purse, reservation), self._clock.now)
+        return reservation
 
-    def _tell_wait(self, purse: Purse, full: Reached) -> None:
-        """Log why a request waits for others, once for the family."""
+    def _look(self, purse: Purse, reservation: Reservation) -> LimitKey | None:
+        """Make the *reservation* if there is room, else return the limits that have none; log once that one waits."""
+        full = self._full(purse)
+        if full is None:
+            purse.pending.append(reservation)
+            self._pending.append((purse, reservation))
+            return None
         if not (purse.has_told_wait or purse.is_held):
             purse.has_told_wait = True
             log.warning(WAITS, self.state.session_id, full.name)
+        return full.limits
 
-    def _noted(self, name: str, request: ModelRequest, purse: Purse, line: tuple[str, ...]) -> Pending:
-        """Reserve for *request* the most that it can cost, and return the reservation."""
-        setup = self.state.setup
-        is_own = request.request_id or request.model == self.state.using[0]  # false if a plugin asks another model
-        window = setup.options.context_window if is_own else None
-        most = partial(most_of, request, window, self._code.prices)
-        reservation = Pending(name, line, most, is_round=bool(request.request_id))
-        purse.pending.append(reservation)
-        self._pending.append((purse, reservation))
-        return reservation
+    def _give_back(self, purse: Purse, reservation: Reservation) -> None:
+        """Drop a reservation, because its request counts, or is given up, unless that was done before."""
+        if (purse, reservation) in self._pending:
+            self._pending.remove((purse, reservation))
+            purse.drop(reservation)
 
     def _full(self, purse: Purse) -> Reached | None:
         """Return a limit that running requests might exceed, else `None`; raise `LimitReached` if one is reached."""
@@ -163,10 +163,29 @@ class Spending:
             return None
         return reached(self.state, self._code, self._links, purse, at, at_most=True)
 
-    def end(self, reservation: Pending, used: Callable[[], Usage]) -> None:
-        """Note that a request has ended; *used* returns its usage."""
-        reservation.end(used)
-        self.stepped(self.state)
+    async def stream(
+        self,
+        limits: ProviderLimits,
+        name: str,
+        used: Callable[[], Usage],
+        session_id: str,
+        model: Model,
+        request: ModelRequest,
+        emit: EmitChunk,
+        sent: Callable[[], None] = nobody,
+    ) -> Response:
+        """Wait for the limits of plugins, then for those of the provider; stream request *name*, return the response.
+
+        *used* returns the usage of the request so far, as it counts if the request is cut.
+        """
+        reservation = await self._begin(name, request)
+        try:
+            response = await limits.stream(session_id, model, request, emit, sent)
+            used = partial(self._code.prices.priced, request.model, request.options, response.usage)
+        finally:
+            reservation.end(used)
+            self.stepped(self.state)
+        return response
 
     def close(self) -> None:
         """Drop all reservations: the session is gone."""
@@ -178,11 +197,10 @@ class Spending:
         self.state = state
         for purse, reservation in tuple(self._pending):
             if self._is_counted(reservation, input_):
-                self._pending.remove((purse, reservation))
-                purse.drop(reservation)
-        self._purse.queue.look_again()
+                self._give_back(purse, reservation)
+        self._purse.queue.look()
 
-    def _is_counted(self, reservation: Pending, input_: AnyInput | None) -> bool:
+    def _is_counted(self, reservation: Reservation, input_: AnyInput | None) -> bool:
         """Whether the session's state includes the usage of the request of *reservation*."""
         if self.closed:
             return True
@@ -194,32 +212,3 @@ class Spending:
         if isinstance(input_, AskSettled):
             return input_.ask_id == reservation.name
         return isinstance(input_, CompactionEnded | CompactionFailed) and input_.compaction_id == reservation.name
-
-
-class Metered:
-    """Sends one request, after waiting for the limits of plugins and then for those of the provider."""
-
-    __slots__ = ("_limits", "_name", "_prices", "_spending", "_used")
-
-    def __init__(
-        self, name: str, spending: Spending, limits: ProviderLimits, prices: PriceBook, used: Callable[[], Usage]
-    ) -> None:
-        """*used* returns the usage of the request so far, as it counts if the request is cut."""
-        self._name = name
-        self._spending = spending
-        self._limits = limits
-        self._prices = prices
-        self._used = used
-
-    async def stream(
-        self, session_id: str, model: Model, request: ModelRequest, emit: EmitChunk, sent: Callable[[], None] = nobody
-    ) -> Response:
-        """Wait for the limits of plugins and of the provider, then stream the request; return the response."""
-        reservation = await self._spending.begin(self._name, request)
-        used = self._used
-        try:
-            response = await self._limits.stream(session_id, model, request, emit, sent)
-            used = partial(self._prices.priced, request.model, request.options, response.usage)
-        finally:
-            self._spending.end(reservation, used)
-        return response

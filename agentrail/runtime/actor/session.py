@@ -17,17 +17,14 @@ import trio
 from agentrail.api.session_values import Until
 from agentrail.core.machine.actor_events import can_sleep
 from agentrail.core.machine.recovery import risky_calls
+from agentrail.core.machine.responses import begun
 from agentrail.core.machine.step import Step, step
 from agentrail.core.vocabulary import inputs
 from agentrail.core.vocabulary.commands import (
+    AbortSent,
     Accepted,
-    Answer,
-    AttachPluginSent,
     ChangeToolsSent,
     Refused,
-    ResumeSent,
-    SuspendSent,
-    UpdatePluginSent,
 )
 from agentrail.core.vocabulary.effects import AnyEffect
 from agentrail.core.vocabulary.state import ENDED, Phase, State
@@ -39,24 +36,26 @@ from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Claim
 from agentrail.ports.tool import ToolSource
 from agentrail.reprs import in_brackets, listed
-from agentrail.runtime.actor.completed_inputs import COMPLETED, completed, with_partial
+from agentrail.runtime.actor.amend import amend
 from agentrail.runtime.actor.effect_runner import Performer
 from agentrail.runtime.actor.journal_log import Records, rebuilt, with_plugins_of
 from agentrail.runtime.actor.parent_link import FamilyLinks
-from agentrail.runtime.actor.screened_inputs import screened, screened_digest
+from agentrail.runtime.actor.screened_inputs import screened_digest
 from agentrail.runtime.actor.sleep import sleeping_state, with_plugin_classes, without_code
-from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, SlowHooks
+from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, report_slow_hooks
 from agentrail.runtime.actor.tool_sources import RunningSource, Sources
 from agentrail.runtime.diagnosis.plugin_complaints import write_events
-from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.events.log import EventLog
 from agentrail.runtime.events.tracing import Traces
 from agentrail.runtime.inbox.command_results import Answers, digest_of
 from agentrail.runtime.inbox.end_reason import Gone, why_gone
-from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.letter import Letter, ReplyOutcome, ReplySlot
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import ReplyOutcome, Waiters, outcome_of, relieve
+from agentrail.runtime.inbox.replies import Waiters, is_open, outcome_of, relieve
 from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
-from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
+from agentrail.runtime.shared.caller import NOBODY, Caller
+from agentrail.runtime.shared.journal_retry import patiently
+from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.events.life import AbortPending
 
 LATE_COMMIT = 0.05
@@ -65,9 +64,8 @@ LATE_COMMIT = 0.05
 OWN_REPORTS = (inputs.ActorRestarted, inputs.CrashedTooOften, inputs.SessionWoke)
 """Inputs that report the actor's own crash or wake-up. After another crash they are made anew, not put back."""
 
-_PREPARED = frozenset({AttachPluginSent, ChangeToolsSent, ResumeSent, SuspendSent, UpdatePluginSent})
-"""Commands that have something done before their step."""
-
+STOPS_ALL: Final = AbortSent(kill_tools="all")
+"""The abort that stops what a stop does."""
 
 NO_CONTEXT: Final = Context()
 """The context of an actor that has not run yet."""
@@ -80,6 +78,7 @@ class Session:
         "__weakref__",
         "_aborting",
         "_answers",
+        "_begun",
         "_code",
         "_context",
         "_crash",
@@ -88,12 +87,11 @@ class Session:
         "_last_active_ms",
         "_performer",
         "_prefix",
-        "_slow_hooks",
         "_unconfirmed_step",
         "_unfinished_step",
-        "bus",
         "crash_text",
         "end_waiters",
+        "events",
         "find_code",
         "gone",
         "links",
@@ -129,11 +127,12 @@ class Session:
         self._code: SessionCode | None = code  # `None` while the session sleeps, unless code was added at run time
         self._context = NO_CONTEXT  # of the actor's task, for the steps that are made in other tasks
         self._crash: BaseException | None = None  # of such a step; the actor's task raises it
+        self._begun: str | None = None  # request whose response has begun, to be noted after the step under way
         self._in_hand: Letter | None = None  # letter that the actor handles, or handled when it crashed
         self.mailbox = Mailbox(state.session_id, shared.gate)
         self.records = Records(claim, shared, None if returned else state)
         self.records.callers = self
-        self.bus = Bus(
+        self.events = EventLog(
             state.session_id,
             state.setup.options.event_buffer_size,
             self.records,
@@ -150,16 +149,17 @@ class Session:
         self.when_stuck: tuple[Callable[[JournalUnavailable], None], ...] = ()
         code.judge.askers = self.waiters
         # `None` while the session sleeps.
-        self._performer: Performer | None = Performer(state, shared, code, self.bus, self.mailbox, self.links)
+        self._performer: Performer | None = Performer(
+            state, shared, code, self.events, self.mailbox, self.links, self._note_begin
+        )
         self.end_waiters: tuple[Slot[Gone], ...] = ()
         self.gone: Gone | None = None  # why this process no longer runs the session; `None` while it does
-        # Reply slot of the last abort that stopped work before it was journaled.
-        self._aborting: Slot[Answer] | None = None
+        # The last abort or stop that stopped work before it was journaled.
+        self._aborting: Letter | None = None
         self.crash_text: str | None = None  # how the last actor crashed; the next actor reports it
         self.rests = False  # whether the actor has no task, and needs none for the next letter
         self.parked = False  # whether the session was stopped without being ended, to continue from its journal
         self._last_active_ms = 0  # when the last letter was taken, in milliseconds since 1970
-        self._slow_hooks: SlowHooks | None = None  # made when hooks are slow for the first time
         self._prefix: CachePrefix | None = None  # made when somebody subscribes to `PrefixChanged` for the first time
         # If its write raises, the record may be there or not. `_recover` compares heads, so the step is neither lost
         # nor repeated: property_tests/test_crash_anywhere.py
@@ -265,7 +265,7 @@ class Session:
         if self.shared.figures is not None:
             self.shared.figures.stepped(self.state, crash, outcome)
         self.state = outcome.state
-        self.bus.publish(outcome.events)
+        self.events.publish(outcome.events)
 
     async def _stored(self) -> State:
         """Return the state rebuilt from the journal; raise if another process has continued the session."""
@@ -348,38 +348,25 @@ class Session:
         self._finish_step(letter, arrival, outcome)
 
     def _make_step(self, letter: Letter) -> tuple[inputs.Arrival, Step, bool]:
-        """Complete the input of *letter* and call the machine; return what it made, and whether that is a record."""
-        shared, performer, judge = self.shared, self.performer, self.code.judge
+        """Amend the input of *letter* and call the machine; return what it made, and whether that is a record."""
+        shared = self.shared
         self._last_active_ms = shared.clock.now_ms()
-        input_ = letter.input
-        if type(input_) in COMPLETED:
-            input_ = completed(letter, performer, self.mailbox, self.links, self._slow_hooks)
-        if type(input_) in _PREPARED:
-            self._prepare(letter)
-        author, request_id, _ = letter.caller
-        arrival = inputs.Arrival(input_, self._last_active_ms, shared.random.random(), by=author, request=request_id)
         began = time.perf_counter()
-        crumb = shared.watchdog.begin(self.session_id, type(input_).__name__, began)
+        crumb = shared.watchdog.begin(self.session_id, type(letter.input).__name__, began)
         try:
-            if self.state.plugins and judge.amends(self.state.plugins):
-                arrival = screened(with_partial(arrival, self.state, performer), self.state, judge)
-            outcome = step(self.state, arrival, judge)
+            arrival = amend(letter, self, self._last_active_ms, shared.random.random())
+            outcome = step(self.state, arrival, self.code.judge)
         finally:
             shared.watchdog.step = None
         ended = time.perf_counter()
         if ended - began > SLOW_HOOKS:
             self.mailbox.let_others_run()  # a slow hook held up all other tasks, so they run before the next letter
-            if self._slow_hooks is None:
-                self._slow_hooks = SlowHooks(self.session_id, self.mailbox)
-            self._slow_hooks.took(ended - began - shared.watchdog.collecting(crumb, ended), self.state, input_, outcome)
-        performer.stop_early(outcome.effects)
+            elapsed = ended - began - shared.watchdog.collecting(crumb, ended)
+            report_slow_hooks(self.mailbox, elapsed, self.state, arrival.input, outcome)
+        self.performer.stop_early(outcome.effects)
         # Refusals too: an id keeps its first answer.
         must_store_result = letter.command is not None and outcome.answer is not None
         is_record = must_store_result or bool(outcome.events) or outcome.changes(self.state)
-        if is_record and type(input_) is inputs.StreamBegan:
-            # Not written alone: one commit less for each request. If the process dies now, the request is made again.
-            self.records.begin(input_.request_id, self.state, outcome)
-            is_record = False
         return arrival, outcome, is_record and not self._failed_to_start(outcome)
 
     def _finish_step(self, letter: Letter, arrival: inputs.Arrival, outcome: Step) -> None:
@@ -390,18 +377,26 @@ class Session:
         self._carry_out(self.performer, outcome, letter)
         if letter.code is not None:
             self.code.keep(self.state)
+        if self._begun is not None:
+            self._note_begin(self._begun)
 
-    def _prepare(self, letter: Letter) -> None:
-        """Do what must precede the step of *letter*: store new code, drop sources, suspend or resume the mailbox."""
-        command = letter.input
-        if letter.code is not None:
-            self.code.add(letter.code)
-        if isinstance(command, SuspendSent):
-            self.mailbox.suspend()
-        elif isinstance(command, ResumeSent):
-            self.mailbox.resume()
-        elif isinstance(command, ChangeToolsSent) and all(name in self.state.tools for name in command.detach):
-            self.sources.drop(command.closed)  # otherwise the step refuses the command, and the sources go on
+    def _note_begin(self, request_id: str) -> None:
+        """Note in the state that the response to a request has begun; called by its task.
+
+        It is no step, as nothing is decided, and has no record of its own. While a step is written or carried out, it
+        is noted after that.
+        """
+        self._begun = None
+        if self._unconfirmed_step is not None or self._unfinished_step is not None:
+            self._begun = request_id
+            return
+        before = self.state
+        after = begun(before, request_id)
+        if after is not before:
+            self.records.begin(request_id, before, after)
+            self.state = self.performer.state = after
+            if self.shared.figures is not None:
+                self.shared.figures.began(before, after)
 
     async def _was_answered(self, command: str, letter: Letter) -> bool:
         """If the letter's command id has a stored answer, give it to the caller; return whether it had."""
@@ -409,8 +404,8 @@ class Session:
         if stored is None:
             return False
         letter.is_repeat = True
-        if letter.watch is not None and isinstance(stored, Accepted):
-            letter.watch(stored.ref)
+        if letter.reply is not None and isinstance(stored, Accepted) and is_open(self.state, stored.ref):
+            self.waiters.add(stored.ref, letter.reply)
         letter.settle(stored)
         return True
 
@@ -421,6 +416,11 @@ class Session:
         """
         records = self.records
         return await outcome_of(self.state, ref, records.read, records.head, self.links.held_calls, until)
+
+    async def outcome(self, ref: str) -> ReplyOutcome:
+        """Return how the turn of the prompt *ref* ends, or has ended."""
+        self.waiters.add(ref, reply := ReplySlot())
+        return await patiently(partial(self.past, ref, reply.until)) or await reply.wait()
 
     def _carry_out(self, performer: Performer, outcome: Step, letter: Letter, publish: bool = True) -> None:
         """Publish the events of a journaled step, perform its effects, answer; recovery does the rest after a crash."""
@@ -447,14 +447,14 @@ class Session:
             if answer is not None:
                 if letter.command is not None:
                     self._answers.remember(letter.command, letter.digest, answer)
-                if letter.watch is not None and isinstance(answer, Accepted):
-                    letter.watch(answer.ref)
+                if letter.reply is not None and isinstance(answer, Accepted):
+                    self.waiters.add(answer.ref, letter.reply)
                 letter.settle(answer)
             if self.waiters:
                 self.waiters.notice(outcome, self.links.held_calls)
             self.links.tell(outcome)
         except BaseException:
-            unseen = publish and bool(outcome.events) and self.bus.cursor.seq < outcome.events[-1].seq
+            unseen = publish and bool(outcome.events) and self.events.cursor.seq < outcome.events[-1].seq
             self._unfinished_step = (outcome.but(effects=(*remaining, *effects)), letter, unseen)
             raise
         self._unfinished_step = None
@@ -462,10 +462,10 @@ class Session:
     def _publish(self, before: State, input_: inputs.AnyInput, outcome: Step) -> None:
         """Publish the events of a journaled step from the state *before*, and write the lines of plugins about them."""
         # Other steps tell nothing about the cache; and a step that was followed before a crash is not followed again.
-        if self.bus.hears_prefix and (outcome.events or outcome.rulings) and before is not outcome.state:
+        if self.events.hears_prefix and (outcome.events or outcome.rulings) and before is not outcome.state:
             self._publish_with_prefix(before, input_, outcome)
         else:
-            self.bus.publish(outcome.events)
+            self.events.publish(outcome.events)
         if outcome.state.plugins:
             self._write_lines(outcome, self.code.judge)
 
@@ -481,11 +481,11 @@ class Session:
         if type(input_) is inputs.StreamEnded:
             answered = prefix.answered(before, input_)
             if answered is not None:
-                self.bus.publish_ephemeral(answered, self.shared.clock.now_ms())
-        self.bus.publish(outcome.events)
+                self.events.publish_ephemeral(answered, self.shared.clock.now_ms())
+        self.events.publish(outcome.events)
         changed = prefix.stepped(before, outcome.rulings, outcome.events, outcome.state)
         if changed is not None:
-            self.bus.publish_ephemeral(changed, self.shared.clock.now_ms())
+            self.events.publish_ephemeral(changed, self.shared.clock.now_ms())
 
     async def open_sources(self) -> None:
         """Start the sources of tools; return when each has offered tools or failed."""
@@ -509,7 +509,7 @@ class Session:
 
     def _write_lines(self, outcome: Step, judge: Live) -> None:
         """Write the lines that plugins want in the log for the events of a step."""
-        if outcome.events and (lines := judge.event_lines(outcome.state.plugins)):
+        if outcome.events and (lines := judge.audience(outcome.state.plugins).lines):
             write_events(self.session_id, outcome.events, lines)
 
     # Sleep
@@ -538,10 +538,10 @@ class Session:
         if not self.mailbox.is_empty:
             return False
         self.shared.timers.clear((self.session_id, "sleep"))
-        self._performer = self._slow_hooks = self._aborting = self._prefix = self.mailbox.actor = None
+        self._performer = self._aborting = self._prefix = self.mailbox.actor = None
         self._last_active_ms = 0
         self._answers.forget()
-        self.bus.sleep()
+        self.events.release()
         if self.code.revision == self._found_revision:
             self._code = None  # the code is found again when the session wakes
         self.state = sleeping_state(self.state)
@@ -559,7 +559,7 @@ class Session:
         reach("AWAKE")
         self.state, self._code = state, code
         code.judge.askers = self.waiters
-        self._performer = Performer(state, self.shared, code, self.bus, self.mailbox, self.links)
+        self._performer = Performer(state, self.shared, code, self.events, self.mailbox, self.links, self._note_begin)
         await self._take(Letter(inputs.SessionWoke()))
 
     # From the handle
@@ -573,29 +573,32 @@ class Session:
             for tell in self.when_stuck:
                 tell(stuck)
 
-    def abort_now(self, kill_tools: str, command: str | None, answer: Slot[Answer], turn: str = "") -> None:
-        """Stop the work that an abort stops, at once and before it is journaled; *answer* is the abort's reply slot.
+    def abort_now(self, letter: Letter) -> None:
+        """Stop the work that an abort or stop stops, at once and before it is journaled.
 
-        No-op if *turn* is given, and another one is open: the abort is for that turn alone.
+        No-op if the abort is for one turn, and another one is open.
         """
-        if self.gone is not None or self.is_asleep or self._answers.has(command):
+        if self.gone is not None or self.is_asleep:
             return
-        if turn and not self.performer.state.works_on(turn):
+        if letter.command is not None and self._answers.has(letter.command):
+            return
+        abort = letter.input if isinstance(letter.input, AbortSent) else STOPS_ALL
+        if abort.turn and not self.performer.state.works_on(abort.turn):
             return
         if self.shared.figures is not None:
             self.shared.figures.abort_began(self.session_id)
         # Not through the mailbox: a commit may take a second, and running work would go on until the abort is handled.
         # tests/runtime/test_abort.py::test_it_is_cut_at_once_also_while_another_commit_is_late
-        self.performer.stop_now(self.state, kill_tools)
-        if self._aborting is None or self._aborting.settled:
-            self._aborting = answer
-            announce = partial(self._announce, answer)
+        self.performer.stop_now(self.state, abort.kill_tools)
+        if self._aborting is None or self._aborting.answer.settled:
+            self._aborting = letter
+            announce = partial(self._announce, letter)
             self.shared.timers.set((self.session_id, "abort"), self.shared.clock.after(LATE_COMMIT), announce)
 
-    def _announce(self, answer: Slot[Answer]) -> None:
-        """Emit `AbortPending` if the abort with the reply slot *answer* is still not journaled."""
-        if not answer.settled or self.records.outage is not None:
-            self.bus.publish_ephemeral(AbortPending(), self.shared.clock.now_ms())
+    def _announce(self, letter: Letter) -> None:
+        """Emit `AbortPending` if the abort or stop in *letter* is still not journaled."""
+        if not letter.answer.settled or self.records.outage is not None:
+            self.events.publish_ephemeral(AbortPending(), self.shared.clock.now_ms())
 
     # The end
 
@@ -624,9 +627,8 @@ class Session:
             self._in_hand.settle(Refused.of(gone.error))
         self.mailbox.close(Refused.of(gone.error))
         self.waiters.close(gone.error)
-        self.bus.close()
+        self.events.close()
         self.traces.end()
-        self.links.tell_gone(gone.error)
         # Breaks reference cycles, so that the session is freed without the garbage collector.
         self.records.callers = None
         waiting, self.end_waiters = self.end_waiters, ()

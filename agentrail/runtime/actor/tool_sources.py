@@ -19,7 +19,8 @@ from agentrail.runtime.inbox.command_results import digest_of
 from agentrail.runtime.inbox.letter import Letter, NewCode
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.resources import SessionCode, SharedServices
-from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
+from agentrail.runtime.shared.caller import NOBODY, Caller
+from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.tools.declaring import check_declared
 from agentrail.values.untrusted_values import described
@@ -188,16 +189,16 @@ class RunningSource:
 
     async def _ask(self, change: ChangeToolsSent, code: NewCode) -> Answer:
         """Post the command *change*, and return its answer."""
-        slot: Slot[Answer] = Slot()
         command, caller, self._command, self._caller = self._command, self._caller, None, NOBODY
         digest = b"" if command is None else digest_of(change)
-        self._mailbox.post_result(Letter(change, command=command, digest=digest, slot=slot, code=code, caller=caller))
+        letter = Letter(change, command=command, digest=digest, answer=Slot(), code=code, caller=caller)
+        self._mailbox.post_result(letter)
         # Shielded: a cancelled caller has to wait until it is known whether the tools were changed. If the session
         # ends, the slot is settled too:
         # tests/runtime/test_replaced_sources.py::test_a_caller_may_give_up_while_the_session_is_suspended
         with trio.CancelScope(shield=True):
-            await slot.wait()
-        return await slot.wait()
+            await letter.answer.wait()
+        return await letter.answer.wait()
 
     def give_up(self, why: AgentrailError) -> None:
         """Cancel the source, because its session ends; the caller that waits for it to join gets *why*."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from agentrail.errors.agentrail_error import kind_of
 from agentrail.values.untrusted_values import described
 from agentrail.values.value import Value
 
@@ -54,7 +55,7 @@ def reason_of(error: BaseException, depth: int = 0) -> Reason:
     """Return *error* as a `Reason`, with its causes and, if it is a group, its exceptions, down to `MAX_DEPTH`."""
     cause: BaseException | None = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     behind = None if cause is None or depth >= MAX_DEPTH else reason_of(cause, depth + 1)
-    reason = Reason(type(error).__name__, described(error), _where(error), cause=behind)
+    reason = Reason(kind_of(error), described(error), _where(error), cause=behind)
     if depth >= MAX_DEPTH or not isinstance(error, BaseExceptionGroup):
         return reason
     group = cast("BaseExceptionGroup[BaseException]", error)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentrail.core.machine.step import Step
-from agentrail.core.vocabulary.inputs import AnyInput, StreamBegan, SubagentReported
+from agentrail.core.vocabulary.inputs import AnyInput, SubagentReported
 from agentrail.core.vocabulary.state import ENDED, State
 from agentrail.runtime.diagnosis.session_listener import Duration, SessionListener
 from agentrail.runtime.shared.clock import Clock
@@ -37,6 +37,9 @@ MILLISECONDS: Final = 1000
 ASLEEP: Final = "asleep"
 ABORTED: Final = "aborted"
 NOBODY_WAITS: Final[Mapping[str, int | None]] = MappingProxyType({})
+_COUNTED: Final = frozenset({AgentStart, AgentEnd, AgentAbort, SessionQuarantined})
+"""Classes of the events that are counted: most events of a turn are others, and are passed over at once."""
+
 REST: Final = ""
 """Name under which tenants, or models, are counted that have no count of their own."""
 
@@ -44,34 +47,17 @@ REST: Final = ""
 class Spread:
     """A histogram: how many times fell into each range."""
 
-    __slots__ = ("bounds", "counts", "longest", "total")
+    __slots__ = ("bounds", "counts", "total")
 
     def __init__(self, bounds: Sequence[float] = BOUNDS) -> None:
         self.bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
-        self.longest = 0.0
 
     def add(self, seconds: float) -> None:
         """Count a time."""
         self.counts[bisect_left(self.bounds, seconds)] += 1
         self.total += seconds
-        self.longest = max(self.longest, seconds)
-
-    def merge(self, other: Spread) -> None:
-        """Count the times of *other* too, which has the same ranges."""
-        self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
-        self.total += other.total
-        self.longest = max(self.longest, other.longest)
-
-    def quantile(self, share: float) -> float:
-        """Return a time below which at least this *share* of the times is: the upper bound of a range, in seconds."""
-        wanted_count, below = share * sum(self.counts), 0
-        for bound, count in zip(self.bounds, self.counts, strict=False):
-            below += count
-            if below >= wanted_count:
-                return min(bound, self.longest)
-        return self.longest
 
 
 class ModelFigures:
@@ -184,6 +170,8 @@ class Figures:
         self.tenants: dict[str, TenantFigures] = {}
         """By name, in the order in which they came; the empty name is that of all that came later, or have none."""
         self._listeners: tuple[SessionListener, ...] = ()
+        # the methods that listeners define, by name: a step calls no method that does nothing
+        self._hears = _heard_by(())
 
     def of(self, tenant: str) -> TenantFigures:
         """Return the figures of *tenant*; shared ones if the tenant is not counted by name."""
@@ -229,28 +217,42 @@ class Figures:
     @contextmanager
     def telling(self, *listeners: SessionListener) -> Generator[None]:
         """Tell *listeners* of each step, and of sessions that come, go or change, as long as this is open."""
-        self._listeners = (*self._listeners, *listeners)
+        for listener in listeners:
+            self.tell(listener)
         try:
             yield
         finally:
-            self._listeners = tuple([listener for listener in self._listeners if listener not in listeners])
+            for listener in listeners:
+                self.tell_no_more(listener)
+
+    def tell(self, listener: SessionListener) -> None:
+        """Tell *listener* of each step from now on."""
+        self._listeners = (*self._listeners, listener)
+        self._hears = _heard_by(self._listeners)
+
+    def tell_no_more(self, listener: SessionListener) -> None:
+        """Tell *listener* nothing any more."""
+        self._listeners = tuple([other for other in self._listeners if other is not listener])
+        self._hears = _heard_by(self._listeners)
 
     # Called by sessions
 
     def changed(self, session_id: str) -> None:
         """Tell the listeners that a session has changed otherwise than by a step."""
-        for listener in self._listeners:
-            listener.changed(session_id)
+        for changed in self._hears.changed:
+            changed(session_id)
 
     def came(self, state: State) -> None:
         """Add a session that this supervisor runs from now on."""
         self.changed(state.session_id)
+        self._tell_of_held(state, state)
         if _counts(state):
             self.of(state.setup.tenant).add(state, 1, self._clock.now_ms())
 
     def forget(self, state: State) -> None:
         """Remove a session that is gone from the gauges."""
         self.changed(state.session_id)
+        self._tell_of_held(state, state)
         self._aborting.pop(state.session_id, None)
         self._silent.pop(state.session_id, None)
         if _counts(state):
@@ -258,12 +260,30 @@ class Figures:
 
     def moved(self, before: State, after: State) -> None:
         """Update the gauges to a session's new state."""
+        if (
+            before.phase is after.phase
+            and before.asleep is after.asleep
+            and before.queue is after.queue
+            and before.steering is after.steering
+            and before.quarantined_calls is after.quarantined_calls
+            and before.batch is after.batch
+            and before.is_starting is after.is_starting
+        ):
+            return
+        if before.batch is not after.batch:
+            self._tell_of_held(before, after)
         if _counts(before) and _counts(after):
             self.of(after.setup.tenant).move(before, after, self._clock.now_ms())
         elif _counts(before):
             self.of(before.setup.tenant).add(before, -1, 0)
         elif _counts(after):
             self.of(after.setup.tenant).add(after, 1, self._clock.now_ms())
+
+    def _tell_of_held(self, before: State, after: State) -> None:
+        """Tell the listeners if calls or questions wait for a person, or have waited."""
+        if _waiting(before) or _waiting(after):
+            for waiting_changed in self._hears.waiting_changed:
+                waiting_changed(after.session_id)
 
     def stepped(self, before: State, input_: AnyInput, outcome: Step) -> None:
         """Count a step of a session: its new state, its events, and what it has used."""
@@ -273,15 +293,20 @@ class Figures:
         if before.usage is not after.usage and type(input_) is not SubagentReported:
             model, usage = before.using[0], after.usage.minus(before.usage)
             self.of(after.setup.tenant).use(model, usage)
-            for listener in self._listeners:
-                listener.used(after, model, usage)
-        if type(input_) is StreamBegan:
-            self._spoke(after)
+            for used in self._hears.used:
+                used(after, model, usage)
         if outcome.events:
             self._count_ends(before, after, outcome.events)
-        for listener in self._listeners:
-            listener.changed(after.session_id)
-            listener.stepped(before, outcome)
+        self.changed(after.session_id)
+        if outcome.events:
+            for stepped in self._hears.stepped:
+                stepped(before, outcome)
+
+    def began(self, before: State, after: State) -> None:
+        """Count that the response to a request has begun, which is no step."""
+        self.moved(before, after)
+        self._spoke(after)
+        self.changed(after.session_id)
 
     def _spoke(self, state: State) -> None:
         """Record the time to the first word or thought of a turn. No-op after the first."""
@@ -295,6 +320,8 @@ class Figures:
         """Count the ends of turns, and aborts, among *events*."""
         for envelope in events:
             event = envelope.event
+            if type(event) not in _COUNTED:
+                continue
             if isinstance(event, AgentStart):
                 self._silent[state.session_id] = self._clock.now()
             elif isinstance(event, AgentEnd):
@@ -332,12 +359,40 @@ class Figures:
             self._took(state, "abort", seconds)
 
     def _took(self, state: State, duration: Duration, seconds: float) -> None:
-        for listener in self._listeners:
-            listener.took(state, duration, seconds)
+        for took in self._hears.took:
+            took(state, duration, seconds)
 
     def _committed(self, seconds: float) -> None:
-        for listener in self._listeners:
-            listener.committed(seconds)
+        for committed in self._hears.committed:
+            committed(seconds)
+
+
+class _Hears(NamedTuple):
+    """The methods of listeners, by what they are told."""
+
+    changed: tuple[Callable[[str], None], ...]
+    stepped: tuple[Callable[[State, Step], None], ...]
+    used: tuple[Callable[[State, str, Usage], None], ...]
+    took: tuple[Callable[[State, Duration, float], None], ...]
+    waiting_changed: tuple[Callable[[str], None], ...]
+    committed: tuple[Callable[[float], None], ...]
+
+
+def _heard_by(listeners: Sequence[SessionListener]) -> _Hears:
+    """Return the methods that *listeners* define, without those that they inherit from the base, which do nothing."""
+    base = SessionListener
+
+    def those(name: str) -> list[SessionListener]:
+        return [listener for listener in listeners if getattr(type(listener), name) is not getattr(base, name)]
+
+    return _Hears(
+        tuple([listener.changed for listener in those("changed")]),
+        tuple([listener.stepped for listener in those("stepped")]),
+        tuple([listener.used for listener in those("used")]),
+        tuple([listener.took for listener in those("took")]),
+        tuple([listener.waiting_changed for listener in those("waiting_changed")]),
+        tuple([listener.committed for listener in those("committed")]),
+    )
 
 
 def _counts(state: State) -> bool:

@@ -22,13 +22,16 @@ class SessionListener:
         """Called when a session came or went, made a step, or is in another state as a child."""
 
     def stepped(self, before: State, outcome: Step) -> None:
-        """Called when a session made a step, which is in its journal."""
+        """Called when a session made a step with events, which is in its journal."""
 
     def used(self, state: State, model: str, usage: Usage) -> None:
         """Called when a session, which has come to *state*, got a response of *model*."""
 
     def took(self, state: State, duration: Duration, seconds: float) -> None:
         """Called when something in a session has come to its end."""
+
+    def waiting_changed(self, session_id: str) -> None:
+        """Called when other calls of a session wait for a person, or the session came or went with some."""
 
     def committed(self, seconds: float) -> None:
         """Called when the journal has written a record."""

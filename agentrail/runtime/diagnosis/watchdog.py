@@ -21,7 +21,7 @@ import threading
 import time
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import trio
 
@@ -31,7 +31,6 @@ from agentrail.runtime.shared.collector import OLDEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from ctypes import Array, c_long
 
 
 log = logging.getLogger("agentrail.watchdog")
@@ -74,6 +73,9 @@ Crumb: TypeAlias = tuple[str, str, float, float]
 For a task that runs no step: its name instead of the session, and an empty text as the kind.
 """
 
+NOTHING: Final[Crumb] = ("", "", 0.0, 0.0)
+"""A step that began before any collection."""
+
 
 class Named:
     """Remembers which step was last logged, so that each is logged at most twice: as slow, and as blocking."""
@@ -88,17 +90,28 @@ class Named:
         """Return after how many seconds *step* is to be logged next."""
         return SLOW if self._step is not step else self._limit
 
-    def level(self, step: Crumb, seconds: float) -> int | None:
-        """Return the level at which to log *step*, which has taken *seconds*; `None` if it is not to be logged now."""
+    def is_due(self, step: Crumb, seconds: float) -> bool:
+        """Whether *step*, which has taken *seconds*, is to be logged now; if so, note that it is."""
         if seconds < self.limit(step):
-            return None
+            return False
         self._step, self._limit = step, BLOCKED if seconds < BLOCKED else math.inf
-        return _level(seconds)
+        return True
 
 
-def _level(seconds: float) -> int:
-    """Return the log level for a step that took *seconds*."""
-    return logging.WARNING if seconds < BLOCKED else logging.ERROR
+class Suspect(NamedTuple):
+    """A task that ran when the thread looked, and may block the loop."""
+
+    task: trio.lowlevel.Task
+    """The task."""
+    beats: int
+    """How often the loop had made a beat by then: while that is so, the task runs on."""
+    crumb: Crumb
+    """Name of the task, and the time of the look."""
+
+
+def _log(seconds: float, text: str, *about: object) -> None:
+    """Log what took so many *seconds*: an error if that blocks, else a warning."""
+    log.log(logging.WARNING if seconds < BLOCKED else logging.ERROR, text, *about)
 
 
 class Watchdog:
@@ -119,8 +132,6 @@ class Watchdog:
         "_pulse",
         "_put_off",
         "_suspect",
-        "_suspect_beats",
-        "_suspected",
         "_thread",
         "_working",
         "step",
@@ -138,9 +149,7 @@ class Watchdog:
         self._put_off = 0.0
         self._thread: threading.Thread | None = None
         self._pulse: Pulse | None = None
-        self._suspect: trio.lowlevel.Task | None = None
-        self._suspect_beats = 0
-        self._suspected: Crumb | None = None
+        self._suspect: Suspect | None = None
 
     def start(self, working: Mapping[int, str] = NO_THREADS) -> None:
         """Begin to watch for a supervisor; for the first one, start the thread, and measure garbage collections.
@@ -236,38 +245,29 @@ class Watchdog:
         `None` if no step runs and the loop rests: the next step, or the loop when it wakes, sets the alarm. While the
         loop makes passes, its beats put the alarm off, so this is called only if the loop is blocked, or rests.
         """
-        step, now = self.step, time.perf_counter()
+        step, now, pulse = self.step, time.perf_counter(), self._pulse
         late, self._due = now - max(self._due, self._put_off + SLOW), math.inf
-        if step is not None:
-            self._forget()
-            return self._name(step, now, scratch)
-        pulse = self._pulse
-        if pulse is not None and late >= LATE:
+        if step is None and pulse is not None and late >= LATE:
             self._name_keeper(pulse, now, late, scratch)
-        if now - self._put_off < SLOW:
-            self._forget()
-            return SLOW
+        if step is not None or now - self._put_off < SLOW:
+            self._suspect = None
+            return SLOW if step is None else self._name(step, now, scratch)
         if pulse is None or pulse.rests:
             return None
-        return self._look_at_task(pulse, now, scratch)
+        suspect = self._running_suspect(pulse)
+        if suspect is not None:
+            return self._name(suspect.crumb, now, scratch)
+        task, beats = pulse.running(), pulse.beats
+        before = self.collecting(NOTHING, now)  # includes the time of a collection that still runs
+        self._suspect = None if task is None else Suspect(task, beats, (called(task), "", now, before))
+        return SLOW
 
-    def _look_at_task(self, pulse: Pulse, now: float, scratch: Scratch) -> float:
-        """Log the running task if it was running at the last look too, without a beat of the loop in between."""
-        task, beats, suspected = pulse.running(), pulse.beats, self._suspected
-        if suspected is None or not self._is_suspect(task, beats):
-            before = self.collecting(("", "", 0.0, 0.0), now)  # includes the time of a collection that still runs
-            self._suspect, self._suspect_beats = task, beats
-            self._suspected = task and (called(task), "", now, before)
-            return SLOW
-        return self._name(suspected, now, scratch)
-
-    def _is_suspect(self, task: trio.lowlevel.Task | None, beats: int) -> bool:
-        """Whether *task* was running at the last look too, without a beat of the loop since."""
-        return task is not None and task is self._suspect and beats == self._suspect_beats
-
-    def _forget(self) -> None:
-        """Forget the task of the last look."""
-        self._suspect = self._suspected = None
+    def _running_suspect(self, pulse: Pulse) -> Suspect | None:
+        """Return the task that ran at the last look too, if the loop has made no beat since; `None` if none has."""
+        suspect = self._suspect
+        # The task is looked for first: with a beat in between, it might be another run of the same task.
+        runs_on = suspect is not None and pulse.running() is suspect.task and pulse.beats == suspect.beats
+        return suspect if runs_on else None
 
     def _name_keeper(self, pulse: Pulse, now: float, late: float, scratch: Scratch) -> None:
         """Log that this thread woke *late* seconds too late, with the running task and the threads of tools.
@@ -275,56 +275,43 @@ class Watchdog:
         One of them has most likely kept the interpreter's lock. Until the frames are read, nothing here may give up
         the lock: the task would go on, and the frames would be others.
         """
+        if self._running_suspect(pulse) is not None:
+            return  # `_look` logs the task, with the time since the last look
         task = pulse.running()
-        if self._is_suspect(task, pulse.beats):
-            return  # `_look_at_task` logs the task, with the time since the last look
         stacks = scratch.stacks()
         named = [] if task is None else [f"the task `{called(task)}`"]
         working = {thread: tool for threads in self._working for thread, tool in dict(threads).items()}
         places = threads_among((), working, stacks)
         named += [f"the thread of the tool `{name}` at {place}" for name, place in places]
         by = " or ".join(named) or NO_TIME
-        collecting = self.collecting(("", "", 0.0, self._collected), now)
+        collecting = self.collecting(NOTHING, now) - self._collected
         if collecting >= LATE:
-            log.log(_level(collecting), COLLECTED, collecting * 1000, f"{by} ran")
+            _log(collecting, COLLECTED, collecting * 1000, f"{by} ran")
         if late - collecting >= LATE:
             stack = "" if task is None else with_source(stacks.get(self._loop, ()))
-            log.log(_level(late - collecting), KEPT, by, (late - collecting) * 1000, stack)
+            _log(late - collecting, KEPT, by, (late - collecting) * 1000, stack)
 
     def _name(self, step: Crumb, now: float, scratch: Scratch) -> float:
         """Log *step* if it is slow, and garbage collection during it if that is slow; return when to look again."""
         collecting = self.collecting(step, now)
         elapsed = now - step[2] - collecting
         session, kind, *_ = step
-        level = self._named_collections.level(step, collecting)
-        if level is not None:
-            log.log(
-                level,
-                COLLECTED,
-                collecting * 1000,
-                f"session {session} handled `{kind}`" if kind else f"`{session}` ran",
-            )
-        level = self._named.level(step, elapsed)
-        if level is not None:
+        if self._named_collections.is_due(step, collecting):
+            ran = f"session {session} handled `{kind}`" if kind else f"`{session}` ran"
+            _log(collecting, COLLECTED, collecting * 1000, ran)
+        if self._named.is_due(step, elapsed):
             frames = scratch.stacks().get(self._loop, ())
             source = with_source(frames) if self._still(step) else ""
-            log.log(
-                level,
-                HELD_UP,
-                f"session {session}: `{kind}`" if kind else f"the task `{session}`",
-                elapsed * 1000,
-                source,
-            )
+            name = f"session {session}: `{kind}`" if kind else f"the task `{session}`"
+            _log(elapsed, HELD_UP, name, elapsed * 1000, source)
         return min(self._named.limit(step) - elapsed, SLOW)
 
     def _still(self, step: Crumb) -> bool:
         """Return whether *step* still runs, so that the stack that was just read belongs to it."""
-        if step is self.step:
-            return True
-        pulse = self._pulse
-        if step is not self._suspected or self.step is not None or pulse is None:
-            return False
-        return self._is_suspect(pulse.running(), pulse.beats)
+        if self.step is not None or self._pulse is None:
+            return step is self.step
+        suspect = self._running_suspect(self._pulse)
+        return suspect is not None and suspect.crumb is step
 
 
 _OF_RUN: Final = trio.lowlevel.RunVar[Watchdog]("agentrail watchdog")
@@ -346,71 +333,11 @@ _BITS_64: Final = 2**32
 """Where `sys.maxsize` is more, the kernel's numbers have 64 bits."""
 
 PACE: Final = 0.25
-"""Seconds after which a `PacedAlarm` goes off each time: it is used where the kernel has no fitting timer."""
+"""Seconds after which a plain `Alarm` goes off each time: it is used where the kernel has no fitting timer."""
 
 
-class Alarm(Protocol):
-    """A timer that one thread waits for."""
-
-    def put_off(self) -> None:
-        """Set the time again to the full delay: called by the loop when a step begins, so nothing is slow yet."""
-        ...
-
-    def set(self, seconds: float) -> None:
-        """Set the time to *seconds* from now, whatever was set before."""
-        ...
-
-    def wait(self) -> None:
-        """Block the calling thread until the alarm goes off."""
-        ...
-
-    def close(self) -> None:
-        """Free the timer; no thread may wait any more."""
-        ...
-
-
-def _after(seconds: float) -> Array[c_long]:
-    """Return the kernel's time structure for *seconds* from now: no interval, then seconds and nanoseconds."""
-    import ctypes  # noqa: PLC0415 - only Linux needs it here
-
-    return (ctypes.c_long * 4)(0, 0, *divmod(max(1, int(seconds * _BILLION)), _BILLION))
-
-
-class KernelAlarm:
-    """Alarm by a timer of Linux (`timerfd`); setting it wakes no thread."""
-
-    __slots__ = ("_byref", "_file", "_later", "_set")
-
-    def __init__(self, later: float) -> None:
-        import ctypes  # noqa: PLC0415 - only Linux needs it here
-
-        kernel = ctypes.PyDLL(None, use_errno=True)  # these calls never wait, so the interpreter's lock is kept
-        self._set = kernel.timerfd_settime
-        self._file: int = kernel.timerfd_create(_MONOTONIC, _CLOEXEC)
-        if self._file < 0:
-            raise OSError(ctypes.get_errno(), "no timer of the kernel")
-        self._byref = ctypes.byref
-        self._later = ctypes.byref(_after(later))
-
-    def put_off(self) -> None:
-        """Set the time again to the full delay."""
-        self._set(self._file, 0, self._later, None)
-
-    def set(self, seconds: float) -> None:
-        """Set the time to *seconds* from now, whatever was set before."""
-        self._set(self._file, 0, self._byref(_after(seconds)), None)
-
-    def wait(self) -> None:
-        """Block the calling thread until the timer goes off."""
-        os.read(self._file, 8)
-
-    def close(self) -> None:
-        """Close the timer; no thread may wait any more."""
-        os.close(self._file)
-
-
-class PacedAlarm:
-    """Alarm without a kernel timer: it goes off every `PACE` seconds, and cannot be put off."""
+class Alarm:
+    """A timer that one thread waits for. This one needs no kernel: it goes off every `PACE` seconds."""
 
     __slots__ = ("_rung", "_seconds")
 
@@ -419,26 +346,66 @@ class PacedAlarm:
         self._seconds = PACE
 
     def put_off(self) -> None:
-        """No-op: the alarm goes off so rarely that it costs little."""
+        """Set the time again to the full delay: called by the loop when a step begins, so nothing is slow yet.
+
+        No-op here: the alarm goes off so rarely that it costs little.
+        """
 
     def set(self, seconds: float) -> None:
-        """Shorten the next wait to *seconds*, if that is less than `PACE`; with 0, wake the waiting thread at once."""
+        """Set the time to *seconds* from now, here `PACE` at most; with 0, wake the waiting thread at once."""
         self._seconds = min(seconds, PACE)
         if not seconds:
             self._rung.set()
 
     def wait(self) -> None:
-        """Block the calling thread for the set time, or until `set(0)`."""
+        """Block the calling thread until the alarm goes off."""
         self._rung.wait(self._seconds)
         self._seconds = PACE
 
     def close(self) -> None:
-        """No-op: there is nothing to free."""
+        """Free the timer; no thread may wait any more."""
+
+
+class KernelAlarm(Alarm):
+    """Alarm by a timer of Linux (`timerfd`); setting it wakes no thread."""
+
+    __slots__ = ("_after", "_file", "_later", "_set")
+
+    def __init__(self, later: float) -> None:
+        import ctypes  # noqa: PLC0415 - only Linux needs it here
+
+        def after(seconds: float) -> object:
+            """Return the kernel's time structure: no interval, then seconds and nanoseconds from now."""
+            return ctypes.byref((ctypes.c_long * 4)(0, 0, *divmod(max(1, int(seconds * _BILLION)), _BILLION)))
+
+        kernel = ctypes.PyDLL(None, use_errno=True)  # these calls never wait, so the interpreter's lock is kept
+        self._set = kernel.timerfd_settime
+        self._file: int = kernel.timerfd_create(_MONOTONIC, _CLOEXEC)
+        if self._file < 0:
+            raise OSError(ctypes.get_errno(), "no timer of the kernel")
+        self._after = after
+        self._later = after(later)
+
+    def put_off(self) -> None:
+        """Set the time again to the full delay."""
+        self._set(self._file, 0, self._later, None)
+
+    def set(self, seconds: float) -> None:
+        """Set the time to *seconds* from now, whatever was set before."""
+        self._set(self._file, 0, self._after(seconds), None)
+
+    def wait(self) -> None:
+        """Block the calling thread until the timer goes off."""
+        os.read(self._file, 8)
+
+    def close(self) -> None:
+        """Close the timer."""
+        os.close(self._file)
 
 
 def alarm(later: float) -> Alarm:
-    """Return a kernel alarm that `put_off` sets to *later* seconds; a `PacedAlarm` if the system has no such timer."""
+    """Return a kernel alarm that `put_off` sets to *later* seconds; an `Alarm` if the system has no such timer."""
     if sys.platform == "linux" and sys.maxsize > _BITS_64:
         with suppress(ImportError, OSError, AttributeError):  # an old kernel, or the call is forbidden
             return KernelAlarm(later)
-    return PacedAlarm()
+    return Alarm()

@@ -1,109 +1,39 @@
-"""Past events for subscribers: durable ones from the journal, and ephemeral ones that are kept in memory for a while.
-
-`EphemeralTail` keeps the ephemeral ones. Of a delta it stores the text alone, because a response may have thousands.
-"""
+"""Past events for a subscriber: those that the event log no longer holds are read from the journal."""
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
-from agentrail.ports.journal import Record
+from agentrail.runtime.events.log import EventLog
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.plugins import Gap
-from agentrail.values.events.response import MessageDelta
 from agentrail.values.value import quick
 
-_delta = quick(MessageDelta)
 _envelope = quick(Envelope)
 
-
-class EphemeralTail:
-    """Buffer of the ephemeral events since the last durable one; the oldest may have been dropped.
-
-    Their envelopes are made when somebody reads them.
-    """
-
-    __slots__ = ("_behind", "_first", "at", "said")
-
-    def __init__(self, behind: Envelope, first: int) -> None:
-        self._behind = behind
-        self._first = first
-        self.at: array[int] = array("q")  # one object for the garbage collector, however many times are in it
-        self.said: list[Event | str] = []
-
-    def __len__(self) -> int:
-        return len(self.said)
-
-    def envelopes(self, first: int, last: int) -> list[Envelope]:
-        """Return the events with the numbers from *first* to *last*, none of which must have been dropped."""
-        like, start, end = self._behind.but(by=""), first - self._first, last + 1 - self._first
-        return [
-            like.but(n=n, at=at, event=_delta(event_) if isinstance(event_, str) else event_)
-            for n, (event_, at) in enumerate(zip(self.said[start:end], self.at[start:end], strict=True), first)
-        ]
-
-    def forget_first(self) -> Cursor:
-        """Drop the oldest event, and return its position."""
-        del self.at[0], self.said[0]
-        self._first += 1
-        return Cursor(self._behind.seq, self._first - 1)
-
-    @property
-    def last(self) -> Cursor:
-        """Position of the newest event."""
-        return Cursor(self._behind.seq, self._first + len(self) - 1)
-
-    def after(self, since: Cursor) -> list[Envelope]:
-        """Return the buffered events after a position."""
-        last = self.last
-        if last <= since:
-            return []
-        first = max(self._first, since.n + 1) if since.seq == last.seq else self._first
-        return self.envelopes(first, last.n)
-
-
 PAGE: Final = 100
+"""How many records are read at once."""
 
 
-class Reader(Protocol):
-    """Interface: reads the journal records of one session."""
+class Replay:
+    """The events of some types from a position up to the end of a log, as it is now."""
 
-    async def read(self, after: int, limit: int) -> Sequence[Record]:
-        """Return up to *limit* records after number *after*."""
-        ...
-
-    async def record_of_seq(self, seq: int) -> int:
-        """Return the number of the record after which to read to get the events after *seq*."""
-        ...
-
-
-class EventReplay:
-    """Reads the events between two positions for one subscriber."""
-
-    __slots__ = ("_found", "_read_to", "_record", "_records", "_session_id", "_to", "_types", "_whispers")
+    __slots__ = ("_at", "_found", "_held", "_log", "_record", "_to", "_types")
 
     def __init__(
-        self,
-        session_id: str,
-        records: Reader,
-        types: tuple[type[Event], ...] | None,
-        since: Cursor,
-        to: Cursor,
-        whispers: list[Envelope],
-        first: list[Envelope],
+        self, log: EventLog, since: Cursor, types: tuple[type[Event], ...] | None, *, with_deltas: bool
     ) -> None:
-        self._session_id = session_id
-        self._records = records
+        self._log = log
         self._types = types
-        self._read_to = since
-        self._to = to
-        self._whispers = whispers
-        self._found = first
-        self._record: int | None = None
+        dropped = log.dropped
+        lost = dropped if with_deltas and dropped is not None and since < dropped else None
+        self._found = [] if lost is None else [gap_between(log.session_id, since, lost)]
+        self._at = since  # position up to which the journal was read
+        self._to = log.oldest.seq  # the events after this one are held by the log, and need not be read
+        self._held = log.after(max(since, Cursor(self._to)))
+        self._record: int | None = None  # number of the record after which to read
 
     def next_now(self) -> Envelope | None:
         """Return the next event if it was read already, else `None`."""
@@ -112,44 +42,42 @@ class EventReplay:
     async def next(self) -> Envelope | None:
         """Return the next event; `None` after the last."""
         while not self._found:
-            if self._read_to >= self._to:
+            if self._at.seq < self._to:
+                await self._read_on()
+            elif self._held:
+                self._found, self._held = [envelope for envelope in self._held if self._wants(envelope)], []
+            else:
                 return None
-            await self._read_on()
         return self._found.pop(0)
 
+    def _wants(self, envelope: Envelope) -> bool:
+        """Whether an event is of the wanted types."""
+        return self._types is None or isinstance(envelope.event, self._types)
+
     async def _read_on(self) -> None:
-        """Read more durable events from the journal, with buffered deltas in between."""
-        if self._read_to.seq >= self._to.seq:  # only deltas are missing, and the journal has none
-            self._found.extend(self._whispers_before(None))
-            self._read_to = self._to
-            return
+        """Read a page of the journal."""
+        records = self._log.records
         if self._record is None:
-            self._record = await patiently(partial(self._records.record_of_seq, self._read_to.seq))
-        records = await patiently(partial(self._records.read, self._record, PAGE))
-        if not records:  # the records were deleted from the journal meanwhile
-            self._found.append(gap_between(self._session_id, self._read_to, self._to))
-        for record in records:
-            if record.events and record.events[0].seq > self._to.seq:
-                records = ()
-                break
+            self._record = await patiently(partial(records.record_of_seq, self._at.seq))
+        page = await patiently(partial(records.read, self._record, PAGE))
+        for record in page:
             self._record = record.number
             for envelope in record.events:
-                if envelope.seq > self._read_to.seq:
-                    if envelope.seq > self._read_to.seq + 1:  # a journal in memory no longer has those in between
-                        self._found.append(gap_between(self._session_id, self._read_to, Cursor(envelope.seq - 1)))
-                    self._found.extend(self._whispers_before(envelope.seq))
-                    if self._types is None or isinstance(envelope.event, self._types):
-                        self._found.append(envelope)
-                    self._read_to = envelope.cursor
-        if not records or self._read_to.seq >= self._to.seq:
-            self._found.extend(self._whispers_before(None))
-            self._read_to = self._to
+                if envelope.seq > self._at.seq:
+                    self._pass_over(envelope.seq - 1)  # a journal in memory no longer has those in between
+                    if envelope.seq <= self._to:
+                        if self._wants(envelope):
+                            self._found.append(envelope)
+                        self._at = envelope.cursor
+        if not page:  # the records were deleted from the journal meanwhile
+            self._pass_over(self._to)
 
-    def _whispers_before(self, seq: int | None) -> list[Envelope]:
-        """Take the buffered ephemeral events before durable event *seq*; `None`: all."""
-        out = [w for w in self._whispers if seq is None or w.seq < seq]
-        self._whispers = self._whispers[len(out) :]
-        return out if self._types is None else [w for w in out if isinstance(w.event, self._types)]
+    def _pass_over(self, seq: int) -> None:
+        """Go on after event *seq*, or where the log goes on; if there are events before it, a `Gap` stands for them."""
+        end = Cursor(min(seq, self._to))
+        if end.seq > self._at.seq:
+            self._found.append(gap_between(self._log.session_id, self._at, end))
+            self._at = end
 
 
 def gap_between(session_id: str, start: Cursor, end: Cursor) -> Envelope:

@@ -87,7 +87,7 @@ class Answers:
         self.are_all_kept = new
         self._kept: dict[str, tuple[bytes, Answer]] | None = None
 
-    def has(self, command: str | None) -> bool:
+    def has(self, command: str) -> bool:
         """Whether the answer to *command* is in memory."""
         return self._kept is not None and command in self._kept
 

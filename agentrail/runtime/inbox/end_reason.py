@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import AgentrailError, Fenced, JournalUnavailable, SessionCrashed, SessionNotAlive, SessionParked
+from agentrail.errors.agentrail_error import kind_of
 
 PARKED: Final = "parked: it can come back from its journal"
 """Reason for a session that was stopped without being ended, and can be resumed."""
@@ -32,7 +33,7 @@ def why_gone(state: State, error: BaseException | None, *, parked: bool) -> Gone
     if error is not None:
         if isinstance(error, Fenced):
             return Gone(TAKEN, error, ended)
-        cause = f"{type(error).__name__}: {error}"
+        cause = f"{kind_of(error)}: {error}"
         error_ = error if isinstance(error, JournalUnavailable) else SessionCrashed(session_id, cause)
         return Gone(f"crashed: {cause}", error_, ended)
     if parked and not ended:

@@ -1,18 +1,47 @@
-"""`Letter`: an input on its way through the mailbox."""
+"""`Letter`: an input on its way through the mailbox, with all that its caller gets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from agentrail.core.vocabulary.commands import Answer
+from agentrail.api.session_values import Reply, Until
+from agentrail.core.vocabulary.commands import DONE, Answer
 from agentrail.core.vocabulary.inputs import AnyInput, CallsEnded, ToolRaised, ToolReturned, ToolStopped
+from agentrail.errors import AgentrailError
 from agentrail.hooks.live_hook_runner import Validator
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.ports.failpoints import reach
 from agentrail.ports.tool import Tool
 from agentrail.reprs import in_brackets, listed, some
-from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
+from agentrail.runtime.shared.caller import NOBODY, Caller
+from agentrail.runtime.shared.reply_slot import Slot
+
+if TYPE_CHECKING:
+    from agentrail.hooks.hook_runner import ReadAnswer
+
+ReplyOutcome: TypeAlias = Reply | AgentrailError
+"""How the turn of a prompt ended, or that it waits for a person."""
+
+
+class ReplySlot(Slot[ReplyOutcome]):
+    """Gets how the turn of a prompt ends; while it is open, the caller's class has to be known."""
+
+    __slots__ = ("read", "until")
+
+    def __init__(self, read: ReadAnswer | None = None, until: Until = "end") -> None:
+        super().__init__()
+        self.read = read  # makes the caller's object of the answer; `None` if the caller wants a `Reply`
+        self.until: Until = until  # with `rest`, the slot also gets that the turn waits for a person
+
+    def again(self) -> ReplySlot:
+        """Return an empty slot for the same caller, who waits once more."""
+        return ReplySlot(self.read, self.until)
+
+
+NO_ANSWER_WANTED: Final[Slot[Answer]] = Slot()
+NO_ANSWER_WANTED.settle(DONE)
+"""The slot of all letters for whose answer nobody waits."""
 
 
 class NewCode(NamedTuple):
@@ -27,9 +56,10 @@ class NewCode(NamedTuple):
 
 
 class Letter:
-    """An input in the mailbox, with the slots of the callers that wait for its answer."""
+    """An input in the mailbox, with what its callers wait for: the answer, and how the turn of a prompt ends."""
 
     __slots__ = (
+        "answer",
         "caller",
         "code",
         "command",
@@ -38,9 +68,8 @@ class Letter:
         "is_repeat",
         "number",
         "parts",
+        "reply",
         "size",
-        "slots",
-        "watch",
     )
 
     def __init__(
@@ -49,19 +78,20 @@ class Letter:
         *,
         command: str | None = None,
         digest: bytes = b"",
-        slot: Slot[Answer] | None = None,
+        answer: Slot[Answer] = NO_ANSWER_WANTED,
+        reply: ReplySlot | None = None,
         code: NewCode | None = None,
         size: int = 0,
         caller: Caller = NOBODY,
     ) -> None:
         self.input, self.caller = input_, caller
         self.command, self.digest = command, digest
-        self.slots: list[Slot[Answer]] = [] if slot is None else [slot]
+        self.answer = answer  # shared by callers whose letters were joined
+        self.reply = reply  # of a prompt; `None` if its caller neither waits nor has a class
         self.code, self.size = code, size
         self.number = 0
         self.is_repeat = False  # whether the command id was answered before this letter came
         self.parts: tuple[Letter, ...] = ()  # the letters that were joined to this one
-        self.watch: Callable[[str], None] | None = None
 
     @in_brackets
     def __repr__(self) -> str:
@@ -70,10 +100,19 @@ class Letter:
 
     def settle(self, answer: Answer) -> None:
         """Give the answer to all callers that wait for it."""
-        for slot in self.slots:
+        if not self.answer.settled:
             reach("ANSWER")
-            slot.settle(answer)
+            self.answer.settle(answer)
             reach("ANSWERED")
+
+    def serve(self, other: Letter) -> None:
+        """Answer the caller of *other* too, which need not be handled."""
+        if self.answer.settled:  # nobody has waited, or an outage of the journal answered them early
+            self.answer = other.answer
+        else:
+            other.answer = self.answer
+        if not self.caller.who:
+            self.caller = other.caller
 
 
 def joined(waiting: Sequence[Letter]) -> Letter:

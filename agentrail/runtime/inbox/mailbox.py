@@ -18,7 +18,6 @@ from agentrail.ports.failpoints import reach
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.inbox.letter import Letter, joined
 from agentrail.runtime.shared.admission import Gate
-from agentrail.runtime.shared.reply_slot import Slot
 
 MAX_MESSAGES = 64
 """The most messages of callers that may wait in a lane; for a further one the caller waits, or is refused."""
@@ -56,11 +55,11 @@ class Mailbox:
         "_letters_this_pass",
         "_reader",
         "_results",
+        "_senders",
         "_session",
         "_split_until",
         "_urgent_streak",
         "_user",
-        "_waiting_for_room",
         "actor",
         "closed",
         "number",
@@ -82,7 +81,7 @@ class Mailbox:
         self._admitted = self._at_gate = False
         self._reader: trio.lowlevel.Task | None = None
         self.wake_callback: Callable[[], None] | None = None  # starts the actor's task; set while it has none
-        self._waiting_for_room: OrderedDict[Slot[None], Letter] | None = None
+        self._senders: OrderedDict[Letter, None] | None = None  # letters that wait for room, the first one first
         self.closed: Answer | None = None
         # Handles letters while it has no task; `None`: its task takes each of them, or it sleeps.
         self.actor: Actor | None = None
@@ -90,7 +89,7 @@ class Mailbox:
     @in_brackets
     def __repr__(self) -> str:
         lanes = zip(("control", "results", "user"), self.lengths, strict=True)
-        waiting = len(self._waiting_for_room or ())
+        waiting = len(self._senders or ())
         state = "closed" if self.closed is not None else "suspended" if self.suspended else ""
         contents = listed(*(f"{lane} {count}" for lane, count in lanes), some(self._bytes, "byte"))
         return listed(f"{self._session!r} {contents}", f"{waiting} wait for room" if waiting else "", state)
@@ -98,7 +97,7 @@ class Mailbox:
     @property
     def is_empty(self) -> bool:
         """Whether no letter waits."""
-        return not (self._control or self._results or self._user or self._waiting_for_room)
+        return not (self._control or self._results or self._user or self._senders)
 
     @property
     def lengths(self) -> tuple[int, int, int]:
@@ -110,6 +109,10 @@ class Mailbox:
         """The waiting letters of the control lane."""
         return tuple(self._control)
 
+    def find_result(self, kind: type[AnyInput]) -> Letter | None:
+        """Return the first waiting letter of the results lane with an input of *kind*; `None` if there is none."""
+        return next((letter for letter in self._results if type(letter.input) is kind), None)
+
     # Posting
 
     def post_control(self, letter: Letter) -> Letter:
@@ -120,11 +123,9 @@ class Mailbox:
         actor, are refused with `MailboxFull` when `MAX_MESSAGES` letters wait.
         """
         if self.closed is None:
-            serving = self._find_equivalent(letter)
+            serving = self._find_equivalent(letter) if self._control else None
             if serving is not None:
-                serving.slots += letter.slots
-                if not serving.caller.who:
-                    serving.caller = letter.caller
+                serving.serve(letter)
                 return serving
             bounded = letter.command is not None or isinstance(letter.input, ActorCommand)
             if bounded and len(self._control) >= MAX_MESSAGES:
@@ -173,75 +174,65 @@ class Mailbox:
 
     def post_steering(self, letter: Letter) -> None:
         """Post a caller's message for work under way to the results lane; raise `MailboxFull` if it is full."""
-        sizes = [waiting.size for waiting in self._results if waiting.slots]
+        sizes = [waiting.size for waiting in self._results if not waiting.answer.settled]
         if self.closed is None and sizes and not _have_room(len(sizes), sum(sizes), letter.size):
             raise MailboxFull(self._session, len(sizes), sum(sizes))
         self._post(self._results, letter)
 
     def post_user_nowait(self, letter: Letter) -> None:
         """Post a user's message; raise `MailboxFull` if the lane is full."""
-        if self.closed is not None:
-            letter.settle(self.closed)
-            return
-        if self._waiting_for_room or not self._has_room(letter.size):
+        if self.closed is None and (self._senders or not self._has_room(letter)):
             raise MailboxFull(self._session, len(self._user), self._bytes)
-        self._put(letter)
+        self._post(self._user, letter)
 
-    async def post_user(self, letter: Letter) -> None:
-        """Post a user's message, and wait for room if the lane is full; those who wait are served in order."""
-        if self.closed is not None or (self._has_room(letter.size) and not self._waiting_for_room):
-            self.post_user_nowait(letter)
-            return
-        slot: Slot[None] = Slot()
-        if self._waiting_for_room is None:
-            self._waiting_for_room = OrderedDict()
-        self._waiting_for_room[slot] = letter
+    async def send(self, letter: Letter) -> Answer:
+        """Post a user's message, once the lane has room, and return its answer; senders get room in order."""
+        if self.closed is not None or (not self._senders and self._has_room(letter)):
+            self._post(self._user, letter)
+            return await letter.answer.wait()
+        if self._senders is None:
+            self._senders = OrderedDict()
+        self._senders[letter] = None
         try:
-            await slot.wait()
+            return await letter.answer.wait()
         except trio.Cancelled:
             # If the sender got room and was cancelled in the same pass, its letter is in the lane, and counts as sent.
             # tests/runtime/test_mailbox.py::test_senders_that_leave_in_the_pass_in_which_they_are_let_in_have_sent
-            if self._waiting_for_room and slot in self._waiting_for_room:
-                del self._waiting_for_room[slot]
+            if self._senders and letter in self._senders:
+                del self._senders[letter]
                 self._make_room()
             raise
 
-    def _put(self, letter: Letter) -> None:
-        """Append a letter to the user lane, and wake the actor, directly or through the gate."""
-        self._bytes += letter.size
-        self.number += 1
-        letter.number = self.number
-        self._user.append(letter)
-        if self._admitted:
-            self._wake()
-        elif self._reader is not None or self.wake_callback is not None:
-            self._ask_gate()
-
-    def _has_room(self, size: int) -> bool:
-        """Whether the user lane has room for *size* bytes more; an empty lane always has."""
-        return not self._user or _have_room(len(self._user), self._bytes, size)
+    def _has_room(self, letter: Letter) -> bool:
+        """Whether the user lane has room for *letter*; an empty lane always has."""
+        return not self._user or _have_room(len(self._user), self._bytes, letter.size)
 
     def _make_room(self) -> None:
-        """Let waiting senders post while there is room for the first of them."""
-        waiting = self._waiting_for_room
-        while waiting:
-            slot, letter = next(iter(waiting.items()))
-            if not self._has_room(letter.size):
+        """Post the letters of waiting senders while there is room for the first of them."""
+        while self._senders:
+            letter = next(iter(self._senders))
+            if not self._has_room(letter):
                 return
-            del waiting[slot]
-            self._put(letter)
-            slot.settle(None)
-        self._waiting_for_room = None
+            del self._senders[letter]
+            self._post(self._user, letter)
+        self._senders = None
 
     def _post(self, lane: list[Letter], letter: Letter) -> None:
-        """Append *letter* to *lane* and wake the actor; if the mailbox is closed, answer the letter."""
+        """Append *letter* to *lane* and wake the actor, through the gate if it is a user's; if closed, answer it."""
         if self.closed is not None:
             letter.settle(self.closed)
             return
         self.number += 1
         letter.number = self.number
         lane.append(letter)
-        self._wake()
+        if lane is not self._user:
+            self._wake()
+            return
+        self._bytes += letter.size
+        if self._admitted:
+            self._wake()
+        elif self._reader is not None or self.wake_callback is not None:
+            self._ask_gate()
 
     # Reading
 
@@ -273,40 +264,27 @@ class Mailbox:
         return letter
 
     def _next(self) -> Letter | None:
-        """Remove and return the next letter, for which the gate is asked if it is a user's; `None` if none may come."""
-        while True:
-            letter = self._take()
-            if letter is not None:
-                return letter
-            if not self._user or self.suspended:
-                self._admitted = False  # all admitted letters were handled, so the next prompt must pass the gate again
-                return None
+        """Remove and return the next letter, by the priority of the lanes; `None` if none may come now."""
+        control, user = self._control, self._user
+        if control and (cleared := self._cleared(control[0])) is not None:
+            return cleared
+        urgent = control if control or self.suspended else self._results
+        # Results go first, but must not starve prompts: after `PATIENCE` of them, one prompt is taken.
+        user_is_due = self._urgent_streak >= PATIENCE and user and not self.suspended
+        if urgent and not user_is_due:
+            self._urgent_streak = self._urgent_streak + 1 if user else 0
+            self._lane = urgent
+            return self._take_result() if urgent is self._results else urgent.pop(0)
+        if not user or self.suspended:
+            self._admitted = False  # all admitted letters were handled, so the next prompt must pass the gate again
+            return None
+        if not user_is_due:
             self._ask_gate()
             if not self._admitted:
                 return None
-
-    def _take(self) -> Letter | None:
-        """Remove and return the next letter by the priority of the lanes; `None` if none waits."""
-        if self._control:
-            cleared = self._cleared(self._control[0])
-            if cleared is not None:
-                return cleared
-        if self.suspended:
-            self._lane = self._control
-            return self._control.pop(0) if self._control else None
-        # Results go first, but must not starve prompts: after `PATIENCE` of them, one prompt is taken.
-        user_is_due = self._urgent_streak >= PATIENCE and self._user
-        if not user_is_due:
-            urgent = self._control or self._results
-            if urgent:
-                self._urgent_streak = self._urgent_streak + 1 if self._user else 0
-                self._lane = urgent
-                return self._take_result() if urgent is self._results else urgent.pop(0)
-        if self._user and (self._admitted or user_is_due):
-            self._admitted = False
-            self._urgent_streak = 0
-            return self._take_user(0)
-        return None
+        self._admitted = False
+        self._urgent_streak = 0
+        return self._take_user(0)
 
     def _take_result(self) -> Letter:
         """Remove the first result; ends of calls that follow each other are taken together as one letter."""
@@ -322,7 +300,8 @@ class Mailbox:
         letter = self._user.pop(place)
         self._lane = self._user
         self._bytes -= letter.size
-        self._make_room()
+        if self._senders:
+            self._make_room()
         return letter
 
     def _cleared(self, abort: Letter) -> Letter | None:
@@ -421,16 +400,12 @@ class Mailbox:
         self.closed = answer
         self.wake_callback = self.actor = None
         lanes = self._control, self._results, self._user
-        letters = [letter for lane in lanes for letter in lane]
+        letters = [letter for lane in (*lanes, self._senders or ()) for letter in lane]
         for lane in lanes:
             lane.clear()
-        self._bytes = 0
+        self._bytes, self._senders = 0, None
         for letter in letters:
             letter.settle(answer)
-        waiting, self._waiting_for_room = self._waiting_for_room, None
-        for slot, letter in () if waiting is None else waiting.items():
-            letter.settle(answer)
-            slot.settle(None)
 
 
 def _have_room(messages: int, bytes_: int, size: int) -> bool:

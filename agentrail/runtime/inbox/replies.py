@@ -6,12 +6,11 @@ Early answers: callers of `abort` and `stop` do not wait while the journal canno
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agentrail.api.session_values import HELD, HeldCall, Reply, Until
 from agentrail.core.answers import UNFIT
-from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, Refused, StopSent
+from agentrail.core.vocabulary.commands import DONE, AbortSent, Refused, StopSent
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import Call, Question
 from agentrail.errors import (
@@ -22,11 +21,8 @@ from agentrail.errors import (
     PromptWasRejected,
     TurnAborted,
 )
-from agentrail.errors.agentrail_error import fresh
 from agentrail.ports.journal import Record, not_kept
-from agentrail.reprs import in_brackets
-from agentrail.runtime.inbox.letter import Letter
-from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.inbox.letter import Letter, ReplyOutcome, ReplySlot
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn
 
@@ -42,8 +38,6 @@ PAGE: Final = 1000
 """The most journal records that are read at once, in search of a turn's reply."""
 
 ReadRecords: TypeAlias = Callable[[int, int], Awaitable[Sequence[Record]]]
-
-ReplyOutcome: TypeAlias = Reply | AgentrailError
 
 PastOutcome: TypeAlias = Callable[[str, Until], Awaitable[ReplyOutcome | None]]
 """Finds how the turn of a prompt ended, or that it rests: see `Session.past`."""
@@ -90,74 +84,41 @@ def _held_call(call: Call, path: tuple[str, ...], asked_by: tuple[str, ...]) -> 
     )
 
 
-class ReplyWaiter(NamedTuple):
-    """A caller of a prompt: waits for its turn if it has a slot, else only its answer class is kept."""
-
-    slot: Slot[ReplyOutcome] | None
-    """Gets how the turn ended; `None` if the caller does not wait, but its class has to be known until then."""
-    read: ReadAnswer | None
-    """Makes the caller's object of the answer; `None` if the caller wants a `Reply`."""
-    until: Until = "rest"
-    """Whether the slot also gets that the turn waits for a person."""
-
-    @property
-    def ignores_rest(self) -> bool:
-        """Whether the caller goes on waiting, or has its class kept, while the turn waits for a person."""
-        return self.slot is None or self.until == "end"
-
-
 class Waiters:
     """Callers that wait for a turn, or whose class has to be known in it, by the id of its prompt."""
 
-    __slots__ = ("_askers",)
+    __slots__ = ("_error", "_replies")
 
     def __init__(self) -> None:
-        self._askers: dict[str, list[ReplyWaiter]] | None = None
+        self._replies: dict[str, list[ReplySlot]] | None = None
+        self._error: AgentrailError | None = None  # why no turn will end any more
 
     def __bool__(self) -> bool:
-        return bool(self._askers)
+        return bool(self._replies)
 
-    def watch(self, asker: ReplyWaiter) -> Callable[[str], None]:
-        """Return a function that registers *asker* for a prompt.
+    def add(self, ref: str, reply: ReplySlot) -> None:
+        """Register a caller of the prompt *ref*; no-op if it is registered. If the session is gone, settle its slot."""
+        if self._error is not None:
+            reply.settle(self._error)
+            return
+        if self._replies is None:
+            self._replies = {}
+        waiting = self._replies.setdefault(ref, [])
+        if reply not in waiting:
+            waiting.append(reply)
 
-        It is called with the prompt's id, once that is known.
-        """
-
-        def watch(ref: str) -> None:
-            """Register *asker* for the prompt *ref*."""
-            if self._askers is None:
-                self._askers = {}
-            self._askers.setdefault(ref, []).append(asker)
-
-        return watch
-
-    def keeps(self, parse_answer: ReadAnswer, state: Callable[[], State]) -> Callable[[str], None]:
-        """Return a function that keeps *parse_answer* until a prompt's turn ends, for a caller who does not wait.
-
-        The function is called with the prompt's id. It is a no-op if the turn is over, as when the command id was
-        answered before. *state* returns the session's state.
-        """
-        watch = self.watch(ReplyWaiter(None, parse_answer))
-
-        def keep(ref: str) -> None:
-            """Register the parser for the prompt *ref* if its turn is not over."""
-            if _is_open(state(), ref):
-                watch(ref)
-
-        return keep
-
-    def leave(self, ref: str, asker: ReplyWaiter) -> None:
-        """Remove an *asker* that no longer waits."""
-        waiting = (self._askers or {}).get(ref, [])
-        if asker in waiting:
-            waiting.remove(asker)
-            if not waiting and self._askers is not None:
-                del self._askers[ref]
+    def leave(self, ref: str, reply: ReplySlot) -> None:
+        """Remove a caller that no longer waits."""
+        waiting = (self._replies or {}).get(ref, [])
+        if reply in waiting:
+            waiting.remove(reply)
+            if not waiting and self._replies is not None:
+                del self._replies[ref]
 
     def readers(self, prompt: str) -> tuple[ReadAnswer, ...]:
         """Return the parsers of the callers of *prompt*, each different one once."""
-        waiting = (self._askers or {}).get(prompt, ())
-        return tuple(dict.fromkeys(asker.read for asker in waiting if asker.read is not None))
+        waiting = (self._replies or {}).get(prompt, ())
+        return tuple(dict.fromkeys(reply.read for reply in waiting if reply.read is not None))
 
     def notice(self, outcome: Step, below: Callable[[], tuple[HeldCall, ...]]) -> None:
         """Answer callers whose turn ended, never started, or waits for a person; *below*: what waits in sub-agents."""
@@ -165,84 +126,31 @@ class Waiters:
             if type(envelope.event) in _ENDS and (end := turn_end(envelope.event)) is not None:
                 self._settle(*end)
         turn = outcome.state.turn
-        if turn is not None and self._askers and turn.ref in self._askers:
+        if turn is not None and self._replies and turn.ref in self._replies:
             reply = resting(outcome.state, turn.ref, below)
             if reply is not None:
                 self._settle(reply.ref, reply, rests=True)
 
     def close(self, error: AgentrailError) -> None:
-        """Answer all callers: no turn will end any more."""
-        askers, self._askers = self._askers or {}, None
-        for waiting in askers.values():
-            for asker in waiting:
-                if asker.slot is not None:
-                    asker.slot.settle(error)
+        """Answer all callers, and those that still come: no turn will end any more."""
+        self._error = error
+        replies, self._replies = self._replies or {}, None
+        for waiting in replies.values():
+            for reply in waiting:
+                reply.settle(error)
 
     def _settle(self, ref: str, outcome: ReplyOutcome, *, rests: bool = False) -> None:
-        """Give *outcome* to the waiting callers. If the turn only *rests*, keep those who ignore that."""
-        askers = {} if self._askers is None else self._askers
-        waiting = askers.pop(ref, ())
-        remaining = [asker for asker in waiting if rests and asker.ignores_rest]
-        for asker in waiting:
-            if asker.slot is not None and asker not in remaining:
-                asker.slot.settle(outcome)
+        """Give *outcome* to the waiting callers. If the turn only *rests*, keep those who wait for its end."""
+        replies = {} if self._replies is None else self._replies
+        waiting = replies.pop(ref, ())
+        remaining = [reply for reply in waiting if rests and reply.until == "end"]
+        for reply in waiting:
+            if reply not in remaining:
+                reply.settle(outcome)
         if remaining:
-            askers[ref] = remaining
-        if not askers:
-            self._askers = None
-
-
-class AskedPrompt:
-    """A prompt that was accepted: who sent it may wait for its reply."""
-
-    __slots__ = ("_asker", "_awaiting", "_is_repeat", "_past", "_waiters", "accepted")
-
-    def __init__(
-        self,
-        accepted: Accepted,
-        asker: ReplyWaiter,
-        waiters: Waiters,
-        past: PastOutcome,
-        awaiting: Callable[[], AbstractContextManager[None]],
-        *,
-        is_repeat: bool,
-    ) -> None:
-        self.accepted = accepted
-        """What `prompt` returns."""
-        self._asker = asker
-        self._waiters, self._past, self._is_repeat = waiters, past, is_repeat
-        self._awaiting = awaiting  # raises `AsksItself` if this turn waits for the caller
-
-    @in_brackets
-    def __repr__(self) -> str:
-        return f"{self.accepted.ref}, {self.accepted.status}"
-
-    async def reply(self) -> Reply:
-        """Return what `ask` does: how the turn ended, or that it waits for a person; may be called again later.
-
-        Raise `AsksItself` if the caller is a tool or service for which this turn would wait.
-        """
-        ref, may_be_over = self.accepted.ref, self._is_repeat
-        turn: Slot[ReplyOutcome] | None = self._asker.slot
-        self._asker = self._asker._replace(slot=None)
-        if turn is None:  # `reply` was called before, and has used the first slot
-            turn, may_be_over = Slot[ReplyOutcome](), True
-            self._waiters.watch(self._asker._replace(slot=turn))(ref)
-        try:
-            over = await self._past(ref, self._asker.until) if may_be_over and not turn.settled else None
-            outcome = over or await self._ended(turn)
-        finally:
-            self._waiters.leave(ref, self._asker._replace(slot=turn))
-        if isinstance(outcome, AgentrailError):
-            raise fresh(outcome)
-        return outcome
-
-    async def _ended(self, turn: Slot[ReplyOutcome]) -> ReplyOutcome:
-        """Wait for the end of the turn."""
-        if turn.settled:
-            return await turn.wait()
-        with self._awaiting():
-            return await turn.wait()
+            replies[ref] = remaining
+        if not replies:
+            self._replies = None
 
 
 def resting(state: State, ref: str, below: Callable[[], tuple[HeldCall, ...]]) -> Reply | None:
@@ -268,7 +176,7 @@ async def outcome_of(
     *last* one back, because most who ask have just sent the prompt.
     """
     outcome: ReplyOutcome | None = resting(state, ref, below) if until == "rest" else None
-    if outcome is None and _is_open(state, ref):
+    if outcome is None and is_open(state, ref):
         return None
     size = FIRST_PAGE
     while outcome is None and last > 0:
@@ -281,7 +189,7 @@ async def outcome_of(
     return outcome
 
 
-def _is_open(state: State, ref: str) -> bool:
+def is_open(state: State, ref: str) -> bool:
     """Whether a prompt waits for its turn, or its turn is open."""
     waiting = state.queue if state.next_prompt is None else (state.next_prompt, *state.queue)
     return (state.turn is not None and state.turn.ref == ref) or any(prompt.ref == ref for prompt in waiting)
@@ -351,8 +259,6 @@ def relieve(session_id: str, letters: Iterable[Letter], stuck: AgentrailError) -
     """
     for letter in letters:
         input_ = letter.input
-        if not letter.slots or not isinstance(input_, AbortSent | StopSent):
-            continue
-        is_done = isinstance(input_, AbortSent) and letter.command is None
-        letter.settle(DONE if is_done else Refused.of(NotWrittenYet(session_id, str(stuck))))
-        letter.slots.clear()
+        if isinstance(input_, AbortSent | StopSent):
+            is_done = isinstance(input_, AbortSent) and letter.command is None
+            letter.settle(DONE if is_done else Refused.of(NotWrittenYet(session_id, str(stuck))))

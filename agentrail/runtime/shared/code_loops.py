@@ -49,14 +49,14 @@ def code_loops() -> CodeLoops | None:
 
 
 def place_tool(tool: Tool) -> Tool:
-    """Return *tool* as it is called on Trio; raise `NoHostLoop` if it needs an asyncio loop and none is there."""
+    """Return *tool* as it is called on Trio; raise `UsageError` if it needs an asyncio loop and none is there."""
     loops = code_loops()
     _refuse_without_loop(tool)
     return tool if loops is None else loops.tool(tool)
 
 
 def place_function(function: F) -> F:
-    """Return *function* as it is called on Trio; raise `NoHostLoop` as `place_tool` does."""
+    """Return *function* as it is called on Trio; raise `UsageError` as `place_tool` does."""
     loops = code_loops()
     _refuse_without_loop(function)
     return function if loops is None else loops.function(function)
@@ -68,14 +68,14 @@ def place_functions(functions: Mapping[str, F]) -> Mapping[str, F]:
 
 
 def place_model(model: Model) -> Model:
-    """Return *model* as it is called on Trio; raise `NoHostLoop` as `place_tool` does."""
+    """Return *model* as it is called on Trio; raise `UsageError` as `place_tool` does."""
     loops = code_loops()
     _refuse_without_loop(model)
     return model if loops is None else loops.model(model)
 
 
 def _refuse_without_loop(code: object) -> None:
-    """Raise `NoHostLoop` if *code* is marked for an asyncio loop and the supervisor of the caller has none."""
+    """Raise `UsageError` if *code* is marked for an asyncio loop and the supervisor of the caller has none."""
     check: object = getattr(code, "check_loop", None)  # no Protocol: `isinstance` with one is slow
     if check is not None:
         cast("Callable[[], None]", check)()

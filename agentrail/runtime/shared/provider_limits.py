@@ -1,24 +1,24 @@
 """Rate limits of providers: requests queue here until their provider's limits allow them, fairly between sessions.
 
-There is one `Lane` (queue) per provider and API key. A request is sent when a slot is free and the last 60 seconds
+There is one `Lane` per provider and API key. A request is sent when a slot is free and the last 60 seconds
 leave room for it. Lanes read no clock: they get the time as an argument.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+import math
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, Protocol, TypeAlias
 
-import trio
-
 from agentrail.errors import RateLimited, WrongType
 from agentrail.ports.model import EmitChunk, Model
 from agentrail.runtime.shared.clock import Timers
-from agentrail.runtime.shared.untrusted_calls import fit_response, fit_wait
+from agentrail.runtime.shared.permits import PermitQueue
 from agentrail.values.secrets import secret_name
 from agentrail.values.stream import ModelRequest, Response, read_tokens
+from agentrail.values.untrusted_content import fit_response, fit_wait
 from agentrail.values.usage import Limit
 
 Key: TypeAlias = tuple[str, str]
@@ -48,27 +48,24 @@ def _check(limit: object) -> None:
 
 
 class Ticket:
-    """A request that waits in a lane or was sent."""
+    """A request that was sent, or is to be: when, and the tokens that it counts for."""
 
-    __slots__ = ("at", "called", "sent", "session_id", "tokens")
+    __slots__ = ("at", "tokens")
 
-    def __init__(self, session_id: str, tokens: int) -> None:
-        self.session_id = session_id
+    def __init__(self, tokens: int) -> None:
         self.tokens = tokens
         self.at = 0.0
-        self.sent = False
-        self.called = trio.Event()
 
 
 class Lane:
-    """Queue of one provider and API key: requests sent, requests waiting, and usage of the last minute."""
+    """The limits of one provider and API key: requests that wait, requests sent, and usage of the last minute."""
 
-    __slots__ = ("_closed_until", "_limit", "_minute", "_out", "_waiting")
+    __slots__ = ("_closed_until", "_limit", "_minute", "_out", "queue")
 
     def __init__(self, limit: Limit) -> None:
+        self.queue = PermitQueue(of_one_limit=True)
         self._limit = limit
         self._out = 0
-        self._waiting: OrderedDict[str, deque[Ticket]] = OrderedDict()
         self._minute: deque[Ticket] = deque()
         self._closed_until = 0.0
 
@@ -77,34 +74,21 @@ class Lane:
         """Number of requests sent and not finished."""
         return self._out
 
-    @property
-    def waiting(self) -> int:
-        """Number of requests that wait."""
-        return sum(map(len, self._waiting.values()))
-
     def rests(self, now: float) -> bool:
         """Whether the lane can be dropped: not closed, and no request runs, waits, or was sent in the last minute."""
-        counts = self._out or self._waiting or (self._minute and self._minute[-1].at + MINUTE > now)
+        counts = self._out or len(self.queue) or (self._minute and self._minute[-1].at + MINUTE > now)
         return not counts and self._closed_until <= now
 
-    def waiting_of(self, session_id: str) -> int:
-        """Return the number of waiting requests of one session."""
-        return len(self._waiting.get(session_id, ()))
+    def send(self, ticket: Ticket, now: float) -> None:
+        """Count a request as sent."""
+        ticket.at = now
+        self._out += 1
+        self._minute.append(ticket)
 
-    def join(self, ticket: Ticket) -> None:
-        """Queue *ticket* after the other requests of its session."""
-        self._waiting.setdefault(ticket.session_id, deque()).append(ticket)
-
-    def leave(self, ticket: Ticket) -> None:
-        """Remove a request that never reached the provider, even if its turn had come; it does not count."""
-        if ticket.sent:
-            self._out -= 1
-            self._minute.remove(ticket)
-            return
-        own = self._waiting[ticket.session_id]
-        own.remove(ticket)
-        if not own:
-            del self._waiting[ticket.session_id]
+    def take_back(self, ticket: Ticket) -> None:
+        """Count a request no more that was to be sent, and never reached the provider."""
+        self._out -= 1
+        self._minute.remove(ticket)
 
     def release(self, ticket: Ticket, tokens: int | None) -> None:
         """Note that a request has ended, and the tokens it used, if known."""
@@ -116,42 +100,20 @@ class Lane:
         """Send no request before the given time, as the provider asked."""
         self._closed_until = max(self._closed_until, until)
 
-    def send(self, now: float) -> tuple[list[Ticket], float | None]:
-        """Return the requests to send now, and when to look again.
-
-        The time is `None` if there is nothing to send before a request ends.
-        """
-        while self._minute and self._minute[0].at + MINUTE <= now:
-            self._minute.popleft()
-        tickets: list[Ticket] = []
-        while self._waiting:
-            session_id, own = next(iter(self._waiting.items()))
-            room_at = self._room_at(own[0], now)
-            if room_at is None or room_at > now:
-                return tickets, room_at
-            ticket = own.popleft()
-            if own:
-                self._waiting.move_to_end(session_id)
-            else:
-                del self._waiting[session_id]
-            ticket.sent, ticket.at = True, now
-            self._out += 1
-            self._minute.append(ticket)
-            tickets.append(ticket)
-        return tickets, None
-
-    def _room_at(self, ticket: Ticket, now: float) -> float | None:
-        """Return when *ticket* may be sent; `None` if that depends on the end of a running request."""
-        limit = self._limit
+    def room_at(self, ticket: Ticket, now: float) -> float:
+        """Return when *ticket* may be sent; infinity if that depends on the end of a running request."""
+        limit, minute = self._limit, self._minute
+        while minute and minute[0].at + MINUTE <= now:
+            minute.popleft()
         if limit.concurrency is not None and self._out >= limit.concurrency:
-            return None
+            return math.inf
         at = max(now, self._closed_until)
-        if limit.requests_per_minute is not None and len(self._minute) >= limit.requests_per_minute:
-            at = max(at, self._minute[len(self._minute) - limit.requests_per_minute].at + MINUTE)
+        if limit.requests_per_minute is not None and len(minute) >= limit.requests_per_minute:
+            at = max(at, minute[len(minute) - limit.requests_per_minute].at + MINUTE)
         if limit.tokens_per_minute is not None:
             # A request larger than the whole limit is sent when nothing else was sent for a minute.
-            spent = sum(other.tokens for other in self._minute)
-            for other in self._minute:
+            spent = sum(other.tokens for other in minute)
+            for other in minute:
                 if spent + ticket.tokens <= limit.tokens_per_minute:
                     break
                 spent -= other.tokens
@@ -159,10 +121,10 @@ class Lane:
         return at
 
 
-class Sends(Protocol):
-    """Interface: sends requests to models when limits allow it (implemented by `ProviderLimits` and `Metered`)."""
+class SendRequest(Protocol):
+    """Interface: sends a request when limits allow it (`ProviderLimits.stream`, or that of `Spending` before it)."""
 
-    async def stream(
+    async def __call__(
         self, session_id: str, model: Model, request: ModelRequest, emit: EmitChunk, sent: Callable[[], None] = nobody
     ) -> Response:
         """Wait for the limits, call *sent*, then stream one request; return the checked response."""
@@ -184,7 +146,7 @@ class ProviderLimits:
     @property
     def waiting(self) -> int:
         """Number of requests that wait."""
-        return sum([lane.waiting for lane in self._lanes.values()])
+        return sum([len(lane.queue) for lane in self._lanes.values()])
 
     async def stream(
         self, session_id: str, model: Model, request: ModelRequest, emit: EmitChunk, sent: Callable[[], None] = nobody
@@ -207,7 +169,11 @@ class ProviderLimits:
         sent: Callable[[], None],
     ) -> Response:
         """Wait for the turn of the request, stream it, and count its tokens in the lane."""
-        ticket = await self._turn(key, lane, Ticket(session_id, read_tokens(request)))
+        ticket = Ticket(read_tokens(request))
+        waiter = lane.queue.join(session_id, partial(self._look, key, lane, ticket), (key,))
+        # Whoever is cancelled now has used nothing, and keeps up nobody:
+        # tests/runtime/test_limits.py::test_whoever_is_cancelled_before_its_request_goes_out_has_used_nothing
+        await lane.queue.wait(waiter, partial(lane.take_back, ticket))
         tokens: int | None = None
         try:
             sent()
@@ -222,11 +188,11 @@ class ProviderLimits:
             return response
         finally:
             lane.release(ticket, tokens)
-            self._send(key, lane)
+            lane.queue.look()
 
     def waiting_of(self, session_id: str) -> int:
         """Return the number of waiting requests of one session."""
-        return sum(lane.waiting_of(session_id) for lane in self._lanes.values())
+        return sum(lane.queue.waiting_of(session_id) for lane in self._lanes.values())
 
     def _key(self, request: ModelRequest) -> Key | None:
         """Return the key of the lane for *request*, `None` if its provider has no limit."""
@@ -243,24 +209,13 @@ class ProviderLimits:
             lane = self._lanes[key] = Lane(self._limits[key[0]])
         return lane
 
-    async def _turn(self, key: Key, lane: Lane, ticket: Ticket) -> Ticket:
-        """Wait until the request may be sent, and return its ticket; if cancelled before, nothing counts."""
-        lane.join(ticket)
-        self._send(key, lane)
-        try:
-            await ticket.called.wait()
-        except trio.Cancelled:
-            # Without this, a request that was never sent would count against the limit, and delay the next one:
-            # tests/runtime/test_limits.py::test_whoever_is_cancelled_before_its_request_goes_out_has_used_nothing
-            lane.leave(ticket)
-            self._send(key, lane)
-            raise
-        return ticket
-
-    def _send(self, key: Key, lane: Lane) -> None:
-        """Wake the requests of *lane* that may be sent, and set a timer for the next ones."""
-        called, room_at = lane.send(self._timers.clock.now())
-        for ticket in called:
-            ticket.called.set()
-        if room_at is not None:
-            self._timers.set(("", f"limit of {key}"), room_at, partial(self._send, key, lane))
+    def _look(self, key: Key, lane: Lane, ticket: Ticket) -> Key | None:
+        """Send *ticket* if the lane has room; else return *key*, and have all look again when there is room."""
+        now = self._timers.clock.now()
+        room_at = lane.room_at(ticket, now)
+        if room_at <= now:
+            lane.send(ticket, now)
+            return None
+        if room_at < math.inf:
+            self._timers.set(("", f"limit of {key}"), room_at, lane.queue.look)
+        return key

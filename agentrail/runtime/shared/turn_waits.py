@@ -15,7 +15,7 @@ from typing import Final
 
 import trio
 
-from agentrail.errors import AsksItself
+from agentrail.errors import UsageError
 from agentrail.errors.agentrail_error import listed
 
 FROM_OUTSIDE: Final = "agentrail call"
@@ -64,7 +64,7 @@ class TurnWaits:
     def on(self, session_id: str) -> AbstractContextManager[None]:
         """Note that the caller waits for a turn of a session during the `with` block.
 
-        Raise `AsksItself` if the caller is a tool or service for which the open turn of this session waits, also by way
+        Raise `UsageError` if the caller is a tool or service for which the open turn of this session waits, also by way
         of other sessions.
         """
         work = _WORK.get()
@@ -93,7 +93,7 @@ class TurnWaits:
             path = paths.pop()
             if path[-1] == work.session_id:
                 way = "" if len(path) == 1 else f" (of {listed(path)}, each waits for the next)"
-                raise AsksItself(work.name, session_id, way)
+                raise UsageError("asks-itself", work.name, session_id, way)
             further = [id_ for id_ in self._awaited.get(path[-1], ()) if id_ not in visited]
             visited.update(further)
             paths += [(*path, id_) for id_ in further]

@@ -1,7 +1,6 @@
-"""Checks what foreign code returns or raises (tools, models, services, callers) before the machine sees it.
+"""Contains what foreign code raises (tools, models, services, callers), and tells it to the log.
 
-Half a surrogate pair is text that no file can hold. In text from outside it is replaced. In text from a caller it
-raises an error. Numbers are read by `values/untrusted_values.py`.
+What it returns is checked by `values/untrusted_content.py`.
 """
 
 from __future__ import annotations
@@ -14,29 +13,8 @@ from typing import Final, cast
 
 import trio
 
-from agentrail.errors import (
-    BadResponse,
-    ContextTooLong,
-    EncodingRefused,
-    LimitReached,
-    ModelError,
-    ModelMissing,
-    NotJson,
-    PermanentModelError,
-    ProviderNotReached,
-    ProxyRefused,
-    QuotaSpent,
-    ResponseTooLong,
-    ServerMissing,
-    TransientModelError,
-)
 from agentrail.runtime.shared.code_loops import code_loops, is_asyncio
-from agentrail.values import untrusted_content
-from agentrail.values.content import Text
-from agentrail.values.json import TOO_DEEP, TOO_MANY
-from agentrail.values.stream import Chunk, Failure, FailureKind, Response
 from agentrail.values.untrusted_values import (
-    as_seconds,
     described,
     inside,
     is_short,
@@ -46,37 +24,9 @@ from agentrail.values.untrusted_values import (
     traceback_of,
     type_name,
 )
-from agentrail.values.value import quick
-
-_text = quick(Text)
-
-TEXT = "the text"
-PART = "a part"
 
 MAX_FRAMES: Final = 50
 """The most frames of a traceback that are logged: the innermost ones."""
-
-KINDS: tuple[tuple[type[ModelError], FailureKind], ...] = (
-    (ContextTooLong, FailureKind.OVERFLOW),
-    (LimitReached, FailureKind.LIMIT),
-    (TransientModelError, FailureKind.TRANSIENT),
-    (PermanentModelError, FailureKind.PERMANENT),
-    (ModelError, FailureKind.PERMANENT),
-)
-"""Kind of failure for each error of a model; the first class that fits counts."""
-
-HERE_ALONE: Final[tuple[type[ModelError], ...]] = (
-    EncodingRefused,
-    ModelMissing,
-    ProxyRefused,
-    QuotaSpent,
-    ServerMissing,
-)
-"""Permanent errors after which a fallback model is tried; for others, that would hide a mistake in the program."""
-
-
-UNREACHED: Final[tuple[type[ModelError], ...]] = (ProviderNotReached, ServerMissing)
-"""Errors after which it is certain that no server has heard of the request: there was no connection."""
 
 
 class Contained:
@@ -218,54 +168,3 @@ def _led_to(error: BaseException) -> str:
     except BaseException as worse:  # noqa: BLE001, ASYNC103 - nested too deep for `traceback`, or its class is hostile
         pass_interrupt(worse)
         return traced(error)  # noqa: ASYNC104 - nothing is awaited here, so it is no cancellation of ours
-
-
-# From a model
-
-
-def fit_response(response: object) -> Response:
-    """Return a model's response, rebuilt from plain values; raise `BadResponse` if it is none.
-
-    One that is above a limit raises `ResponseTooLong`: the model has said it, not the code of its `Model`.
-    """
-    try:
-        return untrusted_content.fit_response(response)
-    except untrusted_content.TooLongError as error:
-        raise ResponseTooLong(message_of(error)) from error
-    except (NotJson, TypeError) as error:
-        if isinstance(error, NotJson) and error.args[1] in {TOO_DEEP, TOO_MANY}:
-            at, excess = error.args
-            problem = f"the arguments of a call have {excess} at `{at}`"
-            raise ResponseTooLong(problem) from error
-        raise BadResponse(message_of(error)) from error
-
-
-def fit_chunk(chunk: object, room: int) -> Chunk:
-    """Return a response's chunk of at most *room* characters, rebuilt from plain values.
-
-    Raise `ResponseTooLong` if it has more, and `BadResponse` if it is no chunk.
-    """
-    try:
-        return untrusted_content.fit_chunk(chunk, room)
-    except untrusted_content.TooLongError as error:
-        problem = f"it has more than {untrusted_content.MAX_TEXT:,} characters of text, thoughts and arguments"
-        raise ResponseTooLong(problem) from error
-    except TypeError as error:
-        raise BadResponse(message_of(error)) from error
-
-
-def fit_failure(error: ModelError, took: float = 0.0) -> Failure:
-    """Return the `Failure` that tells the machine about *error* of a model, after an attempt that *took* seconds."""
-    kind = next(kind for cls, kind in KINDS if isinstance(error, cls))
-    unreached_ms = round(1000 * took) if isinstance(error, UNREACHED) else None
-    return Failure(
-        kind, type_name(error), message_of(error), fit_wait(error), isinstance(error, HERE_ALONE), unreached_ms
-    )
-
-
-def fit_wait(error: ModelError) -> float | None:
-    """Return the seconds that *error* asks to wait; `None` if it names none."""
-    try:
-        return as_seconds(error.retry_after)
-    except Exception:  # noqa: BLE001 - a foreign error class whose attribute fails
-        return None

@@ -14,7 +14,7 @@ import trio
 
 from agentrail.api.session_values import ChildView
 from agentrail.core.supervision_rules import ChildFacts
-from agentrail.core.vocabulary.commands import Answer, StopSent
+from agentrail.core.vocabulary.commands import StopSent
 from agentrail.errors import Fenced, JournalUnavailable
 from agentrail.ports.failpoints import reach
 from agentrail.reprs import in_brackets, listed, some
@@ -135,9 +135,9 @@ class SessionRunner:
     async def wind_down(self) -> None:
         """Stop the session's work at once, and post a stop to its actor."""
         session = self.session
-        slot: Slot[Answer] = Slot()
-        session.abort_now("all", None, slot)
-        session.mailbox.post_control(Letter(StopSent(self.stop_reason), slot=slot))
+        stop = Letter(StopSent(self.stop_reason), answer=Slot())
+        session.abort_now(stop)
+        session.mailbox.post_control(stop)
 
     async def rest(self) -> None:
         """No-op: a session needs no preparation before its actor is cancelled."""

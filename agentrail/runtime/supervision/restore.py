@@ -26,7 +26,7 @@ from agentrail.errors import (
     SessionNotAlive,
     SessionNotStored,
     UnknownRecord,
-    UnknownTurn,
+    UsageError,
 )
 from agentrail.hooks.ruling import Section
 from agentrail.ports.failpoints import reach
@@ -147,7 +147,7 @@ async def _record_before(journal: Journal, origin: str, ref: str) -> int:
             if any(isinstance(event, PromptReceived) and event.ref == ref for event in _events(record)):
                 return record.number - 1
         after = records[-1].number
-    raise UnknownTurn(origin, ref)
+    raise UsageError("unknown-turn", origin, ref)
 
 
 async def left_behind(journal: Journal, origin: str, after: int, state: State) -> tuple[str, ...]:

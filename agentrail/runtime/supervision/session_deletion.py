@@ -18,7 +18,7 @@ from agentrail.errors import (
     SessionHeld,
     SessionNotStored,
     SessionStillRuns,
-    SessionUnfinished,
+    UsageError,
 )
 from agentrail.ports.journal import ALL_SESSIONS, Redaction, Retention, SessionFilter, StoredSession
 from agentrail.runtime.actor.journal_log import rebuilt
@@ -111,7 +111,7 @@ async def redact_stored(sessions: Sessions, session_id: str, first: int, last: i
             or state.next_prompt is not None
             or state.has_running_work
         ):
-            raise SessionUnfinished(session_id)
+            raise UsageError("session-unfinished", session_id)
         note = Redaction(shared.clock.now_ms(), by)
         upto = head if last is None else last
         return await shared.journal.redact(session_id, first, upto, note, shared.leases.address)

@@ -202,7 +202,7 @@ class Sessions:
         self, node: SupervisorNode, session: Session, returned: AnyInput, restart: str
     ) -> SessionHandle:
         """Run a rebuilt session under *node*; if its code does not fit, the journal is not changed."""
-        session.mailbox.post_control(Letter(returned, slot=(slot := Slot[Answer]())))
+        session.mailbox.post_control(Letter(returned, answer=(slot := Slot[Answer]())))
         handle, child = self._adopted(node, session, restart)
         try:
             answer = await slot.wait()

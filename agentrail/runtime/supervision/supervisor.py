@@ -13,14 +13,13 @@ import trio
 from agentrail.api.session_values import ChildView
 from agentrail.core.supervision_rules import ChildFacts, Ending, Policy, RestartDecision, decide, is_final
 from agentrail.errors import (
-    ChildExists,
     CommitUnknown,
-    EndedTooOften,
     Fenced,
     NotReady,
     StartTooSlow,
     SupervisorClosed,
     SupervisorFailed,
+    UsageError,
 )
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.diagnosis.crash_reports import CrashReport, reason_of
@@ -139,7 +138,7 @@ class SupervisorNode:
         """Raise an error if a child called *name* cannot be started here."""
         self.check_open(name)
         if name in self._children:
-            raise ChildExists(name)
+            raise UsageError("child-exists", name)
 
     def check_open(self, name: str) -> None:
         """Raise `SupervisorClosed` if the supervisor is closing and starts nothing any more."""
@@ -279,7 +278,7 @@ class SupervisorNode:
         if error is not None:
             self._report(child, error, "failed")
         self._busy = True
-        self.tree.shared.nursery.start_soon(self._give_up, error or EndedTooOften(child.key))
+        self.tree.shared.nursery.start_soon(self._give_up, error or UsageError("ended-too-often", child.key))
 
     def _begin_again(self, child: Child, cause: str, pause: float) -> None:
         self._report_if_new(child, "restarted")

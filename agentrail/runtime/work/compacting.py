@@ -19,13 +19,13 @@ from agentrail.core.vocabulary.inputs import AnyInput, CompactionEnded, Compacti
 from agentrail.errors import ModelError
 from agentrail.ports.failpoints import reach
 from agentrail.ports.model import PriceBook
-from agentrail.runtime.shared.untrusted_calls import Contained, crash_text, fit_failure, tell
+from agentrail.runtime.shared.untrusted_calls import Contained, crash_text, tell
 from agentrail.runtime.work.model_stream import UsageMeter
 from agentrail.values.content import Text, text_of
 from agentrail.values.json import freeze_object
 from agentrail.values.messages import AskModel, Compactor, Leaving, UserMessage
 from agentrail.values.stream import Failure, FailureKind, ModelRequest, Response
-from agentrail.values.untrusted_content import fit_text
+from agentrail.values.untrusted_content import fit_failure, fit_text
 from agentrail.values.untrusted_values import described, type_name
 from agentrail.values.usage import NOTHING_USED, Usage
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from agentrail.errors import FileMissing, NotReadable
+from agentrail.errors import FileMissing, OutsideError
 from agentrail.ports.sandbox import MAX_FILE, Sandbox
 from agentrail.runtime.work.plugin_files import INDEX, MAX_FOUND, MAX_LISTED, entries_of_index
 
@@ -62,7 +62,7 @@ _LINK: Final = 0o160000
 
 
 async def find_git_programs(sandbox: Sandbox) -> tuple[str, ...]:
-    """Return what could make git run a program in the folder of *sandbox*; raise `NotReadable` if that is not clear."""
+    """Return what could make git run a program in the folder of *sandbox*; raise `OutsideError` if it is not clear."""
     await _check_repository(sandbox)
     causes = dict.fromkeys(unknown_settings(await _config(sandbox)))
     if HOOK in await _names(sandbox, f"{GIT}/hooks"):
@@ -72,20 +72,22 @@ async def find_git_programs(sandbox: Sandbox) -> tuple[str, ...]:
 
 
 async def _check_repository(sandbox: Sandbox) -> None:
-    """Raise `NotReadable` unless git takes `.git` for a repository with settings of its own, and looks no further."""
+    """Raise `OutsideError` unless git takes `.git` for a repository with settings of its own, and looks no further."""
     if "commondir" in await _names(sandbox, GIT):
-        raise NotReadable(GIT, "its settings are elsewhere")
+        raise OutsideError("not-readable", GIT, "its settings are elsewhere")
     head = (await sandbox.read(f"{GIT}/HEAD", 0, MAX_CONFIG)).data
     # If git cannot use `.git`, it looks whether the folder itself is a repository, and at the folders above
     inner = [await sandbox.exists(f"{GIT}/{path}") for path in ("objects/pack", "refs/heads")]
     if not all(inner) or _HEAD.fullmatch(head) is None or "head" in await _names(sandbox, "."):
-        raise NotReadable(GIT, "it, or the folder itself, has another form than git gives a repository")
+        raise OutsideError(
+            "not-readable", GIT, "it, or the folder itself, has another form than git gives a repository"
+        )
 
 
 async def _config(sandbox: Sandbox) -> str:
     content = await sandbox.read(CONFIG, 0, MAX_CONFIG)
     if content.size > MAX_CONFIG:
-        raise NotReadable(CONFIG, f"it is larger than {MAX_CONFIG} bytes")
+        raise OutsideError("not-readable", CONFIG, f"it is larger than {MAX_CONFIG} bytes")
     return content.data.decode()
 
 
@@ -111,10 +113,10 @@ async def _nested(sandbox: Sandbox) -> list[str]:
     except FileMissing:
         return []
     if content.size > len(content.data):
-        raise NotReadable(INDEX, f"it is larger than {MAX_FILE} bytes")
+        raise OutsideError("not-readable", INDEX, f"it is larger than {MAX_FILE} bytes")
     links = [path for mode, path in entries_of_index(content.data) if mode == _LINK]
     if len(links) > MAX_FOUND:
-        raise NotReadable(INDEX, f"it names more than {MAX_FOUND} other repositories")
+        raise OutsideError("not-readable", INDEX, f"it names more than {MAX_FOUND} other repositories")
     return [path for path in links if GIT in await _names(sandbox, path)]
 
 
@@ -125,5 +127,5 @@ async def _names(sandbox: Sandbox, folder: str) -> frozenset[str]:
     except FileMissing:
         return frozenset()
     if listing.cut:
-        raise NotReadable(folder, "it has too many files to look through")
+        raise OutsideError("not-readable", folder, "it has too many files to look through")
     return frozenset([entry.path.rpartition("/")[2].casefold() for entry in listing.entries])

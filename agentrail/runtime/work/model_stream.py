@@ -15,15 +15,15 @@ import trio
 from agentrail.core.answers import with_answer_tool, without_answer_tool
 from agentrail.core.inline_tags import TagFilter, Tagged
 from agentrail.core.vocabulary.effects import StartRequest
-from agentrail.core.vocabulary.inputs import AnyInput, StreamBegan, StreamCut, StreamEnded, StreamStalled
+from agentrail.core.vocabulary.inputs import AnyInput, StreamCut, StreamEnded, StreamStalled
 from agentrail.errors import ModelError
 from agentrail.ports.failpoints import reach
 from agentrail.ports.model import Model, PriceBook, forms_answers, times_beginning
-from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.events.log import EventLog
 from agentrail.runtime.shared.clock import Clock
-from agentrail.runtime.shared.provider_limits import Sends
+from agentrail.runtime.shared.provider_limits import SendRequest
 from agentrail.runtime.shared.task_pool import Work
-from agentrail.runtime.shared.untrusted_calls import fit_chunk, fit_failure, tell
+from agentrail.runtime.shared.untrusted_calls import tell
 from agentrail.runtime.work.screening import HeldText, Screens
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.response import MessageStart, StatusUpdate, ThinkingDelta, ThinkingStart
@@ -42,7 +42,7 @@ from agentrail.values.stream import (
     tokens,
     with_read,
 )
-from agentrail.values.untrusted_content import MAX_TEXT
+from agentrail.values.untrusted_content import MAX_TEXT, fit_chunk, fit_failure
 from agentrail.values.untrusted_values import described, type_name
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick
@@ -102,20 +102,19 @@ CANCELLED = Failure(FailureKind.TRANSIENT, "Cancelled", "the request was cancell
 
 
 class Stream(Work):
-    """A running request: the response so far, and whether subscribers may see it yet."""
+    """A running request, and the response so far."""
 
     __slots__ = (
         "_began",
-        "_bus",
         "_clock",
         "_closing",
+        "_events",
         "_failure",
         "_first_chunk_ms",
         "_held",
-        "_held_back",
         "_meter",
+        "_note_begin",
         "_now",
-        "_open",
         "_plain",
         "_post",
         "_prices",
@@ -139,18 +138,20 @@ class Stream(Work):
         self,
         started: StartRequest,
         clock: Clock,
-        bus: Bus,
+        events: EventLog,
         post: Post,
+        note_begin: Callable[[str], None],
         prices: PriceBook,
     ) -> None:
         super().__init__()
         self._post = post
+        self._note_begin = note_begin
         self._prices = prices
         self._tags = TagFilter() if started.inline_tags else None
         self._plain = self._tags is None  # whether chunks are taken as they are
         self._clock = clock
         self._now = clock.now
-        self._bus = bus
+        self._events = events
         self.request = started.request
         self.stall_timeout = started.stall_timeout
         self._closing: StreamEnded | None = None
@@ -160,11 +161,10 @@ class Stream(Work):
         self._timed = False
         self.last = self.reported = self._sent_at = clock.now()
         self._first_chunk_ms: int | None = None  # from the sending of the request
-        self._began = self._open = False
+        self._began = False  # whether subscribers see it
         self._screens: Screens | None = None
         self._held: HeldText | None = None
         self._thinks = False  # whether the text held back for screening is of thoughts
-        self._held_back: list[Event | str] = []
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._meter = UsageMeter(started.request)
@@ -179,13 +179,14 @@ class Stream(Work):
         """Cancel the request; nothing more of it is published."""
         self.closed = True
         self._plain = False
+        self._note_begin = not_told  # breaks a reference cycle
         self.cancel()
         reach("REQUEST_CUT")
 
     def text_so_far(self) -> Partial:
         """Return the text that subscribers have seen, with the usage of everything received."""
         partial = self.partial(cut=True)
-        return partial if self._open else Partial(usage=partial.usage)
+        return partial if self._began else Partial(usage=partial.usage)
 
     def used(self) -> Usage:
         """Return the usage of everything received, as it counts if the request is cut now."""
@@ -201,7 +202,7 @@ class Stream(Work):
         return self._prices.priced(self.request.model, self.request.options, used)
 
     def emit(self, chunk: Chunk) -> None:
-        """Take a chunk from the model: publish it, or buffer it until `open`; raise `BadResponse` if invalid."""
+        """Take a chunk from the model: publish it; raise `BadResponse` if it is invalid."""
         if self._plain and type(chunk) is TextChunk and type(text := chunk.text) is str and text.isascii():
             meter = self._meter
             chars = meter.said + len(text)
@@ -213,12 +214,9 @@ class Stream(Work):
                     self._hold(self._held, text, thinks=False)
                     return
                 self._text.append(text)
-                if self._open:
-                    self._bus.publish_ephemeral(text, self._clock.ms(now))
-                elif self._held_back:
-                    self._held_back.append(text)
-                else:
-                    self._say(text)
+                if not self._began:
+                    self._begin()
+                self._events.publish_ephemeral(text, self._clock.ms(now))
                 return
         if not self.closed and not self.ended:
             self._emit_fit(fit_chunk(chunk, MAX_TEXT - self._meter.said))
@@ -262,8 +260,7 @@ class Stream(Work):
             self._thinks = thinks
             if thinks and not self._thinking:
                 self._say(ThinkingStart())
-        if not self._began:
-            self._begin()
+        self._begin()
         received, shown_text = held_text.feed(piece)
         if received:
             self._let_go(received, shown_text)
@@ -276,12 +273,18 @@ class Stream(Work):
             self._say(_thought(shown_text) if self._thinks else shown_text)
 
     def _begin(self) -> None:
-        """Post that the response has begun. No-op after the first time."""
-        if not self._began:
-            self._began = True
-            self._note_first()
-            reach("FIRST_CHUNK")
-            self._post(StreamBegan(self.request.request_id))
+        """Tell the session and its subscribers that the response has begun. No-op after the first time.
+
+        The session makes no step for it, and journals nothing: if the process dies now, the request is made again.
+        """
+        if self._began:
+            return
+        self._began = True
+        self._note_first()
+        reach("FIRST_CHUNK")
+        self._note_begin(self.request.request_id)
+        self._events.publish_ephemeral(_start_event(self.request.request_id), self._clock.ms(self.last))
+        reach("STREAM_OPENED")
 
     def _note_first(self) -> None:
         """Note how long the first chunk took, which has just come. No-op after the first time."""
@@ -289,23 +292,9 @@ class Stream(Work):
             self._first_chunk_ms = round(max(0.0, self.last - self._sent_at) * 1000)
 
     def _say(self, event: Event | str) -> None:
-        """Publish an event or a piece of text, or buffer it until `open`; the first one posts `StreamBegan`."""
-        if self._open:
-            self._bus.publish_ephemeral(event, self._clock.ms(self.last))
-            return
-        self._held_back.append(event)
+        """Publish an event or a piece of text; the response begins with the first one."""
         self._begin()
-
-    def open(self) -> None:
-        """Publish the buffered deltas, and each further one as it comes."""
-        if self._open or self.closed:
-            return
-        self._open = True
-        at = self._clock.now_ms()
-        self._bus.publish_ephemeral(_start_event(self.request.request_id), at)
-        held_back, self._held_back = self._held_back, []
-        self._bus.publish_all_ephemeral(held_back, at)
-        reach("STREAM_OPENED")
+        self._events.publish_ephemeral(event, self._clock.ms(self.last))
 
     def note_sent(self) -> None:
         """Note that the request is sent now; the wait for rate limits before does not count as a stall."""
@@ -313,12 +302,12 @@ class Stream(Work):
         self.last = self._sent_at = self._clock.now()
         reach("REQUEST_SENT")
 
-    async def run(self, model: Model, session_id: str, limits: Sends) -> None:
+    async def run(self, model: Model, session_id: str, send: SendRequest) -> None:
         """Make the request; its beginning is posted while it runs, and exactly one end after that."""
         reach("REQUEST_SPAWNED")
         self.waiting = True
         self._timed = times_beginning(model)
-        stream = partial(limits.stream, session_id, model, emit=self.emit, sent=self.note_sent)
+        stream = partial(send, session_id, model, emit=self.emit, sent=self.note_sent)
         response = await formed(model, self.request, stream)
         if len(response.calls) > MANY_CALLS:
             # The check of all calls and the session's step would otherwise be one pass of the loop.
@@ -357,6 +346,10 @@ class Stream(Work):
         Its usage is estimated as if the request were cut now.
         """
         return StreamStalled(self.request.request_id, round(now - self.last, 3), self.partial(cut=True))
+
+
+def not_told(request_id: str) -> None:
+    """No-op, in place of what is told that the response to *request_id* begins: that concerns nobody any more."""
 
 
 async def formed(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from agentrail.core.answers import read_answer
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import FileFailed, FileMissing, NotReadable
+from agentrail.errors import FileFailed, FileMissing, OutsideError
 from agentrail.hooks.actions import (
     Answered,
     AskAnswer,
@@ -209,10 +209,10 @@ async def _of_files(sandbox: Sandbox, request: ReadFile | WriteFile | FindFiles 
 
 
 async def _text_of_file(sandbox: Sandbox, path: str) -> str:
-    """Return the text of a file; raise `NotReadable` if it is too large."""
+    """Return the text of a file; raise `OutsideError` if it is too large."""
     content = await sandbox.read(path, 0, MAX_READ)
     if content.size > MAX_READ:
-        raise NotReadable(path, f"it is larger than {MAX_READ} bytes")
+        raise OutsideError("not-readable", path, f"it is larger than {MAX_READ} bytes")
     return content.data.decode()
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from agentrail.errors import BadEdit, FileFailed, FileMissing, NotReadable
+from agentrail.errors import BadEdit, FileFailed, FileMissing, OutsideError
 from agentrail.hooks.actions import FindFiles
 from agentrail.ports.sandbox import MAX_FILE, Receiver, Sandbox
 
@@ -45,7 +45,7 @@ _EXTENSION: Final = 8
 
 
 async def find_files(sandbox: Sandbox, request: FindFiles) -> tuple[str, ...]:
-    """Return the paths that *request* asks for, in order; raise `NotReadable` if not all could be looked at."""
+    """Return the paths that *request* asks for, in order; raise `OutsideError` if not all could be looked at."""
     matcher = Wanted(request.names)
     paths: set[str] = set()
     for folder in request.folders:
@@ -64,7 +64,7 @@ async def _add(found_paths: set[str], matcher: Wanted, paths: Iterable[str], fol
         if beginning is not None:
             found_paths.add(beginning)
             if len(found_paths) > MAX_FOUND:
-                raise NotReadable(folder, f"more than {MAX_FOUND} files in it have one of the names")
+                raise OutsideError("not-readable", folder, f"more than {MAX_FOUND} files in it have one of the names")
 
 
 class Wanted:
@@ -88,7 +88,7 @@ class Wanted:
 
 
 async def _on_disk(sandbox: Sandbox, folder: str, *, ignored: bool) -> Iterable[str]:
-    """Return the paths below *folder* on the disk; raise `NotReadable` if there are too many."""
+    """Return the paths below *folder* on the disk; raise `OutsideError` if there are too many."""
     try:
         listing = await sandbox.glob("**", folder, ignored=ignored, limit=MAX_LISTED)
     except FileMissing:
@@ -97,7 +97,7 @@ async def _on_disk(sandbox: Sandbox, folder: str, *, ignored: bool) -> Iterable[
         await sandbox.read(folder, 0, 0)  # raises if *folder* is no file; a file has no paths below it
         return ()
     if listing.cut:
-        raise NotReadable(folder, "it has too many files to look through")
+        raise OutsideError("not-readable", folder, "it has too many files to look through")
     return (entry.path for entry in listing.entries)
 
 
@@ -111,27 +111,27 @@ async def _in_index(sandbox: Sandbox, folder: str) -> Iterable[str]:
         except FileMissing:
             continue
         if content.size > len(content.data):
-            raise NotReadable(above + INDEX, f"it is larger than {MAX_FILE} bytes")
+            raise OutsideError("not-readable", above + INDEX, f"it is larger than {MAX_FILE} bytes")
         below = "".join(f"{part}/" for part in parts)
         return (path for name in paths_of_index(content.data) if (path := above + name).startswith(below))
-    raise NotReadable(INDEX, "there is no repository of git whose files could be looked through")
+    raise OutsideError("not-readable", INDEX, "there is no repository of git whose files could be looked through")
 
 
 def paths_of_index(data: bytes) -> Iterator[str]:
-    """Yield the paths in git's index *data*; raise `NotReadable` as `entries_of_index` does."""
+    """Yield the paths in git's index *data*; raise `OutsideError` as `entries_of_index` does."""
     return (path for _, path in entries_of_index(data))
 
 
 def entries_of_index(data: bytes) -> Iterator[tuple[int, str]]:
     """Yield mode and path of each entry of git's index *data*.
 
-    Raise `NotReadable` if it does not name all files in a form known here.
+    Raise `OutsideError` if it does not name all files in a form known here.
     """
     if data[:4] != b"DIRC" or _number(data, 4) not in READABLE:
-        raise NotReadable(INDEX, "it has another form than versions 2 and 3 of git's index")
+        raise OutsideError("not-readable", INDEX, "it has another form than versions 2 and 3 of git's index")
     content, checksum = data[:-_CHECKSUM], data[-_CHECKSUM:]
     if checksum not in {_SKIPPED, hashlib.sha1(content, usedforsecurity=False).digest()}:
-        raise NotReadable(INDEX, "its SHA-1 does not fit")
+        raise OutsideError("not-readable", INDEX, "its SHA-1 does not fit")
     at = _HEAD
     for _ in range(_number(content, 8)):
         flags = int.from_bytes(content[at + _FLAGS : at + _STAT], "big")
@@ -139,15 +139,15 @@ def entries_of_index(data: bytes) -> Iterator[tuple[int, str]]:
         end = content.find(0, start)
         # Without a checksum, only this tells an index in which names begin elsewhere, as with SHA-256
         if end < 0 or min(end - start, _LONGEST) != flags & _LONGEST:
-            raise NotReadable(INDEX, "an entry has not the length that it names")
+            raise OutsideError("not-readable", INDEX, "an entry has not the length that it names")
         yield _number(content, at + _MODE), content[start:end].decode(errors="replace")
         at += (end - at) // _ALIGNED * _ALIGNED + _ALIGNED
     while at < len(content):
         if not content[at : at + 1].isupper():  # this extension means that some files are named in another index file
-            raise NotReadable(INDEX, f"its part {content[at : at + 4]!r} is not known")
+            raise OutsideError("not-readable", INDEX, f"its part {content[at : at + 4]!r} is not known")
         at += _EXTENSION + _number(content, at + 4)
     if at != len(content):
-        raise NotReadable(INDEX, "it ends in the midst of a part")
+        raise OutsideError("not-readable", INDEX, "it ends in the midst of a part")
 
 
 def _number(data: bytes, at: int) -> int:

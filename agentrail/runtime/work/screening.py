@@ -82,7 +82,7 @@ class Screens:
 
 def screens_of(judge: Live, seats: tuple[AttachedPlugin, ...]) -> Screens | None:
     """Return the `screen` of the plugins in *seats*, for texts that are screened together; `None` if none has one."""
-    entries = judge.screening(seats)
+    entries = judge.audience(seats).entries.get(SCREEN)
     return Screens(entries, judge.complain) if entries else None
 
 

@@ -11,7 +11,7 @@ import attrs
 import trio
 
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import BadDeps, ToolError
+from agentrail.errors import ToolError, UsageError
 from agentrail.ports.tool import NO_DEPS, DepsWanted, Tool, ToolContext
 from agentrail.tools.wanted_deps import wanted_deps
 from agentrail.values.untrusted_values import described, type_name
@@ -59,12 +59,12 @@ class SessionDeps:
         return self
 
     def check(self, tool: Tool) -> None:
-        """Raise `BadDeps` if the program gave an object that *tool* does not want."""
+        """Raise `UsageError` if the program gave an object that *tool* does not want."""
         if self._deps is not NO_DEPS:
             _refuse_misfit(tool, wanted_deps(tool), self._deps)
 
     async def context_for(self, tool: Tool, ctx: ToolContext, state: State) -> ToolContext:
-        """Return *ctx*, with the dependencies if *tool* wants them; raise `BadDeps` if they cannot be made."""
+        """Return *ctx*, with the dependencies if *tool* wants them; raise `UsageError` if they cannot be made."""
         kind = wanted_deps(tool)
         if kind is None:
             return ctx
@@ -77,7 +77,7 @@ class SessionDeps:
         return evolve(ctx, deps=self._deps)
 
     async def _call_maker(self, session: DepsWanted) -> object:
-        """Return what the function makes for *session*; raise `BadDeps` if it raises."""
+        """Return what the function makes for *session*; raise `UsageError` if it raises."""
         make = cast("Callable[..., object]", self._make)
         try:
             deps = make(session) if takes_session(make) else make()
@@ -86,29 +86,34 @@ class SessionDeps:
         except ToolError:  # meant for the model
             raise
         except Exception as error:
-            raise BadDeps(f"its function raised {described(error)} for session `{session.session_id}`") from error
+            raise UsageError(
+                "bad-deps", f"its function raised {described(error)} for session `{session.session_id}`"
+            ) from error
 
 
 def refuse_without_deps(deps: SessionDeps | None, tools: Iterable[Tool]) -> None:
-    """Raise `BadDeps` if one of *tools* wants dependencies that *deps* are not, or if there are none at all."""
+    """Raise `UsageError` if one of *tools* wants dependencies that *deps* are not, or if there are none at all."""
     for tool in tools:
         if deps is not None:
             deps.check(tool)
         elif (kind := wanted_deps(tool)) is not None:
-            raise BadDeps(f"{_wish(tool, kind)}, and the session has none; give its spec `SessionSpec(deps=…)`")
+            raise UsageError(
+                "bad-deps", f"{_wish(tool, kind)}, and the session has none; give its spec `SessionSpec(deps=…)`"
+            )
 
 
 def _refuse_misfit(tool: Tool, kind: object, deps: object) -> None:
-    """Raise `BadDeps` if *deps* are not of the *kind* that *tool* wants, as far as that can be told at run time."""
+    """Raise `UsageError` if *deps* are not of the *kind* that *tool* wants, as far as that can be told at run time."""
     cls = get_origin(kind) or kind
     try:
         fits = not isinstance(cls, type) or isinstance(deps, cls)
     except TypeError:  # a protocol that is not for run time
         return
     if not fits:
-        raise BadDeps(
+        raise UsageError(
+            "bad-deps",
             f"{_wish(tool, kind)}, and found is a `{type_name(deps)}`; "
-            "give `SessionSpec(deps=…)` such an object, or a function that returns one"
+            "give `SessionSpec(deps=…)` such an object, or a function that returns one",
         )
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 import trio
 
+from agentrail.core.machine.responses import begun
 from agentrail.core.machine.step import Step, step
 from agentrail.core.machine.table import COMMANDS
 from agentrail.core.vocabulary.changes import fold
@@ -33,7 +34,6 @@ from agentrail.core.vocabulary.inputs import (
     Arrival,
     CallsEnded,
     SessionReturned,
-    StreamBegan,
     SubagentReported,
     SubagentStarted,
     TimerFired,
@@ -203,7 +203,8 @@ class Auditor:
             return
         input_ = record.arrival.input
         if record.began is not None:
-            before = self._step(book, before, Arrival(StreamBegan(record.began), record.arrival.at), Recorded(())).state
+            before = begun(before, record.began)
+            book.out.requests[record.began].began = True
         judge = Recorded(record.rulings, book.session_id, record.number)
         step_ = self._step(book, before, record.arrival, judge)
         demand(

@@ -152,7 +152,7 @@ async def _rests(handle: SessionHandle, janitor: SimulatedCaller, view: ChildVie
     if view is None:
         return True
     try:
-        paused = view.state == "running" and bool(handle.inspect().paused_stages)
+        paused = view.state == "running" and handle.inspect().is_paused
     except SessionAsleep:  # the session is waking up, and waits for the journal
         return False
     if view.suspended or paused:

@@ -104,8 +104,8 @@ class Watchman:
         self._demand(calls <= runs, "of `{}` {} are said to run, and do not", name, sorted(calls - runs))
         requests = {request_id for request_id in out.live_requests if not stage.asking[name, request_id]}
         purse = session.links.purse
-        if requests and purse is not None and purse.queue.waits(name):
-            runs_beside = any(not charge.ended for charge in purse.pending)
+        if requests and purse is not None and purse.queue.waiting_of(name):
+            runs_beside = any(not reservation.ended for reservation in purse.pending)
             self._demand(runs_beside, "a request of `{}` waits near a limit, and no other is under way", name)
         else:
             names_ = sorted(requests)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final, NamedTuple, cast
 
 from agentrail.codec.plugin_states import storable
+from agentrail.core.machine.responses import begun
 from agentrail.core.machine.step import Step, step
 from agentrail.core.vocabulary.commands import (
     AbortSent,
@@ -31,7 +32,6 @@ from agentrail.core.vocabulary.inputs import (
     AskSettled,
     CompactionEnded,
     SessionOpened,
-    StreamBegan,
     StreamCut,
     StreamEnded,
     StreamStalled,
@@ -48,7 +48,6 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import HOOK_NAMES, Hook
 from agentrail.hooks.live_hook_runner import Live
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.runtime.shared.untrusted_calls import fit_failure
 from agentrail.testing.impure_calls import refusing_if_collected
 from agentrail.testing.scripted import Cue, Failing, Saying, Stalling, say
 from agentrail.testing.turns.script_steps import (
@@ -75,6 +74,7 @@ from agentrail.values.messages import Message, UserMessage
 from agentrail.values.step_budget import Meter
 from agentrail.values.stream import NOTHING_YET, Chunk, Failure, FailureKind, Partial, TextChunk
 from agentrail.values.tools import ToolSpec, ok
+from agentrail.values.untrusted_content import fit_failure
 from agentrail.values.value import Value
 
 Method = Callable[[Hook, object, Context], object]
@@ -286,7 +286,8 @@ class Simulation:
             self.send(StreamEnded(request_id, cue.response))
             return True
         if cue.chunks and not self.out.requests[request_id].began:
-            self.send(StreamBegan(request_id))
+            self.out.requests[request_id].began = True
+            self.state = begun(self.state, request_id)
         if isinstance(cue, Failing):
             self.send(StreamCut(request_id, said(cue.chunks), told(cue.error)))
         else:

@@ -42,7 +42,6 @@ from agentrail.core.vocabulary.inputs import (
     SessionReturned,
     SessionWoke,
     SleepDue,
-    StreamBegan,
     StreamCut,
     StreamEnded,
     StreamStalled,
@@ -153,8 +152,6 @@ def results(out: Outstanding, *, slow: bool = False) -> Iterator[Move]:
 def _of_requests(out: Outstanding) -> Iterator[Move]:
     for request_id, request in out.requests.items():
         weight = LATE if request.cancelled else BUSY
-        if not request.began:
-            yield Move(weight, StreamBegan, partial(_given, StreamBegan(request_id)))
         yield Move(weight, StreamEnded, partial(_ended, request_id, request.request))
         yield Move(max(1, weight // 3), StreamCut, partial(_cut, request_id, request.began))
         yield Move(max(1, weight // 4), StreamStalled, partial(_stalled, request_id, request.began))

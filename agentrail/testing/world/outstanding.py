@@ -17,7 +17,6 @@ from agentrail.core.vocabulary.effects import (
     CarryOut,
     ClearTimer,
     CloseSession,
-    OpenStream,
     ProbeCall,
     ReportStart,
     ResumeSubagents,
@@ -35,7 +34,6 @@ from agentrail.core.vocabulary.inputs import (
     CallsEnded,
     CompactionEnded,
     CompactionFailed,
-    StreamBegan,
     StreamCut,
     StreamEnded,
     SubagentEnded,
@@ -68,11 +66,10 @@ def demand(holds: bool, what: str, *about: object) -> None:
 
 @attrs.define
 class RequestOut:
-    """A request to the model that has not ended; `opened` says that its deltas may be published."""
+    """A request to the model that has not ended; `began` says that its first chunk has come."""
 
     request: ModelRequest
     began: bool = False
-    opened: bool = False
     cancelled: bool = False
 
 
@@ -159,11 +156,6 @@ class Outstanding:
                 self._cancel_calls(call_ids)
             case SetTimer() | ClearTimer():
                 self._keep_time(effect, now)
-            case OpenStream(request_id=request_id):
-                demand(request_id in self.live_requests, "{} opens nothing", effect)
-                out = self.requests[request_id]
-                demand(out.began and not out.opened, "{} comes too early or twice", effect)
-                out.opened = True
             case ReportStart():
                 demand(not self.reports, "the start was reported twice")
                 self.reports.append(effect)
@@ -180,8 +172,6 @@ class Outstanding:
     def answered(self, input_: AnyInput) -> None:
         """Note *input_*: the work that it ends is no longer outstanding."""
         match input_:
-            case StreamBegan(request_id=request_id):
-                self.requests[request_id].began = True
             case StreamEnded(request_id=request_id) | StreamCut(request_id=request_id):
                 del self.requests[request_id]
             case ToolReturned() | ToolRaised() | ToolStopped() | CallProbed():

@@ -7,7 +7,10 @@ one call, raises `InvariantBrokenError`. All random choices come from a `Choose`
 
 from __future__ import annotations
 
+from typing import Final
+
 from agentrail.core.audit import differences
+from agentrail.core.machine.responses import begun
 from agentrail.core.machine.step import Step, step
 from agentrail.core.vocabulary.changes import Change, change, fold
 from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent
@@ -28,6 +31,9 @@ from agentrail.values.argument_checks import checked
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.value import Value
 
+BEGINS: Final = 50
+"""Out of 100 steps, those after which the response to a running request begins."""
+
 
 class WorldRecord(Value, gc=True):
     """One step as a journal keeps it."""
@@ -47,7 +53,7 @@ class WorldRecord(Value, gc=True):
     answer: Answer | None
     """The answer to the caller."""
     began: str | None = None
-    """Always `None`: the first chunk of a response has a record of its own here."""
+    """Id of the request whose response began before the step; `None` if none did."""
 
 
 class World:
@@ -62,6 +68,7 @@ class World:
         self.slow = False
         self.judge = Live(storable, misfit=fits_answer)
         self.state = self.first = self._first(session_id)
+        self._begun: tuple[str, State] | None = None
 
     def _first(self, session_id: str) -> State:
         keyed = [unkeyed(plugin) for plugin in self.scene.plugins]
@@ -118,14 +125,28 @@ class World:
         before = self.state
         step_ = step(before, arrival, self.judge)
         names = tuple(type(effect).__name__ for effect in step_.effects)
+        began, before = self._begun or (None, before)
+        self._begun = None
         change_, number = change(before, step_.state), len(self.records) + 1
-        self.records.append(WorldRecord(number, arrival, step_.rulings, step_.events, names, change_, step_.answer))
+        self.records.append(
+            WorldRecord(number, arrival, step_.rulings, step_.events, names, change_, step_.answer, began)
+        )
         for effect in step_.effects:
             self.out.perform(effect, self.now)
         self.out.back(step_.state.subagents, step_.effects)
         self.state = step_.state
         self.slow = bool(step_.rulings)
+        for request_id in self.out.live_requests:
+            if choose is not None and not self.out.requests[request_id].began and choose.percent(BEGINS):
+                self.begin(request_id)
         return step_
+
+    def begin(self, request_id: str) -> None:
+        """Begin the response to a running request, which the next record says."""
+        before = self.state
+        self.out.requests[request_id].began = True
+        self.state = begun(before, request_id)
+        self._begun = request_id, before
 
     def play(self, choose: Choose, steps: int) -> None:
         """Open the session, make at most *steps* steps with drawn inputs, and check that the records replay."""
@@ -181,6 +202,8 @@ class World:
     def check_replay(self) -> None:
         """Check that all records replay to the session's state."""
         again = self.replay()
+        if self._begun is not None:
+            again = begun(again, self._begun[0])
         demand(again == self.state and repr(again) == repr(self.state), "the replay leads to another state")
 
 

@@ -1,27 +1,38 @@
-"""Compiles a JSON Schema (draft 2020-12) into nodes; no schema is downloaded.
+"""Reads a JSON Schema (draft 2020-12) before it is used, and refuses what is none, or may be applied without end.
 
-Tuples count as arrays, 1.0 is no integer, and `$schema` has no effect. Compiling takes counted steps. Each sub-schema
-becomes a node, and each reference becomes a link to a node.
+Nothing is fetched: a reference must lead to a place in the schema. 1.0 is no integer, and `$schema` has no effect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from typing import Final, cast
-from urllib.parse import unquote, urldefrag, urljoin
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from agentrail.tools.json_schema.keywords import APPLICATORS, LEAVES, expression
-from agentrail.tools.json_schema.nodes import KINDS, Check, CheckFunction, Node, never
-from agentrail.tools.json_schema.regex import UnusableError
-from agentrail.values.json import Json, JsonObject
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
+
+from agentrail.tools.json_schema.explain import short_text, where_text
+from agentrail.values.json import Json
+from agentrail.values.patterns import UnusableError, count_parts, expression
 from agentrail.values.step_budget import Meter
 
+if TYPE_CHECKING:
+    from referencing._core import Resolver  # it has no public name
+    from referencing.jsonschema import Schema as AnySchema
+
+Schema: TypeAlias = Mapping[str, Json]
+
 READY_STEPS: Final = 50_000
-"""The most steps that checking a schema may take, and then compiling it; a schema that takes more is refused."""
+"""The most steps that reading a schema may take; a schema that takes more is refused."""
+MAX_APPLIED: Final = 5_000
+"""The most schemas that may be applied to one value, each counted as often as it is."""
 
 _NODE: Final = 10
-"""The steps that compiling one node counts as."""
+"""The steps that reading one schema counts as, and one part of a regular expression."""
+_EXPRESSION: Final = 100
+"""The steps that a regular expression counts as, beside those for its parts."""
 
 _CHILD: Final = (
     "additionalProperties",
@@ -40,214 +51,268 @@ _LIST: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED: Final = ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
 _REFS: Final = ("$ref", "$dynamicRef")
 _ANCHORS: Final = ("$anchor", "$dynamicAnchor")
+_SAME: Final = frozenset({"allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"})
+"""Keywords that apply their schemas to the value itself, not to a part of it."""
+_KINDS: Final = ("string", "integer", "number", "boolean", "null", "array", "object")
 
-_SCHEMA: Final[Json] = {"$ref": "#"}
-_COUNT: Final[Json] = {"type": "number", "minimum": 0, "multipleOf": 1}
-_TEXT: Final[Json] = {"type": "string"}
-_TEXTS: Final[Json] = {"type": "array", "items": _TEXT, "uniqueItems": True}
-_FLAG: Final[Json] = {"type": "boolean"}
-_ANCHOR: Final[Json] = {"type": "string", "pattern": "^[A-Za-z_][-A-Za-z0-9._]*$"}
+_Resolver: TypeAlias = "Resolver[AnySchema]"
+"""What finds the targets of references, from one schema."""
 
-_TYPE: Final[Json] = {"enum": sorted(KINDS)}
 
-_FORMS: Final[Sequence[tuple[Json, Sequence[str]]]] = (
-    (_SCHEMA, _CHILD),
-    ({"type": "array", "minItems": 1, "items": _SCHEMA}, _LIST),
-    ({"type": "object", "additionalProperties": _SCHEMA}, _NAMED),
-    ({"type": "number"}, ("maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum")),
-    ({"type": "number", "exclusiveMinimum": 0}, ("multipleOf",)),
-    (_COUNT, ("maxLength", "minLength", "maxItems", "minItems")),
-    (_COUNT, ("maxProperties", "minProperties", "maxContains", "minContains")),
-    (_FLAG, ("uniqueItems", "deprecated", "readOnly", "writeOnly")),
-    (_TEXT, ("title", "description", "$comment", "format", "pattern", "contentEncoding", "contentMediaType")),
-    (_TEXT, ("$schema", *_REFS, "$recursiveRef")),
-    (_TEXTS, ("required",)),
-    (_ANCHOR, (*_ANCHORS, "$recursiveAnchor")),
-    ({"type": "string", "pattern": "^[^#]*#?$"}, ("$id",)),
-    ({"type": "array"}, ("enum", "examples")),
-    ({"type": "object", "additionalProperties": _FLAG}, ("$vocabulary",)),
-    ({"type": "object", "additionalProperties": _TEXTS}, ("dependentRequired",)),
-    ({"type": "object", "additionalProperties": {"anyOf": [_SCHEMA, _TEXTS]}}, ("dependencies",)),
-    ({"anyOf": [_TYPE, {"type": "array", "items": _TYPE, "minItems": 1, "uniqueItems": True}]}, ("type",)),
-)
-META: Final[JsonObject] = {
-    "type": ["object", "boolean"],
-    "properties": {keyword: form for form, keywords in _FORMS for keyword in keywords},
+def _is_schema(value: Json) -> bool:
+    return isinstance(value, bool | Mapping)
+
+
+def _is_number(value: Json) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: Json) -> bool:
+    return _is_number(value) and cast("float", value) >= 0 and not cast("float", value) % 1
+
+
+def _is_positive(value: Json) -> bool:
+    return _is_number(value) and cast("float", value) > 0
+
+
+def _is_text(value: Json) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: Json) -> bool:
+    return isinstance(value, bool)
+
+
+def _are_texts(value: Json) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value)) and len({*map(str, value)}) == len(value)
+
+
+def _are_types(value: Json) -> bool:
+    names = [value] if isinstance(value, str) else value
+    return isinstance(names, list) and bool(names) and _are_texts(names) and all(name in _KINDS for name in names)
+
+
+def _are_named(fits: Callable[[Json], bool]) -> Callable[[Json], bool]:
+    return lambda value: isinstance(value, Mapping) and all(map(fits, value.values()))
+
+
+def _is_list(value: Json) -> bool:
+    return isinstance(value, list)
+
+
+def _is_dependency(value: Json) -> bool:
+    return _is_schema(value) or _are_texts(value)
+
+
+def _are_schemas(value: Json) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_schema, value))
+
+
+def _matches(pattern: str) -> Callable[[Json], bool]:
+    return lambda value: isinstance(value, str) and re.search(pattern, value) is not None
+
+
+_TEXTS: Final = "a list of texts, none of them twice"
+FORMS: Final[Mapping[str, tuple[str, Callable[[Json], bool]]]] = {
+    keyword: (must_be, holds)
+    for must_be, holds, keywords in (
+        ("a schema", _is_schema, _CHILD),
+        ("a list of schemas", _are_schemas, _LIST),
+        ("an object of schemas", _are_named(_is_schema), _NAMED),
+        ("a number", _is_number, ("maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum")),
+        ("a number above 0", _is_positive, ("multipleOf",)),
+        ("a whole number", _is_count, ("maxLength", "minLength", "maxItems", "minItems", "maxProperties")),
+        ("a whole number", _is_count, ("minProperties", "maxContains", "minContains")),
+        ("true or false", _is_flag, ("uniqueItems", "deprecated", "readOnly", "writeOnly")),
+        ("text", _is_text, ("title", "description", "$comment", "format", "pattern", "contentEncoding")),
+        ("text", _is_text, ("contentMediaType", "$schema", *_REFS, "$recursiveRef")),
+        (_TEXTS, _are_texts, ("required",)),
+        ("a name", _matches("^[A-Za-z_][-A-Za-z0-9._]*$"), (*_ANCHORS, "$recursiveAnchor")),
+        ("a URI without a fragment", _matches("^[^#]*#?$"), ("$id",)),
+        ("a list", _is_list, ("enum", "examples")),
+        ("an object of true or false", _are_named(_is_flag), ("$vocabulary",)),
+        (f"an object of {_TEXTS}", _are_named(_are_texts), ("dependentRequired",)),
+        ("schemas", _are_named(_is_dependency), ("dependencies",)),
+        (f"one of {', '.join(_KINDS)}, or a list of them", _are_types, ("type",)),
+    )
+    for keyword in keywords
 }
-"""The meta-schema, to check schemas with: the official one's eight documents, merged into one."""
+"""For each keyword, what its value must be, in words, and whether a value is that; schemas inside it are left out.
+
+Together they say what the official meta-schema says.
+"""
 
 
-class FlawError(ValueError):
-    """A schema is valid by the meta-schema but cannot be used here; the text says why."""
+class FlawError(Exception):
+    """A schema cannot be used; the text says why."""
 
 
-def node_of(schema: JsonObject, meter: Meter) -> Node:
-    """Compile *schema*; raise `FlawError` if it cannot be used, `TooManyStepsError` if *meter* runs out.
-
-    *schema* must be as `json.loads` returns it: no Python object may occur in it twice, because schemas are looked up
-    by `id()`.
-    """
-    return _Maker(schema, meter).top()
-
-
-@cache
-def meta_node() -> Node:
-    """Return the compiled meta-schema; it is compiled once."""
-    return node_of(META, Meter(READY_STEPS))
-
-
-class _Maker:
-    """Compiles one schema into nodes."""
-
-    __slots__ = ("_anchors", "_bases", "_meter", "_nodes", "_resources", "_todo", "_top")
-
-    def __init__(self, top: JsonObject, meter: Meter) -> None:
-        self._top = top
-        self._meter = meter
-        self._nodes: dict[int, Node] = {}
-        self._todo: list[tuple[Mapping[str, Json], Node]] = []
-        self._bases: dict[int, str] = {}
-        """The base URI of each schema, by its `id()`."""
-        self._resources: dict[str, Json] = {"": top}
-        self._anchors: dict[tuple[str, str], Json] = {}
-        self._index(top, "")
-
-    def top(self) -> Node:
-        """Return the node of the whole schema."""
-        node = self._node(self._top)
-        while self._todo:
-            self._fill(*self._todo.pop())
-        return node
-
-    def _index(self, schema: Json, base: str) -> None:
-        """Record the URIs of *schema* and of all schemas inside it, for references."""
-        todo: list[tuple[Json, str]] = [(schema, base)]
-        while todo:
-            schema_, base = todo.pop()
-            if not isinstance(schema_, Mapping) or id(schema_) in self._bases:
-                continue
-            self._meter.spend(1 + len(schema_))
-            if "$schema" in schema_ and schema_ is not self._top:
-                raise FlawError("`$schema` stands below the top")
-            if "$id" in schema_:
-                base = _base(base, str(schema_["$id"]))
-                self._resources[base] = schema_
-            self._bases[id(schema_)] = base
-            for keyword in _ANCHORS:
-                if keyword in schema_:
-                    self._anchors[base, str(schema_[keyword])] = schema_
-            todo.extend((inner, base) for inner in _inside(schema_))
-
-    def _node(self, schema: Json) -> Node:
-        """Return the node of *schema*; a new one is empty and queued, and `top` fills it."""
-        node_ = self._nodes.get(id(schema)) if isinstance(schema, Mapping) else None
-        if node_ is not None:
-            return node_
-        self._meter.spend(_NODE)
+def schema_flaw(value: Json, meter: Meter) -> str | None:
+    """Return where *value* is no schema, what was found there and what is wanted; `None` if it is one."""
+    todo: list[tuple[Json, tuple[str | int, ...]]] = [(value, ())]
+    while todo:
+        schema, path = todo.pop()
         if not isinstance(schema, Mapping):
-            return Node(schema=bool(schema))
-        node = self._nodes[id(schema)] = Node(schema)
-        self._todo.append((schema, node))
-        return node
+            if isinstance(schema, bool):
+                continue
+            return _flaw(path, schema, "a schema")
+        meter.spend(_NODE + len(schema))
+        for keyword, inner in schema.items():
+            must_be, holds = FORMS.get(keyword, ("", None))
+            if holds is not None and not holds(inner):
+                return _flaw((*path, keyword), inner, must_be)
+        dependencies = cast("Schema", schema.get("dependencies", {})).items()
+        todo += ((inner, (*path, "dependencies", name)) for name, inner in dependencies if isinstance(inner, Mapping))
+        todo += ((inner, (*path, *steps)) for steps, inner in _inside(schema))
+    return None
 
-    def _fill(self, schema: Mapping[str, Json], node: Node) -> None:
-        for keyword in _CHILD:
-            if keyword in schema:
-                node.children[keyword] = self._node(schema[keyword])
-        for keyword in _LIST:
-            if keyword in schema:
-                node.lists[keyword] = tuple(map(self._node, cast("Sequence[Json]", schema[keyword])))
-        for keyword in ("properties", "dependentSchemas"):
-            if keyword in schema:
-                inner = cast("Mapping[str, Json]", schema[keyword])
-                node.named[keyword] = {name: self._node(inner_schema) for name, inner_schema in inner.items()}
-        for pattern, inner_schema in cast("Mapping[str, Json]", schema.get("patternProperties", {})).items():
-            try:
-                node.patterns.append((expression(pattern, self._meter), self._node(inner_schema)))
-            except UnusableError as why:
-                raise FlawError(f"the pattern `{pattern}` {why}") from why
-        for keyword in _REFS:
-            if keyword in schema:
-                node.refs.append(self._target(keyword, str(schema[keyword]), self._bases[id(schema)]))
-        self._fill_checks(schema, node)
 
-    def _fill_checks(self, schema: Mapping[str, Json], node: Node) -> None:
-        for kind in _other_kinds(schema.get("type", KINDS)):
-            node.leaves.setdefault(kind, []).append(("type", never))
-        for keyword, (kinds, _) in LEAVES.items():
-            if keyword in schema:
-                holds = self._leaf(keyword, schema[keyword])
-                for kind in kinds:
-                    if holds is not None:
-                        node.leaves.setdefault(kind, []).append((keyword, holds))
-        for keyword, (kinds, apply) in APPLICATORS.items():
-            if keyword in schema:
-                for kind in kinds:
-                    applied = node.applied.setdefault(kind, [])
-                    if apply not in applied:
-                        applied.append(apply)
+def _flaw(path: tuple[str | int, ...], value: Json, must_be: str) -> str:
+    return f"{where_text(path) if path else 'it'}: found {short_text(value)}, wanted {must_be}"
 
-    def _leaf(self, keyword: str, value: Json) -> CheckFunction | None:
+
+class Reading:
+    """The schemas inside *top* and the references between them; raise `FlawError` if it cannot be used.
+
+    *top* must be as `json.loads` returns it, without `$schema`: no Python object may occur in it twice. Raise
+    `TooManyStepsError` if *meter* runs out.
+    """
+
+    __slots__ = ("_meter", "_resolvers", "_same", "targets")
+
+    def __init__(self, top: Schema, meter: Meter) -> None:
+        self._meter = meter
+        self._resolvers: dict[int, tuple[Schema, _Resolver]] = {}
+        """Each schema, and what resolves its references, by its `id()`."""
+        self._same: dict[int, list[int]] = {}
+        """The schemas that each schema applies to the same value, by `id()`."""
+        self.targets: dict[int, dict[str, Json]] = {}
+        """The targets of references, by keyword, by the `id()` of the schema that has them."""
+        todo = self._add(top, _inner_resolver(_resolver_of(top), top))
+        has_id = any("$id" in schema for schema in self.schemas if schema is not top)
+        while todo:
+            schema, resolver = todo.pop()
+            if "$dynamicRef" in schema and has_id:
+                raise FlawError("`$dynamicRef` stands in a schema with an `$id` below the top; use `$ref`")
+            for keyword in _REFS:
+                if keyword in schema:
+                    todo += self._follow(schema, keyword, resolver)
+        self._check_applied()
+
+    @property
+    def schemas(self) -> Iterator[Schema]:
+        """All schemas in it, and itself."""
+        return (schema for schema, _ in self._resolvers.values())
+
+    def _add(self, top: Schema, resolver: _Resolver) -> list[tuple[Schema, _Resolver]]:
+        """Add *top* and all schemas inside it, and return them."""
+        added: list[tuple[Schema, _Resolver]] = []
+        todo = [(top, resolver)]
+        while todo:
+            schema, resolver = todo.pop()
+            if id(schema) in self._resolvers:
+                continue
+            self._meter.spend(_NODE + len(schema))
+            if "$schema" in schema:
+                raise FlawError("`$schema` stands below the top")
+            _replace_false(schema)
+            self._check_patterns(schema)
+            self._resolvers[id(schema)] = schema, resolver
+            added.append((schema, resolver))
+            same = self._same[id(schema)] = []
+            for (keyword, *_), inner in _inside(schema):
+                if isinstance(inner, Mapping):
+                    todo.append((inner, _inner_resolver(resolver, inner)))
+                    if keyword in _SAME:
+                        same.append(id(inner))
+        return added
+
+    def _check_patterns(self, schema: Schema) -> None:
+        for pattern in (schema.get("pattern"), *cast("Schema", schema.get("patternProperties", {}))):
+            if isinstance(pattern, str):
+                try:
+                    self._meter.spend(_EXPRESSION + _NODE * count_parts(pattern))
+                    expression(pattern)
+                except UnusableError as why:
+                    raise FlawError(f"the pattern `{pattern}` {why}") from why
+
+    def _follow(self, schema: Schema, keyword: str, resolver: _Resolver) -> list[tuple[Schema, _Resolver]]:
+        """Note the target of a reference, and return the schemas in it that are under no known keyword."""
+        ref = str(schema[keyword])
+        self._meter.spend(_NODE + len(ref))
         try:
-            return LEAVES[keyword][1](value, self._meter)
-        except UnusableError as why:
-            raise FlawError(f"the pattern `{value}` {why}") from why
-
-    def _target(self, keyword: str, ref: str, base: str) -> Node:
-        """Return the node that the reference *ref* names; raise `FlawError` if there is none."""
-        if keyword == "$dynamicRef" and len({id(resource) for resource in self._resources.values()}) > 1:
-            raise FlawError("`$dynamicRef` stands in a schema with an `$id` below the top; use `$ref`")
-        try:
-            uri, fragment = urldefrag(urljoin(base, ref))
-            fragment = unquote(fragment)
-            self._meter.spend(1 + len(fragment))
-            if fragment and not fragment.startswith("/"):
-                target = self._anchors[uri, fragment]
-            else:
-                target = _follow(self._resources[uri], fragment)
-        except (LookupError, ValueError) as why:
+            resolved = resolver.lookup(ref)
+        except (Unresolvable, LookupError, ValueError, TypeError) as why:
             raise FlawError(f"`{keyword}` leads to `{ref}`, which is not in the schema") from why
-        if id(target) not in self._bases:  # the reference points to a schema that is under no known keyword
-            if not Check(self._meter).fits(meta_node(), target):
-                raise FlawError(f"`{keyword}` leads to `{ref}`, which is no schema")
-            self._index(target, uri)
-        return self._node(target)
+        target = resolved.contents
+        self.targets.setdefault(id(schema), {})[keyword] = target
+        if isinstance(target, Mapping) and id(target) in self._resolvers:
+            self._same[id(schema)].append(id(target))
+            return []
+        if schema_flaw(target, self._meter) is not None:
+            raise FlawError(f"`{keyword}` leads to `{ref}`, which is no schema")
+        if not isinstance(target, Mapping):
+            return []
+        self._same[id(schema)].append(id(target))
+        return self._add(target, resolved.resolver)
+
+    def _check_applied(self) -> None:
+        """Raise `FlawError` if a schema is applied to a value within itself, or too many are applied to one value."""
+        applied: dict[int, int] = {}
+        for start in self._same:
+            path = [(start, iter(self._same[start]))]
+            open_ = {start}
+            while path and start not in applied:
+                at, inner = path[-1]
+                following = next((child for child in inner if child not in applied), None)
+                if following in open_:
+                    raise FlawError("it applies a schema to a value again and again: its references form a ring")
+                if following is None:
+                    path.pop()
+                    open_.discard(at)
+                    applied[at] = self._times(at) * sum(applied[child] for child in self._same[at]) + 1
+                    if applied[at] > MAX_APPLIED:
+                        raise FlawError(f"it applies more than {MAX_APPLIED} schemas to one value; make it simpler")
+                else:
+                    path.append((following, iter(self._same[following])))
+                    open_.add(following)
+
+    def _times(self, at: int) -> int:
+        """Return how often the schemas inside of one are applied: once more to find what they evaluate."""
+        schema, _ = self._resolvers[at]
+        return 2 if "unevaluatedItems" in schema or "unevaluatedProperties" in schema else 1
 
 
-def _other_kinds(named: Json) -> Iterator[str]:
-    """Yield the JSON types that the keyword `type` with the value *named* does not permit."""
-    kinds = (named,) if isinstance(named, str) else cast("Sequence[str]", named)
-    for kind in KINDS:
-        if kind not in kinds and not (kind == "integer" and "number" in kinds):
-            yield kind
+def _resolver_of(top: Schema) -> _Resolver:
+    registry: Registry[AnySchema] = Registry()
+    return registry.resolver_with_root(DRAFT202012.create_resource(top))
 
 
-def _inside(schema: Mapping[str, Json]) -> Iterator[Json]:
-    """Yield the schemas directly inside *schema*."""
+def _inner_resolver(resolver: _Resolver, schema: Schema) -> _Resolver:
+    try:
+        return resolver.in_subresource(DRAFT202012.create_resource(schema))
+    except ValueError as why:
+        raise FlawError(f"its `$id`, `{schema['$id']}`, is no URI: {why}") from why
+
+
+def _replace_false(schema: Schema) -> None:
+    """Replace each `false` in *schema* by a schema that allows as little: jsonschema says of no `false` where it is."""
+    for keyword in ("anyOf", "oneOf", "prefixItems"):
+        inner = cast("list[Json]", schema.get(keyword, []))
+        inner[:] = [{"enum": []} if child is False else child for child in inner]
+    for keyword in ("patternProperties", "properties"):
+        named = cast("dict[str, Json]", schema.get(keyword, {}))
+        named.update({name: {"enum": []} for name, child in named.items() if child is False})
+
+
+def _inside(schema: Schema) -> Iterator[tuple[tuple[str | int, ...], Json]]:
+    """Yield the schemas directly inside *schema*, each with its place, which begins with its keyword."""
     for keyword in _CHILD:
         if keyword in schema:
-            yield schema[keyword]
+            yield (keyword,), schema[keyword]
     for keyword in _LIST:
-        yield from cast("Sequence[Json]", schema.get(keyword, ()))
+        for place, inner in enumerate(cast("Sequence[Json]", schema.get(keyword, ()))):
+            yield (keyword, place), inner
     for keyword in _NAMED:
-        yield from cast("Mapping[str, Json]", schema.get(keyword, {})).values()
-
-
-def _base(base: str, name: str) -> str:
-    try:
-        return urljoin(base, name).rstrip("#")
-    except ValueError as why:
-        raise FlawError(f"its `$id`, `{name}`, is no URI: {why}") from why
-
-
-def _follow(value: Json, pointer: str) -> Json:
-    """Return the value at the JSON pointer *pointer* in *value*; raise `LookupError` if there is none."""
-    for step in pointer.split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, Mapping):
-            value = value[name]
-        elif isinstance(value, Sequence) and not isinstance(value, str):
-            value = value[int(name)]
-        else:
-            raise LookupError(name)
-    return value
+        for name, inner in cast("Schema", schema.get(keyword, {})).items():
+            yield (keyword, name), inner

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from agentrail.tools.json_schema.nodes import SchemaFault, ValuePath
-from agentrail.values.json import Json
+from agentrail.values.json import EMPTY, Json
+
+if TYPE_CHECKING:  # the library is imported by who checks
+    from jsonschema import ValidationError
 
 MAX_FAULTS: Final = 5
 MAX_CHARS: Final = 500
-_LOOKED_AT: Final = 200
-"""The most faults that are sorted; further ones are ignored."""
+LOOKED_AT: Final = 200
+"""The most faults that are looked for and sorted; further ones are ignored."""
 _FEW: Final = 3
 """The most keys with which an object is shown; one with more is shown as `an object`."""
 _CLIPPED: Final = 120
@@ -44,8 +46,8 @@ _COUNTED: Final = {
 }
 _WANTED: Final[Mapping[str, Callable[[Json], str]]] = {
     "type": lambda value: _either(_TYPES.get(str(kind), str(kind)) for kind in _several(value)),
-    "enum": lambda value: _either(map(_short_text, _several(value))),
-    "const": lambda value: f"{_short_text(value)}",
+    "enum": lambda value: _either(map(short_text, _several(value))),
+    "const": lambda value: f"{short_text(value)}",
     "minimum": lambda value: f"at least {value}",
     "exclusiveMinimum": lambda value: f"more than {value}",
     "maximum": lambda value: f"at most {value}",
@@ -70,9 +72,9 @@ _TELLING: Final = ("enum", "const", "$ref", "anyOf", "oneOf", "type")
 """The keywords that describe a schema briefly, the best first."""
 
 
-def explain(schema_faults: Iterable[SchemaFault]) -> str | None:
-    """Return *schema_faults* as text on one line, in a fixed order; `None` if there are none."""
-    faults = set(islice((sentences for fault in schema_faults for sentences in _sentences_of(fault)), _LOOKED_AT))
+def explain(errors: Iterable[ValidationError]) -> str | None:
+    """Return *errors* as text on one line, in a fixed order; `None` if there are none."""
+    faults = set(islice((sentences for error in errors for sentences in _sentences_of(error)), LOOKED_AT))
     if not faults:
         return None
     sentences: list[str] = []
@@ -91,57 +93,50 @@ def clip(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _sentences_of(fault: SchemaFault) -> Iterator[_Told]:
-    path = _steps(fault.path)
-    properties = cast("Mapping[str, Json]", fault.schema.get("properties", {}))
-    near = _nearest_branch(fault)
+def _sentences_of(error: ValidationError) -> Iterator[_Told]:
+    path, setting = (*error.absolute_path,), cast("Json", error.validator_value)
+    value, whole = cast("Json", error.instance), cast("Mapping[str, Json] | bool", error.schema)
+    schema: Mapping[str, Json] = EMPTY if isinstance(whole, bool) else whole
+    properties = cast("Mapping[str, Json]", schema.get("properties", {}))
+    near = _nearest_branch(error)
     if near:
         for inner in near:
             yield from _sentences_of(inner)
-    elif fault.keyword == "required":
-        for name in _missing(fault.found, fault.said):
+    elif error.validator == "required":
+        for name in cast("Sequence[str]", setting):
             yield _sentence((*path, name), f" is missing, wanted {_schema_text(properties.get(name, True))}")
-    elif fault.keyword == "additionalProperties":
-        for name in fault.names:
+    elif error.validator == "additionalProperties":
+        for name in cast("Sequence[str]", setting):
             yield _sentence((*path, name), f" is unknown, known: {clip(_quote_names(properties), _CLIPPED)}")
-    elif fault.keyword == "type":
-        yield _sentence(path, f": found {_short_text(fault.found)}, wanted {_schema_text(fault.schema)}")
+    elif error.validator == "type":
+        yield _sentence(path, f": found {short_text(value)}, wanted {_schema_text(schema)}")
     else:
-        expected = clip(_expectation(fault.keyword, fault.said), _CLIPPED)
-        yield _sentence(path, f": found {_instance_text(fault.found, fault.keyword)}, wanted {expected}")
-
-
-def _steps(path: ValuePath) -> tuple[_Step, ...]:
-    steps: list[_Step] = []
-    while path is not None:
-        path, step = path
-        steps.append(step)
-    return tuple(reversed(steps))
+        keyword = str(error.validator or "false")
+        expected = clip(_expectation(keyword, setting), _CLIPPED)
+        yield _sentence(path, f": found {_instance_text(value, keyword)}, wanted {expected}")
 
 
 def _sentence(path: tuple[_Step, ...], problem: str) -> _Told:
     order = tuple((isinstance(step, str), 0 if isinstance(step, str) else step, str(step)) for step in path)
-    return order, f"{_where(path)}{problem}"
+    return order, f"{where_text(path)}{problem}"
 
 
-def _nearest_branch(fault: SchemaFault) -> Sequence[SchemaFault]:
-    """Return the faults in the branch of an `anyOf` that the model probably meant; empty if no branch is likely."""
-    candidates = [branch for branch in fault.branches if not any(_is_of_another_kind(inner, fault) for inner in branch)]
+def _nearest_branch(error: ValidationError) -> Sequence[ValidationError]:
+    """Return the errors in the branch of an `anyOf` that the model probably meant; empty if no branch is likely."""
+    branches: dict[str | int, list[ValidationError]] = {}
+    for inner in error.context:
+        branches.setdefault(inner.schema_path[0], []).append(inner)
+    candidates = [branch for branch in branches.values() if not any(map(_is_of_another_kind, branch))]
     fewest = min(map(len, candidates), default=0)
     nearest = [branch for branch in candidates if len(branch) == fewest]
     return nearest[0] if len(nearest) == 1 else ()
 
 
-def _is_of_another_kind(inner: SchemaFault, fault: SchemaFault) -> bool:
-    return inner.path is fault.path and inner.keyword in {"type", "enum", "const", "false"}
+def _is_of_another_kind(inner: ValidationError) -> bool:
+    return not inner.path and inner.validator in {"type", "enum", "const"}
 
 
-def _missing(instance: Json, required: Json) -> Iterator[str]:
-    if isinstance(instance, Mapping):
-        yield from (name for name in map(str, _several(required)) if name not in instance)
-
-
-def _where(path: tuple[_Step, ...]) -> str:
+def where_text(path: tuple[_Step, ...]) -> str:
     """Return *path* as code would write it, such as `items[0].name`."""
     text = ""
     for whole in path:
@@ -151,17 +146,17 @@ def _where(path: tuple[_Step, ...]) -> str:
         elif step.isidentifier():
             text += f".{step}" if text else step
         else:
-            text += f"[{_short_text(step)}]"
+            text += f"[{short_text(step)}]"
     return f"`{clip(text, 80)}`" if text else "the arguments"
 
 
 def _instance_text(instance: Json, keyword: str) -> str:
     if keyword in _COUNTED and isinstance(instance, str | Sequence | Mapping):
         return f"{len(instance)} {_COUNTED[keyword]}{'' if len(instance) == 1 else 's'}"
-    return _short_text(instance)
+    return short_text(instance)
 
 
-def _short_text(instance: Json) -> str:
+def short_text(instance: Json) -> str:
     """Return a short text for the value *instance*."""
     if isinstance(instance, str):
         return clip(json.dumps(instance[:60], ensure_ascii=False), 60)

@@ -1,98 +1,114 @@
 """Validates the arguments of tool calls against their schema; arguments whose check takes too many steps are refused.
 
-`flat_check` is a quick check for schemas of an object whose properties are plain, or lists of plain items, which most
-tools have. It gives the same verdict as the full engine. The engine then only runs to explain why arguments do not fit.
+`plain_check` is a quick check for schemas of objects, lists and plain values, which most tools have. It gives the same
+verdict as the library jsonschema, which then only runs to explain why arguments do not fit.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence, Sized
 from functools import lru_cache
 from types import NoneType
-from typing import Final, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeGuard, cast
 
-from agentrail.tools.json_schema.dialect import READY_STEPS, FlawError, meta_node, node_of
 from agentrail.tools.json_schema.explain import clip, explain
-from agentrail.tools.json_schema.nodes import MAX_NESTED, Check, Node, SchemaFault
 from agentrail.values.argument_checks import checked
-from agentrail.values.json import Json, JsonObject, canonical, canonical_once
+from agentrail.values.json import FrozenObject, Json, JsonObject, canonical, canonical_once
 from agentrail.values.step_budget import CHECK_STEPS, RESPONSE_STEPS, Meter, TooManyStepsError
 from agentrail.values.tools import ToolSpec
 
-Fits: TypeAlias = Callable[[JsonObject], bool]
+if TYPE_CHECKING:  # imported late: it imports jsonschema, and most processes can do without
+    from agentrail.tools.json_schema.metered import ReadySchema
 
-_KINDS: Final = {"string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "null": (NoneType,)}
-_SILENT: Final = {"title", "description", "default", "examples", "$schema", "$comment", "deprecated"}
-"""Keywords that reject no value."""
-_OBJECT: Final = _SILENT | {"type", "properties", "required", "additionalProperties"}
-_PROPERTY: Final = _SILENT | {"type", "enum"}
-_ARRAY: Final = _SILENT | {"type", "items"}
-_LIST: Final = frozenset({tuple})
+Fits: TypeAlias = Callable[[Json], bool]
+
+_KINDS: Final[Mapping[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (NoneType,),
+    "array": (tuple, list),
+    "object": (FrozenObject, dict),
+}
+_NOTES: Final[Mapping[str, tuple[type, ...]]] = {
+    "title": (str,),
+    "description": (str,),
+    "$comment": (str,),
+    "default": (object,),
+    "examples": (list,),
+    "deprecated": (bool,),
+}
+"""Keywords that reject no value, with the types of what they say."""
+_LIMITS: Final[Mapping[str, tuple[frozenset[type], Callable[[float, float], bool]]]] = {
+    "minimum": (frozenset({int, float}), operator.ge),
+    "maximum": (frozenset({int, float}), operator.le),
+    "minLength": (frozenset({str}), operator.ge),
+    "maxLength": (frozenset({str}), operator.le),
+    "minItems": (frozenset({tuple, list}), operator.ge),
+    "maxItems": (frozenset({tuple, list}), operator.le),
+}
+"""Keywords that limit a number or a length, with the types that they apply to."""
+_PLAIN: Final = {"type", "enum", "properties", "required", "additionalProperties", "items", *_NOTES, *_LIMITS}
 
 
-def flat_check(schema: JsonObject) -> Fits | None:
-    """Return a fast check for a flat *schema*; `None` if the schema needs the full engine."""
-    if schema.get("type") != "object" or schema.get("additionalProperties") is not False or schema.keys() - _OBJECT:
+def plain_check(schema: Json) -> Fits | None:
+    """Return a quick check for a plain *schema*; `None` if the schema needs the library, or is none."""
+    if not schema and isinstance(schema, dict):
+        return _anything
+    names = _type_names(schema)
+    if not names or not isinstance(schema, dict) or not schema.keys() <= _PLAIN or not _are_notes(schema):
         return None
-    kinds: dict[str, frozenset[type]] = {}
-    items: dict[str, frozenset[type]] = {}
-    choices: dict[str, frozenset[tuple[bool, Json]]] = {}
-    for name, property_schema in cast("Mapping[str, Json]", schema.get("properties", {})).items():
-        listed = _items_of(property_schema)
-        types = _types_of(property_schema) if listed is None else _LIST
-        if types is None:
-            return None
-        kinds[name] = types
-        if listed is not None:
-            items[name] = listed
-        enum = cast("JsonObject", property_schema).get("enum")
-        if enum is not None:
-            choices[name] = frozenset(_same(option) for option in cast("Sequence[Json]", enum) if _is_plain(option))
-    required = frozenset(cast("Sequence[str]", schema.get("required", ())))
-    return _check(kinds, items, choices, required)
-
-
-def _items_of(schema: Json) -> frozenset[type] | None:
-    """Return the JSON types of the items if *schema* describes a list of plain ones; else `None`."""
-    if (
-        not isinstance(schema, Mapping)
-        or schema.get("type") != "array"
-        or schema.keys() - _ARRAY
-        or "items" not in schema
-    ):
+    types = frozenset(kind for name in names for kind in _KINDS[name])
+    parts = [_enum_check(schema, names), _limits_check(schema)]
+    if "object" in names:
+        parts.append(_object_check(schema))
+    if "array" in names:
+        parts.append(_list_check(schema))
+    if None in parts:
         return None
-    items = schema["items"]
-    return None if isinstance(items, Mapping) and "enum" in items else _types_of(items)
+    checks = [check for check in cast("list[Fits]", parts) if check is not _anything]
 
-
-def _types_of(schema: Json) -> frozenset[type] | None:
-    if not isinstance(schema, Mapping) or "type" not in schema or schema.keys() - _PROPERTY:
-        return None
-    named = schema["type"]
-    names = (named,) if isinstance(named, str) else cast("Sequence[str]", named)
-    if any(name not in _KINDS for name in names):
-        return None
-    return frozenset(kind for name in names for kind in _KINDS[name])
-
-
-def _check(
-    kinds: Mapping[str, frozenset[type]],
-    items: Mapping[str, frozenset[type]],
-    choices: Mapping[str, frozenset[tuple[bool, Json]]],
-    required: frozenset[str],
-) -> Fits:
-    def fits(args: JsonObject) -> bool:
-        for name, value in args.items():
-            if name not in kinds or type(value) not in kinds[name]:
-                return False
-            if name in choices and _same(value) not in choices[name]:
-                return False
-            if type(value) is tuple and not items[name].issuperset(map(type, cast("Sequence[Json]", value))):
-                return False
-        return args.keys() >= required
+    def fits(value: Json) -> bool:
+        return type(value) in types and all(check(value) for check in checks)
 
     return fits
+
+
+def _anything(_: Json) -> bool:
+    return True
+
+
+def _type_names(schema: Json) -> Sequence[str]:
+    """Return the names of types in *schema*; empty if it has none, or they are none."""
+    named = schema.get("type") if isinstance(schema, dict) else None
+    names = [named] if isinstance(named, str) else named
+    return names if _are_texts(names) and _KINDS.keys() >= {*names} else ()
+
+
+def _are_texts(value: Json) -> TypeGuard[list[str]]:
+    """Whether *value* is a list of texts, and none is there twice."""
+    return (
+        isinstance(value, list)
+        and all(isinstance(item, str) for item in value)
+        and len({*map(str, value)}) == len(value)
+    )
+
+
+def _are_notes(schema: JsonObject) -> bool:
+    return all(isinstance(schema[keyword], types) for keyword, types in _NOTES.items() if keyword in schema)
+
+
+def _enum_check(schema: JsonObject, names: Sequence[str]) -> Fits | None:
+    if "enum" not in schema:
+        return _anything
+    enum = schema["enum"]
+    if not isinstance(enum, list) or not {"array", "object"}.isdisjoint(names):
+        return None
+    choices = frozenset(_same(option) for option in enum if _is_plain(option))
+    return lambda value: _same(value) in choices
 
 
 def _same(value: Json) -> tuple[bool, Json]:
@@ -102,6 +118,53 @@ def _same(value: Json) -> tuple[bool, Json]:
 
 def _is_plain(value: Json) -> bool:
     return value is None or isinstance(value, str | int | float)
+
+
+def _limits_check(schema: JsonObject) -> Fits | None:
+    limits = [(types, compare, schema[keyword]) for keyword, (types, compare) in _LIMITS.items() if keyword in schema]
+    if not all(type(limit) is int and (limit >= 0 or int in types) for types, _, limit in limits):
+        return None
+    if not limits:
+        return _anything
+
+    def fits(value: Json) -> bool:
+        size = value if isinstance(value, int | float) or value is None else len(cast("Sized", value))
+        return all(
+            type(value) not in types or compare(cast("float", size), cast("int", limit))
+            for types, compare, limit in limits
+        )
+
+    return fits
+
+
+def _object_check(schema: JsonObject) -> Fits | None:
+    properties, required = schema.get("properties", {}), schema.get("required", [])
+    more = schema.get("additionalProperties", True)
+    others = (_anything if more else None) if isinstance(more, bool) else plain_check(more)
+    if not isinstance(properties, dict) or not _are_texts(required) or (others is None and more is not False):
+        return None
+    checks = {name: plain_check(child) for name, child in properties.items()}
+    if None in checks.values():
+        return None
+    required_names = frozenset(required)
+
+    def fits(value: Json) -> bool:
+        if not isinstance(value, dict):
+            return True
+        for name, item in value.items():
+            check = checks.get(name, others)
+            if check is None or not check(item):
+                return False
+        return value.keys() >= required_names
+
+    return fits
+
+
+def _list_check(schema: JsonObject) -> Fits | None:
+    if "items" not in schema or schema["items"] is True:
+        return _anything
+    check = plain_check(schema["items"])
+    return None if check is None else lambda value: not isinstance(value, tuple | list) or all(map(check, value))
 
 
 class Validator(Protocol):
@@ -114,21 +177,20 @@ class Validator(Protocol):
 MAX_SCHEMAS: Final = 1_024
 
 _TOO_MUCH: Final = (
-    f"they cannot be checked (that takes more than {CHECK_STEPS} steps, or {MAX_NESTED} schemas inside each other);"
+    f"they cannot be checked (that takes more than {CHECK_STEPS} steps, or too many schemas inside each other);"
     " send less, or simpler ones"
 )
 _TOO_MANY: Final = (
     f"they cannot be checked (the calls of this response take more than {RESPONSE_STEPS} steps together); make fewer at"
     " once, send less, or simpler ones"
 )
-_TOO_LARGE: Final = f"making it ready takes more than {READY_STEPS} steps; make it smaller"
 
 
 @checked
 def validator_for(spec: ToolSpec) -> Validator:
     """Return the validator of *spec*: a function from arguments to the reason they do not fit, or `None` if they fit.
 
-    The validator never raises. If the full engine takes more than `CHECK_STEPS` steps, the arguments are refused.
+    The validator never raises. If the library takes more than `CHECK_STEPS` steps, the arguments are refused.
     """
     return schema_validator(spec.parameters)
 
@@ -140,28 +202,30 @@ def schema_validator(schema: JsonObject) -> Validator:
 
 def schema_problem(parameters: JsonObject) -> str | None:
     """Return why *parameters* cannot be used as a schema for arguments; `None` if they can."""
-    node = _ready(canonical(parameters))
-    return node if isinstance(node, str) else None
+    schema = canonical(parameters)
+    if plain_check(json.loads(schema)) is not None:
+        return None
+    ready = _ready(schema)
+    return ready if isinstance(ready, str) else None
 
 
 @lru_cache(maxsize=MAX_SCHEMAS)
 def _validator(schema: str) -> Validator:
-    parsed: JsonObject = json.loads(schema)
-    fits = flat_check(parsed)
+    fits = plain_check(json.loads(schema))
 
     def check(args: JsonObject, meter: Meter | None = None) -> str | None:
         if fits is not None and fits(args):
             return None
-        node = _ready(schema)
-        if isinstance(node, str):
-            return f"they cannot be checked ({node})"
+        ready = _ready(schema)
+        if isinstance(ready, str):
+            return f"they cannot be checked ({ready})"
         steps = CHECK_STEPS if meter is None else min(CHECK_STEPS, meter.left)
         part = Meter(steps)
         try:
-            return explain(_faults(node, args, part))
+            return explain(ready.faults(args, part))
         except (TooManyStepsError, RecursionError):
             return _TOO_MUCH if steps == CHECK_STEPS else _TOO_MANY
-        except Exception as why:  # noqa: BLE001 - a defect in the engine must not stop a session
+        except Exception as why:  # noqa: BLE001 - a defect in the library must not stop a session
             return f"they cannot be checked ({clip(f'{type(why).__name__}: {why}', 200)})"
         finally:
             if meter is not None:
@@ -171,23 +235,14 @@ def _validator(schema: str) -> Validator:
 
 
 @lru_cache(maxsize=MAX_SCHEMAS)
-def _ready(schema: str) -> Node | str:
-    """Return the node compiled from *schema*, a canonical JSON text; or the reason why it cannot be used."""
-    parsed = json.loads(schema)
+def _ready(schema: str) -> ReadySchema | str:
+    """Return *schema*, a canonical JSON text, ready for checks; or the reason why it cannot be used."""
+    from agentrail.tools.json_schema.dialect import READY_STEPS, FlawError  # noqa: PLC0415 - see above
+    from agentrail.tools.json_schema.metered import make_ready  # noqa: PLC0415 - see above
+
     try:
-        return explain(_faults(meta_node(), parsed, Meter(READY_STEPS))) or node_of(parsed, Meter(READY_STEPS))
+        return make_ready(json.loads(schema), Meter(READY_STEPS))
     except FlawError as why:
         return str(why)
     except (TooManyStepsError, RecursionError):
-        return _TOO_LARGE
-
-
-def _faults(node: Node, instance: Json, meter: Meter) -> list[SchemaFault]:
-    """Return the faults of *instance*. If the steps run out, return those found so far, or raise if there are none."""
-    faults: list[SchemaFault] = []
-    try:
-        Check(meter).apply(node, instance, None, faults)
-    except (TooManyStepsError, RecursionError):
-        if not faults:
-            raise
-    return faults
+        return f"making it ready takes more than {READY_STEPS} steps; make it smaller"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, final
-
-from typing_extensions import dataclass_transform
+from typing import ClassVar, NamedTuple, final
 
 from agentrail.values.personal import Kept
-from agentrail.values.value import TAG, Authored, AuthoredKind
+from agentrail.values.value import TAG, Authored
 
 
 class Cursor(NamedTuple):
@@ -23,24 +20,7 @@ class Cursor(NamedTuple):
         return f"{self.seq}.{self.n}"
 
 
-@dataclass_transform(frozen_default=True)
-class _EventKind(AuthoredKind):
-    """Metaclass of events: warns who asks whether an envelope is an event, which is never true, so nothing would run.
-
-    A statement `match` asks so too. Type checkers know it by themselves, because `Envelope` is final.
-    """
-
-    if not TYPE_CHECKING:  # type checkers would believe that it may be true
-
-        def __instancecheck__(cls, instance: object) -> bool:  # noqa: N805 - `self` is a class
-            """Return whether *instance* is an event of this class, or of one below it."""
-            if type(instance) is Envelope and "durable" not in vars(cls):  # not of the two bases, which tell them apart
-                problem = f"an `Envelope` is no `{cls.__name__}`: match its `event`, as in `match envelope.event:`"
-                warnings.warn(problem, RuntimeWarning, stacklevel=2)
-            return type.__instancecheck__(cls, instance)  # twice as quick as by `super`
-
-
-class Event(Authored, metaclass=_EventKind, tag_field=TAG):
+class Event(Authored, tag_field=TAG):
     """Something that happened in a session."""
 
     durable: ClassVar[bool] = True

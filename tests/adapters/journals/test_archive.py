@@ -15,7 +15,7 @@ from agentrail import State
 from agentrail.adapters.journals import archive_reader
 from agentrail.codec.values import read
 from agentrail.codec.values import write as written
-from agentrail.errors import BadArchive, BadId, FileFailed, NotReadable, SessionExists, UnknownSession
+from agentrail.errors import BadArchive, BadId, FileFailed, OutsideError, SessionExists, UnknownSession
 from agentrail.journals import Journal, MemoryJournal, Record, SqliteJournal, export_session, import_session
 from agentrail.testing.conformance.expected_errors import raised
 from tests.codec.generators import a, floats
@@ -104,7 +104,7 @@ async def test_a_session_that_is_not_there_is_no_file(journal: Journal, tmp_path
     await raised(UnknownSession, export_session(journal, "s", tmp_path / "s.jsonl"))
     await opened(journal, "s")
     await raised(FileFailed, export_session(journal, "s", tmp_path / "no such folder" / "s.jsonl"))
-    await raised(NotReadable, import_session(journal, tmp_path / "s.jsonl"))
+    await raised(OutsideError, import_session(journal, tmp_path / "s.jsonl"))
 
 
 @pytest.mark.campaign
@@ -183,7 +183,7 @@ async def test_what_is_no_regular_file_is_not_read(tmp_path: Path, kind: str) ->
     if kind == "pipe":
         os.mkfifo(path)
     with trio.fail_after(PATIENCE):
-        error = await raised(NotReadable, import_session(MemoryJournal(), path))
+        error = await raised(OutsideError, import_session(MemoryJournal(), path))
     assert "it is no regular file" in str(error)
 
 

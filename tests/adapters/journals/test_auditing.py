@@ -60,9 +60,9 @@ async def test_other_code_is_found_by_record_and_field_and_the_session_comes_bac
         await (await supervisor.spawn(spec, "s")).ask("go")
     over = endings.turn_over
 
-    def one_event_more(draft: StepDraft, text: str) -> None:
+    def one_event_more(draft: StepDraft) -> None:
         draft.emit(Intervention("new", "after_turn"))
-        over(draft, text)
+        over(draft)
 
     monkeypatch.setattr(endings, "turn_over", one_event_more)
     found = await audit(journal, "s")

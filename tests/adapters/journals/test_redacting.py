@@ -16,7 +16,7 @@ from agentrail.codec.values import PluginState
 from agentrail.core.vocabulary.changes import Change, ChangedStates, ChangedTools, ChangedTurn
 from agentrail.core.vocabulary.state import AttachedTool
 from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Batch, Call, CallList, Doubt, Hold, first_call
-from agentrail.errors import BadArguments
+from agentrail.errors import UsageError
 from agentrail.events import (
     ApprovalRequired,
     Envelope,
@@ -179,7 +179,9 @@ def whole() -> Record:
     change = Change(
         plugin_states=ChangedStates(1, ((0, freeze_object({"a": PRIVATE})),)), sections=(Section("x", PRIVATE),)
     )
-    return prompted("s", 1, PRIVATE, opening=state, change=change, answer=Refused.of(BadArguments(PRIVATE, PRIVATE)))
+    return prompted(
+        "s", 1, PRIVATE, opening=state, change=change, answer=Refused.of(UsageError("bad-arguments", PRIVATE, PRIVATE))
+    )
 
 
 def test_no_text_is_left_and_everything_has_its_place() -> None:

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from agentrail import SessionSpec
-from agentrail.errors import AppNotOpened, BadChoice, BadProfile
+from agentrail.errors import BadChoice, BadProfile, UsageError
 from agentrail.host import ApiKeys, HandledResponse, Host, HostChecks, HostLimits, HostPlugin, Profile, Request
 from agentrail.host.asgi.asgi_scope import AsgiMessage
 from agentrail.host.health.readiness import NO_CHECKS
 from agentrail.testing import stall
+from tests.coded import coded
 from tests.host.asgi.calling import ask, called, scope_of
 from tests.host.hosted import KEYS, LIMITS, LINES, frames, scripted
 
@@ -37,13 +38,13 @@ def kind(content: bytes) -> str:
 
 async def test_an_app_that_nobody_has_opened_says_who_opens_it() -> None:
     app = host_of().asgi()
-    with pytest.raises(AppNotOpened, match="async with app"):
+    with pytest.raises(UsageError, check=coded("app-not-opened"), match="async with app"):
         await ask(app, "GET", "/healthz")
     async with app:
         assert (await ask(app, "GET", "/healthz"))[0] == 200
         assert app.supervisor.sessions() == ()
         assert repr(app) == "<AsgiApp with 0 requests>"
-    with pytest.raises(AppNotOpened):
+    with pytest.raises(UsageError, check=coded("app-not-opened")):
         _ = app.supervisor
     async with app:
         assert (await ask(app, "GET", "/healthz"))[0] == 200
@@ -57,7 +58,7 @@ async def test_a_server_opens_the_app_in_its_lifespan() -> None:
         assert (await ask(app, "GET", "/healthz"))[0] == 200
         server.put(type="lifespan.shutdown")
         assert await server.rest() == [{"type": "lifespan.shutdown.complete"}]
-    with pytest.raises(AppNotOpened):
+    with pytest.raises(UsageError, check=coded("app-not-opened")):
         await ask(app, "GET", "/healthz")
 
 

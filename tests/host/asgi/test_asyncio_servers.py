@@ -14,11 +14,12 @@ import pytest
 from fastapi import FastAPI
 
 from agentrail.bridge.trio_thread import NAME
-from agentrail.errors import AppNotOpened
+from agentrail.errors import UsageError
 from agentrail.host import AsgiApp, HostLimits
 from agentrail.host.asgi.asgi_scope import AsgiMessage
 from agentrail.testing import stall
 from tests.bridge.loops import Run, on_each_loop
+from tests.coded import coded
 from tests.host.asgi.calling import scope_of
 from tests.host.asgi.servers import on_uvicorn
 from tests.host.asgi.test_asgi_app import host_of
@@ -96,7 +97,7 @@ def test_requests_are_answered_from_the_thread(run: Run) -> None:
             assert frames(stream.text)[-1]["event"] == "reply"
             assert stream.is_whole
         assert threads() == []
-        with pytest.raises(AppNotOpened):
+        with pytest.raises(UsageError, check=coded("app-not-opened")):
             await ask(app, "GET", "/healthz")
 
     run(main)

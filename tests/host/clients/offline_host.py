@@ -13,7 +13,7 @@ from attrs import frozen
 
 from agentrail import SessionSpec, tool
 from agentrail.api.routes import match
-from agentrail.errors import MethodRefused, UnknownRoute
+from agentrail.errors import UsageError
 from agentrail.host import HostLimits, Profile
 from agentrail.host.requests.access_log import FACTS
 from agentrail.models import Model, ModelRequest, ToolMessage
@@ -97,7 +97,7 @@ def call_name(method: str, path: str) -> str | None:
     """Return the name of the call that a request is for, `None` if there is none."""
     try:
         return match(method, path).route.call.name
-    except (MethodRefused, UnknownRoute):
+    except UsageError:
         return None
 
 

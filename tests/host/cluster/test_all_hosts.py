@@ -186,7 +186,7 @@ def test_rows_of_other_hosts_get_the_room_that_is_left() -> None:
 
 
 def latency(count: int, mean: float, longest: float) -> LatencyView:
-    return LatencyView(count, mean, longest, longest, longest)
+    return LatencyView(count, mean, longest)
 
 
 def figures(step: int, buckets: dict[int, int]) -> FiguresView:

@@ -10,13 +10,14 @@ import pytest
 
 from agentrail.api.limits import DEFAULTS
 from agentrail.api.operation_table import CALLS
-from agentrail.errors import UnknownRoute
+from agentrail.errors import UsageError
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.console_calls import FOR_EVER, PLAIN_PAGE, ConsoleCalls
 from agentrail.host.operations.plugin_calls import GivenBody
 from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
 from agentrail.host.requests.static_content import takes_gzip
+from tests.coded import coded
 
 PAGE: Final = b"<!doctype html><title>built</title>"
 SCRIPT: Final = b"export default 1"
@@ -89,7 +90,7 @@ def test_gzip_is_taken_if_it_is_named(accepted: str | None, takes: bool) -> None
 
 @pytest.mark.parametrize("name", ["b.js", "licences.md", "secret.js", "..", "..%2Fsecret.js", "index.html"])
 async def test_there_is_nothing_but_the_files_that_the_page_loads(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UnknownRoute):
+    with pytest.raises(UsageError, check=coded("unknown-route")):
         await ConsoleCalls(built(tmp_path)).file(asked(f"/console/{name}"))
 
 
@@ -99,5 +100,5 @@ async def test_without_the_files_a_plain_page_says_how_to_make_them(tmp_path: Pa
     assert page.content == PLAIN_PAGE.content
     assert isinstance(page.content, bytes)
     assert b"make console" in page.content
-    with pytest.raises(UnknownRoute):
+    with pytest.raises(UsageError, check=coded("unknown-route")):
         await calls.file(asked("/console/a-1.js"))

@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from agentrail.codec.json_text import from_own_text
 from agentrail.codec.values import write
-from agentrail.errors import BadPlugin, BrokenPlugin, PluginFailed
+from agentrail.errors import BadPlugin, BrokenPlugin, OutsideError
 from agentrail.host import Allow, Attachment
 from agentrail.host.plugins.host_context import HOOK, ContextService, providers_of
 from agentrail.host.plugins.host_plugin import CONTRACT, HOOKS
@@ -39,7 +39,7 @@ async def lives(plugins: HostPluginRow) -> object:
 async def intercepts(plugins: HostPluginRow) -> object:
     try:
         return await plugins.intercept(REQUEST)
-    except PluginFailed as error:
+    except OutsideError as error:
         return error
 
 
@@ -157,7 +157,7 @@ def critical_b(hook: str, error: BaseException) -> Outcome:
     """Return what is seen if the hook of b fails by *error*, and b is critical."""
     failed = "the plugin `b` of the host, which must see each call, failed"
     effects: dict[str, object] = {
-        "intercept": PluginFailed("b"),
+        "intercept": OutsideError("plugin-failed", "b"),
         "before_tool_call": {"deny": failed},
         "after_tool_call": freeze_object({"result": from_own_text(write(err(f"the result was withheld: {failed}")))}),
     }

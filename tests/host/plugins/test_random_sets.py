@@ -9,7 +9,7 @@ import trio
 import trio.testing
 from attrs import define, field
 
-from agentrail.errors import BrokenPlugin, PluginFailed
+from agentrail.errors import BrokenPlugin, OutsideError
 from agentrail.host import Allow, Deny, HandledResponse, HostPlugin
 from agentrail.host.plugins.host_plugin import HOOKS
 from agentrail.host.plugins.host_tools import ToolService
@@ -96,8 +96,8 @@ async def check_intercept(world: World, plugins: HostPluginRow) -> None:
     world.clear()
     try:
         found: object = await plugins.intercept(REQUEST)
-    except PluginFailed as error:
-        found = error.args[0]
+    except OutsideError as error:
+        found = error.args[1]
     expected, end = first_that_ends(world, plugins, "intercept")
     assert world.called("intercept") == expected
     assert found == (HandledResponse(429) if end == "answered" else end)

@@ -6,10 +6,11 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.errors import BrokenPlugin, PluginFailed
+from agentrail.errors import BrokenPlugin, OutsideError
 from agentrail.host import Attachment, HandledResponse, HostPlugin, Request, RequestContext, RequestEnd
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.models import Usage
+from tests.coded import coded
 from tests.host.plugins.probes import CONTEXT, REQUEST, Broken, Calls, hangs, later, probe, raises, returns, row
 from tests.kit import NOTHING_USED
 
@@ -147,9 +148,9 @@ async def test_a_critical_plugin_that_fails_refuses_the_request(act: object, aut
     calls: Calls = []
     does = {"intercept": act if callable(act) else raises}
     ordered, reports = row([probe("auth", calls, does, critical=True), probe("b", calls, does)])
-    with pytest.raises(PluginFailed) as found:
+    with pytest.raises(OutsideError, check=coded("plugin-failed")) as found:
         await ordered.intercept(REQUEST)
-    assert found.value == PluginFailed("auth")
+    assert found.value == OutsideError("plugin-failed", "auth")
     assert found.value.__cause__ is None
     assert found.value.__context__ is None
     assert calls == [("auth", "intercept")]

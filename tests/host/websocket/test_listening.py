@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import cast
 
 import pytest
+import trio
 
 from agentrail import SessionSpec
+from agentrail.api.public_ids import SessionName
 from agentrail.host import HostLimits
+from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.journals import SessionFilter, StoredSession
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import frames, listening, open_desk, scripted
@@ -88,37 +93,76 @@ async def test_the_end_of_a_session_ends_its_subscription() -> None:
 
 async def test_who_may_not_observe_or_decide_gets_no_view() -> None:
     async with open_desk(scripted("one")) as desk, talking(desk, "bob") as bob:
-        for view in ("tree", "approvals"):
-            await bob.say(id="1", listen=view)
+        for view in ({"listen": "tree", "changes": True}, {"listen": "approvals"}):
+            await bob.say(id="1", **view)
             answer = await bob.heard()
             assert (answer["end"], problem(answer)) == (True, "scope-missing")
 
 
-LIMITS = HostLimits(view_seconds=0.02, drain_seconds=0.5)
+LIMITS = HostLimits(view_seconds=0.02, changes_seconds=0.02, drain_seconds=0.5)
 
 
 async def test_a_view_is_sent_whole_at_first_and_when_it_has_changed() -> None:
     model = ScriptedModel([say(calls=[call("quick", {})]), "done"])
     spec = SessionSpec(model=model, tools=[quick], plugins=[HumanApproval(tools=("quick",))])
-    async with open_desk(spec, limits=LIMITS) as desk, talking(desk) as talker, talking(desk, "boss") as boss:
+    async with open_desk(spec, limits=LIMITS) as desk, talking(desk) as talker:
         await talker.say(id="a", listen="approvals")
         assert await talker.heard() == {"id": "a", "data": {"items": [], "next": None}}
-        await boss.say(id="t", listen="tree")
-        assert names(await boss.heard()) == set()
         await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
         waiting = await talker.heard()
         over_http = (await desk.ann.get("/v1/approvals")).json()
         assert waiting == {"id": "a", "data": over_http}
         assert len(over_http["items"]) == 1
-        await boss.until(lambda said: names(said) == {"ann.trip"})
         await desk.ann.post("/v1/sessions/trip/approve", json={"approval": over_http["items"][0]["id"]})
         assert await talker.heard() == {"id": "a", "data": {"items": [], "next": None}}
 
 
-def names(said: Said) -> set[str]:
-    data = said["data"]
-    assert isinstance(data, dict)
-    return {str(each["name"]) for each in data["children"]}
+async def test_what_waits_for_people_is_looked_at_only_when_that_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, listed = list[str](), HostedSessions.listed
+
+    async def noted(
+        sessions: HostedSessions, wanted: SessionFilter, after: SessionName | None = None, most: int | None = None
+    ) -> list[StoredSession]:
+        if most is None:  # what looks for all that waits
+            looks.append(wanted.tenant or "")
+        return await listed(sessions, wanted, after, most)
+
+    monkeypatch.setattr(HostedSessions, "listed", noted)
+    model = ScriptedModel([say(calls=[call("quick", {})]), "done", "again"])
+    spec = SessionSpec(model=model, tools=[quick], plugins=[HumanApproval(tools=("quick",))])
+    async with open_desk(spec, limits=LIMITS) as desk, talking(desk) as talker:
+        await talker.say(id="a", listen="approvals")
+        await talker.heard()
+        await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+        (held,) = items(await talker.heard())
+        await trio.sleep(0.2)
+        looks.clear()
+        await trio.sleep(0.5)  # the view would have been looked at 25 times
+        assert looks == []
+        await desk.ann.post("/v1/sessions/trip/approve", json={"approval": held["id"]})
+        assert items(await talker.heard()) == []
+        await trio.sleep(0.2)
+        looks.clear()
+        assert (await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})).json()["text"] == "again"
+        await trio.sleep(0.2)
+        assert looks == []  # a turn in which nothing waits changes nothing
+
+
+async def test_a_session_that_is_deleted_waits_no_more() -> None:
+    model = ScriptedModel([say(calls=[call("quick", {})])])
+    spec = SessionSpec(model=model, tools=[quick], plugins=[HumanApproval(tools=("quick",))])
+    async with open_desk(spec, limits=LIMITS) as desk, talking(desk) as talker:
+        await talker.say(id="a", listen="approvals")
+        await talker.heard()
+        await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+        assert len(items(await talker.heard())) == 1
+        assert (await desk.clients["boss"].delete("/v1/sessions/ann.trip")).status_code == 200
+        assert items(await talker.heard()) == []
+
+
+def items(said: Said) -> list[dict[str, object]]:
+    """Return what waits, of a view of approvals."""
+    return cast("dict[str, list[dict[str, object]]]", said["data"])["items"]
 
 
 @pytest.mark.parametrize("most", [1, 3])

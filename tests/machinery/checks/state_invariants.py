@@ -206,7 +206,7 @@ class Ledger:
             if call.spec is not None:
                 self.effects[call.call_id] = call.spec.effect
             demand((call.status is CallStatus.DONE) == (call.result is not None), "{} is done and has no result", call)
-            demand(call.status is not CallStatus.SETTLING or bool(after.paused_stages), "{} is not settled", call)
+            demand(call.status is not CallStatus.SETTLING or after.is_paused, "{} is not settled", call)
             demand((call.call_id in self.held) == (call.status in WAITS_FOR_PERSON), "{} and its events differ", call)
 
     def _starts(self, start: StartCall, before: State, after: State) -> None:
@@ -252,7 +252,7 @@ def _subagents(after: State, out: Outstanding) -> None:
         demand(not after.subagents, "the session has ended before {}", after.subagents)
         return
     here = [agent for agent in after.subagents if not agent.rests]
-    demand(bool(after.paused_stages) or len(here) == len(after.subagents), "a sub-agent rests, and its turn does not")
+    demand(after.is_paused or len(here) == len(after.subagents), "a sub-agent rests, and its turn does not")
     expected = {agent.child: _as_told(agent) for agent in here}
     there = {child: _as_told(agent) for child, agent in out.agents.items()}
     demand(expected == there, "sub-agents {}, outstanding {}", expected, there)
@@ -295,7 +295,7 @@ def _work(after: State, out: Outstanding) -> None:
 
 def _starts_all(after: State) -> None:
     batch = after.batch
-    if batch is None or after.paused_stages or any(call.status is CallStatus.NEW for call in batch.calls):
+    if batch is None or after.is_paused or any(call.status is CallStatus.NEW for call in batch.calls):
         return
     running = [call.spec for call in batch.calls if call.status is CallStatus.RUNNING and call.spec is not None]
     busy = len(running) + len(after.lingering_calls)
@@ -347,16 +347,10 @@ def _idle(after: State) -> None:
     if after.phase not in (Phase.IDLE, Phase.ENDED):
         return
     demand(after.request is None and after.next_prompt is None, "{} with a request or a prompt in hand", after.phase)
-    if after.paused_stages:
-        demand(not after.next_stages and after.turn is not None, "what rests since it came back is no turn")
+    if after.is_paused:
+        demand(after.turn is not None, "what rests since it came back is no turn")
         return
-    demand(
-        not after.next_stages and not after.suspended_runs,
-        "{} with something due: {} {}",
-        after.phase,
-        after.next_stages,
-        after.suspended_runs,
-    )
+    demand(not after.suspended_runs, "{} with something due: {}", after.phase, after.suspended_runs)
     demand(after.compaction is None, "{} with something running", after.phase)
     if after.turn is None:
         waits = after.queue or after.steering or after.plugin_changes
@@ -392,7 +386,7 @@ def _outstanding(after: State, out: Outstanding) -> None:
     if after.phase is not Phase.NEW:
         demand(after.is_starting == (not out.reports), "the start and its report differ")
     if after.phase is Phase.STREAMING and after.request is not None:
-        demand(out.requests[after.request.request_id].opened, "it streams and the deltas are locked in")
+        demand(out.requests[after.request.request_id].began, "it streams and nothing has come")
     moving = after.phase in (Phase.RUNNING, Phase.STREAMING, Phase.EXECUTING_TOOLS)
     alive = (
         requests

@@ -10,7 +10,7 @@ from agentrail.runtime.actor.request_limits import reached, time_used, time_used
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.supervision.children import session_of
 from agentrail.runtime.supervision.supervisor import SupervisorNode
-from agentrail.runtime.work.limit_queue import Pending, Purse, Reached
+from agentrail.runtime.work.reservations import Purse, Reached, Reservation
 from agentrail.values.usage import NOTHING_USED, Usage
 
 
@@ -40,7 +40,7 @@ class SharedLimits:
         self._links: dict[str, ParentLink] = {}  # links to sub-agents whose usage the parent may not have counted yet
         self._known: frozenset[str] = frozenset()
         # Placeholders for the usage of sub-agents that come back, until it is known.
-        self._coming: dict[str, Pending] = {}
+        self._coming: dict[str, Reservation] = {}
         above = parent.links.above
         self.purse = Purse() if above is None or above.beside is None else above.beside.limits.purse
 
@@ -61,7 +61,7 @@ class SharedLimits:
 
     def end(self, link: ParentLink) -> None:
         """Note that a sub-agent has ended."""
-        self.purse.queue.clocks.pop(link.task.child, None)
+        self.purse.clocks.pop(link.task.child, None)
         self._has_come(link)
         if not link.is_announced:
             self._links.pop(link.task.child, None)

@@ -12,7 +12,7 @@ from agentrail.errors import AgentrailError
 from agentrail.ports.tool import Task
 from agentrail.reprs import in_brackets
 from agentrail.runtime.actor.parent_link import ParentLink
-from agentrail.runtime.inbox.replies import ReplyOutcome
+from agentrail.runtime.inbox.letter import ReplyOutcome
 from agentrail.runtime.shared.untrusted_calls import tell
 from agentrail.values.content import Data, quoted
 from agentrail.values.tools import Err, Ok, err, ok

@@ -15,20 +15,20 @@ from agentrail.core.vocabulary.commands import Answer, PromptSent, Refused, Stee
 from agentrail.core.vocabulary.inputs import SubagentEnded, SubagentReported
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import MAX_ENDED_TASKS
-from agentrail.errors import Fenced, SessionNotAlive, SessionStored, TaskDone, UnknownTask, WrongType
+from agentrail.errors import Fenced, SessionNotAlive, SessionStored, UnknownTask, UsageError, WrongType
 from agentrail.ports.journal import opening_of
 from agentrail.ports.tool import Task
 from agentrail.runtime.actor.parent_link import ParentLink
 from agentrail.runtime.actor.session import Session
-from agentrail.runtime.commands import ended_tasks, letter, tasks_of
 from agentrail.runtime.inbox.command_results import Answers
-from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.letter import Letter, ReplyOutcome, ReplySlot
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import ReplyOutcome, held_calls, turn_end
-from agentrail.runtime.resources import has_ended
+from agentrail.runtime.inbox.replies import held_calls, turn_end
+from agentrail.runtime.sending import has_ended, letter
+from agentrail.runtime.shared.caller import Caller
 from agentrail.runtime.shared.journal_retry import patiently
-from agentrail.runtime.shared.reply_slot import Caller, Slot
 from agentrail.runtime.shared.untrusted_calls import Contained
+from agentrail.runtime.status import ended_tasks, tasks_of
 from agentrail.runtime.supervision.children import Child, SessionRunner, session_of
 from agentrail.runtime.supervision.restore import read_opening
 from agentrail.runtime.supervision.subagents.shared_limits import SharedLimits
@@ -215,10 +215,13 @@ class Subagents:
         run.end()
         return run
 
-    async def _past(self, run: SubagentRun) -> tuple[bool, ReplyOutcome | None]:
-        """Read from the journal whether a resumed sub-agent was prompted, and its answer if it has ended."""
+    async def _past(self, run: SubagentRun) -> tuple[str, ReplyOutcome | None]:
+        """Read from the journal the ref of a resumed sub-agent's last prompt, empty if it has none, and its answer.
+
+        There is an answer if the sub-agent has ended.
+        """
         shared, child = self._shared, run.task.child
-        number, was_asked, ended = 0, False, False
+        number, ref, ended = 0, "", False
         outcome: ReplyOutcome | None = None
         while records := await patiently(partial(shared.journal.read, child, number, PAGE)):
             number = records[-1].number
@@ -227,12 +230,9 @@ class Subagents:
                 outcome = outcome if end is None else end[1]
                 ended = ended or isinstance(envelope.event, SessionEnded)
                 if isinstance(envelope.event, PromptReceived):
-                    was_asked, outcome = True, None
-                    run.link.expect(envelope.event.ref)
+                    ref, outcome = envelope.event.ref, None
             run.link.missed([envelope for record in records for envelope in record.events])
-        if outcome is not None and not ended:
-            run.link.settle(outcome)
-        return was_asked, (outcome or SessionNotAlive(child, NO_ANSWER)) if ended else None
+        return ref, (outcome or SessionNotAlive(child, NO_ANSWER)) if ended else None
 
     # Messages
 
@@ -272,17 +272,16 @@ class Subagents:
         self, to: str, text: str, caller: Caller, asked_by: tuple[str, ...], command: str | None
     ) -> None:
         """Post a message to a sub-agent, at most once per command id; raise if it was not accepted."""
-        slot: Slot[Answer] = Slot()
-        steering = letter(SteerSent(text, message=True, asked_by=asked_by), command, slot, caller)
+        steering = letter(SteerSent(text, message=True, asked_by=asked_by), command, caller)
         run = await self._find(to)
         await run.wait_listens()
         session = self._session(to)
         answer: Answer | None = None
         if session is not None:
             session.mailbox.post_steering(steering)
-            answer = await slot.wait()
+            answer = await steering.answer.wait()
         if answer is None or has_ended(answer):
-            answer = await self._answered_before(to, steering) or Refused.of(TaskDone(to))
+            answer = await self._answered_before(to, steering) or Refused.of(UsageError("task-done", to))
         if isinstance(answer, Refused):
             raise answer.error
 
@@ -448,15 +447,15 @@ class Subagents:
     async def _work(self, run: SubagentRun) -> Ok | Err:
         """Start the child session, prompt it, and return its answer."""
         session = None if run.comes_back else await self._begin_session(run)
-        was_asked, outcome = await self._past(run) if run.comes_back else (False, None)
+        ref, outcome = await self._past(run) if run.comes_back else ("", None)
         if outcome is None:
             if session is None:
                 session = await patiently(partial(self._resume, self._node, self._parent, run.link))
-            if run.comes_back and not was_asked and not run.link.prompt:
+            if run.comes_back and not ref and not run.link.prompt:
                 return err(NO_PROMPT)
-            if was_asked:
+            if ref:
                 run.listens()
-            outcome = await (run.link.outcome() if was_asked else self._ask(session, run))
+            outcome = await (session.outcome(ref) if ref else self._ask(session, run))
         return answered(outcome, has_form=run.has_form)
 
     async def _begin_session(self, run: SubagentRun) -> Session | None:
@@ -476,14 +475,11 @@ class Subagents:
 
     async def _ask(self, session: Session, run: SubagentRun) -> ReplyOutcome:
         """Prompt a sub-agent, and return how the turn ended; it may wait for a person several times before."""
-        slot: Slot[Answer] = Slot()
         text = introduced(run.link.prompt, self.peers(run.task))
-        prompt = letter(PromptSent((Text(text),), asked_by=run.link.asked_by), None, slot)
-        prompt.watch = run.link.expect
-        await session.mailbox.post_user(prompt)
-        answer = await slot.wait()
+        prompt = letter(PromptSent((Text(text),), asked_by=run.link.asked_by), None, reply=(reply := ReplySlot()))
+        answer = await session.mailbox.send(prompt)
         run.listens()
-        return answer.error if isinstance(answer, Refused) else await run.link.outcome()
+        return answer.error if isinstance(answer, Refused) else await reply.wait()
 
     @property
     def _goes_on(self) -> bool:

@@ -55,11 +55,11 @@ const MEASURES: Readonly<Record<string, Measure>> = {
   responses: { title: "Responses", pers: USED, of: (bucket) => (isUntold(bucket) ? null : bucket.responses), format: count, isSum: true },
   turns: { title: "Turns that ended", pers: USED, of: ended, format: count, isSum: true },
   ends: { title: "Turns that ended otherwise than well", pers: USED, of: notEnded, format: count, isSum: true },
-  word: { title: "First word (95 %)", pers: TIMED, of: ({ first_word: time }) => time?.p95_s ?? null, format: seconds, isSum: false },
-  turn: { title: "Turn, waits for people included (95 %)", pers: TIMED, of: ({ turn }) => turn?.p95_s ?? null, format: seconds, isSum: false },
-  tool: { title: "Tool, without waits for people (95 %)", pers: CALLED, of: ({ tool }) => tool?.p95_s ?? null, format: seconds, isSum: false },
-  person: { title: "Until people decided (95 %)", pers: CALLED, of: ({ person }) => person?.p95_s ?? null, format: seconds, isSum: false },
-  abort: { title: "Abort (95 %)", pers: TIMED, of: ({ abort }) => abort?.p95_s ?? null, format: seconds, isSum: false },
+  word: { title: "First word (mean)", pers: TIMED, of: ({ first_word: time }) => time?.mean_s ?? null, format: seconds, isSum: false },
+  turn: { title: "Turn, with waits for people (mean)", pers: TIMED, of: ({ turn }) => turn?.mean_s ?? null, format: seconds, isSum: false },
+  tool: { title: "Tool, without those waits (mean)", pers: CALLED, of: ({ tool }) => tool?.mean_s ?? null, format: seconds, isSum: false },
+  person: { title: "Until people decided (mean)", pers: CALLED, of: ({ person }) => person?.mean_s ?? null, format: seconds, isSum: false },
+  abort: { title: "Abort (mean)", pers: TIMED, of: ({ abort }) => abort?.mean_s ?? null, format: seconds, isSum: false },
   errors: { title: "Failed calls", pers: CALLED, of: ({ tool_errors: errors }) => errors, format: count, isSum: true },
 };
 const COST = MEASURES["cost"] as Measure;
@@ -278,7 +278,7 @@ function HostLines({ figures }: { figures: View<"FiguresView"> }) {
   const lines = useMemo(
     () => [
       { name: "event loop late", values: host.map(({ loop_lag_s: lag }) => lag) },
-      { name: "commit (95 %)", values: host.map(({ commit }) => commit?.p95_s ?? null) },
+      { name: "commit (mean)", values: host.map(({ commit }) => commit?.mean_s ?? null) },
     ],
     [host],
   );

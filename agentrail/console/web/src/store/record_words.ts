@@ -92,7 +92,7 @@ function told(event: SessionEvent, by: string): string {
   }
 }
 
-/** Returns a name of the machine as words: `StreamBegan` is `Stream began`. */
+/** Returns a name of the machine as words: `StreamEnded` is `Stream ended`. */
 export function inWords(name: string): string {
   const words = name.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
   return words.charAt(0).toUpperCase() + words.slice(1);

@@ -1,0 +1,234 @@
+"""Errors that have no class of their own: by code, what happened, and what the error says.
+
+A program acts on each of these as it does on any other error of the branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+
+class Texts(NamedTuple):
+    """The texts of the errors with one code."""
+
+    about: str
+    """What happened."""
+    says: str
+    """What the error says: a template with a name for each fact, in their order."""
+
+
+USAGE: Final[Mapping[str, Texts]] = {
+    "app-not-opened": Texts(
+        "The ASGI app of a host was used while it was not open",
+        "cannot use the app of the host: it is not open; a mounted app gets no lifespan, so open it in that of the "
+        "app around it, by `async with app:`",
+    ),
+    "asks-itself": Texts(
+        "A tool or service asked a session whose turn waits for it, so neither would ever end",
+        "`{asker}` cannot `ask` session `{session}`, whose turn waits for it{way}; return what its model is to "
+        "know, send a text for the next turn by `prompt`, or ask another session",
+    ),
+    "bad-arguments": Texts(
+        "Arguments do not fit a tool's schema",
+        "these arguments do not fit `{tool}`: {problem}",
+    ),
+    "bad-body": Texts(
+        "A body is JSON, but not what the call takes",
+        "the body of `{call}` does not fit: {at} {problem}; `/openapi.json` has its schema",
+    ),
+    "bad-deps": Texts(
+        "A tool cannot get the dependencies that it wants: `SessionSpec.deps` is missing, does not fit, or raised",
+        "cannot give a tool its `deps`: {problem}",
+    ),
+    "bad-mcp-server": Texts(
+        "The options given for an MCP server are invalid",
+        "cannot use the MCP server `{server}`: {problem}",
+    ),
+    "bad-message": Texts(
+        "The content of a prompt or of steering is not text, image, file or data that can be stored",
+        "cannot use this content: {what} is {found}; use text, or a list of `Text`, `Image`, `File` and `Data`",
+    ),
+    "bad-query": Texts(
+        "The query of an address, or a header that says the same, is not what the call takes",
+        "the query of `{call}` does not fit: {at} {problem}; `/openapi.json` says what it takes",
+    ),
+    "bad-supervisor": Texts(
+        "The numbers for the restarts of a supervisor are invalid",
+        "cannot supervise with max_restarts={max_restarts} and period={period}; give 0 or more restarts in more "
+        "than 0 seconds",
+    ),
+    "child-exists": Texts(
+        "Two children of a supervisor cannot have one name",
+        "a child `{child}` is there already; use another name, or stop that one first",
+    ),
+    "ended-too-often": Texts(
+        "A child that is to run for ever has ended, without an error, more often than it may be restarted",
+        "`{child}` has ended too often, without an error; let it run until it is cancelled, or use `transient`",
+    ),
+    "history-too-long": Texts(
+        "A session has too many records for a call that reads all of them",
+        "the session has {records} records, and the call reads {most} at most; read its records page by page",
+    ),
+    "line-left": Texts(
+        "A connection to a host was used after its `async with` was left",
+        "there is no connection to the host at {address} any more: its `async with` was left; use it inside",
+    ),
+    "loop-gone": Texts(
+        "The asyncio loop in which a supervisor was opened was closed before the supervisor was left",
+        "the asyncio loop that opened the supervisor is closed, so the supervisor ends; leave the supervisor before "
+        "the loop ends",
+    ),
+    "model-exists": Texts(
+        "Two models of one session cannot have one name",
+        "this session knows another model named `{model}`; give the new one a name of its own",
+    ),
+    "no-family": Texts(
+        "A call cannot be approved for always, because the plugin that holds it named no family of commands",
+        "cannot always approve `{approval}`: the plugin that holds it named no family; approve it once",
+    ),
+    "no-host-loop": Texts(
+        "Code that is marked for the asyncio loop of the program was given to a supervisor without such a loop",
+        "{what} is an asyncio function and no asyncio loop is there; open the supervisor by `agentrail.aio`, or "
+        "write it for Trio",
+    ),
+    "no-trio-run": Texts(
+        "A supervisor, a host or a connection to one was opened outside of Trio",
+        "cannot {attempt} here: no Trio run; call your main function by `trio.run(main)`; on asyncio, use "
+        "`agentrail.aio`, and without `await`, `agentrail.sync`",
+    ),
+    "not-in-its-run": Texts(
+        "A session was called from outside of the Trio run of its supervisor",
+        "cannot talk to session `{session}` from here: this is another thread or another event loop; call it inside "
+        "the Trio run of its supervisor, from a thread by `trio.from_thread.run`; on asyncio, open the supervisor "
+        "by `agentrail.aio`",
+    ),
+    "not-registered": Texts(
+        "Nothing is registered under a name that stands for code: a tool, a plugin or a model",
+        "no {kind} is registered as {name!r}; registered are {known}",
+    ),
+    "plugin-exists": Texts(
+        "Two plugins of a session cannot have one key, which by default is the name of the class",
+        'a plugin `{plugin}` is attached already; give the second one a key: `Keyed("another", {plugin}(…))`, from '
+        "`agentrail.plugins`",
+    ),
+    "session-unfinished": Texts(
+        "A session cannot be redacted, because its turn is open, or prompts wait: it would go on without their texts",
+        "cannot redact session `{session}`: its turn is open, or prompts wait, and it would go on without their "
+        "texts; `supervisor.resume({session!r}, spec)` and wait until it is idle or `stop()` it, or delete it",
+    ),
+    "source-alone": Texts(
+        "A source of tools was given together with other tools, but must be attached by a separate call",
+        "cannot attach the source of tools `{source}` together with others: a call attaches all or nothing, and a "
+        "source is there only when it has started; attach each by a call of its own",
+    ),
+    "source-exists": Texts(
+        "Two sources of tools cannot have one name",
+        "a source of tools named `{source}` is attached already; detach it first, or use `replace_tools`",
+    ),
+    "spec-missing": Texts(
+        "A session cannot be resumed, because no specification was given for its code",
+        "cannot resume `{session}`: its specification is called {name!r}, and there is none of that name; give one "
+        "to `resume`, or open the supervisor with `specs={{name: build}}`",
+    ),
+    "task-done": Texts(
+        "A message came too late: the sub-agent has given its answer",
+        "the task of `{child}` is done, so it reads no messages; take its answer, and give a new task if more is to do",
+    ),
+    "too-many-labels": Texts(
+        "A session would have more labels than it may",
+        "the session would have {labels} labels, and may have {most}; remove some in the same call",
+    ),
+    "unknown-command": Texts(
+        "A message looks like a command, and the host has none of this name",
+        "there is no command {command!r} here; {advice}; begin with a space to send the message as it is",
+    ),
+    "unknown-file": Texts(
+        "No file of this name was uploaded to the session",
+        "the session has no uploaded file {name!r}; upload it first, and give the name that comes back",
+    ),
+    "unknown-key": Texts(
+        "A file of keys has no key with this id",
+        "there is no key {key!r} in {path}; `agentrail serve keys list` lists them",
+    ),
+    "unknown-route": Texts(
+        "The host has nothing at this path",
+        "there is nothing at {path!r}; `/openapi.json` lists what there is",
+    ),
+    "unknown-turn": Texts(
+        "The session has begun no turn with this prompt",
+        "session `{session}` has begun no turn with the prompt `{ref}`; its events `PromptReceived` have the refs, "
+        "and a fork has those of its own turns alone",
+    ),
+    "upgrade-wanted": Texts(
+        "The address is for WebSockets alone, and the request is no handshake of one",
+        "the request is no handshake of a WebSocket: {problem}; send one as RFC 6455, version 13, has it",
+    ),
+    "would-deadlock": Texts(
+        "A call of `agentrail.sync` would block the thread that has to answer it",
+        "a call that blocks would never return in {where}; {advice}",
+    ),
+    "wrong-content": Texts(
+        "An uploaded file is not of the media type that it is sent with",
+        "the content of the file is not `{media_type}`; send it with the media type that it has, or with none",
+    ),
+    "wrong-media": Texts(
+        "A body is of a media type that the call does not take",
+        "the body is `{found}`; send `{wanted}`",
+    ),
+}
+
+REFUSED: Final[Mapping[str, Texts]] = {
+    "agent-not-allowed": Texts(
+        "The user of the command line has neither begun the agent of a session, nor allowed the session to come back",
+        "`{session}` is a session whose agent you have not begun in this journal ({agent}), so nothing of it runs; "
+        "`agentrail chat --resume {named}` shows it at a terminal, and asks",
+    ),
+    "files-too-large": Texts(
+        "The files of a session take as much space as they may",
+        "the files of the session would have more than {limit} bytes; go on in another session",
+    ),
+    "four-eyes-wanted": Texts(
+        "A change would let one person run calls that nobody else has seen, and the host wants four eyes",
+        "{what} would let calls run that nobody else has seen, and the host wants four eyes; {advice}",
+    ),
+    "own-decision": Texts(
+        "Who asked for something may not decide about it, because the host wants four eyes",
+        "you ask for `{approval}` yourself, by words or arguments of yours; another person has to decide",
+    ),
+    "too-many-files": Texts(
+        "A session has as many files as it may",
+        "the session has {limit} files, the most that it may have; go on in another session",
+    ),
+    "too-many-sessions": Texts(
+        "The tenant has as many sessions as it may",
+        "the tenant has {limit} sessions, which is all it may have; delete one, or wait until one ends",
+    ),
+    "too-many-streams": Texts(
+        "The tenant has as many streams of events open as it may",
+        "the tenant has {limit} streams of events open, which is all it may have; close one",
+    ),
+    "tool-changed": Texts(
+        "The tool of a held call was detached or replaced after the question about the call was asked",
+        "cannot approve `{approval}`: its tool `{tool}` was detached or redefined since; reject it",
+    ),
+}
+
+OUTSIDE: Final[Mapping[str, Texts]] = {
+    "command-failed": Texts(
+        "A command could not be started. A command that ran and failed raises no error; its exit code says so",
+        "cannot run `{command}`: {problem}",
+    ),
+    "mcp-failed": Texts(
+        "An MCP server could not be started, or has ended",
+        "the MCP server `{server}` is not there: {problem}",
+    ),
+    "not-readable": Texts(
+        "A file cannot be read",
+        "cannot read `{path}`: {problem}",
+    ),
+    "plugin-failed": Texts(
+        "A critical plugin of the host failed or was too late, so the request was not carried out",
+        "the plugin `{plugin}` of the host could not be asked; try again later",
+    ),
+}

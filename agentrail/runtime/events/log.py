@@ -1,0 +1,273 @@
+"""Event log of a session: its events in order, each with an index, of which the last ones are held in memory.
+
+Subscribers read it by index. It holds what one of them has still to read, and the last ephemeral events of the open
+turn for those who come later. All other durable events are read from the journal.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from agentrail.ports.failpoints import reach
+from agentrail.ports.journal import Record
+from agentrail.reprs import in_brackets, listed, some
+from agentrail.runtime.shared.admission import Gate
+from agentrail.values.events.context import PrefixChanged
+from agentrail.values.events.envelope import Cursor, Envelope, Event
+from agentrail.values.events.life import AgentAbort, AgentEnd
+from agentrail.values.events.response import MessageDelta
+from agentrail.values.value import quick
+
+_TURN_ENDS = frozenset({AgentEnd, AgentAbort})
+_NO_TIMES = array("q")
+_delta = quick(MessageDelta)
+
+LENGTH: Final = 256
+"""After how many ephemeral events a new stretch begins: a stretch is dropped as a whole."""
+
+REACH: Final = 4096
+"""How many events back ephemeral ones are held for those who come later: the durable ones in between are held too."""
+
+
+class Reader(Protocol):
+    """Interface: reads the journal records of one session."""
+
+    async def read(self, after: int, limit: int) -> Sequence[Record]:
+        """Return up to *limit* records after number *after*."""
+        ...
+
+    async def record_of_seq(self, seq: int) -> int:
+        """Return the number of the record after which to read to get the events after *seq*."""
+        ...
+
+
+class LogListener(Protocol):
+    """Interface: a subscription, as the log uses it."""
+
+    hears_deltas: bool
+    """Whether it wants ephemeral events."""
+
+    def wants(self, kind: type[Event]) -> bool:
+        """Whether it wants events of the class *kind*."""
+        ...
+
+    def offer(self, stretch: Stretch, count: int) -> None:
+        """Take notice of the newest *count* events, at the end of *stretch*."""
+        ...
+
+    def wake(self) -> None:
+        """Wake the reader."""
+        ...
+
+
+class Stretch:
+    """Events in a row: the durable ones of one step, or ephemeral ones after the same durable event.
+
+    Of a delta it stores the text alone, because a response may have thousands; envelopes of ephemeral events are made
+    when somebody reads them. Each stretch refers to the next one, so those before the place of every reader are freed.
+    """
+
+    __slots__ = ("_like", "_n", "at", "events", "following", "is_ephemeral", "seq", "start")
+
+    def __init__(self, start: int, events: Sequence[Envelope], like: Envelope, n: int = 0) -> None:
+        self.start = start
+        """Index of the first event."""
+        self.events: list[Envelope | Event | str] = [*events]
+        """The events; a text is a `MessageDelta`."""
+        self.following: Stretch | None = None
+        """The next stretch."""
+        self.is_ephemeral = n > 0
+        """Whether the events are ephemeral."""
+        # When each ephemeral event came: one object for the garbage collector, however many times are in it.
+        self.at: array[int] = array("q") if n else _NO_TIMES
+        self.seq = like.seq if n else like.seq - len(events)
+        """Number of the durable event before the first event."""
+        self._like = like  # the last durable event
+        self._n = n  # number of the first ephemeral event, since that one
+
+    @property
+    def said(self) -> int:
+        """Number of ephemeral events."""
+        return len(self.events) if self.is_ephemeral else 0
+
+    def cursor(self, count: int) -> Cursor:
+        """Return the position after *count* events."""
+        return Cursor(self.seq, self._n + count - 1) if self.is_ephemeral else Cursor(self.seq + count)
+
+    def ephemeral(self, start: int) -> Stretch:
+        """Return a stretch for the ephemeral events from index *start* on, which come after those of this one."""
+        if self.is_ephemeral:
+            return Stretch(start, (), self._like, self._n + len(self.events))
+        return Stretch(start, (), self._like.but(by=""), 1)
+
+    def envelope(self, index: int) -> Envelope:
+        """Return the event with *index*."""
+        place = index - self.start
+        event = self.events[place]
+        if isinstance(event, Envelope):
+            return event
+        if isinstance(event, str):
+            event = _delta(event)
+        return self._like.but(n=self._n + place, at=self.at[place], event=event)
+
+
+class EventLog:
+    """The events of one session, and those who subscribe to them."""
+
+    __slots__ = (
+        "_buffer_size",
+        "_dropped",
+        "_hear_deltas",
+        "_listeners",
+        "_said",
+        "closed",
+        "end",
+        "hearing",
+        "hears_prefix",
+        "newest",
+        "oldest",
+        "records",
+        "session_id",
+    )
+
+    def __init__(
+        self,
+        session_id: str,
+        buffer_size: int,
+        records: Reader,
+        hearing: Gate,
+        before: int = 0,
+        *,
+        mid_turn: bool = False,
+    ) -> None:
+        self.session_id = session_id
+        self.records = records
+        self.hearing = hearing
+        """Wakes those who hear deltas, a few in each pass."""
+        self.closed = False
+        self.end = 0
+        """Index after the newest event."""
+        self.newest = self.oldest = Stretch(0, (), _nothing(session_id, before), 1)
+        """The last stretch; and the first that is held for those who come later."""
+        self._said = 0  # ephemeral events from the oldest stretch on
+        self._buffer_size = buffer_size
+        # Ephemeral events of an earlier process are gone, also those after the last durable one if a turn was open:
+        # tests/runtime/test_cursors.py::test_deltas_of_an_earlier_process_are_a_gap
+        self._dropped: Cursor | None = Cursor(before + mid_turn) if before else None
+        self._listeners: tuple[LogListener, ...] = ()
+        self._hear_deltas: tuple[LogListener, ...] = ()
+        # Whether a subscription wanted `PrefixChanged` so far: from the first on, the session follows what changes.
+        self.hears_prefix = False
+
+    @in_brackets
+    def __repr__(self) -> str:
+        position = f"{self.session_id!r} at {self.cursor}"
+        return listed(position, some(len(self._listeners), "subscription"), "closed" if self.closed else "")
+
+    @property
+    def cursor(self) -> Cursor:
+        """Position after the last event."""
+        return self.newest.cursor(len(self.newest.events))
+
+    def publish(self, envelopes: Sequence[Envelope]) -> None:
+        """Add durable events, in order, and wake the subscribers that want them."""
+        if not envelopes:
+            return
+        reach("PUBLISH")
+        stretch = self._append(Stretch(self.end, envelopes, envelopes[-1]))
+        self.end += len(envelopes)
+        for listener in self._listeners:
+            listener.offer(stretch, len(envelopes))
+        if self._said:
+            ends = not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes])
+            self._forget(0 if ends else self._buffer_size)
+        else:
+            self.oldest = stretch
+        reach("PUBLISHED")
+
+    def publish_ephemeral(self, event: Event | str, at: int) -> None:
+        """Add an ephemeral event, which is not journaled; a text is a `MessageDelta`."""
+        stretch = self.newest
+        if not stretch.is_ephemeral or len(stretch.events) >= LENGTH:
+            stretch = self._append(stretch.ephemeral(self.end))
+            if self._said > self._buffer_size:
+                self._forget(self._buffer_size)
+        stretch.events.append(event)
+        stretch.at.append(at)
+        self._said += 1
+        self.end += 1
+        for listener in self._hear_deltas:
+            listener.offer(stretch, 1)
+
+    def _append(self, stretch: Stretch) -> Stretch:
+        """Make *stretch* the newest, and return it."""
+        self.newest.following = stretch
+        self.newest = stretch
+        return stretch
+
+    def _forget(self, most: int) -> None:
+        """Hold *most* ephemeral events for those who come later, or a few more, as stretches are dropped as a whole."""
+        stretch = self.oldest
+        while (following := stretch.following) is not None:
+            count = stretch.said
+            if count > max(0, self._said - most) and self.end - stretch.start <= REACH:
+                break
+            if count:
+                self._said -= count
+                self._dropped = stretch.cursor(count)
+            stretch = following
+        self.oldest = stretch
+
+    @property
+    def dropped(self) -> Cursor | None:
+        """Position of the newest ephemeral event that is not kept for those who come later; `None` if all are."""
+        self._forget(self._buffer_size)
+        surplus = self._said - self._buffer_size
+        return self.oldest.cursor(surplus) if surplus > 0 else self._dropped
+
+    def after(self, since: Cursor) -> list[Envelope]:
+        """Return the events after *since* that are held, the ephemeral ones as far as they are kept."""
+        self._forget(self._buffer_size)
+        stretch: Stretch | None = self.oldest
+        events, index = list[Envelope](), self.oldest.start + max(0, self._said - self._buffer_size)
+        while stretch is not None:
+            end = stretch.start + len(stretch.events)
+            if stretch.cursor(len(stretch.events)) > since:
+                events += filter(lambda envelope: envelope.cursor > since, map(stretch.envelope, range(index, end)))
+            stretch, index = stretch.following, end
+        return events
+
+    def join(self, listener: LogListener) -> None:
+        """Offer *listener* all events from now on."""
+        self._become((*self._listeners, listener))
+
+    def leave(self, listener: LogListener) -> None:
+        """Offer *listener* no more events."""
+        self._become(tuple(other for other in self._listeners if other is not listener))
+
+    def _become(self, listeners: tuple[LogListener, ...]) -> None:
+        """Set the subscriptions, and those among them that want ephemeral events."""
+        self._listeners = listeners
+        self._hear_deltas = tuple(listener for listener in listeners if listener.hears_deltas)
+        if not self.hears_prefix:
+            self.hears_prefix = any(listener.wants(PrefixChanged) for listener in self._hear_deltas)
+
+    def release(self) -> None:
+        """Hold nothing for those who come later, as while the session sleeps."""
+        cursor = self.cursor
+        self._append(Stretch(self.end, (), _nothing(self.session_id, cursor.seq), cursor.n + 1))
+        self._forget(0)
+
+    def close(self) -> None:
+        """Tell all subscribers that no more events come."""
+        self.closed = True
+        self.release()
+        for listener in self._listeners:
+            listener.wake()
+
+
+def _nothing(session_id: str, seq: int) -> Envelope:
+    """Return an envelope in place of that of the durable event *seq*, which is not held."""
+    return Envelope(session_id, seq, 0, 0, 0, 0, Event())

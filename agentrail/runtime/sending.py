@@ -1,0 +1,221 @@
+"""What handles send, and what they get back: letters from what callers pass, their answers, and replies to prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import trio
+
+from agentrail.api.command_checks import check_fields, check_flag, kept_parts, name_of
+from agentrail.api.session_values import UNTILS, Reply, Until
+from agentrail.core.vocabulary.commands import AbortSent, Accepted, Answer, ApproveSent, PromptSent, Refused, StopSent
+from agentrail.core.vocabulary.inputs import AnyInput
+from agentrail.errors import (
+    AgentrailError,
+    AnswerUnfit,
+    BadChoice,
+    BrokenContractError,
+    NoAnswer,
+    PartRefused,
+    SessionNotAlive,
+    UnknownTask,
+    UsageError,
+)
+from agentrail.errors.agentrail_error import fresh
+from agentrail.hooks.hook_runner import ReadAnswer
+from agentrail.hooks.live_hook_runner import why_refused
+from agentrail.ports.model import Model, why_untaken
+from agentrail.reprs import in_brackets
+from agentrail.runtime.inbox.command_results import digest_of
+from agentrail.runtime.inbox.letter import Letter, ReplyOutcome, ReplySlot
+from agentrail.runtime.inbox.mailbox import Mailbox
+from agentrail.runtime.resources import ActorSubagents
+from agentrail.runtime.shared.caller import NOBODY, Caller
+from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.values.content import Data, File, Image, Part, Text, in_words
+from agentrail.values.json import weight
+
+if TYPE_CHECKING:
+    from agentrail.runtime.actor.session import Session
+
+STOPPING = (AbortSent, StopSent)
+"""Commands that are accepted even while the journal is full."""
+
+OVERHEAD = 64
+"""How many bytes a message in the mailbox counts in addition to its content."""
+
+
+def letter(input_: AnyInput, command: str | None, caller: Caller = NOBODY, *, reply: ReplySlot | None = None) -> Letter:
+    """Return the letter with *input_*; raise `UsageError` or `BadChoice` if a field cannot be stored."""
+    size = OVERHEAD + check_fields(input_, command)
+    if isinstance(input_, PromptSent):
+        size += sum(map(_bytes, input_.parts)) + (weight(input_.returns) if input_.returns else 0)
+    elif isinstance(input_, ApproveSent) and input_.args is not None:
+        size += weight(input_.args)
+    digest = b"" if command is None else digest_of(input_)
+    return Letter(input_, command=command, digest=digest, answer=Slot(), reply=reply, size=size, caller=caller)
+
+
+def caller(who: object, request: object, four_eyes: object) -> Caller:
+    """Return the `Caller` of a handle's commands; raise `WrongType` or `BadChoice` if an argument is invalid."""
+    check_flag("four_eyes", four_eyes)
+    return Caller(name_of("who", who), name_of("request", request), bool(four_eyes))
+
+
+def refuse_untaken(parts: Iterable[Part], model: str, find: Callable[[str], Model]) -> None:
+    """Raise `PartRefused` if *model* does not accept one of *parts*; *find* returns the model object by name."""
+    for part in parts:
+        if isinstance(part, File | Image) and (why := why_untaken(find(model), part)) is not None:
+            raise PartRefused(in_words(part), model, why)
+
+
+def check_run(session: str, home: trio.lowlevel.TrioToken) -> None:
+    """Raise `UsageError` if called outside the Trio run *home* of the session, which could not be woken from there."""
+    if not trio.lowlevel.in_trio_run() or trio.lowlevel.current_trio_token() is not home:
+        raise UsageError("not-in-its-run", session)
+
+
+def _bytes(part: Part) -> int:
+    """Return the size of *part* in bytes."""
+    match part:
+        case Text(text=text):
+            return len(text.encode())
+        case Image(data=data) | File(data=data):
+            return len(data)
+        case Data(data=data):
+            return weight(data)
+
+
+def subagents_of(subagents: ActorSubagents | None, *children: str) -> ActorSubagents:
+    """Return the sub-agents of a session; raise `UnknownTask` if it can have none."""
+    if subagents is None:
+        raise UnknownTask.among(", ".join(map(str, children)), ())
+    return subagents
+
+
+def raised(answer: Answer) -> Answer:
+    """Return *answer*; raise its error if it is a `Refused`."""
+    if isinstance(answer, Refused):
+        raise answer.error
+    return answer
+
+
+def accepted(answer: Answer) -> Accepted:
+    """Return *answer*, an `Accepted`; raise its error if it is a `Refused`."""
+    if isinstance(answer, Accepted):
+        return answer
+    raise BrokenContractError(raised(answer))
+
+
+def prompt_of(text: object, returns: object) -> tuple[PromptSent, ReadAnswer | None]:
+    """Return the prompt with this text or these parts, and the parser of its answer (`None` if it has no schema).
+
+    Raise `BadReturns` if *returns* is neither a class with fields nor a JSON Schema.
+    """
+    parts = kept_parts(text)
+    if returns is None:
+        return PromptSent(parts), None
+    from agentrail.tools.answer_forms import form_of  # noqa: PLC0415 - only needed if answers have a form
+
+    form = form_of(returns)
+    return PromptSent(parts, returns=form.schema), form.read
+
+
+def reply_slot(parse_answer: ReadAnswer | None, until: Until) -> ReplySlot:
+    """Return the slot of a caller of a prompt. An answer that *parse_answer* refuses goes back to the model."""
+    if until not in UNTILS:
+        raise BadChoice.among("until", until, UNTILS)
+    return ReplySlot(parse_answer, until)
+
+
+def kept_class(parse_answer: ReadAnswer | None) -> ReplySlot | None:
+    """Return the slot of a caller who does not wait for the turn, but whose class must be known in it, if any."""
+    return None if parse_answer is None else ReplySlot(parse_answer)
+
+
+def object_of(reply: Reply, parse_answer: ReadAnswer) -> object:
+    """Return the object that *parse_answer* makes of the answer; raise `NoAnswer` or `AnswerUnfit` if there is none."""
+    answer = reply.answer
+    if answer is None:
+        raise NoAnswer(reply.ref, reply.stop_reason)
+    try:
+        return parse_answer(answer)
+    except Exception as why:
+        raise AnswerUnfit(reply.ref, why_refused(why)) from why
+
+
+class AskedPrompt:
+    """A prompt that was accepted: who sent it may wait for its reply."""
+
+    __slots__ = ("_is_new", "_reply", "_session", "accepted")
+
+    def __init__(self, session: Session, accepted: Accepted, reply: ReplySlot, *, is_new: bool) -> None:
+        self.accepted = accepted
+        """What `prompt` returns."""
+        self._session = session
+        self._reply, self._is_new = reply, is_new  # while it is new, its turn has not ended without this slot
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return f"{self.accepted.ref}, {self.accepted.status}"
+
+    async def when_replied(self, call: Callable[[], None]) -> None:
+        """Call *call*, which never raises, as soon as `reply` does not have to wait; to be called before it."""
+        ref, reply = self.accepted.ref, self._reply
+        if not (self._is_new or reply.settled):
+            self._session.waiters.add(ref, reply)
+            over = await self._session.past(ref, reply.until)
+            if over is not None:
+                reply.settle(over)
+        reply.when_settled(call)
+
+    async def reply(self) -> Reply:
+        """Return what `ask` does: how the turn ended, or that it waits for a person; may be called again later.
+
+        Raise `UsageError` if the caller is a tool or service for which this turn would wait.
+        """
+        ref, reply, is_new = self.accepted.ref, self._reply, self._is_new
+        self._reply, self._is_new = reply.again(), False
+        may_be_over = not (is_new or reply.settled)
+        if may_be_over:
+            self._session.waiters.add(ref, reply)
+        try:
+            over = await self._session.past(ref, reply.until) if may_be_over else None
+            outcome = over or await self._ended(reply)
+        finally:
+            self._session.waiters.leave(ref, reply)
+        if isinstance(outcome, AgentrailError):
+            raise fresh(outcome)
+        return outcome
+
+    async def _ended(self, reply: ReplySlot) -> ReplyOutcome:
+        """Wait for the end of the turn."""
+        if reply.settled:
+            return await reply.wait()
+        with self._session.shared.turn_waits.on(self._session.session_id):
+            return await reply.wait()
+
+
+async def send_decision(ref: str, letter: Letter, mailbox: Mailbox, subagents: ActorSubagents | None) -> Answer:
+    """Send *letter*, a decision about *ref*, to one of *subagents* if it waits there, else to *mailbox*.
+
+    Return the answer. If the sub-agent has ended, or ends meanwhile, it is the one that it gave to the command id.
+    """
+    below = None if subagents is None else subagents.mailbox(ref)
+    answer = None
+    if below is not None:
+        below.post_steering(letter)
+        answer = await letter.answer.wait_in_turn()
+    if subagents is not None and (answer is None or has_ended(answer)):
+        earlier = await subagents.answered(ref, letter)
+        answer = answer if earlier is None else earlier
+    if answer is None:
+        mailbox.post_steering(letter)
+        answer = await letter.answer.wait_in_turn()
+    return answer
+
+
+def has_ended(answer: Answer) -> bool:
+    """Whether the session that was to answer had ended by then."""
+    return isinstance(answer, Refused) and isinstance(answer.error, SessionNotAlive)
