@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 from attrs import evolve
 from hypothesis import given
@@ -121,26 +123,25 @@ def test_the_size_is_measured(found: JsonObject, chars: int, items: int) -> None
     assert (more is None) == (written <= chars and counted <= items)
 
 
-TOWER: JsonObject = freeze_object(
-    {
-        "type": "object",
-        "properties": {"x": {"$ref": "#/$defs/d0"}},
-        "$defs": {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 10} for n in range(11)} | {"d11": {}},
-    }
+MANY_RULES: JsonObject = freeze_object(
+    {"type": "object", "properties": {"x": {"type": "array", "items": {"allOf": [{"type": "integer"}] * 600}}}}
 )
-"""A schema whose full check would take 10**11 steps."""
+"""A schema that takes some 600 steps for each item of `x`."""
+
+MANY_ITEMS: Final = tuple(range(100))
+"""Items that `MANY_RULES` takes more than 50,000 steps for."""
 
 
-def tower() -> Fake:
-    """Return a tool with the schema `TOWER`."""
+def ruled() -> Fake:
+    """Return a tool with the schema `MANY_RULES`."""
     made = quick("take")
-    return evolve(made, spec=made.spec.but(parameters=TOWER))
+    return evolve(made, spec=made.spec.but(parameters=MANY_RULES))
 
 
 @pytest.mark.long
 async def test_the_calls_of_one_response_share_the_steps_of_their_checks(world: World) -> None:
-    calls = [call("take", {"x": number}) for number in range(64)]
-    session = await world.spawn([say(calls=calls), "next"], tools=[tower()])
+    calls = [call("take", {"x": (number, *MANY_ITEMS)}) for number in range(64)]
+    session = await world.spawn([say(calls=calls), "next"], tools=[ruled()])
     reply = await session.ask("go")
     said = [message.text for message in reply.messages if isinstance(message, ToolMessage)]
     one = "they cannot be checked (that takes more than 50000 steps"
@@ -151,8 +152,8 @@ async def test_the_calls_of_one_response_share_the_steps_of_their_checks(world: 
 
 @pytest.mark.long
 async def test_the_steps_are_those_of_one_response(world: World) -> None:
-    script = [say(calls=[call("take", {"x": number}) for number in range(2)]) for _ in range(3)]
-    session = await world.spawn([*script, "next"], tools=[tower()])
+    script = [say(calls=[call("take", {"x": (number, *MANY_ITEMS)}) for number in range(2)]) for _ in range(3)]
+    session = await world.spawn([*script, "next"], tools=[ruled()])
     reply = await session.ask("go")
     said = [message.text for message in reply.messages if isinstance(message, ToolMessage)]
     assert ["of this response" in text for text in said] == [False] * 6

@@ -113,10 +113,13 @@ async def make_equipped(folder: Path) -> None:
 async def make(folder: Path) -> None:
     """Record a session with a call that was approved, an abort and a long text; and one that is stopped at once."""
     journal = SqliteJournal(folder / JOURNAL)
-    script = [say(calls=[call("note", {"text": "é 🙂"})]), say("done"), say("never heard", delay=1.0), say(LONG)]
+    # The last element is repeated: the abort may come before the request of its turn, or after it.
+    script = [say(calls=[call("note", {"text": "é 🙂"})]), say("done"), say(LONG)]
     async with open_supervisor(journal=journal, seed=1) as supervisor:
         plugins = (HumanApproval(tools=["note"]), BudgetGuard(max_rounds=100))
-        spec = SessionSpec(model=ScriptedModel(script), tools=[note], plugins=plugins, system="Be brief.")
+        spec = SessionSpec(
+            model=ScriptedModel(script, repeat_last=True), tools=[note], plugins=plugins, system="Be brief."
+        )
         session = await supervisor.spawn(spec, "sample")
         other = await supervisor.spawn(spec, "other")
         (held,) = (await session.ask("go on", command="c1")).held
