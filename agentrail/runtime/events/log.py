@@ -21,8 +21,11 @@ from agentrail.values.events.response import MessageDelta
 from agentrail.values.value import quick
 
 _TURN_ENDS = frozenset({AgentEnd, AgentAbort})
+# Of stretches to which nothing is added, as that of each sleeping session.
 _NO_TIMES = array("q")
+_NO_EVENTS = list["Envelope | Event | str"]()
 _delta = quick(MessageDelta)
+_UNHELD: Final = Envelope("", 0, 0, 0, 0, 0, Event())
 
 LENGTH: Final = 256
 """After how many ephemeral events a new stretch begins: a stretch is dropped as a whole."""
@@ -71,10 +74,12 @@ class Stretch:
 
     __slots__ = ("_like", "_n", "at", "events", "following", "is_ephemeral", "seq", "start")
 
-    def __init__(self, start: int, events: Sequence[Envelope], like: Envelope, n: int = 0) -> None:
+    def __init__(
+        self, start: int, seq: int, events: Sequence[Envelope] = (), like: Envelope = _UNHELD, n: int = 0
+    ) -> None:
         self.start = start
         """Index of the first event."""
-        self.events: list[Envelope | Event | str] = [*events]
+        self.events: list[Envelope | Event | str] = [*events] if events or n else _NO_EVENTS
         """The events; a text is a `MessageDelta`."""
         self.following: Stretch | None = None
         """The next stretch."""
@@ -82,9 +87,9 @@ class Stretch:
         """Whether the events are ephemeral."""
         # When each ephemeral event came: one object for the garbage collector, however many times are in it.
         self.at: array[int] = array("q") if n else _NO_TIMES
-        self.seq = like.seq if n else like.seq - len(events)
+        self.seq = seq
         """Number of the durable event before the first event."""
-        self._like = like  # the last durable event
+        self._like = like  # the last durable event; `_UNHELD` if it is not held
         self._n = n  # number of the first ephemeral event, since that one
 
     @property
@@ -96,11 +101,12 @@ class Stretch:
         """Return the position after *count* events."""
         return Cursor(self.seq, self._n + count - 1) if self.is_ephemeral else Cursor(self.seq + count)
 
-    def ephemeral(self, start: int) -> Stretch:
+    def ephemeral(self, start: int, session_id: str) -> Stretch:
         """Return a stretch for the ephemeral events from index *start* on, which come after those of this one."""
         if self.is_ephemeral:
-            return Stretch(start, (), self._like, self._n + len(self.events))
-        return Stretch(start, (), self._like.but(by=""), 1)
+            return Stretch(start, self.seq, (), self._like, self._n + len(self.events))
+        seq = self.seq + len(self.events)
+        return Stretch(start, seq, (), _nothing(session_id, seq) if self._like is _UNHELD else self._like.but(by=""), 1)
 
     def envelope(self, index: int) -> Envelope:
         """Return the event with *index*."""
@@ -149,7 +155,7 @@ class EventLog:
         self.closed = False
         self.end = 0
         """Index after the newest event."""
-        self.newest = self.oldest = Stretch(0, (), _nothing(session_id, before), 1)
+        self.newest = self.oldest = Stretch(0, before)
         """The last stretch; and the first that is held for those who come later."""
         self._said = 0  # ephemeral events from the oldest stretch on
         self._buffer_size = buffer_size
@@ -176,7 +182,7 @@ class EventLog:
         if not envelopes:
             return
         reach("PUBLISH")
-        stretch = self._append(Stretch(self.end, envelopes, envelopes[-1]))
+        stretch = self._append(Stretch(self.end, envelopes[0].seq - 1, envelopes, envelopes[-1]))
         self.end += len(envelopes)
         for listener in self._listeners:
             listener.offer(stretch, len(envelopes))
@@ -191,7 +197,7 @@ class EventLog:
         """Add an ephemeral event, which is not journaled; a text is a `MessageDelta`."""
         stretch = self.newest
         if not stretch.is_ephemeral or len(stretch.events) >= LENGTH:
-            stretch = self._append(stretch.ephemeral(self.end))
+            stretch = self._append(stretch.ephemeral(self.end, self.session_id))
             if self._said > self._buffer_size:
                 self._forget(self._buffer_size)
         stretch.events.append(event)
@@ -257,7 +263,11 @@ class EventLog:
     def release(self) -> None:
         """Hold nothing for those who come later, as while the session sleeps."""
         cursor = self.cursor
-        self._append(Stretch(self.end, (), _nothing(self.session_id, cursor.seq), cursor.n + 1))
+        if cursor.n:  # of a turn that goes on elsewhere: what comes is numbered on
+            held = Stretch(self.end, cursor.seq, (), _nothing(self.session_id, cursor.seq), cursor.n + 1)
+        else:
+            held = Stretch(self.end, cursor.seq)
+        self._append(held)
         self._forget(0)
 
     def close(self) -> None:
