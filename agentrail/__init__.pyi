@@ -62,13 +62,13 @@ from agentrail.remote.remote_events import RemoteView as RemoteView
 from agentrail.remote.remote_session import RemoteSession as RemoteSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor as RemoteSupervisor
 from agentrail.remote.remote_supervisor import connect as connect
+from agentrail.runtime.access.sending import AskedPrompt as AskedPrompt
+from agentrail.runtime.access.status import Monitor as Monitor
 from agentrail.runtime.diagnosis.crash_reports import CrashReport as CrashReport
 from agentrail.runtime.events.subscription import Subscription as Subscription
 from agentrail.runtime.events.tracing import ActorTrace as ActorTrace
 from agentrail.runtime.events.tracing import TracedStep as TracedStep
 from agentrail.runtime.handle import SessionHandle as SessionHandle
-from agentrail.runtime.sending import AskedPrompt as AskedPrompt
-from agentrail.runtime.status import Monitor as Monitor
 from agentrail.sync.scripts import run_sync as run_sync
 from agentrail.tools import tool as tool
 from agentrail.values.secrets import Secret as Secret

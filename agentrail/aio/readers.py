@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from agentrail.bridge.trio_thread import TrioThread
     from agentrail.core.vocabulary.commands import Accepted
     from agentrail.errors import JournalUnavailable
+    from agentrail.runtime.access.sending import AskedPrompt as TrioAskedPrompt
+    from agentrail.runtime.access.status import Monitor as TrioMonitor
     from agentrail.runtime.events.subscription import Subscription as TrioSubscription
     from agentrail.runtime.events.tracing import ActorTrace, TracedStep
-    from agentrail.runtime.sending import AskedPrompt as TrioAskedPrompt
-    from agentrail.runtime.status import Monitor as TrioMonitor
     from agentrail.values.events.envelope import Cursor, Envelope
 
 

@@ -33,9 +33,9 @@ ALWAYS: Final = (
     "agentrail.codec.json_text",
     "agentrail.core.printed_windows",
     "agentrail.api.handle_commands",
-    "agentrail.runtime.code_changes",
-    "agentrail.runtime.sending",
-    "agentrail.runtime.status",
+    "agentrail.runtime.access.code_changes",
+    "agentrail.runtime.access.sending",
+    "agentrail.runtime.access.status",
     "agentrail.runtime.inbox.command_results",
     "agentrail.runtime.actor.journal_log",
 )

@@ -47,8 +47,8 @@ from agentrail.lazy import LazyModule
 from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.sandbox import OnDisk, Sandbox
 from agentrail.ports.tool import NO_DEPS, Tool, ToolSource, Web
+from agentrail.runtime.access.code_changes import updated
 from agentrail.runtime.actor.journal_log import revived
-from agentrail.runtime.code_changes import updated
 from agentrail.runtime.resources import NO_TOOL_CODE, FoundCode, SectionFiles, SessionCode, SharedSurroundings
 from agentrail.runtime.shared.code_loops import place_function, place_functions, place_model, place_tool
 from agentrail.runtime.work.session_deps import SessionDeps, is_maker, refuse_without_deps

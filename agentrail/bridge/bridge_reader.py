@@ -13,8 +13,8 @@ from agentrail.bridge.trio_thread import TrioThread
 from agentrail.bridge.waiters import LoopWaiter, TaskWaiter, ThreadWaiter
 from agentrail.errors import AlreadyLeft, AlreadyRead, JournalUnavailable, NotEntered
 from agentrail.reprs import in_brackets
+from agentrail.runtime.access.status import Monitor
 from agentrail.runtime.events.subscription import Subscription
-from agentrail.runtime.status import Monitor
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.plugins import Gap
 

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from agentrail.hooks.plugin import Attachable
     from agentrail.ports.model import ModelChain
     from agentrail.ports.tool import Task, Tool
-    from agentrail.runtime import code_changes, sending, status
+    from agentrail.runtime.access import code_changes, sending, status
+    from agentrail.runtime.access.sending import AskedPrompt
+    from agentrail.runtime.access.status import Monitor
     from agentrail.runtime.actor.session import Session
     from agentrail.runtime.events.subscription import Subscription
     from agentrail.runtime.events.tracing import ActorTrace
     from agentrail.runtime.inbox.letter import Letter, NewCode, ReplySlot
     from agentrail.runtime.resources import ActorSubagents
-    from agentrail.runtime.sending import AskedPrompt
-    from agentrail.runtime.status import Monitor
     from agentrail.values.messages import Message
     from agentrail.values.tools import Err, Ok
 
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 else:  # modules that only a living session needs are imported at the first use
     commands = LazyModule("agentrail.core.vocabulary.commands")
     handle_commands = LazyModule("agentrail.api.handle_commands")
-    sending = LazyModule("agentrail.runtime.sending")
-    code_changes = LazyModule("agentrail.runtime.code_changes")
-    status = LazyModule("agentrail.runtime.status")
+    sending = LazyModule("agentrail.runtime.access.sending")
+    code_changes = LazyModule("agentrail.runtime.access.code_changes")
+    status = LazyModule("agentrail.runtime.access.status")
 
 Form: TypeAlias = TypeForm[object] | Mapping[str, Json]
 T = TypeVar("T")

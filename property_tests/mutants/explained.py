@@ -21,7 +21,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
             "self.step is not None or self._pulse is None → (self.step is not None)"
         ),
         (
-            'runtime/code_changes.py attached_as: change.kind == "attach" and change.seat is not None → '
+            'runtime/access/code_changes.py attached_as: change.kind == "attach" and change.seat is not None → '
             "(change.kind == 'attach')"
         ),
     ),

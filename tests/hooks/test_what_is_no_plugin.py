@@ -51,7 +51,7 @@ from agentrail.plugins import (
     UsageLimits,
     WorkTime,
 )
-from agentrail.runtime.code_changes import updated
+from agentrail.runtime.access.code_changes import updated
 from tests.each_case import each_case
 from tests.kit import Verdict, freeze_object
 

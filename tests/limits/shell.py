@@ -48,6 +48,7 @@ from agentrail.journals import (
 )
 from agentrail.models import JsonObject, Limit, ModelRequest
 from agentrail.plugins import BudgetGuard, FindFiles, WriteFile
+from agentrail.runtime.access.status import subscription
 from agentrail.runtime.actor import journal_log
 from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
 from agentrail.runtime.diagnosis.crash_reports import Reason, reason_of
@@ -60,7 +61,6 @@ from agentrail.runtime.shared.clock import Clock, Steady, Timers
 from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits, Ticket
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.untrusted_calls import traced as told
-from agentrail.runtime.status import subscription
 from agentrail.runtime.supervision.restore import left_behind
 from agentrail.runtime.work import plugin_files
 from agentrail.runtime.work.background_jobs import MAX_KEPT, BackgroundJobs

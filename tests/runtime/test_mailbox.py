@@ -9,10 +9,10 @@ from agentrail.core.vocabulary.commands import Answer, ResumeSent, SuspendSent, 
 from agentrail.core.vocabulary.inputs import CallsEnded, ToolRaised, ToolStopped
 from agentrail.errors import JournalUnavailable, MailboxFull, SessionNotAlive
 from agentrail.models import Text
+from agentrail.runtime.access.sending import letter as made_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import LETTERS_PER_PASS, MAX_BYTES, MAX_MESSAGES, PATIENCE, Mailbox
 from agentrail.runtime.inbox.replies import relieve
-from agentrail.runtime.sending import letter as made_of
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.tools import ok

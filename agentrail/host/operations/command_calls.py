@@ -19,7 +19,7 @@ from agentrail.host.operations.subagent_calls import child_id
 from agentrail.host.plugins.host_context import HostContext
 from agentrail.host.plugins.host_tools import HostTools
 from agentrail.host.requests.http_messages import HttpResponse
-from agentrail.runtime.code_changes import attached_as
+from agentrail.runtime.access.code_changes import attached_as
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.json import FrozenObject, Json, JsonObject
 from agentrail.values.secrets import named_secret

@@ -13,8 +13,8 @@ from agentrail.errors import UnknownSession, UnknownTask
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.call_request import CallRequest, running_session
 from agentrail.host.requests.http_messages import HttpResponse, while_here
+from agentrail.runtime.access.status import ended_tasks
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.status import ended_tasks
 
 
 class SubagentCalls:

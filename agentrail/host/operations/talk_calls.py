@@ -41,9 +41,9 @@ from agentrail.host.plugins.plugin_runner import HostPluginRow, RequestLife
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext, RequestKind
 from agentrail.host.requests.http_messages import HttpResponse, Send, problem_answer, while_here
 from agentrail.host.uploads.inline_files import checked_words
+from agentrail.runtime.access.sending import AskedPrompt
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.sending import AskedPrompt
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.content import Part, Text, text_of
@@ -120,7 +120,7 @@ class LivedAnswer:
         self._is_left = False
         try:
             return await self._slot.wait()
-        except trio.Cancelled:
+        except trio.Cancelled:  # nobody will write an answer that comes now, so `settle` gives it up
             self._is_left = True
             raise
 

@@ -194,7 +194,7 @@ class Records:
         "unwritten",
     )
 
-    def __init__(self, claim: Claim, shared: SharedServices, opening: State | None) -> None:
+    def __init__(self, claim: Claim, shared: SharedServices, opening: State | None, callers: Callers) -> None:
         self.claim = claim
         self._shared = shared
         self._opening = opening
@@ -204,7 +204,7 @@ class Records:
         self.unwritten: tuple[RecordWithStates, ...] = ()
         self._begun: Begun | None = None
         self.outage: JournalUnavailable | None = None
-        self.callers: Callers | None = None
+        self.callers: Callers | None = callers  # `None` once the session has ended
         self.forgotten = False
         self._doubtful = False
         self.has_written = False  # no record written since the start: the caller of `spawn` or `resume` may still wait

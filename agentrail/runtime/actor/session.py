@@ -130,8 +130,7 @@ class Session:
         self._begun: str | None = None  # request whose response has begun, to be noted after the step under way
         self._in_hand: Letter | None = None  # letter that the actor handles, or handled when it crashed
         self.mailbox = Mailbox(state.session_id, shared.gate)
-        self.records = Records(claim, shared, None if returned else state)
-        self.records.callers = self
+        self.records = Records(claim, shared, None if returned else state, self)
         self.events = EventLog(
             state.session_id,
             state.setup.options.event_buffer_size,

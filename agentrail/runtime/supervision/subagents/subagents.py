@@ -18,17 +18,17 @@ from agentrail.core.vocabulary.tool_calls import MAX_ENDED_TASKS
 from agentrail.errors import Fenced, SessionNotAlive, SessionStored, UnknownTask, UsageError, WrongType
 from agentrail.ports.journal import opening_of
 from agentrail.ports.tool import Task
+from agentrail.runtime.access.sending import has_ended, letter
+from agentrail.runtime.access.status import ended_tasks, tasks_of
 from agentrail.runtime.actor.parent_link import ParentLink
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.inbox.letter import Letter, ReplyOutcome, ReplySlot
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.inbox.replies import held_calls, turn_end
-from agentrail.runtime.sending import has_ended, letter
 from agentrail.runtime.shared.caller import Caller
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.untrusted_calls import Contained
-from agentrail.runtime.status import ended_tasks, tasks_of
 from agentrail.runtime.supervision.children import Child, SessionRunner, session_of
 from agentrail.runtime.supervision.restore import read_opening
 from agentrail.runtime.supervision.subagents.shared_limits import SharedLimits

@@ -1,0 +1,1 @@
+"""What a handle does with its session: send to it, read its status, change its code."""
