@@ -70,7 +70,8 @@ class SqlJournal:
     ) -> Claim:
         """Make the caller the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
         claiming = partial(SqlWriter.claim, take_over=take_over)
-        return await self._writer_of(session_id).do(claiming, session_id, holder, lease, about=session_id)
+        writer = self._writer_of(session_id)
+        return await writer.do(claiming, session_id, holder, lease, about=session_id, creates=True)
 
     async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
         """Let the leases of *claims* last as *lease* says; return the claims that are lost."""

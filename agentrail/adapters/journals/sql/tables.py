@@ -112,6 +112,7 @@ def _inserted(table: str, columns: str) -> InsertedColumns:
 SESSION: Final = _inserted(
     "session", "key# id slot# epoch# lease# held# head# seq# checksum due# at_work# ended# active#"
 )
+NEW_SESSION: Final = _inserted("session", "id slot# epoch# lease# held# head# seq# checksum at_work# ended# active#")
 ABOUT: Final = _inserted("about", "session parent tenant owner spec title labels created#")
 LABEL: Final = _inserted("label", "label session")
 RECORD: Final = _inserted("record", "session# number# epoch# seq# command format# blobs$ checksum body")

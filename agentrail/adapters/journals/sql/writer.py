@@ -48,8 +48,6 @@ KEPT_MS: Final = 30 * 86_400_000
 
 WRITE: Final = "write what it was given"
 
-NEW_SESSION: Final = """insert into ~session (id, slot, epoch, lease, held, head, seq, checksum, at_work, ended, active)
-values (?, ?, 0, 0, 0, 0, 0, ?, 0, 0, 0) on conflict do nothing"""
 NEW_LEASE: Final = "insert into ~lease (holder, until) values (?, 0) on conflict do nothing"
 
 UNSAID: Final = About()
@@ -137,6 +135,12 @@ class SqlWriter:
         self._jobs_at_once = len(jobs)
         ids = {job.about for job in jobs if job.about} - self._rows.keys()
         self._read({as_stored(session_id) for session_id in ids})
+        new_ids = {job.about for job in jobs if job.creates} - self._rows.keys()
+        if new_ids:
+            # in their order, so that two who make the same ones do not deadlock; another process may be faster
+            rows = [(as_stored(name), slot_of(name), 0, 0, 0, 0, 0, NO_CHECK, 0, 0, 0) for name in sorted(new_ids)]
+            self._db.insert(tables.NEW_SESSION, rows, tables.AS_IT_IS)
+            self._read({row[0] for row in rows})
 
     def _read(self, ids: Collection[bytes]) -> None:
         if ids:
@@ -146,9 +150,12 @@ class SqlWriter:
         """Write what the jobs have collected."""
         db = self._db
         listings, self._listings = self._listings, {}
-        changed = [self._rows[session_id] for session_id in listings if session_id in self._rows]
-        for is_restated, otherwise in ((False, tables.MOVED), (True, tables.RESTATED)):
-            rows = [row for row in changed if (row.listing != listings[row.id]) is is_restated]
+        moved, restated = list[SessionColumns](), list[SessionColumns]()
+        for session_id, listing in listings.items():
+            row = self._rows.get(session_id)
+            if row is not None:
+                (moved if row.listing == listing else restated).append(row)
+        for rows, otherwise in ((moved, tables.MOVED), (restated, tables.RESTATED)):
             if rows:
                 db.insert(tables.SESSION, rows, otherwise)
         records, self._records = self._records, []
@@ -264,15 +271,15 @@ class SqlWriter:
         row = self._rows.get(session_id)
         at = self._db.now(lease.at)
         if row is None:
-            row = self._new_row(session_id)
-        else:
-            check_free(session_id, self._holding(row), holder, at, take_over)
+            problem = "the session was deleted while it was claimed"
+            raise NothingWritten(problem)
+        check_free(session_id, self._holding(row), holder, at, take_over)
         key = self._lease_key(holder, at)
         if lease.lasts:
             self._extended[key] = max(self._extended.get(key, 0), at + lease.lasts)
         self._places.drop(session_id)
         epoch = self._draw_epoch(row.epoch)
-        self._change(row, row._replace(epoch=epoch, lease=key, held=int(lease.lasts > 0)))
+        self._change(session_id, row, row._replace(epoch=epoch, lease=key, held=int(lease.lasts > 0)))
         reach("EPOCH_RAISED")
         return Claim(session_id, epoch, row.head)
 
@@ -319,7 +326,7 @@ class SqlWriter:
             if row is None or row.epoch != claim.epoch:
                 lost.append(claim)
             elif row.held != is_held:
-                self._change(row, row._replace(held=int(is_held)))
+                self._change(claim.session_id, row, row._replace(held=int(is_held)))
         return lost
 
     def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
@@ -345,7 +352,7 @@ class SqlWriter:
         due = None if last.due is None else stored_time(last.due)
         listing = (due, int(last.at_work), int(has_ended(last)))
         self._appended = SessionColumns(*row[:6], last.number, seq, check, *listing, stored_time(last.arrival.at))
-        self._change(row, self._appended)
+        self._change(session_id, row, self._appended)
         self._db.was_written(size)
         return last.number
 
@@ -407,7 +414,7 @@ class SqlWriter:
         count, about = redact_rows(self._db, row, (first, min(last, row.head)), note, names)
         if about is not None:
             self._abouts[session_id] = (None, about)
-        self._change(row, row._replace(epoch=self._draw_epoch(row.epoch)))
+        self._change(session_id, row, row._replace(epoch=self._draw_epoch(row.epoch)))
         self._places.drop(session_id)
         return count
 
@@ -436,22 +443,10 @@ class SqlWriter:
             raise Fenced(claim.session_id, 0 if row is None else row.epoch)
         return row
 
-    def _change(self, before: SessionColumns, after: SessionColumns) -> None:
+    def _change(self, session_id: str, before: SessionColumns, after: SessionColumns) -> None:
         """Collect the row of a session for `_flush`."""
-        session_id = before.id
         self._listings.setdefault(session_id, before.listing)
         self._rows[session_id] = after
-
-    def _new_row(self, session_id: str) -> SessionColumns:
-        """Insert the row of a session; if another process was faster, return its row."""
-        stored_id = as_stored(session_id)
-        self._db.run(NEW_SESSION, (stored_id, slot_of(session_id), NO_CHECK))
-        self._read((stored_id,))
-        row = self._rows.get(session_id)
-        if row is None:
-            problem = "the session was deleted while it was claimed"
-            raise NothingWritten(problem)
-        return row
 
     def _holding(self, row: SessionColumns) -> Holding:
         """Return who holds a session, and until when."""
