@@ -59,6 +59,14 @@ class SqlConnection(Protocol):
         """Return the time of the server in milliseconds since 1970, or *at* if there is no server."""
         ...
 
+    def show_lease(self, key: int) -> None:
+        """Show other processes that the process with the lease *key* lives: this one."""
+        ...
+
+    def has_lessee(self, key: int) -> bool:
+        """Return whether a process may live that has the lease *key*; if not, the lease has ended."""
+        ...
+
     def was_written(self, size: int) -> None:
         """Note that *size* bytes of records are in the transaction."""
         ...

@@ -1,8 +1,13 @@
-"""The journal files that this process has open, by device and inode.
+"""The journal files that this process has open, by device and inode, and the leases that it has in them.
 
 SQLite's locks belong to the process: closing *any* descriptor of the file releases them. So all uses of a file in this
 process share one descriptor, which is closed when the last use has closed its connection. Before the first use, the
 file is looked at without SQLite.
+
+A process that has a lease locks a byte of the file as long as it has the file open, one byte for each lease. The kernel
+releases it when the process ends, however it ends: so others need not wait for the end of a lease whose process is
+gone. The bytes are far after the end of any file, where SQLite never locks. They are OFD locks, which belong to a
+descriptor: closing another one does not release them. On a system without such locks, a lease lasts for its time.
 """
 
 from __future__ import annotations
@@ -15,11 +20,15 @@ from threading import Lock
 from typing import Final
 
 from agentrail.adapters.file_lock import O_BINARY
+from agentrail.adapters.journals.sql.byte_locks import is_byte_locked, lock_byte
 from agentrail.adapters.journals.sql.tables import VERSION
 from agentrail.adapters.journals.sqlite.file_type import check_kind
 from agentrail.adapters.journals.sqlite.writer_lock import REMOVED, REPLACED, FileIdentity, name_beside
 from agentrail.adapters.user_folders import begin_journal, end_journal
 from agentrail.errors import JournalLinked, JournalUnusable
+
+FIRST_BYTE: Final = 2**61
+"""Offset of the byte for the lease with the key 0."""
 
 
 class _SharedFile:
@@ -29,6 +38,8 @@ class _SharedFile:
         self.path = path
         self.uses = 0
         self.descriptor: int | None = None
+        self.leases: set[int] = set()
+        """Keys of the leases of this process."""
 
 
 class _OpenFiles:
@@ -111,9 +122,29 @@ class OpenFile:
     def descriptor(self) -> int:
         """A descriptor of the file, for reading and writing; it stays open as long as the file is used."""
         with _FILES.guard:
-            file = None if self._identity is None else _FILES.by_identity.get(self._identity)
-            if file is None:
-                raise JournalUnusable(str(self._path), "it is not open for writing")
-            if file.descriptor is None:
-                file.descriptor = os.open(self._path, os.O_RDWR | O_BINARY)
-            return file.descriptor
+            return self._descriptor_of(self._file())
+
+    def show_lease(self, key: int) -> None:
+        """Show other processes that the process with the lease *key* lives: this one."""
+        with _FILES.guard:
+            file = self._file()
+            if key not in file.leases:
+                lock_byte(self._descriptor_of(file), FIRST_BYTE + key)
+                file.leases.add(key)
+
+    def has_lessee(self, key: int) -> bool:
+        """Whether a process lives that has shown the lease *key*; true on a system that cannot tell."""
+        with _FILES.guard:
+            file = self._file()
+            return key in file.leases or is_byte_locked(self._descriptor_of(file), FIRST_BYTE + key)
+
+    def _file(self) -> _SharedFile:
+        file = None if self._identity is None else _FILES.by_identity.get(self._identity)
+        if file is None:
+            raise JournalUnusable(str(self._path), "it is not open for writing")
+        return file
+
+    def _descriptor_of(self, file: _SharedFile) -> int:
+        if file.descriptor is None:
+            file.descriptor = os.open(self._path, os.O_RDWR | O_BINARY)
+        return file.descriptor

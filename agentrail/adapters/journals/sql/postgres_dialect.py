@@ -101,6 +101,13 @@ class PostgresConnection:
             self._now = cast("int", now)
         return self._now
 
+    def show_lease(self, key: int) -> None:
+        """No-op: processes on several machines see of each other only what is in the tables."""
+
+    def has_lessee(self, key: int) -> bool:  # noqa: ARG002 - a process on another machine may have any of them
+        """Return true: the lease lasts for its time."""
+        return True
+
     def was_written(self, size: int) -> None:
         """No-op: the server looks after its log itself."""
 

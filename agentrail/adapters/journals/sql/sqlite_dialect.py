@@ -93,6 +93,8 @@ class SqliteConnection:
         self._version = 0
         self._new_bytes = CHECKPOINT_AFTER
         """Bytes of new records since the last checkpoint; at first it is not known what is in the log."""
+        self._checkpoint = "TRUNCATE"
+        """Mode of the next checkpoint. The first one gives the space of an earlier process' log back."""
 
     def begin(self) -> bool:
         """Begin a transaction that writes; return whether another connection has written since the last one."""
@@ -154,6 +156,14 @@ class SqliteConnection:
         """Return *at*: there is no server with a clock."""
         return at
 
+    def show_lease(self, key: int) -> None:
+        """Show other processes that the process with the lease *key* lives: this one."""
+        self._file.show_lease(key)
+
+    def has_lessee(self, key: int) -> bool:
+        """Return whether a process lives that has the lease *key*."""
+        return self._file.has_lessee(key)
+
     def was_written(self, size: int) -> None:
         """Note that a record of *size* bytes is in the transaction."""
         self._new_bytes += size + 2 * PAGE_SIZE
@@ -175,7 +185,8 @@ class SqliteConnection:
                 return
         elif self._new_bytes >= CHECKPOINT_AFTER:
             self._new_bytes = 0
-            self._log.move(self._db, "PASSIVE")
+            self._log.move(self._db, self._checkpoint)
+            self._checkpoint = "PASSIVE"
         elif self._cleaning.is_due and self._log.lost is None:
             self._cleaning.go_on()
 

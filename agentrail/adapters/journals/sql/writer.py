@@ -23,6 +23,7 @@ from agentrail.errors import AgentrailError, Fenced, JournalFailed, NothingWritt
 from agentrail.errors.agentrail_error import fresh
 from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import (
+    NO_HOLDING,
     About,
     Claim,
     Holding,
@@ -276,6 +277,7 @@ class SqlWriter:
         check_free(session_id, self._holding(row), holder, at, take_over)
         key = self._lease_key(holder, at)
         if lease.lasts:
+            self._db.show_lease(key)
             self._extended[key] = max(self._extended.get(key, 0), at + lease.lasts)
         self._places.drop(session_id)
         epoch = self._draw_epoch(row.epoch)
@@ -301,6 +303,8 @@ class SqlWriter:
                 released.append(claim)
         lost += self._hold(released, is_held=True)
         if keys:
+            for key in keys:
+                self._db.show_lease(key)
             self._write_leases()
             until = self._db.now(lease.at) + lease.lasts
             self._db.run_among("update ~lease set until = ? where key {}", sorted(keys), (until,))
@@ -450,10 +454,12 @@ class SqlWriter:
 
     def _holding(self, row: SessionColumns) -> Holding:
         """Return who holds a session, and until when."""
-        rows = self._db.run("select holder, until from ~lease where key = ?", (row.lease,)) if row.held else ()
+        if not row.held or not self._db.has_lessee(row.lease):
+            return NO_HOLDING
+        rows = self._db.run("select holder, until from ~lease where key = ?", (row.lease,))
         for holder, until in rows:
             return Holding(as_text(holder), max(cast("int", until), self._extended.get(row.lease, 0)))
-        return Holding("", 0)
+        return NO_HOLDING
 
     def _lease_key(self, holder: str, at: int) -> int:
         """Return the key of the lease of *holder*, which is made if it is missing."""
