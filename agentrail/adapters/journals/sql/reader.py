@@ -104,9 +104,10 @@ class SqlReader:
         """Return the holders of sessions whose leases last at the time *at*."""
 
         def read(db: SqlConnection) -> tuple[str, ...]:
-            query = """select holder from ~lease where until > ?
+            query = """select key, holder from ~lease where until > ?
             and exists (select 1 from ~session s where s.held = 1 and s.lease = lease.key) order by holder"""
-            return tuple([as_text(holder) for (holder,) in db.run(query, (db.now(at),))])
+            rows = db.run(query, (db.now(at),))
+            return tuple([as_text(holder) for key, holder in rows if db.has_lessee(cast("int", key))])
 
         return self._within(read) or ()
 

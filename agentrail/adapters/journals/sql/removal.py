@@ -16,6 +16,7 @@ from agentrail.adapters.journals.sql.dialect import SqlConnection
 from agentrail.adapters.journals.sql.session_list import read_about
 from agentrail.adapters.journals.sql.stored_rows import SessionColumns, checked_records, load_records
 from agentrail.adapters.journals.sql.tables import SqlValue, as_stored, as_text
+from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import About, Redaction
 
 
@@ -33,12 +34,11 @@ def find_tree(db: SqlConnection, session_id: str) -> list[str]:
 
 def delete_rows(db: SqlConnection, sessions: Sequence[SessionColumns]) -> None:
     """Delete all rows of *sessions*."""
-    keys = [session.key for session in sessions]
-    ids = [session.stored_id for session in sessions]
-    for table in ("record", "snapshot", "blob"):
-        db.run_among(f"delete from ~{table} where session {{}}", keys)  # noqa: S608
-    for table in ("about", "label"):
-        db.run_among(f"delete from ~{table} where session {{}}", ids)  # noqa: S608
+    keys: list[SqlValue] = [session.key for session in sessions]
+    ids: list[SqlValue] = [session.stored_id for session in sessions]
+    for table, choice in (("record", keys), ("snapshot", keys), ("blob", keys), ("about", ids), ("label", ids)):
+        db.run_among(f"delete from ~{table} where session {{}}", choice)  # noqa: S608
+        reach("ROWS_ERASED")
     db.run_among("delete from ~session where key {}", keys)
 
 
@@ -74,6 +74,7 @@ def redact_rows(
     for values in updates:
         statement = "update ~record set format = ?, blobs = ?, body = ?, sealed = ? where session = ? and number = ?"
         db.run(statement, values)
+        reach("TEXTS_REPLACED")
     return len(updates), None if after == about else after
 
 

@@ -315,6 +315,9 @@ class SqliteDialect:
         version = pragma(db, "user_version")
         if version != VERSION:
             raise JournalUnusable(str(self.path), other_version(version, VERSION))
+        encoding = pragma(db, "encoding")
+        if encoding != "UTF-8":
+            raise JournalUnusable(str(self.path), f"its texts are in {encoding}, and agentrail writes UTF-8")
         problem = foreign_part(db, KNOWN)
         if problem is not None:
             raise JournalUnusable(str(self.path), problem)
