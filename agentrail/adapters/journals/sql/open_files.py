@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from stat import S_ISREG
 from threading import Lock
@@ -70,18 +71,22 @@ class OpenFile:
         self._path = path
         self._identity: FileIdentity | None = None
 
-    def begin(self) -> None:
+    def begin(self, prepare: Callable[[Path], None]) -> None:
         """Register this use; raise `JournalUnusable` if it is no journal, `JournalLinked` if it has another name.
 
-        SQLite would have two write-ahead logs for a file that it opens under two names.
+        Before the first use *prepare* is called, which may put another file in its place. SQLite would have two
+        write-ahead logs for a file that it opens under two names.
         """
-        status = self._path.stat()
-        identity = FileIdentity(status.st_dev, status.st_ino)
         with _FILES.guard:
+            status = self._path.stat()
+            # safe only here: under the guard, this process has no connection to the file whose locks a close would
+            # release
+            if FileIdentity(status.st_dev, status.st_ino) not in _FILES.by_identity:
+                prepare(self._path)
+                status = self._path.stat()
+            identity = FileIdentity(status.st_dev, status.st_ino)
             file = _FILES.by_identity.get(identity)
             if file is None:
-                # safe here: under the guard, this process has no connection to the file whose locks a close would
-                # release
                 check_kind(self._path, VERSION)
                 file = _SharedFile(self._path)
             if status.st_nlink > 1 and S_ISREG(status.st_mode):

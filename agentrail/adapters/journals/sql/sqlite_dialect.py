@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Final, Literal, cast
 
 from agentrail.adapters.journals.sql.cleaning import FileCleaning
+from agentrail.adapters.journals.sql.conversion import convert_old
 from agentrail.adapters.journals.sql.dialect import CleaningState
 from agentrail.adapters.journals.sql.open_files import OpenFile
-from agentrail.adapters.journals.sql.tables import DEFINITIONS, VERSION, InsertedColumns, SqlRow, SqlValue
+from agentrail.adapters.journals.sql.sqlite_tables import KNOWN, NEW_FILE, PAGE_SIZE, make_tables
+from agentrail.adapters.journals.sql.tables import VERSION, InsertedColumns, SqlRow, SqlValue
 from agentrail.adapters.journals.sqlite.error_mapping import (
     RAISED,
     in_commit,
@@ -22,8 +24,8 @@ from agentrail.adapters.journals.sqlite.error_mapping import (
     rollback_failure,
 )
 from agentrail.adapters.journals.sqlite.file_type import NOT_OURS, other_version
-from agentrail.adapters.journals.sqlite.foreign_parts import foreign_part, known_parts
-from agentrail.adapters.journals.sqlite.tables import APPLICATION, NO_TABLES, is_ours, pragma
+from agentrail.adapters.journals.sqlite.foreign_parts import foreign_part
+from agentrail.adapters.journals.sqlite.tables import NO_TABLES, is_ours, pragma
 from agentrail.adapters.journals.sqlite.wal_file import Checkpoints
 from agentrail.adapters.journals.sqlite.writer_lock import make_file, place_of
 from agentrail.errors import AgentrailError, BadRecord, JournalError, JournalUnusable, NothingWritten
@@ -31,9 +33,6 @@ from agentrail.ports.failpoints import reach
 
 Connect = Callable[..., sqlite3.Connection]
 """Function that opens a connection: `sqlite3.connect`, or one that fails on purpose in tests."""
-
-PAGE_SIZE: Final = 512
-"""Bytes of a page of a new file. A commit writes whole pages, and for a short turn it writes 5 to 8 of them."""
 
 WAIT: Final = 10.0
 """The most seconds that SQLite waits for the lock of another connection; then the statement fails."""
@@ -59,26 +58,6 @@ SETTINGS: Final = (
     "temp_store = MEMORY",
 )
 WRITER_SETTINGS: Final = ("wal_autocheckpoint = 0", "foreign_keys = OFF")
-NEW_FILE: Final = (f"page_size = {PAGE_SIZE}", "auto_vacuum = INCREMENTAL")
-"""Settings that a file has from its first page on."""
-
-TYPES: Final = (("~", ""), ("KEY", "integer primary key"), ("NUMBER", "integer"), ("BYTES", "blob"))
-
-ALL_DEFINITIONS: Final = (
-    *DEFINITIONS,
-    "create table ~cleaning (mark integer primary key autoincrement)",
-)
-"""The definitions of the tables; `cleaning` has a row for each deletion whose bytes may still be in the file."""
-
-
-def _defined(statement: str) -> str:
-    for word, meaning in TYPES:
-        statement = statement.replace(word, meaning)
-    return statement
-
-
-TABLES: Final = tuple(map(_defined, ALL_DEFINITIONS))
-KNOWN: Final = known_parts(TABLES)
 
 
 class SqliteConnection:
@@ -254,7 +233,7 @@ class SqliteDialect:
         file = OpenFile(self.path)
         try:
             make_file(self.path)
-            file.begin()
+            file.begin(convert_old)
             db = self._connect(str(self.path), timeout=WAIT, isolation_level=None)
             reach("FILE_OPENED")
         except (OSError, *RAISED, JournalError) as error:
@@ -281,7 +260,7 @@ class SqliteDialect:
         try:
             if not self.path.exists():
                 return None
-            file.begin()
+            file.begin(convert_old)
             db = self._connect(f"{self.path.as_uri()}?mode=ro", uri=True, timeout=WAIT, isolation_level=None)
         except (OSError, sqlite3.Error) as error:
             file.end()
@@ -330,11 +309,7 @@ class SqliteDialect:
         db.execute("BEGIN IMMEDIATE")
         try:
             if self._check(db) == NO_TABLES:
-                for statement in TABLES:
-                    db.execute(statement)
-                db.execute("INSERT INTO journal VALUES (?, 0)", (VERSION,))
-                db.execute(f"PRAGMA application_id = {APPLICATION}")
-                db.execute(f"PRAGMA user_version = {VERSION}")
+                make_tables(db)
             reach("FILE_OWNED")
             db.execute("COMMIT")
         except BaseException:
