@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
-from agentrail.adapters.journals.sql.dialect import CleaningState
+from agentrail.adapters.journals.sql.sql_dialect import CleaningState
 from agentrail.adapters.journals.sqlite.deletion.vacuum import GIVEN_BACK, ZEROED, dirty_gaps, zero_gaps
 from agentrail.adapters.journals.sqlite.error_mapping import rollback_failure
 from agentrail.adapters.journals.sqlite.tables import pragma

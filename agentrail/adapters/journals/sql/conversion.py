@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from agentrail.adapters.journals.checksums import as_bytes
-from agentrail.adapters.journals.sql.sqlite_tables import NEW_FILE, make_tables
-from agentrail.adapters.journals.sql.tables import (
+from agentrail.adapters.journals.sql.sql_tables import (
     ABOUT,
     BLOB,
     LABEL,
@@ -30,6 +29,7 @@ from agentrail.adapters.journals.sql.tables import (
     SqlRow,
     as_stored,
 )
+from agentrail.adapters.journals.sql.sqlite_tables import NEW_FILE, make_tables
 from agentrail.adapters.journals.sqlite.error_mapping import RAISED, not_opened
 from agentrail.adapters.journals.sqlite.file_type import HEAD, NOT_OURS, check_kind, number_at
 from agentrail.adapters.journals.sqlite.foreign_parts import foreign_part
@@ -76,15 +76,15 @@ def _is_old(path: Path) -> bool:
 
 
 def _convert(path: Path) -> None:
-    made = path.with_name(f"{path.name}.converting")
+    new_path = path.with_name(f"{path.name}.converting")
     for end in ("", "-wal", "-shm", "-journal"):
-        made.with_name(f"{made.name}{end}").unlink(missing_ok=True)
-    make_file(made)
+        new_path.with_name(f"{new_path.name}{end}").unlink(missing_ok=True)
+    make_file(new_path)
     with closing(sqlite3.connect(path, isolation_level=None)) as old:
         problem = foreign_part(old) if is_ours(old) else NOT_OURS
         if problem is not None:
             raise JournalUnusable(str(path), problem)
-        with closing(sqlite3.connect(made, isolation_level=None)) as new:
+        with closing(sqlite3.connect(new_path, isolation_level=None)) as new:
             for setting in (*NEW_FILE, "synchronous = FULL", "secure_delete = ON"):
                 new.execute(f"PRAGMA {setting}")
             new.execute("BEGIN IMMEDIATE")
@@ -93,12 +93,12 @@ def _convert(path: Path) -> None:
             reach("COMMIT")
             new.execute("COMMIT")
         reach("COMMITTED")
-        _compare(path, old, made)
+        _compare(path, old, new_path)
         # what is in the old log must not be taken for the log of the new file
         old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         old.execute("PRAGMA journal_mode = DELETE")
     reach("LOG_MOVED")
-    made.replace(path)
+    new_path.replace(path)
     if HAS_FOLDERS:
         folder = os.open(path.parent, os.O_RDONLY)
         try:
@@ -167,10 +167,10 @@ def _about(row: SqlRow, parents: dict[str, str]) -> SqlRow:
     return (as_stored(name), None if parent is None else as_stored(parent), *map(as_stored, texts), labels, row[6])
 
 
-def _compare(path: Path, old: sqlite3.Connection, made: Path) -> None:
+def _compare(path: Path, old: sqlite3.Connection, new_path: Path) -> None:
     """Raise `JournalUnusable` unless the new file, opened anew, has all rows of the *old* one and no others."""
     keys = {session_id: key for key, (session_id,) in enumerate(old.execute("SELECT id FROM session ORDER BY id"), 1)}
-    with closing(sqlite3.connect(f"{made.as_uri()}?mode=ro", uri=True)) as new:
+    with closing(sqlite3.connect(f"{new_path.as_uri()}?mode=ro", uri=True)) as new:
         for columns, rows in _tables(old, keys):
             stored = new.execute(f"SELECT {', '.join(columns.columns)} FROM {columns.table}")  # noqa: S608
             if _sum_of(rows) != _sum_of(stored):

@@ -7,8 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
 from agentrail.adapters.extras import need_extra
-from agentrail.adapters.journals.sql.dialect import CleaningState
-from agentrail.adapters.journals.sql.tables import DEFINITIONS, VERSION, InsertedColumns, SqlRow, SqlValue
+from agentrail.adapters.journals.sql.sql_dialect import CleaningState
+from agentrail.adapters.journals.sql.sql_tables import DEFINITIONS, VERSION, InsertedColumns, SqlRow, SqlValue
 from agentrail.errors import AgentrailError, JournalUnusable, NothingWritten
 
 if TYPE_CHECKING:
@@ -210,10 +210,10 @@ class PostgresDialect:
         """Return the journal's error for *error* of a write before its commit."""
         from agentrail.adapters.journals.postgres.sqlstates import in_statement, is_lost  # noqa: PLC0415
 
-        known = cast("psycopg.Error", error)
-        if is_lost(known):
+        database_error = cast("psycopg.Error", error)
+        if is_lost(database_error):
             return NothingWritten(" ".join(str(error).split()))
-        return in_statement(known, f"write to session `{session_id}`" if session_id else "write", self.url)
+        return in_statement(database_error, f"write to session `{session_id}`" if session_id else "write", self.url)
 
     def read_failure(self, error: Exception, session_id: str) -> AgentrailError:
         """Return the journal's error for *error* of a read."""

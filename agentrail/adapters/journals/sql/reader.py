@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
-from agentrail.adapters.journals.sql.dialect import SqlConnection, SqlDialect
-from agentrail.adapters.journals.sql.session_list import list_last_used, list_sessions
+from agentrail.adapters.journals.sql.session_listing import list_last_used, list_sessions
+from agentrail.adapters.journals.sql.sql_dialect import SqlConnection, SqlDialect
+from agentrail.adapters.journals.sql.sql_tables import as_stored, as_text
 from agentrail.adapters.journals.sql.stored_rows import NOTHING_STORED, read_latest, read_records, read_session
-from agentrail.adapters.journals.sql.tables import as_stored, as_text
 from agentrail.adapters.journals.writer_thread import WriterJob
 from agentrail.errors import AgentrailError
 from agentrail.ports.journal import Latest, Record, SessionFilter, StoredAnswer, StoredSession
@@ -83,9 +83,11 @@ class SqlReader:
 
         return self._within(find)
 
-    def sessions(self, wanted: SessionFilter, after: StoredSession | None, limit: int) -> tuple[StoredSession, ...]:
-        """Return summaries of up to *limit* of the *wanted* sessions, after *after*."""
-        return self._within(lambda db: list_sessions(db, wanted, after, limit)) or ()
+    def sessions(
+        self, session_filter: SessionFilter, after: StoredSession | None, limit: int
+    ) -> tuple[StoredSession, ...]:
+        """Return summaries of up to *limit* of the sessions that *session_filter* holds for, after *after*."""
+        return self._within(lambda db: list_sessions(db, session_filter, after, limit)) or ()
 
     def last_used(self, label: str | None, limit: int) -> tuple[StoredSession, ...]:
         """Return summaries of the *limit* sessions that were used last, the last one first; with *label*, of those."""

@@ -12,9 +12,9 @@ from zlib import crc32
 import trio
 
 from agentrail.adapters.journals.redacting import kept_names
-from agentrail.adapters.journals.sql.dialect import CleaningState, SqlDialect
 from agentrail.adapters.journals.sql.reader import SqlReader
-from agentrail.adapters.journals.sql.tables import as_stored
+from agentrail.adapters.journals.sql.sql_dialect import CleaningState, SqlDialect
+from agentrail.adapters.journals.sql.sql_tables import as_stored
 from agentrail.adapters.journals.sql.writer import SqlWriter
 from agentrail.adapters.journals.sqlite.error_mapping import still_read
 from agentrail.adapters.journals.writer_thread import Worker

@@ -11,10 +11,10 @@ from typing import Final, Literal, cast
 
 from agentrail.adapters.journals.sql.cleaning import FileCleaning
 from agentrail.adapters.journals.sql.conversion import convert_old
-from agentrail.adapters.journals.sql.dialect import CleaningState
-from agentrail.adapters.journals.sql.open_files import OpenFile
+from agentrail.adapters.journals.sql.shared_files import OpenFile
+from agentrail.adapters.journals.sql.sql_dialect import CleaningState
+from agentrail.adapters.journals.sql.sql_tables import VERSION, InsertedColumns, SqlRow, SqlValue
 from agentrail.adapters.journals.sql.sqlite_tables import KNOWN, NEW_FILE, PAGE_SIZE, make_tables
-from agentrail.adapters.journals.sql.tables import VERSION, InsertedColumns, SqlRow, SqlValue
 from agentrail.adapters.journals.sqlite.error_mapping import (
     RAISED,
     in_commit,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from agentrail.adapters.journals.sql.tables import DEFINITIONS, VERSION
+from agentrail.adapters.journals.sql.sql_tables import DEFINITIONS, VERSION
 from agentrail.adapters.journals.sqlite.foreign_parts import known_parts
 from agentrail.adapters.journals.sqlite.tables import APPLICATION
 

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple, cast
 from agentrail.adapters.journals.checksums import as_bytes, check_of_snapshot, checked_chain, is_next
 from agentrail.adapters.journals.packing import PackedRecord, UnpackError, unpack_snapshot
 from agentrail.adapters.journals.record_loader import load_rows
-from agentrail.adapters.journals.sql.dialect import SqlConnection
-from agentrail.adapters.journals.sql.tables import RECORD, SESSION, as_stored, as_text
+from agentrail.adapters.journals.sql.sql_dialect import SqlConnection
+from agentrail.adapters.journals.sql.sql_tables import RECORD, SESSION, as_stored, as_text
 from agentrail.errors import BadRecord
 from agentrail.ports.journal import Latest, Record, Snapshot
 
@@ -26,7 +26,7 @@ class SessionColumns(NamedTuple):
     epoch: int
     lease: int
     """Key of the lease of the last claim's holder."""
-    held: int
+    is_held: int
     head: int
     seq: int
     check: bytes

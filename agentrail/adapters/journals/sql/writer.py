@@ -12,12 +12,12 @@ from typing import Final, cast
 from agentrail.adapters.journals.checksums import as_bytes, check_of_snapshot
 from agentrail.adapters.journals.message_index import PlacesBySession
 from agentrail.adapters.journals.packing import NO_CHECK, PackedRecord, check_of, pack
-from agentrail.adapters.journals.sql import tables
-from agentrail.adapters.journals.sql.dialect import CleaningState, SqlConnection, SqlDialect
-from agentrail.adapters.journals.sql.removal import delete_rows, drop_unnamed_blobs, find_tree, redact_rows
-from agentrail.adapters.journals.sql.session_list import about_row, read_about, stored_time
+from agentrail.adapters.journals.sql import sql_tables
+from agentrail.adapters.journals.sql.row_removal import delete_rows, drop_unnamed_blobs, find_tree, redact_rows
+from agentrail.adapters.journals.sql.session_listing import about_row, read_about, stored_time
+from agentrail.adapters.journals.sql.sql_dialect import CleaningState, SqlConnection, SqlDialect
+from agentrail.adapters.journals.sql.sql_tables import SqlValue, as_stored, as_text
 from agentrail.adapters.journals.sql.stored_rows import SessionColumns, checked_records, read_sessions
-from agentrail.adapters.journals.sql.tables import SqlValue, as_stored, as_text
 from agentrail.adapters.journals.writer_thread import WriterJob
 from agentrail.errors import AgentrailError, Fenced, JournalFailed, NothingWritten
 from agentrail.errors.agentrail_error import fresh
@@ -140,7 +140,7 @@ class SqlWriter:
         if new_ids:
             # in their order, so that two who make the same ones do not deadlock; another process may be faster
             rows = [(as_stored(name), slot_of(name), 0, 0, 0, 0, 0, NO_CHECK, 0, 0, 0) for name in sorted(new_ids)]
-            self._db.insert(tables.NEW_SESSION, rows, tables.AS_IT_IS)
+            self._db.insert(sql_tables.NEW_SESSION, rows, sql_tables.AS_IT_IS)
             self._read({row[0] for row in rows})
 
     def _read(self, ids: Collection[bytes]) -> None:
@@ -156,16 +156,16 @@ class SqlWriter:
             row = self._rows.get(session_id)
             if row is not None:
                 (moved if row.listing == listing else restated).append(row)
-        for rows, otherwise in ((moved, tables.MOVED), (restated, tables.RESTATED)):
+        for rows, otherwise in ((moved, sql_tables.MOVED), (restated, sql_tables.RESTATED)):
             if rows:
-                db.insert(tables.SESSION, rows, otherwise)
+                db.insert(sql_tables.SESSION, rows, otherwise)
         records, self._records = self._records, []
         blobs, self._blobs = self._blobs, []
         snapshots, self._snapshots = self._snapshots, {}
         for columns, values, otherwise in (
-            (tables.RECORD, records, ""),
-            (tables.BLOB, blobs, tables.AS_IT_IS),
-            (tables.SNAPSHOT, list(snapshots.values()), tables.KEPT),
+            (sql_tables.RECORD, records, ""),
+            (sql_tables.BLOB, blobs, sql_tables.AS_IT_IS),
+            (sql_tables.SNAPSHOT, list(snapshots.values()), sql_tables.KEPT),
         ):
             if values:
                 db.insert(columns, values, otherwise)
@@ -184,7 +184,7 @@ class SqlWriter:
             return
         ids = {session_id: as_stored(session_id) for session_id in abouts}
         rows = [about_row(ids[session_id], parent, about) for session_id, (parent, about) in abouts.items()]
-        self._db.insert(tables.ABOUT, rows, tables.TOLD)
+        self._db.insert(sql_tables.ABOUT, rows, sql_tables.TOLD)
         relabelled = [stored_id for session_id, stored_id in ids.items() if session_id not in unlabelled]
         if relabelled:
             self._db.run_among("delete from ~label where session {}", relabelled)
@@ -192,7 +192,7 @@ class SqlWriter:
             (as_stored(label), ids[session_id]) for session_id, (_, about) in abouts.items() for label in about.labels
         ]
         if labels:
-            self._db.insert(tables.LABEL, labels, tables.AS_IT_IS)
+            self._db.insert(sql_tables.LABEL, labels, sql_tables.AS_IT_IS)
 
     def _commit(self, jobs: Sequence[WriterJob[SqlWriter]]) -> None:
         reach("COMMIT")
@@ -281,7 +281,7 @@ class SqlWriter:
             self._extended[key] = max(self._extended.get(key, 0), at + lease.lasts)
         self._places.drop(session_id)
         epoch = self._draw_epoch(row.epoch)
-        self._change(session_id, row, row._replace(epoch=epoch, lease=key, held=int(lease.lasts > 0)))
+        self._change(session_id, row, row._replace(epoch=epoch, lease=key, is_held=int(lease.lasts > 0)))
         reach("EPOCH_RAISED")
         return Claim(session_id, epoch, row.head)
 
@@ -314,7 +314,7 @@ class SqlWriter:
         """Return epoch, lease and whether it is held of a session: as in memory, if the transaction has changed it."""
         if claim.session_id in self._listings:
             row = self._rows[claim.session_id]
-            return row.epoch, row.lease, row.held
+            return row.epoch, row.lease, row.is_held
         return (0, 0, 0) if columns is None else cast("tuple[int, int, int]", tuple(columns))
 
     def release(self, claims: Sequence[Claim]) -> None:
@@ -329,8 +329,8 @@ class SqlWriter:
             row = self._rows.get(claim.session_id)
             if row is None or row.epoch != claim.epoch:
                 lost.append(claim)
-            elif row.held != is_held:
-                self._change(claim.session_id, row, row._replace(held=int(is_held)))
+            elif row.is_held != is_held:
+                self._change(claim.session_id, row, row._replace(is_held=int(is_held)))
         return lost
 
     def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
@@ -454,7 +454,7 @@ class SqlWriter:
 
     def _holding(self, row: SessionColumns) -> Holding:
         """Return who holds a session, and until when."""
-        if not row.held or not self._db.has_lessee(row.lease):
+        if not row.is_held or not self._db.has_lessee(row.lease):
             return NO_HOLDING
         rows = self._db.run("select holder, until from ~lease where key = ?", (row.lease,))
         for holder, until in rows:

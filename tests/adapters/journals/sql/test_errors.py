@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from agentrail.adapters.journals.sql.sql_journal import SqlJournal
+from agentrail.adapters.journals.sql.sql_tables import VERSION
 from agentrail.adapters.journals.sql.sqlite_dialect import SqliteDialect
 from agentrail.adapters.journals.sql.sqlite_tables import TABLES
-from agentrail.adapters.journals.sql.tables import VERSION
 from agentrail.adapters.journals.sqlite.tables import APPLICATION
 from agentrail.errors import (
     BadRecord,

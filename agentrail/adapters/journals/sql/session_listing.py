@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
-from agentrail.adapters.journals.sql.dialect import SqlConnection
-from agentrail.adapters.journals.sql.tables import SqlRow, SqlValue, as_stored, as_text
+from agentrail.adapters.journals.sql.sql_dialect import SqlConnection
+from agentrail.adapters.journals.sql.sql_tables import SqlRow, SqlValue, as_stored, as_text
 from agentrail.ports.journal import About, SessionFilter, StoredSession
 
 LATEST: Final = 2**63 - 1
@@ -24,39 +24,39 @@ def stored_time(at: int) -> int:
     return max(-LATEST, min(at, LATEST))
 
 
-def _conditions(wanted: SessionFilter) -> Iterator[tuple[str, tuple[SqlValue, ...]]]:
+def _conditions(session_filter: SessionFilter) -> Iterator[tuple[str, tuple[SqlValue, ...]]]:
     """Yield the conditions of a filter, each with its values."""
     yield "s.head > 0", ()
     for name in ("tenant", "owner"):
-        text = cast("str | None", getattr(wanted, name))
+        text = cast("str | None", getattr(session_filter, name))
         if text is not None:
             # with the condition of the index, so that it is used
             yield f"a.{name} = ?" + (f" and length(a.{name}) > 0" if text else ""), (as_stored(text),)
-    if wanted.label is not None:
-        yield "a.session in (select session from ~label where label = ?)", (as_stored(wanted.label),)
-    if wanted.due_before is not None:
-        yield "s.due is not null and s.at_work = 0 and s.due <= ?", (stored_time(wanted.due_before - 1),)
-    if wanted.slots is not None:
-        yield f"s.slot in ({', '.join(map(str, sorted(wanted.slots))) or 'null'})", ()
+    if session_filter.label is not None:
+        yield "a.session in (select session from ~label where label = ?)", (as_stored(session_filter.label),)
+    if session_filter.due_before is not None:
+        yield "s.due is not null and s.at_work = 0 and s.due <= ?", (stored_time(session_filter.due_before - 1),)
+    if session_filter.slots is not None:
+        yield f"s.slot in ({', '.join(map(str, sorted(session_filter.slots))) or 'null'})", ()
     for name in ("at_work", "ended"):
-        flag = cast("bool | None", getattr(wanted, name))
+        flag = cast("bool | None", getattr(session_filter, name))
         if flag is not None:
             yield f"s.{name} = {int(flag)}", ()
 
 
 def list_sessions(
-    db: SqlConnection, wanted: SessionFilter, after: StoredSession | None, limit: int
+    db: SqlConnection, session_filter: SessionFilter, after: StoredSession | None, limit: int
 ) -> tuple[StoredSession, ...]:
-    """Return summaries of up to *limit* of the *wanted* sessions, after *after*."""
-    conditions = list(_conditions(wanted))
-    if wanted.due_before is not None:
+    """Return summaries of up to *limit* of the sessions that *session_filter* holds for, after *after*."""
+    conditions = list(_conditions(session_filter))
+    if session_filter.due_before is not None:
         order = "s.due, s.id"
     else:
-        order = "s.id" if wanted.at_work or wanted.ended else "a.session"
+        order = "s.id" if session_filter.at_work or session_filter.ended else "a.session"
     if after is not None:
-        due, session_id = wanted.rank(after)
+        due, session_id = session_filter.rank(after)
         stored_id = as_stored(session_id)
-        if wanted.due_before is None:
+        if session_filter.due_before is None:
             conditions.append((f"{order} > ?", (stored_id,)))
         else:
             conditions.append(("(s.due, s.id) > (?, ?)", (stored_time(due), stored_id)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Protocol
 
-from agentrail.adapters.journals.sql.tables import InsertedColumns, SqlRow, SqlValue
+from agentrail.adapters.journals.sql.sql_tables import InsertedColumns, SqlRow, SqlValue
 from agentrail.errors import AgentrailError
 
 

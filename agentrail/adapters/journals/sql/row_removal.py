@@ -11,11 +11,11 @@ from typing import cast
 
 from agentrail.adapters.journals.packing import NO_CHECK, check_of, pack
 from agentrail.adapters.journals.redacting import about_redacted, redacted
-from agentrail.adapters.journals.sql import tables
-from agentrail.adapters.journals.sql.dialect import SqlConnection
-from agentrail.adapters.journals.sql.session_list import read_about
+from agentrail.adapters.journals.sql import sql_tables
+from agentrail.adapters.journals.sql.session_listing import read_about
+from agentrail.adapters.journals.sql.sql_dialect import SqlConnection
+from agentrail.adapters.journals.sql.sql_tables import SqlValue, as_stored, as_text
 from agentrail.adapters.journals.sql.stored_rows import SessionColumns, checked_records, load_records
-from agentrail.adapters.journals.sql.tables import SqlValue, as_stored, as_text
 from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import About, Redaction
 
@@ -70,7 +70,7 @@ def redact_rows(
     after = None if about is None else about_redacted(about, records)
     db.run("delete from ~snapshot where session = ?", (session.key,))
     if blobs:
-        db.insert(tables.BLOB, blobs, tables.AS_IT_IS)
+        db.insert(sql_tables.BLOB, blobs, sql_tables.AS_IT_IS)
     for values in updates:
         statement = "update ~record set format = ?, blobs = ?, body = ?, sealed = ? where session = ? and number = ?"
         db.run(statement, values)
