@@ -18,7 +18,7 @@ from agentrail.adapters.journals.sql.sql_tables import as_stored
 from agentrail.adapters.journals.sql.writer import SqlWriter
 from agentrail.adapters.journals.sqlite.error_mapping import still_read
 from agentrail.adapters.journals.writer_thread import Worker
-from agentrail.errors import BadRecord
+from agentrail.errors import BadRecord, JournalFailed, NothingWritten
 from agentrail.ports.journal import (
     ALL_SESSIONS,
     NO_LEASE,
@@ -209,5 +209,10 @@ class SqlJournal:
         """Return what *run* reads in a reader's thread, once it is known what was written of the session last."""
         index = self._index(session_id)
         if self._writers[index].is_in_doubt(session_id):
-            await self._writing[index].do(SqlWriter.settle, session_id, about=session_id)
+            try:
+                await self._writing[index].do(SqlWriter.settle, session_id, about=session_id)
+            except NothingWritten as error:
+                raise JournalFailed(
+                    f"find out what was written of session `{session_id}` last", error.problem
+                ) from error
         return await next(self._next_reader).do(run, about=session_id)
