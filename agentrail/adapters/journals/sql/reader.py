@@ -109,7 +109,7 @@ class SqlReader:
             query = """select key, holder from ~lease where until > ?
             and exists (select 1 from ~session s where s.held = 1 and s.lease = lease.key) order by holder"""
             rows = db.run(query, (db.now(at),))
-            return tuple([as_text(holder) for key, holder in rows if db.has_lessee(cast("int", key))])
+            return tuple(dict.fromkeys(as_text(holder) for key, holder in rows if db.has_lessee(cast("int", key))))
 
         return self._within(read) or ()
 

@@ -116,7 +116,6 @@ class SqlWriter:
         """Close the connection."""
         connection, self._connection = self._connection, None
         self._forget()
-        self._lease_keys.clear()
         if connection is not None:
             connection.close()
 
@@ -264,6 +263,7 @@ class SqlWriter:
         self._extended.clear()
         self._places.clear()
         self._appended = None
+        self._lease_keys.clear()  # that of a lease which the transaction has made stands for none
 
     # The jobs
 
@@ -292,17 +292,19 @@ class SqlWriter:
             stored_id: columns
             for stored_id, *columns in self._db.run_among(query, [as_stored(claim.session_id) for claim in claims])
         }
-        lost, released, keys = list[Claim](), list[Claim](), set[int]()
+        lost, released, keys = list[Claim](), list[Claim](), dict[int, list[Claim]]()
         for claim in claims:
             epoch, key, is_held = self._row_of(claim, stored.get(as_stored(claim.session_id)))
             if epoch != claim.epoch:
                 lost.append(claim)
                 continue
-            keys.add(key)
+            keys.setdefault(key, []).append(claim)
             if not is_held:
                 released.append(claim)
         lost += self._hold(released, is_held=True)
         if keys:
+            there = {key for (key,) in self._db.run_among("select key from ~lease where key {}", sorted(keys))}
+            lost += [claim for key in keys.keys() - there for claim in keys[key] if claim not in lost]
             for key in keys:
                 self._db.show_lease(key)
             self._write_leases()
