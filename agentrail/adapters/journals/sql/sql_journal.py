@@ -53,9 +53,9 @@ PAUSE: Final = 0.05
 class SqlJournal:
     """Keeps records in the database of *dialect*. Nothing is opened before the first call."""
 
-    def __init__(self, dialect: SqlDialect) -> None:
+    def __init__(self, dialect: SqlDialect, writer: Callable[[SqlDialect], SqlWriter] = SqlWriter) -> None:
         self._dialect = dialect
-        self._writers = [SqlWriter(dialect) for _ in range(dialect.writers)]
+        self._writers = [writer(dialect) for _ in range(dialect.writers)]
         self._writing = [Worker("agentrail journal writer", writer, MAX_TOGETHER) for writer in self._writers]
         self._reading = [Worker("agentrail journal reader", SqlReader(dialect), 1) for _ in range(dialect.readers)]
         self._next_reader = cycle(self._reading)
@@ -188,7 +188,7 @@ class SqlJournal:
                 after += len(page)
         return names
 
-    async def holders(self, at: int) -> tuple[str, ...]:
+    async def holders(self, at: int = 0) -> tuple[str, ...]:
         """Return those who hold sessions at the time *at*, and so may run them."""
         return await self._read(lambda reader: reader.holders(at))
 

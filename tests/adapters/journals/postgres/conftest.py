@@ -26,7 +26,7 @@ def url(server: PostgresServer) -> str:
     """URL of a database without a journal."""
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute("set client_min_messages = error")
-        connection.execute("drop schema if exists agentrail, agentrail_journal cascade")
+        connection.execute("drop schema if exists agentrail cascade")
     return server.url
 
 

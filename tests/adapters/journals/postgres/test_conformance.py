@@ -4,8 +4,6 @@ from typing import ClassVar
 import psycopg
 import pytest
 
-from agentrail.adapters.journals.sql.postgres_dialect import PostgresDialect
-from agentrail.adapters.journals.sql.sql_journal import SqlJournal
 from agentrail.journals import Journal, PostgresJournal
 from agentrail.testing import JournalConformance, StrictConformance
 from tests.adapters.journals.postgres.proxy import CutLine
@@ -23,14 +21,13 @@ class ServerClock:
     """Sets the clock of the journal: the function by which its statements ask the server for the time."""
 
     url: ClassVar[str]
-    schema: ClassVar[str] = "agentrail"
 
     async def set_clock(self, journal: Journal, at: int) -> None:
         """Replace the function, once the tables are there."""
         await journal.sessions()
         with psycopg.connect(self.url) as connection:
             returns = f"returns bigint language sql volatile as 'select {at}::bigint'"
-            statement = f"create or replace function {self.schema}.now_ms() {returns}"
+            statement = f"create or replace function agentrail.now_ms() {returns}"
             connection.execute(statement.encode())
 
 
@@ -109,52 +106,3 @@ class TestReopenedPostgres(ServerClock, JournalConformance, StrictConformance):
     async def test_each_filter_finds_what_it_asks_for_page_by_page(self, journal: Journal) -> None:
         """Each of its records is a statement, which takes long."""
         await super().test_each_filter_finds_what_it_asks_for_page_by_page(journal)
-
-
-@needs_postgres
-class TestSqlOnPostgres(ServerClock, JournalConformance, StrictConformance):
-    schema = "agentrail_journal"
-
-    @pytest.fixture
-    async def journal(self, url: str) -> AsyncIterator[Journal]:
-        type(self).url = url
-        journal = SqlJournal(PostgresDialect(url))
-        yield journal
-        await journal.close()
-
-
-@pytest.mark.campaign
-@needs_postgres
-class TestCutSqlOnPostgres(ServerClock, JournalConformance):
-    """Over a line that is cut now and then."""
-
-    schema = "agentrail_journal"
-    line: ClassVar[CutLine]
-
-    @pytest.fixture
-    async def journal(self, url: str, server: PostgresServer) -> AsyncIterator[Journal]:
-        type(self).url = url
-        type(self).line = CutLine(server.port)
-        journal = SqlJournal(PostgresDialect(url.replace(str(server.port), str(self.line.port))))
-        yield journal
-        await journal.close()
-        self.line.close()
-
-    async def lose_answer(self, journal: Journal) -> bool:
-        """Cut the line in place of the answer to the next commit."""
-        self.line.is_to_lose = True
-        return True
-
-
-@needs_pgbouncer
-class TestBouncedSqlOnPostgres(ServerClock, JournalConformance, StrictConformance):
-    """Through a pool that gives each transaction another connection."""
-
-    schema = "agentrail_journal"
-
-    @pytest.fixture
-    async def journal(self, url: str, pool: PgBouncer) -> AsyncIterator[Journal]:
-        type(self).url = url
-        journal = SqlJournal(PostgresDialect(pool.url))
-        yield journal
-        await journal.close()
