@@ -17,9 +17,9 @@ import psycopg
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.postgres.postgres_dialect import PostgresDialect
-from agentrail.adapters.journals.postgres.postgres_writer import APPEND
-from agentrail.adapters.journals.sql.sql_tables import NEW_SESSION
+from agentrail.adapters.journals.postgres.postgres_dialect import PostgresDialect, arrays_of
+from agentrail.adapters.journals.postgres.postgres_writer import APPEND, MOVED_TYPES
+from agentrail.adapters.journals.sql.sql_tables import BLOB, NEW_SESSION, RECORD
 from agentrail.journals import Journal, Lease, PostgresJournal, SqliteJournal
 from agentrail.testing import ScriptedModel
 from bench.journal import record
@@ -46,21 +46,16 @@ def bare(url: str, number: int) -> float:
     body = b"." * 420
     began, head = time.perf_counter(), 0
     while time.perf_counter() < began + SECONDS:
-        one = [head + 1] * SESSIONS
-        session = (
-            list(keys),
-            list(epochs),
-            list(epochs),
-            [head] * SESSIONS,
-            one,
-            one,
-            [b"c" * 16] * SESSIONS,
-            [None] * SESSIONS,
+        one, check = head + 1, b"c" * 16
+        places = list(zip(keys, epochs, strict=True))
+        sessions = [(key, epoch, epoch, head, one, one, check, None, 0, 0, 0) for key, epoch in places]
+        records = [(key, one, epoch, one, None, 5, "", check, body) for key, epoch in places]
+        values = (
+            *arrays_of(MOVED_TYPES, sessions),
+            *arrays_of(RECORD.types, records),
+            *arrays_of(BLOB.types, ()),
         )
-        flags = ([0] * SESSIONS, [0] * SESSIONS, [0] * SESSIONS)
-        columns = (keys, one, epochs, one, [None] * SESSIONS, [5] * SESSIONS, [""] * SESSIONS)
-        texts = ([b"c" * 16] * SESSIONS, [body] * SESSIONS)
-        assert len(db.run(APPEND, (*session, *flags, *columns, *texts, [], [], []))) == SESSIONS
+        assert len(db.run(APPEND, values)) == SESSIONS
         head += 1
     took = time.perf_counter() - began
     db.close()

@@ -7,6 +7,7 @@ from typing import Final
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from agentrail.adapters.journals.postgres.binary_arrays import register_arrays
 from agentrail.adapters.journals.sql.sql_tables import SqlRow
 from agentrail.errors import WrongType
 
@@ -55,4 +56,6 @@ class Target:
     def connect(self) -> psycopg.Connection[SqlRow]:
         """Connect, in autocommit mode."""
         # no prepared statements: with a pool between, the next statement may be at another connection
-        return psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None)
+        connection = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None)
+        register_arrays(connection)
+        return connection

@@ -8,6 +8,7 @@ from typing import Final, cast
 
 import psycopg
 
+from agentrail.adapters.journals.postgres.binary_arrays import BinaryArray, array_of
 from agentrail.adapters.journals.postgres.database import Target
 from agentrail.adapters.journals.postgres.server_tables import SCHEMA, check_tables, defined
 from agentrail.adapters.journals.postgres.sqlstates import in_statement, is_lost, is_outage
@@ -66,8 +67,7 @@ class PostgresConnection:
 
     def insert(self, into: InsertedColumns, rows: Sequence[Sequence[SqlValue]], otherwise: str = "") -> None:
         """Insert *rows* with one statement, which is given a list for each column."""
-        columns = [[row[index] for row in rows] for index in range(len(into.columns))]
-        self._execute(_insertion(into, otherwise), columns)
+        self._execute(_insertion(into, otherwise), arrays_of(into.types, rows))
 
     def draw_epochs(self, count: int) -> list[int]:
         """Return numbers for so many claims."""
@@ -121,6 +121,12 @@ class PostgresConnection:
                 self.close()
                 raise
         return self._connection
+
+
+def arrays_of(types: Sequence[str], rows: Sequence[Sequence[object]]) -> list[BinaryArray]:
+    """Return an array for each column of *rows*, which have columns of *types*."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(types)
+    return [array_of(type_, column) for type_, column in zip(types, columns, strict=True)]
 
 
 @cache

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, cast
 
-from agentrail.adapters.journals.postgres.postgres_dialect import PostgresConnection
+from agentrail.adapters.journals.postgres.binary_arrays import BinaryArray
+from agentrail.adapters.journals.postgres.postgres_dialect import PostgresConnection, arrays_of
 from agentrail.adapters.journals.sql.sql_dialect import SqlDialect
-from agentrail.adapters.journals.sql.sql_tables import SqlRow, as_stored
+from agentrail.adapters.journals.sql.sql_tables import BLOB, RECORD, SqlRow, as_stored
 from agentrail.adapters.journals.sql.stored_rows import SessionColumns
 from agentrail.adapters.journals.sql.writer import KEPT_MS, ROWS_KEPT, WRITE, SqlWriter
 from agentrail.adapters.journals.writer_thread import ThreadJob, WriterJob
@@ -46,6 +47,9 @@ blobs as (
 )
 select key from moved"""
 """Writes records of sessions whose claims are valid; returns the keys of these sessions."""
+
+MOVED_TYPES: Final = (*["NUMBER"] * 6, "BYTES", *["NUMBER"] * 4)
+"""Types of the columns of a session in `APPEND`."""
 
 RAISE: Final = """update ~session s set fence = greatest(s.fence, ?)
 from unnest(?::bigint[], ?::bigint[]) as w (key, epoch) where s.key = w.key and s.epoch = w.epoch
@@ -134,14 +138,17 @@ class PostgresWriter(SqlWriter):
         self._appended = None
         return [job for job in jobs if job.error is None and befores[job.about].key not in moved]
 
-    def _values(self, moves: Collection[tuple[SessionColumns, SessionColumns]]) -> list[list[object]]:
+    def _values(self, moves: Collection[tuple[SessionColumns, SessionColumns]]) -> list[BinaryArray]:
         """Return the values of the statement: a list for each column of each table."""
         sessions = [
             (after.key, after.epoch, max(after.epoch, self._fence), before.head, after.head, *after[7:])
             for before, after in moves
         ]
-        tables = ((sessions, 11), (self._records, 9), (self._blobs, 3))
-        return [[row[index] for row in rows] for rows, width in tables for index in range(width)]
+        return [
+            *arrays_of(MOVED_TYPES, sessions),
+            *arrays_of(RECORD.types, self._records),
+            *arrays_of(BLOB.types, self._blobs),
+        ]
 
     def _settle(
         self,

@@ -14,6 +14,8 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail.adapters.journals.postgres.binary_arrays import array_of
+from agentrail.adapters.journals.postgres.postgres_dialect import PostgresDialect
 from agentrail.adapters.journals.postgres.sqlstates import in_statement, is_lost, is_outage
 from agentrail.cli.sessions import main
 from agentrail.errors import (
@@ -196,6 +198,24 @@ async def test_later_tables_are_refused(url: str) -> None:
     error = await raised(JournalUnusable, journal.read("s"))
     assert "version 3, and this agentrail knows 2" in str(error)
     await journal.close()
+
+
+@pytest.mark.parametrize(
+    ("type_", "values"),
+    [
+        ("NUMBER", []),
+        ("NUMBER", [0, -1, 2**63 - 1, -(2**63)]),
+        ("NUMBER", [None, 7, None]),
+        ("BYTES", [b"", None, b"\0\xff" * 9_000]),
+        ("text", ["", "é 🙂", "a b"]),
+    ],
+)
+def test_arrays_arrive_as_they_were(type_: str, values: list[object], url: str) -> None:
+    db = PostgresDialect(url).connect()
+    type_there = {"NUMBER": "bigint", "BYTES": "bytea", "text": "text"}[type_]
+    rows = db.run(f"select * from unnest(?::{type_there}[])", (array_of(type_, values),))  # noqa: S608
+    assert rows == [(value,) for value in values]
+    db.close()
 
 
 # Leases
