@@ -167,15 +167,15 @@ class PostgresWriter(SqlWriter):
             for job in waiting:
                 job.error = JournalFailed(WRITE, " ".join(str(error).split()))
             return []
-        left = list[WriterJob[SqlWriter]]()
+        left_out = list[WriterJob[SqlWriter]]()
         for job in waiting:
             before, after = moves[job.about]
             del self._late[job.about]
             if before.key not in lasts:
-                left.append(job)
+                left_out.append(job)
             elif lasts[before.key] != (after.head, after.check):
                 job.error = NothingWritten(" ".join(str(lost).split()))
-        return left
+        return left_out
 
     def _raise_fences(self, places: Collection[tuple[int, int]]) -> list[SqlRow]:
         """Refuse the statements of before; return key, and number and checksum of the last record of each session."""
@@ -212,6 +212,6 @@ class PostgresWriter(SqlWriter):
         if key is None:
             self._db.run(LAPSED, (at - KEPT_MS,))
             inserted = "insert into ~lease (holder, until) values (?, 0) returning key"
-            ((made,),) = self._db.run(inserted, (as_stored(holder),))
-            key = self._lease_keys[holder] = cast("int", made)
+            ((new_key,),) = self._db.run(inserted, (as_stored(holder),))
+            key = self._lease_keys[holder] = cast("int", new_key)
         return key
