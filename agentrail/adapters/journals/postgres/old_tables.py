@@ -17,12 +17,17 @@ OLD_TABLES: Final = ("session", "record", "blob", "about", "snapshot", "lease", 
 """In the order in which the statements of version 1 lock them, as far as there is one."""
 
 MOVED_ASIDE: Final = (
+    "set local statement_timeout = 0",
     f"lock table {', '.join(f'agentrail.{table}' for table in OLD_TABLES)} in access exclusive mode",
     "drop function agentrail.time_left(bigint, bytea)",
-    """drop index agentrail.session_by_due, agentrail.session_at_work, agentrail.session_ended,
+    """drop index if exists agentrail.session_by_due, agentrail.session_at_work, agentrail.session_ended,
     agentrail.about_by_parent, agentrail.about_by_tenant, agentrail.about_by_owner, agentrail.about_by_label,
     agentrail.record_by_command""",
-    *[f"alter table agentrail.{table} drop constraint {table}_pkey" for table in OLD_TABLES if table != "journal"],
+    *[
+        f"alter table agentrail.{table} drop constraint if exists {table}_pkey"
+        for table in OLD_TABLES
+        if table != "journal"
+    ],
     *[f"alter table agentrail.{table} rename to old_{table}" for table in OLD_TABLES],
 )
 """Keep all others away from the tables, and free their names and those of their indexes."""

@@ -113,15 +113,19 @@ class PostgresWriter(SqlWriter):
                     job.do(self)
                 except AgentrailError as error:
                     job.error = error
+            moves = {name: (befores[name], self._rows[name]) for name in self._listings}
+            values = self._values(moves.values())
         except Exception:  # noqa: BLE001 - raised again where each job is run alone
             self._forget()
             return list(jobs)
-        moves = {name: (befores[name], self._rows[name]) for name in self._listings}
         if not moves:
             return []
         reach("COMMIT")
         try:
-            moved = {key for (key,) in self._server.run(APPEND, self._values(moves.values()))}
+            moved = {key for (key,) in self._server.run(APPEND, values)}
+        except AgentrailError:  # the journal cannot be opened, which the transaction will say
+            self._forget()
+            return list(jobs)
         except self._dialect.errors as error:
             self._roll_back()
             is_known = self._dialect.commit_failure(error) is not None
@@ -160,9 +164,10 @@ class PostgresWriter(SqlWriter):
         places = {name: (before.key, before.epoch) for name, (before, _) in moves.items()}
         self._late.update(places)
         waiting = [job for job in jobs if job.error is None]
+        failures: tuple[type[Exception], ...] = (AgentrailError, *self._dialect.errors)
         try:
             lasts = {row[0]: row[1:] for row in self._raise_fences(places.values())}
-        except self._dialect.errors as error:
+        except failures as error:
             self._roll_back()
             for job in waiting:
                 job.error = JournalFailed(WRITE, " ".join(str(error).split()))
