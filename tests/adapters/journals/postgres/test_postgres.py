@@ -16,11 +16,13 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.postgres.binary_arrays import array_of
 from agentrail.adapters.journals.postgres.postgres_dialect import PostgresDialect
+from agentrail.adapters.journals.postgres.postgres_writer import PostgresWriter
 from agentrail.adapters.journals.postgres.sqlstates import in_statement, is_lost, is_outage
 from agentrail.cli.sessions import main
 from agentrail.errors import (
     BrokenJournal,
     ExtraMissing,
+    Fenced,
     JournalFailed,
     JournalFull,
     JournalUnavailable,
@@ -216,6 +218,42 @@ def test_arrays_arrive_as_they_were(type_: str, values: list[object], url: str) 
     rows = db.run(f"select * from unnest(?::{type_there}[])", (array_of(type_, values),))  # noqa: S608
     assert rows == [(value,) for value in values]
     db.close()
+
+
+# One statement, and transactions
+
+
+async def test_a_claim_of_another_process_is_noticed_by_the_statement(journal: PostgresJournal, url: str) -> None:
+    claim = await opened(journal, "s")
+    assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
+    other = PostgresJournal(url)
+    theirs = await other.claim("s", "another")
+    fenced = await raised(Fenced, journal.append(claim, 4, run_of("s", 5, 1)))
+    assert f"{theirs.epoch}" in str(fenced)
+    assert await other.append(theirs, 4, run_of("s", 5, 1)) == 5
+    assert await journal.read("s") == run_of("s", 1, 5)
+    await other.close()
+
+
+async def test_the_same_claim_is_used_in_two_processes(journal: PostgresJournal, url: str) -> None:
+    claim = await opened(journal, "s")
+    other = PostgresJournal(url)
+    for head, each in enumerate((journal, other, other, journal, other), 3):
+        assert await each.append(claim, head, run_of("s", head + 1, 1)) == head + 1
+    await raised(Fenced, journal.append(claim, 7, run_of("s", 8, 1)))
+    assert await journal.read("s") == run_of("s", 1, 8)
+    await other.close()
+
+
+async def test_a_statement_that_cannot_be_made_leaves_nothing_behind(
+    journal: PostgresJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = await opened(journal, "s")
+    with monkeypatch.context() as patched:
+        patched.setattr(PostgresWriter, "_values", lambda *_: 1 // 0)
+        assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
+    assert await journal.append(claim, 4, run_of("s", 5, 1)) == 5
+    assert await journal.read("s") == run_of("s", 1, 5)
 
 
 # Leases
