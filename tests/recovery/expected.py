@@ -145,3 +145,11 @@ STORED: Final = (
     Stored(Failpoint.LOG_MOVED, 1, 1, 3, snapshot=True),
 )
 """Data to be committed next is not in the file; committed data is, even if nobody was told of it."""
+
+STORED_BY_SQL: Final = (
+    *[row for row in STORED if row.point not in (Failpoint.FILE_LOCKED, Failpoint.LOG_MOVED)],
+    Stored(Failpoint.LOG_MOVED, 1, 1, 0, snapshot=False),
+    Stored(Failpoint.LOG_MOVED, 2, 1, 3, snapshot=True),
+)
+"""The same of the SQL journal: it has no lock, and looks after the log of an earlier process behind its first commit.
+"""

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -18,7 +18,6 @@ import trio
 import trio.testing
 
 from agentrail import Accepted, SessionHandle
-from agentrail.journals import SqliteJournal
 from agentrail.models import ToolMessage, UserMessage
 from agentrail.ports import failpoints
 from agentrail.runtime.work.stored_messages import StoredPast
@@ -28,7 +27,8 @@ from agentrail.values.messages import why_unfit
 from tests.kit import Failpoint, prompted
 from tests.profiles import CAMPAIGN
 from tests.recovery.eraser import ERASED, REDACTED
-from tests.recovery.expected import STORED, TOLD, Stored, Told
+from tests.recovery.expected import STORED, STORED_BY_SQL, TOLD, Stored, Told
+from tests.recovery.kinds import KINDS, choose, journal_in
 from tests.recovery.mortal import SESSION, World, live
 from tests.recovery.stories import STORIES
 from tests.recovery.writer import LONG, REACHED
@@ -151,26 +151,36 @@ def test_a_task_is_never_in_doubt() -> None:
 # The thread that writes
 
 
-@pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
-    """End a process at each place of the table; return their folder, and the exit status by place."""
-    folder = tmp_path_factory.mktemp("ended")
-    wanted = [f"{row.point.name}:{row.times}" for row in STORED]
+TABLES = {"sqlite": STORED, "sql": STORED_BY_SQL}
+
+
+@cache
+def ended(kind: str, folder: Path) -> dict[str, int]:
+    """End a process at each place of the table of a journal in *folder*; return the exit status by place."""
+    choose(folder, kind)
+    wanted = [f"{row.point.name}:{row.times}" for row in TABLES[kind]]
     command = [sys.executable, "-m", "tests.recovery.writer", str(folder), *wanted]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - our own program
     statuses = dict(line.split() for line in said.splitlines())
-    return folder, {place: int(status) for place, status in statuses.items()}
+    return {place: int(status) for place, status in statuses.items()}
+
+
+@pytest.fixture(scope="module")
+def ended_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder in which processes have ended."""
+    return tmp_path_factory.mktemp("ended")
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("row", STORED, ids=lambda row: f"{row.point.name}-{row.times}")
-async def test_a_crash_of_what_writes_leaves_what_the_table_says(
-    row: Stored, ended: tuple[Path, dict[str, int]]
-) -> None:
+@pytest.mark.parametrize(
+    ("kind", "row"),
+    [pytest.param(kind, row, id=f"{kind}-{row.point.name}-{row.times}") for kind in KINDS for row in TABLES[kind]],
+)
+async def test_a_crash_of_what_writes_leaves_what_the_table_says(kind: str, row: Stored, ended_in: Path) -> None:
     place = f"{row.point.name}:{row.times}"
-    assert ended[1][place] == REACHED, "it was not reached"
-    folder = ended[0] / place
-    journal = SqliteJournal(folder / "agentrail.db")
+    assert ended(kind, ended_in / kind)[place] == REACHED, "it was not reached"
+    folder = ended_in / kind / place
+    journal = journal_in(folder)
     records = await journal.read("s")
     snapshot = (await journal.latest("s")).snapshot
     claim = await journal.claim("s", "test")

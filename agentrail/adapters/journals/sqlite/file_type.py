@@ -44,8 +44,10 @@ transaction it deletes the named file, whatever that is.
 NOT_OURS: Final = "it is a file of another program; give another path"
 
 
-def check_kind(path: Path) -> None:
+def check_kind(path: Path, schema: int = SCHEMA) -> None:
     """Raise `JournalUnusable` if the file is no journal, or its end is missing. An empty file counts as a new journal.
+
+    *schema* is the version that its tables must have.
 
     This process must have no connection to the file: closing the descriptor here would release SQLite's locks on it.
     """
@@ -57,7 +59,7 @@ def check_kind(path: Path) -> None:
     _check_beside(path)
     with path.open("rb") as file:
         head = file.read(HEAD)
-    problem = _problem(path, head, status.st_size) if head else None
+    problem = _problem(path, head, status.st_size, schema) if head else None
     if problem is not None:
         raise JournalUnusable(str(path), problem)
 
@@ -86,7 +88,7 @@ def _names_another(rollback: Path) -> bool:
     return False
 
 
-def _problem(path: Path, head: bytes, size: int) -> str | None:
+def _problem(path: Path, head: bytes, size: int, schema: int) -> str | None:
     """Return why a file of *size* bytes that begins with *head* is no whole journal; `None` if it may be one."""
     if not number_at(head, 40) and _is_there(path, "-journal"):
         return None  # a process was killed while it created the file: SQLite will undo the creation
@@ -100,8 +102,8 @@ def _problem(path: Path, head: bytes, size: int) -> str | None:
     if number_at(head, 40) and number_at(head, 68) != APPLICATION:
         return NOT_OURS
     version = number_at(head, 60)
-    if number_at(head, 68) == APPLICATION and version not in (NO_TABLES, SCHEMA):
-        return other_version(version)
+    if number_at(head, 68) == APPLICATION and version not in (NO_TABLES, schema):
+        return other_version(version, schema)
     whole_size = size_of_pages(head) * number_at(head, 28)
     # SQLite's condition under which the number of pages in the header is up to date
     is_said = number_at(head, 24) == number_at(head, 92)
@@ -110,11 +112,11 @@ def _problem(path: Path, head: bytes, size: int) -> str | None:
     return None
 
 
-def other_version(version: object) -> str:
+def other_version(version: object, schema: int = SCHEMA) -> str:
     """Return why a journal whose tables have another *version* cannot be used."""
     from agentrail.version import __version__  # noqa: PLC0415 - looking it up takes time, and only an error needs it
 
-    knows = f"its tables have version {version}, and agentrail {__version__} knows {SCHEMA}"
+    knows = f"its tables have version {version}, and agentrail {__version__} knows {schema}"
     return f"{knows}; use the agentrail that has written it, or give another path"
 
 

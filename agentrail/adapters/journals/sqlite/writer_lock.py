@@ -126,7 +126,7 @@ class FileUse:
                 check_kind(self._path)
                 file = _File(self._path)
             if status.st_nlink > 1 and S_ISREG(status.st_mode) and not file.locked:
-                raise JournalLinked(str(self._path), _other_name(self._path, identity))
+                raise JournalLinked(str(self._path), name_beside(self._path, identity))
             if file.path != self._path:
                 raise JournalLinked(str(self._path), f", `{file.path}`")
             file.uses += 1
@@ -270,7 +270,7 @@ def _open_for_lock(path: Path) -> int:
         return os.open(path, os.O_RDONLY | O_BINARY)
 
 
-def _other_name(path: Path, identity: FileIdentity) -> str:
+def name_beside(path: Path, identity: FileIdentity) -> str:
     """Return another name (hard link) of the file, as a piece of an error message; empty if none is found.
 
     The file's folder and those next to it are searched.

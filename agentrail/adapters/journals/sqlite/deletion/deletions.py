@@ -27,6 +27,7 @@ class DeletionJob(Generic[W_contra]):
     """A job of the writer itself, for which no task waits: a piece of the deletions."""
 
     about = ""
+    creates = False
     is_unwanted = False
 
     def __init__(self, run: Callable[[W_contra], None]) -> None:

@@ -151,7 +151,7 @@ class Round:
             if self._log.exists() and self._log.stat().st_size:
                 self._dirty_pages += pages
                 return False
-            _zero(self._file, pages)
+            zero_gaps(self._file, pages)
             reach("GAPS_ZEROED")
         finally:
             self._db.execute("ROLLBACK")
@@ -233,7 +233,8 @@ def _is_dirty(pages: _Pages, page: int, content: bytes) -> bool:
     return bool(content[start:end].strip(b"\0"))
 
 
-def _zero(descriptor: int, gap: list[int]) -> None:
+def zero_gaps(descriptor: int, gap: list[int]) -> None:
+    """Zero the gaps of the pages *gap* in the file."""
     pages = _Pages(descriptor)
     for page in gap:
         if page <= pages.count and pages.is_tree(page):
