@@ -15,6 +15,7 @@ from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.error_responses import refusal
 from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import check_scope
+from agentrail.host.operations.answers import http_response
 from agentrail.host.operations.call_request import CallFunction, CallRequest
 from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
 
@@ -63,6 +64,7 @@ class Application:
                     self._rates.take(who.tenant)
                 take_place(request, who)
                 check_scope(call, who)
-            return await CallRequest(request, call, who, matched.session, self._limits).answered(function)
+            answer = await CallRequest(request, call, who, matched.session, self._limits).answered(function)
+            return http_response(answer)
         except AgentrailError as error:
             return refusal(error, attempt, who.tenant, request.note.id)

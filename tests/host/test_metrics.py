@@ -345,8 +345,7 @@ async def test_many_tenants_are_written_in_pieces_and_none_is_left_out() -> None
         operator = Identity("ops", "root", frozenset(["observe", "operate"]))
         request = CallRequest(NO_REQUEST, CALLS["metrics"], operator, "", HostLimits())
         answer = await calls.metrics(request)
-    assert isinstance(answer.content, bytes)
-    found = read(answer.content.decode())
+    found = read(answer.text)
     queued = {dict(labels)["tenant"] for name, labels in found if name == "agentrail_queued_prompts"}
     assert queued == {f"t{number}" for number in range(AT_ONCE * 3 + 1)}
     assert of(found, "agentrail_tokens_total", tenant="t30", model="demo", kind="input") == 1

@@ -23,8 +23,9 @@ from agentrail.host.ag_ui.run_stream import RunStream, start_at
 from agentrail.host.ag_ui.shown_messages import result_of
 from agentrail.host.hosted_sessions import HostedSessions, check_scope
 from agentrail.host.hosted_turns import number_of
-from agentrail.host.operations.call_request import CallFunction, CallRequest
-from agentrail.host.operations.client_streams import STREAMED, ClientStreams
+from agentrail.host.operations.answers import STREAMED, Answer
+from agentrail.host.operations.call_request import CallFunction, CallRequest, handled_answer
+from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.operations.plugin_calls import COMMAND, GivenBody
 from agentrail.host.operations.talk_calls import Talk, TalkCalls
@@ -56,7 +57,7 @@ class AgUiCalls:
         self._frames = frames
         self._streams = streams
 
-    async def run(self, request: CallRequest) -> HttpResponse:
+    async def run(self, request: CallRequest) -> Answer:
         """Answer interrupts, prompt the session with a new message, and stream the run."""
         body = await request.body(RunBody)
         agent = request.query(RunQuery).agent
@@ -74,7 +75,7 @@ class AgUiCalls:
         step, handled = partial(self._prompt, body, message), partial(self._handled, request, body)
         return await self._talks.lived(request, "stream", chat, step, _command_of(request, message), handled).wait()
 
-    async def follow(self, request: CallRequest) -> HttpResponse:
+    async def follow(self, request: CallRequest) -> Answer:
         """Stream the run of a session from a frame on, or from where it is now."""
         query = request.query(FollowQuery)
         since = _frame_id(request, "the header `Last-Event-ID`", request.http.header("last-event-id"))
@@ -82,7 +83,7 @@ class AgUiCalls:
         self._streams.check(request.who)
         return await self._go_on(request, request.session, query.run or "", since)
 
-    async def _go_on(self, request: CallRequest, thread_id: str, run_id: str, since: FrameId | None) -> HttpResponse:
+    async def _go_on(self, request: CallRequest, thread_id: str, run_id: str, since: FrameId | None) -> Answer:
         """Stream a run after the frame *since*, or from where it is now; *thread_id* is as the client calls it."""
         name = self._sessions.name(request.call, request.who, thread_id)
         session = await self._sessions.running(name, request.watch)
@@ -94,7 +95,7 @@ class AgUiCalls:
 
     # What a run sends
 
-    async def _decide_all(self, request: CallRequest, body: RunBody) -> HttpResponse:
+    async def _decide_all(self, request: CallRequest, body: RunBody) -> Answer:
         """Answer interrupts, if there are answers, and stream what the session does then."""
         name = self._sessions.name(request.call, request.who, body.thread_id)
         try:
@@ -133,13 +134,13 @@ class AgUiCalls:
         talk.reply(self._streamed(talk.request, stream))
         await self._talks.turn_end(prompt, talk)
 
-    def _streamed(self, request: CallRequest, stream: RunStream) -> HttpResponse:
+    def _streamed(self, request: CallRequest, stream: RunStream) -> Answer:
         return self._streams.turn(request, stream.write, stream.problem)
 
-    def _handled(self, request: CallRequest, body: RunBody, answer: HandledResponse) -> HttpResponse:
+    def _handled(self, request: CallRequest, body: RunBody, answer: HandledResponse) -> Answer:
         """Return the answer of a plugin, such as that to `/status`, as a run in which it is said."""
         if answer.status >= FIRST_ERROR:
-            return request.handled(answer)
+            return handled_answer(answer)
         words = answer.body.get("text") if isinstance(answer.body, Mapping) else answer.body
         text = words if isinstance(words, str) else to_json(thaw(answer.body)).decode()
         run = RunFrames(body.thread_id, body.run_id, lambda _: None)

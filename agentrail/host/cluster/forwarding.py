@@ -19,7 +19,7 @@ from attrs import evolve
 from agentrail.api.ag_ui_bodies import RunBody
 from agentrail.api.bodies import ChatBody, ForkBody, OpenBody
 from agentrail.api.operation_table import BYTES, SESSION, HostCall
-from agentrail.api.problems import TYPES, code_of
+from agentrail.api.problems import TYPES, Problem, code_of
 from agentrail.api.public_ids import SessionName, named, new_name
 from agentrail.api.sse_frames import MEDIA_TYPE
 from agentrail.errors import (
@@ -48,10 +48,11 @@ from agentrail.host.cluster.passed_headers import passed_headers, sent_headers
 from agentrail.host.cluster.whole_frames import WholeFrames
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.operations.call_request import CallFunction, CallRequest, LaterAnswer
+from agentrail.host.operations.answers import Answer, received
+from agentrail.host.operations.call_request import CallFunction, CallRequest
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.requests.access_log import REQUEST_ID
-from agentrail.host.requests.http_messages import WITHOUT_CONTENT, Headers, HttpRequest, HttpResponse, PeerGone, Send
+from agentrail.host.requests.http_messages import WITHOUT_CONTENT, Headers, HttpRequest, PeerGone, Send
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.ids import new_id
 from agentrail.runtime.shared.leases import RENEWALS
@@ -94,9 +95,6 @@ DISTRUST: Final = f"{TYPES}{code_of(ClusterFault)}".encode()
 UNFIT: Final = "what listens at {}, where the journal says that a host is, answers as no host does"
 NOT_TRUSTED: Final = "the host at {} does not take what this one signs; its log says why"
 
-FENCED: Final = f"{TYPES}{code_of(Fenced)}".encode()
-"""What an answer with the same status contains if another host has taken over the session."""
-
 
 class Deadline:
     """The end of some seconds, which begin when it is asked for first.
@@ -133,7 +131,7 @@ class Forwarding:
         """Return the functions of calls, each of which passes a request on if another host runs the session."""
         return {name: partial(self._carry_out, function) for name, function in functions.items()}
 
-    async def _carry_out(self, function: CallFunction, request: CallRequest) -> HttpResponse:
+    async def _carry_out(self, function: CallFunction, request: CallRequest) -> Answer:
         request = _with_command(evolve(request, http=evolve(request.http, body=KeptBody(request.http.body))))
         here, elsewhere = partial(self._answered_here, function, request), partial(self._answered, request)
         return await self.served(request, here, elsewhere)
@@ -202,7 +200,7 @@ class Forwarding:
             _rewind(request)
             await trio.sleep(MOMENT)
 
-    async def _answered_here(self, function: CallFunction, request: CallRequest) -> HttpResponse:
+    async def _answered_here(self, function: CallFunction, request: CallRequest) -> Answer:
         await self._check_free(request)
         return await function(request)
 
@@ -281,7 +279,7 @@ class Forwarding:
         """Whether *request* may be passed on: not if it goes round and round, nor to a program that is no host."""
         return _hops(request) < MAX_HOPS and self._cluster.has(refusal.holder)
 
-    async def _answered(self, request: CallRequest, holder: str) -> HttpResponse:
+    async def _answered(self, request: CallRequest, holder: str) -> Answer:
         """Return the answer of the host at *holder*; raise `HolderGoneError` if it has none."""
         if request.call.media == MEDIA_TYPE:
             self._streams.check(request.who)  # before the other host takes the prompt
@@ -296,7 +294,7 @@ class Forwarding:
                 return await self._whole_answer(holder, request)
         raise PeerGone
 
-    async def _whole_answer(self, holder: str, request: CallRequest) -> HttpResponse:
+    async def _whole_answer(self, holder: str, request: CallRequest) -> Answer:
         connection = await self.forward(holder, request)
         is_stream = request.call.media == MEDIA_TYPE == dict(connection.headers).get("content-type")
         try:
@@ -309,7 +307,7 @@ class Forwarding:
                 await connection.close()  # noqa: ASYNC102 - it waits for nothing
         if connection.status not in ANSWERS or (connection.status in WITHOUT_CONTENT and content):
             raise HolderUnfitError
-        return HttpResponse(connection.status, sent_headers(request.call, connection.headers), content)
+        return received(connection.status, sent_headers(request.call, connection.headers), content)
 
     async def forward(self, holder: str, request: CallRequest, more: Headers = ()) -> HolderConnection:
         """Send *request* on to the host at *holder*; return the connection on which its answer begins.
@@ -339,10 +337,7 @@ class Forwarding:
 
 def _is_fenced(answer: object) -> bool:
     """Whether a request to talk, whose errors become answers before they come here, met `Fenced`."""
-    if not isinstance(answer, HttpResponse) or answer.status != STOPPING:
-        return False
-    content = answer.make() if isinstance(answer, LaterAnswer) else answer.content
-    return isinstance(content, bytes) and FENCED in content
+    return isinstance(answer, Problem) and answer.error == Fenced.__name__
 
 
 def _hops(request: CallRequest) -> int:

@@ -14,8 +14,8 @@ from agentrail.errors import UsageError
 from agentrail.host.health.figures_history import HOUR
 from agentrail.host.health.health_parts import HealthParts
 from agentrail.host.health.tree_feed import rows_query
+from agentrail.host.operations.answers import Answer
 from agentrail.host.operations.call_request import CallRequest
-from agentrail.host.requests.http_messages import HttpResponse
 
 SERIES: Final = 10
 """How many series are shown, unless the caller says."""
@@ -30,12 +30,12 @@ class WatchCalls:
     def __init__(self, health: HealthParts) -> None:
         self._health = health
 
-    async def rows(self, request: CallRequest) -> HttpResponse:
+    async def rows(self, request: CallRequest) -> Answer:
         """Show the sessions of the tenant that run here, one row each."""
         async with self._health.tree.listening(request.who.tenant, rows_query(request), request.limits) as listener:
-            return request.view_answer(listener.rows)
+            return request.shown(listener.rows)
 
-    async def trouble(self, request: CallRequest) -> HttpResponse:
+    async def trouble(self, request: CallRequest) -> Answer:
         """List what went wrong in the sessions of the tenant, the newest first."""
         query, limits = request.query(TroubleQuery), request.limits
         await trio.lowlevel.checkpoint()
@@ -43,9 +43,9 @@ class WatchCalls:
         limit = limits.page_of(query.limit)
         newest = self._health.troubles.newest_first(request.who.tenant)
         troubles = tuple(islice(takewhile(lambda trouble: trouble.at_ms >= since, newest), limit + 1))
-        return request.view_answer(TroublesView(troubles[:limit], more=len(troubles) > limit))
+        return request.shown(TroublesView(troubles[:limit], more=len(troubles) > limit))
 
-    async def figures(self, request: CallRequest) -> HttpResponse:
+    async def figures(self, request: CallRequest) -> Answer:
         """Show figures over time: of the user's tenant, or of all and of the host if the user may operate it."""
         query, who = request.query(FiguresQuery), request.who
         since, until = query.since_ms, query.until_ms
@@ -55,7 +55,7 @@ class WatchCalls:
         everybody = OPERATE in who.scopes and query.per != "session"
         tenant = None if everybody else who.tenant
         limit = series_limit(query)
-        return request.view_answer(await self._health.history.view(query.per, tenant, since, until, limit))
+        return request.shown(await self._health.history.view(query.per, tenant, since, until, limit))
 
 
 def series_limit(query: FiguresQuery) -> int:

@@ -1,41 +1,32 @@
-"""`CallRequest`: one request for a call of the table, with the identity of its sender; it also makes the answers."""
+"""`CallRequest`: one request for a call of the table, with the identity of its sender."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 from attrs import field, frozen
 
 from agentrail.api.body_parsing import check_media, command_of, read_body, read_query
 from agentrail.api.limits import HostLimits
-from agentrail.api.operation_table import JSON, HostCall
+from agentrail.api.operation_table import HostCall
 from agentrail.api.problems import Problem
 from agentrail.api.public_ids import SessionName, inner_command, name_of_command
-from agentrail.api.views import View, to_json
+from agentrail.api.views import View
 from agentrail.errors import AgentrailError
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.error_responses import told_problem
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.journal_watch import JournalWatch
-from agentrail.host.plugins.plugin_values import NO_BODY, HandledResponse, RequestContext, RequestKind
-from agentrail.host.requests.http_messages import PROBLEM, Headers, HttpRequest, HttpResponse
+from agentrail.host.operations.answers import Answer, Shown
+from agentrail.host.plugins.plugin_values import HandledResponse, RequestContext, RequestKind
+from agentrail.host.requests.http_messages import Headers, HttpRequest
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.ids import new_id
 from agentrail.values.json import thaw
 
 T = TypeVar("T")
-
-NO_STORE: Final = ("cache-control", "no-store")
-OF_JSON: Final[Headers] = (("content-type", JSON), NO_STORE)
-
-
-@frozen
-class LaterAnswer(HttpResponse):
-    """The answer to a call on a WebSocket: its content is only made when the send queue has room for it."""
-
-    make: Callable[[], bytes] = bytes
 
 
 @frozen
@@ -54,7 +45,7 @@ class CallRequest:
     watch: JournalWatch = field(factory=JournalWatch)
     """Ends the wait for the answer if the journal cannot write for the session of the request."""
 
-    async def answered(self, carry_out: CallFunction) -> HttpResponse:
+    async def answered(self, carry_out: CallFunction) -> Answer:
         """Return the answer of *carry_out*; raise an error if the journal cannot write. See `JournalWatch`."""
         return await self.watch.answered(partial(carry_out, self))
 
@@ -89,40 +80,26 @@ class CallRequest:
         request = f"{kind}-{self.http.note.id}"
         return RequestContext(kind, self.who.tenant, self.who.user, session, agent or "", request)
 
-    def view_answer(self, view_: View, status: int | None = None, headers: Headers = ()) -> HttpResponse:
-        """Return an answer with *view_* as its content, which no cache may keep."""
-        return self._answer(self.call.status if status is None else status, OF_JSON + headers, partial(to_json, view_))
+    def shown(self, value: View, status: int | None = None, headers: Headers = ()) -> Shown:
+        """Return an answer with *value* as its content."""
+        return Shown(self.call.status if status is None else status, value, headers)
 
-    def json_answer(self, content: bytes) -> HttpResponse:
-        """Return an answer whose *content* is JSON already, which no cache may keep."""
-        return self._answer(self.call.status, OF_JSON, lambda: content)
-
-    def handled(self, answer: HandledResponse) -> HttpResponse:
-        """Return the response of a plugin as an answer; the plugin's headers replace the host's of the same name."""
-        headers = dict([NO_STORE] if answer.status in NO_BODY else OF_JSON)
-        headers |= {name.lower(): value for name, value in answer.headers.items()}
-        body = answer.body
-        make = bytes if answer.status in NO_BODY else lambda: to_json(thaw(body))
-        return self._answer(answer.status, tuple(headers.items()), make)
-
-    def refused(self, error: AgentrailError) -> HttpResponse:
-        """Return the answer with the problem document of *error*."""
-        problem = self.problem(error)
-        return self._answer(problem.status, problem.headers + PROBLEM, lambda: problem.content)
+    def done(self) -> Shown:
+        """Return the answer of a call that gives nothing back."""
+        return Shown(self.call.status)
 
     def problem(self, error: AgentrailError) -> Problem:
         """Return the problem document of *error*, which is logged if it is for the operator."""
         return told_problem(error, self.call.attempt, self.who.tenant, self.http.note.id)
 
-    def _answer(self, status: int, headers: Headers, make: Callable[[], bytes]) -> HttpResponse:
-        return LaterAnswer(status, headers, make=make) if self.on_socket else HttpResponse(status, headers, make())
 
-    def empty_answer(self) -> HttpResponse:
-        """Return the answer of a call that gives nothing back."""
-        return HttpResponse(self.call.status, (NO_STORE,))
+def handled_answer(response: HandledResponse) -> Shown:
+    """Return the response of a plugin as an answer; the plugin's headers replace the host's of the same name."""
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return Shown(response.status, thaw(response.body), tuple(headers.items()))
 
 
-CallFunction: TypeAlias = Callable[[CallRequest], Awaitable[HttpResponse]]
+CallFunction: TypeAlias = Callable[[CallRequest], Awaitable[Answer]]
 """Carries out one call of the table."""
 
 

@@ -14,11 +14,11 @@ from agentrail.core.vocabulary.commands import DetachPluginSent, LabelSent
 from agentrail.errors import BadOptions, PluginRefused, RefusedError, UnknownApproval, UsageError
 from agentrail.errors.agentrail_error import cut, listed
 from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.operations.answers import Answer
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.subagent_calls import child_id
 from agentrail.host.plugins.host_context import HostContext
 from agentrail.host.plugins.host_tools import HostTools
-from agentrail.host.requests.http_messages import HttpResponse
 from agentrail.runtime.code_changes import attached_as
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.json import FrozenObject, Json, JsonObject
@@ -56,7 +56,7 @@ class CommandCalls:
         self._sessions = sessions
         self._four_eyes = four_eyes
 
-    async def carry_out(self, request: CallRequest) -> HttpResponse:
+    async def carry_out(self, request: CallRequest) -> Answer:
         """Send the command of a request to its session."""
         call = request.call
         spelled, command = await _read(request)
@@ -67,7 +67,7 @@ class CommandCalls:
                 internal_id = _IDS[how.holds](session, name, request.who.user, getattr(command, field))
                 command = command.but(**{field: internal_id})
         await session.send(await self._guarded(session, command), request.command if call.command else None)
-        return request.empty_answer()
+        return request.done()
 
     async def _guarded(self, session: SessionHandle, command: AnyCommand) -> AnyCommand:
         """Return the command to be sent in the place of a client's; raise an error if clients may not send it."""

@@ -8,8 +8,8 @@ from agentrail.api.views import FileView
 from agentrail.errors import FilesNotTaken, UnknownSession, UsageError
 from agentrail.errors.agentrail_error import cut
 from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.operations.answers import Answer
 from agentrail.host.operations.call_request import CallRequest
-from agentrail.host.requests.http_messages import HttpResponse
 from agentrail.host.uploads.file_kinds import said_media
 from agentrail.host.uploads.prompt_files import NO_FILES, PromptFiles
 from agentrail.host.uploads.session_files import SessionFiles
@@ -22,7 +22,7 @@ class FileCalls:
         self._sessions = sessions
         self._files = files
 
-    async def upload(self, request: CallRequest) -> HttpResponse:
+    async def upload(self, request: CallRequest) -> Answer:
         """Store the body as a file of the session; if the connection breaks, nothing of it is kept."""
         query = request.query(FileQuery)
         name = self._sessions.name(request.call, request.who, request.session)
@@ -31,7 +31,7 @@ class FileCalls:
             sandbox = await self._sessions.storage(name, request.watch)
             body = request.http.body
             file = await self._files.receive(name.internal, sandbox, intake, body, query.name, media)
-        return request.view_answer(FileView(file.name, file.note.media_type, file.size))
+        return request.shown(FileView(file.name, file.note.media_type, file.size))
 
     async def named(self, request: CallRequest, session: SessionName, names: tuple[str, ...]) -> PromptFiles:
         """Return the files of *session* that a prompt names; raise `UsageError` for one that is not there."""

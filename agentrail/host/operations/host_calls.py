@@ -11,6 +11,7 @@ from agentrail.api.openapi import openapi_json
 from agentrail.api.operation_table import JSON
 from agentrail.api.views import CheckView, HealthView, ReadyView
 from agentrail.host.host_drain import ACCEPTING, HostDrain
+from agentrail.host.operations.answers import Answer
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.requests.http_messages import HttpResponse
 from agentrail.host.requests.static_content import StaticContent
@@ -26,16 +27,16 @@ class HostCalls:
         self._drain = drain
         self._document: StaticContent | None = None
 
-    async def health(self, request: CallRequest) -> HttpResponse:
+    async def health(self, request: CallRequest) -> Answer:
         """Say that the host answers."""
         await trio.lowlevel.checkpoint()
-        return request.view_answer(HealthView())
+        return request.shown(HealthView())
 
-    async def ready(self, request: CallRequest) -> HttpResponse:
+    async def ready(self, request: CallRequest) -> Answer:
         """Say whether all checks are passed, and the host takes requests."""
         checks = (*await self._look(), CheckView(ACCEPTING, not self._drain.has_begun, 0.0))
         is_ready = all(check.ok for check in checks)
-        return request.view_answer(ReadyView(is_ready, checks), None if is_ready else NOT_READY)
+        return request.shown(ReadyView(is_ready, checks), None if is_ready else NOT_READY)
 
     async def openapi(self, request: CallRequest) -> HttpResponse:
         """Show the OpenAPI document."""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
 from agentrail.api.limits import HostLimits
 from agentrail.api.operation_table import CALLS, JSON
-from agentrail.api.views import to_json
+from agentrail.api.problems import Problem
+from agentrail.api.views import to_json, to_plain
 from agentrail.errors import AgentrailError
-from agentrail.host.error_responses import refusal
 from agentrail.host.hosted_sessions import check_scope
+from agentrail.host.operations.answers import Answer, Shown
 from agentrail.host.operations.call_request import CallFunction, CallRequest
 from agentrail.host.plugins.plugin_values import HandledResponse, Request
-from agentrail.host.requests.http_messages import Body, HttpRequest
+from agentrail.host.requests.http_messages import Body, HttpRequest, problem_answer
 from agentrail.values.json import JsonObject, thaw
 
 TALKS: Final = frozenset({"chat", "stream", "prompt", "steer"})
@@ -68,11 +68,18 @@ class PluginCalls:
             check_scope(call, plugin_request.identity)
             answer = await request.answered(function)
         except AgentrailError as error:
-            answer = refusal(error, call.attempt, plugin_request.identity.tenant, http_request.note.id)
-        content = answer.content
-        if not isinstance(content, bytes):
-            return None
-        return HandledResponse(answer.status, json.loads(content) if content else None, dict(answer.headers))
+            answer = request.problem(error)
+        return _handled_response(answer)
+
+
+def _handled_response(answer: Answer) -> HandledResponse | None:
+    """Return *answer* as plugins get it; `None` if it is a stream."""
+    if isinstance(answer, Problem):
+        problem = problem_answer(answer)
+        return HandledResponse(answer.status, to_plain(answer.document), dict(problem.headers))
+    if not isinstance(answer, Shown):
+        return None
+    return HandledResponse(answer.status, answer.plain, dict(answer.all_headers))
 
 
 def _headers(plugin_request: Request, name: str) -> tuple[tuple[str, str], ...]:

@@ -9,10 +9,10 @@ import trio
 from agentrail.api.views import AgentsView, IdentityView, OfferedView, OptionView, PromptView, QueueView, view
 from agentrail.core.vocabulary.state import State
 from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.operations.answers import Answer
 from agentrail.host.operations.call_request import CallRequest, running_session
 from agentrail.host.operations.command_calls import is_of_the_program
 from agentrail.host.profiles import Offered, ProfileTable
-from agentrail.host.requests.http_messages import HttpResponse
 
 
 def _options(state: State, offer: Offered) -> Iterator[OptionView]:
@@ -32,27 +32,27 @@ class QueryCalls:
         self._sessions = sessions
         self._profiles = profiles
 
-    async def queued(self, request: CallRequest) -> HttpResponse:
+    async def queued(self, request: CallRequest) -> Answer:
         """Show the prompts in the queue; the session is neither started nor woken for that."""
         name = self._sessions.name(request.call, request.who, request.session)
         queue = (await self._sessions.state(name)).queue
-        return request.view_answer(QueueView(tuple([view(PromptView, prompt) for prompt in queue])))
+        return request.shown(QueueView(tuple([view(PromptView, prompt) for prompt in queue])))
 
-    async def offered(self, request: CallRequest) -> HttpResponse:
+    async def offered(self, request: CallRequest) -> Answer:
         """Show the names of the tools, plugins and models that the session may be given."""
         _, session = await running_session(self._sessions, request)
         offer = await self._sessions.offered(session)
         models, tools, plugins = [tuple(sorted(names)) for names in (offer.models, offer.tools, offer.plugins)]
         options = tuple(_options(session.inspect(), offer))
-        return request.view_answer(OfferedView(models, tools, plugins, options))
+        return request.shown(OfferedView(models, tools, plugins, options))
 
-    async def identity(self, request: CallRequest) -> HttpResponse:
+    async def identity(self, request: CallRequest) -> Answer:
         """Show whose the key is."""
         await trio.lowlevel.checkpoint()
         who = request.who
-        return request.view_answer(IdentityView(who.tenant, who.user, tuple(sorted(who.scopes))))
+        return request.shown(IdentityView(who.tenant, who.user, tuple(sorted(who.scopes))))
 
-    async def agents(self, request: CallRequest) -> HttpResponse:
+    async def agents(self, request: CallRequest) -> Answer:
         """List the names of the profiles."""
         await trio.lowlevel.checkpoint()
-        return request.view_answer(AgentsView(tuple([profile.id for profile in self._profiles])))
+        return request.shown(AgentsView(tuple([profile.id for profile in self._profiles])))

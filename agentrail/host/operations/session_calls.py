@@ -45,11 +45,11 @@ from agentrail.errors import (
 )
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others, of_tenant
+from agentrail.host.operations.answers import Answer
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.text_search import MOST_SESSIONS, TextSearch
 from agentrail.host.plugins.command_plugin import commands_for
 from agentrail.host.plugins.plugin_runner import HostPluginRow
-from agentrail.host.requests.http_messages import HttpResponse
 from agentrail.host.uploads.session_files import SessionFiles
 from agentrail.ports.journal import Journal, SessionFilter, StoredSession
 from agentrail.runtime.inbox.replies import held_calls
@@ -81,7 +81,7 @@ class SessionLifeCalls:
         self._when_erased = when_erased
         self._supervisor = supervisor
 
-    async def open(self, request: CallRequest) -> HttpResponse:
+    async def open(self, request: CallRequest) -> Answer:
         """Open a new session."""
         body = await request.body(OpenBody)
         name = _new(request, request.who.user, body.session)
@@ -99,7 +99,7 @@ class SessionLifeCalls:
                 raise exists
         return _opened_answer(request, name)
 
-    async def fork(self, request: CallRequest) -> HttpResponse:
+    async def fork(self, request: CallRequest) -> Answer:
         """Open a new session with the past of another, which belongs to the same user."""
         body = await request.body(ForkBody)
         origin = self._sessions.name(request.call, request.who, request.session)
@@ -125,7 +125,7 @@ class SessionLifeCalls:
         stored = await self._supervisor.answered(name.internal, request.command)
         return None if stored is None else stored.input
 
-    async def list(self, request: CallRequest) -> HttpResponse:
+    async def list(self, request: CallRequest) -> Answer:
         """List the sessions of the user, or of others of the tenant."""
         query, who, limits = request.query(SessionsQuery), request.who, request.limits
         owner = who.user if query.owner is None else query.owner
@@ -144,10 +144,10 @@ class SessionLifeCalls:
             except UnknownSession:
                 raise UsageError("bad-query", request.call.name, "its `after`", "is not the `next` of a page") from None
         if query.text is not None:
-            return request.view_answer(await self._searched(query.text, session_filter, after, limit, who.tenant))
+            return request.shown(await self._searched(query.text, session_filter, after, limit, who.tenant))
         sessions = await self._sessions.listed(session_filter, after, limit + 1)
         items = tuple([_session_view(session, who.tenant) for session in sessions[:limit]])
-        return request.view_answer(SessionsView(items, items[-1].session if len(sessions) > limit else None))
+        return request.shown(SessionsView(items, items[-1].session if len(sessions) > limit else None))
 
     async def _searched(
         self, text: str, session_filter: SessionFilter, after: SessionName | None, limit: int, tenant: str
@@ -158,13 +158,13 @@ class SessionLifeCalls:
         is_over = searched.count == len(sessions)
         return SessionsView(items, None if is_over else _session_view(sessions[searched.count - 1], tenant).session)
 
-    async def show(self, request: CallRequest) -> HttpResponse:
+    async def show(self, request: CallRequest) -> Answer:
         """Show a session with what it does; it is neither started nor woken for that."""
         name = self._sessions.name(request.call, request.who, request.session)
         listed = _session_view(await self._sessions.stored(name), name.tenant)
         handle = self._sessions.here(name)
         state = None if handle is None else await self._sessions.state(name)
-        return request.view_answer(
+        return request.shown(
             DetailView(
                 *[getattr(listed, field) for field in SessionView.__struct_fields__],
                 status=None if handle is None else view(StatusView, handle.status(), handle.id),
@@ -174,12 +174,12 @@ class SessionLifeCalls:
             )
         )
 
-    async def tree(self, request: CallRequest) -> HttpResponse:
+    async def tree(self, request: CallRequest) -> Answer:
         """Show the sessions of the tenant that run here, with their sub-agents."""
         await trio.lowlevel.checkpoint()
-        return request.view_answer(view(ChildShown, _only(self._supervisor.tree(), request.who.tenant)))
+        return request.shown(view(ChildShown, _only(self._supervisor.tree(), request.who.tenant)))
 
-    async def delete(self, request: CallRequest) -> HttpResponse:
+    async def delete(self, request: CallRequest) -> Answer:
         """Erase a session, or blot out its texts; its uploaded files are erased in both cases."""
         query = request.query(DeleteQuery)
         if not query.redact and (query.first is not None or query.last is not None):
@@ -210,7 +210,7 @@ class SessionLifeCalls:
         # Logged, as nothing is left of a deleted session, and a redaction is noted in the session's own records alone.
         outcome = "deleted" if records is None else f"redacted ({records} records)"
         audit_log.info("the session `%s` was %s by `%s`", name.internal, outcome, request.who.user)
-        return request.view_answer(ErasedView(name.visible, records))
+        return request.shown(ErasedView(name.visible, records))
 
 
 def _context_view(state: State) -> ContextView:
@@ -223,9 +223,9 @@ def _new(request: CallRequest, user: str, name: str | None) -> SessionName:
     return new_name(request.who.tenant, user, name or request.made_name)
 
 
-def _opened_answer(request: CallRequest, name: SessionName) -> HttpResponse:
+def _opened_answer(request: CallRequest, name: SessionName) -> Answer:
     headers = (("location", f"/v1/sessions/{name.visible}"),)
-    return request.view_answer(OpenedView(name.visible), headers=headers)
+    return request.shown(OpenedView(name.visible), headers=headers)
 
 
 def _session_view(stored: StoredSession, tenant: str, passage: PassageView | None = None) -> SessionView:
@@ -282,13 +282,13 @@ class ListingCalls:
         self._four_eyes = four_eyes
         self._read: dict[str, dict[str, tuple[int, tuple[HeldCall, ...]]]] = {}  # by tenant and session
 
-    async def commands(self, request: CallRequest) -> HttpResponse:
+    async def commands(self, request: CallRequest) -> Answer:
         """List the commands of host plugins."""
         await trio.lowlevel.checkpoint()
         commands_ = await commands_for(self._rows, request.who)
-        return request.view_answer(CommandsView(tuple([view(CommandView, command) for command in commands_])))
+        return request.shown(CommandsView(tuple([view(CommandView, command) for command in commands_])))
 
-    async def approvals(self, request: CallRequest) -> HttpResponse:
+    async def approvals(self, request: CallRequest) -> Answer:
         """List the held calls and questions of the tenant that the caller may decide about, oldest first."""
         query = request.query(PageQuery)
         limit = request.limits.page_of(query.limit)
@@ -297,7 +297,7 @@ class ListingCalls:
         rest = sorted([call for call in decidable if _cursor(call) > after], key=_cursor)
         last = _cursor(rest[limit - 1]) if len(rest) > limit else None
         following = None if last is None else f"{last[0]}{SEPARATOR}{last[1]}"
-        return request.view_answer(ApprovalsView(tuple(rest[:limit]), following))
+        return request.shown(ApprovalsView(tuple(rest[:limit]), following))
 
     def _may_decide(self, who: Identity, call: HeldView) -> bool:
         """Whether *who*, who has the scope to decide, may decide about *call*: with four eyes, not about an own one."""

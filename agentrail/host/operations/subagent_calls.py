@@ -11,8 +11,9 @@ from agentrail.api.public_ids import SessionName, named, visible
 from agentrail.api.views import TaskResultsView, TaskResultView, TasksView, TaskView, view
 from agentrail.errors import UnknownSession, UnknownTask
 from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.operations.answers import Answer
 from agentrail.host.operations.call_request import CallRequest, running_session
-from agentrail.host.requests.http_messages import HttpResponse, while_here
+from agentrail.host.requests.http_messages import while_here
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.status import ended_tasks
 
@@ -29,35 +30,35 @@ class SubagentCalls:
         children = [task.child for task in session.tasks()]
         return session, [child_id(name, request.who.user, child, children) for child in names]
 
-    async def tasks(self, request: CallRequest) -> HttpResponse:
+    async def tasks(self, request: CallRequest) -> Answer:
         """List the sub-agents of the session; it is neither started nor woken for that."""
         name = self._sessions.name(request.call, request.who, request.session)
         handle = self._sessions.here(name)
         tasks_ = ended_tasks(await self._sessions.state(name)) if handle is None else handle.tasks()
-        return request.view_answer(TasksView(tuple([view(TaskView, task) for task in tasks_])))
+        return request.shown(TasksView(tuple([view(TaskView, task) for task in tasks_])))
 
-    async def result(self, request: CallRequest) -> HttpResponse:
+    async def result(self, request: CallRequest) -> Answer:
         """Wait for the answer of a sub-agent."""
         session, (child,) = await self._children(request, [request.query(TaskQuery).child])
 
-        async def answer() -> HttpResponse:
-            return request.view_answer(TaskResultView(visible(child), await session.task_result(child)))
+        async def answer() -> Answer:
+            return request.shown(TaskResultView(visible(child), await session.task_result(child)))
 
-        return await while_here(request.http, answer)
+        return await while_here(request.http.gone, answer)
 
-    async def wait(self, request: CallRequest) -> HttpResponse:
+    async def wait(self, request: CallRequest) -> Answer:
         """Wait for the answers of sub-agents."""
         query = request.query(WaitTasksQuery)
         session, children = await self._children(request, query.children.split(","))
         until = trio.current_time() + query.milliseconds / 1000
 
-        async def answer() -> HttpResponse:
+        async def answer() -> Answer:
             seconds = max(until - trio.current_time(), 0)
             results = await session.wait_tasks(*children, every=query.every, seconds=seconds)
             items = [TaskResultView(visible(child), result) for child, result in results.items()]
-            return request.view_answer(TaskResultsView(tuple(items)))
+            return request.shown(TaskResultsView(tuple(items)))
 
-        return await while_here(request.http, answer)
+        return await while_here(request.http.gone, answer)
 
 
 def child_id(parent: SessionName, user: str, name: str, children: Iterable[str]) -> str:

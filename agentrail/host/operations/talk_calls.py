@@ -33,13 +33,14 @@ from agentrail.errors import (
 from agentrail.errors.agentrail_error import kind_of
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import SessionTurns, Turns
-from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.answers import Answer, Streamed
+from agentrail.host.operations.call_request import CallRequest, handled_answer
 from agentrail.host.operations.client_streams import ClientStreams, problem_frame
 from agentrail.host.operations.event_frames import EventFrames, ready
 from agentrail.host.operations.file_calls import FileCalls
 from agentrail.host.plugins.plugin_runner import HostPluginRow, RequestLife
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext, RequestKind
-from agentrail.host.requests.http_messages import HttpResponse, Send, problem_answer, while_here
+from agentrail.host.requests.http_messages import Send, while_here
 from agentrail.host.uploads.inline_files import checked_words
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
@@ -73,11 +74,11 @@ class Talk:
     name: SessionName
     context: RequestContext
     life: RequestLife
-    reply: Callable[[HttpResponse], None]
+    reply: Callable[[Answer], None]
     """Sends the answer; it may be called once."""
     command: str | None
     """The command id of the prompt, if it has one."""
-    handled: Callable[[HandledResponse], HttpResponse]
+    handled: Callable[[HandledResponse], Answer]
     """Makes the answer if a plugin handles the request."""
 
     def speaking(self, session: SessionHandle) -> SessionHandle:
@@ -100,7 +101,7 @@ class LivedAnswer:
     __slots__ = ("_is_left", "_slot")
 
     def __init__(self) -> None:
-        self._slot = Slot[HttpResponse]()
+        self._slot = Slot[Answer]()
         self._is_left = False
         """Whether the task that waited was cancelled."""
 
@@ -109,13 +110,13 @@ class LivedAnswer:
         """Whether the answer is there."""
         return self._slot.settled
 
-    def settle(self, response: HttpResponse) -> None:
+    def settle(self, answer: Answer) -> None:
         """Give the answer. No-op if there is one."""
-        if self._is_left and not self._slot.settled:
-            response.abandon()
-        self._slot.settle(response)
+        if self._is_left and not self._slot.settled and isinstance(answer, Streamed):
+            answer.abandon()
+        self._slot.settle(answer)
 
-    async def wait(self) -> HttpResponse:
+    async def wait(self) -> Answer:
         """Wait for the answer and return it."""
         self._is_left = False
         try:
@@ -149,34 +150,34 @@ class TalkCalls:
         self._streams = streams
         self._nursery = nursery
 
-    async def chat(self, request: CallRequest) -> HttpResponse:
+    async def chat(self, request: CallRequest) -> Answer:
         """Prompt a session, and answer with the end of its turn."""
         return await self._prompt_and_reply(request, await request.body(ChatBody), ReplyView)
 
-    async def ask(self, request: CallRequest) -> HttpResponse:
+    async def ask(self, request: CallRequest) -> Answer:
         """Prompt a session that is there, and answer with the end of its turn and all that was said in it."""
         body = await request.body(AskBody)
         return await self._prompt_and_reply(request, _as_chat(request, body), WholeReplyView, body.until)
 
     async def _prompt_and_reply(
         self, request: CallRequest, body: ChatBody, view_class: type[ReplyView], until: Until = "rest"
-    ) -> HttpResponse:
+    ) -> Answer:
         answer = self.lived(request, "chat", body, partial(self._chat, view_class, until))
         # only the wait is cancelled when the client goes away: the turn and the request go on
-        return await while_here(request.http, answer.wait)
+        return await while_here(request.http.gone, answer.wait)
 
-    async def stream(self, request: CallRequest) -> HttpResponse:
+    async def stream(self, request: CallRequest) -> Answer:
         """Prompt a session, and answer with its events up to the end of its turn."""
         body = await request.body(ChatBody)
         self._streams.check(request.who)
         return await self.lived(request, "stream", body, self._stream).wait()
 
-    async def prompt(self, request: CallRequest) -> HttpResponse:
+    async def prompt(self, request: CallRequest) -> Answer:
         """Prompt a session, and answer when the prompt is in its journal."""
         body = await request.body(PromptBody)
         return await self.lived(request, "chat", _as_chat(request, body), self._prompt).wait()
 
-    async def steer(self, request: CallRequest) -> HttpResponse:
+    async def steer(self, request: CallRequest) -> Answer:
         """Add a text to the open turn; as it begins a turn if none is open, it is a request to talk as others are."""
         body = await request.body(SteerBody)
         chat = ChatBody(body.text, session=request.session)
@@ -191,7 +192,7 @@ class TalkCalls:
         body: ChatBody,
         step: TalkStep,
         command: str | None = None,
-        handled: Callable[[HandledResponse], HttpResponse] | None = None,
+        handled: Callable[[HandledResponse], Answer] | None = None,
     ) -> LivedAnswer:
         """Begin the life of a request, in a task of the host; return its answer, for which one task waits.
 
@@ -201,7 +202,7 @@ class TalkCalls:
         name = self._name(request, body)
         context = request.context(kind, name.visible, body.agent)
         answer = LivedAnswer()
-        to_talk = partial(Talk, command=command or request.command, handled=handled or request.handled)
+        to_talk = partial(Talk, command=command or request.command, handled=handled or handled_answer)
         self._nursery.start_soon(self._live, request, body, name, context, step, answer, to_talk)
         return answer
 
@@ -234,11 +235,11 @@ class TalkCalls:
                     await self._carry_out(talk, step)
                 except AgentrailError as error:
                     life.outcome, life.error = _outcome_of(error), kind_of(error)
-                    answer.settle(request.refused(error))
+                    answer.settle(request.problem(error))
         for error_ in failed:
             self._tell_failure(name, request, error_)
         if not answer.settled:
-            answer.settle(problem_answer(INTERNAL.but(attempted=request.call.attempt)))
+            answer.settle(INTERNAL.but(attempted=request.call.attempt))
 
     async def _carry_out(self, talk: Talk, step: TalkStep) -> None:
         talk = evolve(talk, words=checked_words(talk.request.call.name, talk.words, talk.request.limits))
@@ -263,7 +264,7 @@ class TalkCalls:
     async def _chat(self, view_class: type[ReplyView], until: Until, talk: Talk) -> None:
         prompt = await self.send_prompt(await self.session_of(talk), talk, until)
         reply_ = await self._replied(prompt, talk)
-        talk.reply(talk.request.view_answer(view(view_class, reply_, prompt.session.id), HELD if reply_.held else None))
+        talk.reply(talk.request.shown(view(view_class, reply_, prompt.session.id), HELD if reply_.held else None))
 
     async def _prompt(self, talk: Talk) -> None:
         session = await self.session_of(talk)
@@ -273,7 +274,7 @@ class TalkCalls:
             accepted = await talk.speaking(session).prompt_nowait(talk.words, returns=form, command=command)
             turns.began(accepted.ref, talk.context)
         talk.life.outcome = accepted.status
-        talk.reply(talk.request.view_answer(view(AcceptedView, accepted, session.id)))
+        talk.reply(talk.request.shown(view(AcceptedView, accepted, session.id)))
 
     async def _steer(self, when: When, talk: Talk) -> None:
         session = await self.session_of(talk)
@@ -284,7 +285,7 @@ class TalkCalls:
             if accepted.status == "started":
                 turns.began(accepted.ref, talk.context)
         talk.life.outcome = accepted.status
-        talk.reply(talk.request.view_answer(view(AcceptedView, accepted, session.id)))
+        talk.reply(talk.request.shown(view(AcceptedView, accepted, session.id)))
 
     async def _stream(self, talk: Talk) -> None:
         session = await self.session_of(talk)
@@ -296,7 +297,7 @@ class TalkCalls:
             raise
         stream = TurnStream(self, self._frames, events, prompt, talk)
         talk.life.goes_on = True
-        talk.reply(evolve(self._streams.turn(talk.request, stream.write), abandon=stream.abandon))
+        talk.reply(self._streams.turn(talk.request, stream.write, abandon=stream.abandon))
 
     def end_life(self, life: RequestLife) -> None:
         """Tell plugins that a streamed request is over, beside its last frame."""

@@ -10,10 +10,11 @@ from agentrail.api.body_parsing import start_of, types_of
 from agentrail.api.views import MessagesView
 from agentrail.host.authentication.identity import ForwardedIdentity
 from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.operations.answers import Answer
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.event_frames import EventFrames
-from agentrail.host.requests.http_messages import HttpResponse, Send
+from agentrail.host.requests.http_messages import Send
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
@@ -30,7 +31,7 @@ class ViewCalls:
         self._frames = frames
         self._streams = streams
 
-    async def events(self, request: CallRequest) -> HttpResponse:
+    async def events(self, request: CallRequest) -> Answer:
         """Stream the events of a session, from a cursor on or live, until the client goes or the session ends."""
         query = request.query(EventsQuery)
         since = start_of(request.call, query, request.http.header("last-event-id") or "")
@@ -68,7 +69,7 @@ class ViewCalls:
         async with subscription as events:
             await self._frames.give_each(events, give)
 
-    async def messages(self, request: CallRequest) -> HttpResponse:
+    async def messages(self, request: CallRequest) -> Answer:
         """Show a page of the conversation."""
         query = request.query(MessagesQuery)
         name = self._sessions.name(request.call, request.who, request.session)
@@ -76,4 +77,4 @@ class ViewCalls:
         history = (await self._sessions.state(name)).history
         first = query.after or 0
         last = first + limit
-        return request.view_answer(MessagesView(tuple(history[first:last]), last if last < len(history) else None))
+        return request.shown(MessagesView(tuple(history[first:last]), last if last < len(history) else None))

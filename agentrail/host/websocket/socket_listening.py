@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Final
@@ -24,7 +24,8 @@ from agentrail.host.cluster.forwarded_events import ForwardedEvents, SseFrame, c
 from agentrail.host.error_responses import told_problem
 from agentrail.host.health.tree_feed import rows_query
 from agentrail.host.hosted_sessions import check_scope
-from agentrail.host.operations.call_request import CallRequest, LaterAnswer
+from agentrail.host.operations.answers import Shown
+from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.event_frames import AT_ONCE
 from agentrail.host.operations.plugin_calls import GivenBody
 from agentrail.host.requests.access_log import RequestNote
@@ -165,9 +166,9 @@ class SocketListening:
             change = self._parts.held_changes.following(request.who.tenant)
             async with self._looking:
                 answer = await carry_out(request)
-                if isinstance(answer, LaterAnswer) and (now := sha256(answer.make()).digest()) != last:
+                if isinstance(answer, Shown) and (now := sha256(answer.content).digest()) != last:
                     last = now
-                    await self._outbox.put(partial(_view, name, answer.make))
+                    await self._outbox.put(partial(_view, name, answer))
             await trio.sleep(self._parts.limits.view_seconds)
             if is_told:
                 with trio.move_on_after(UNTOLD_SECONDS):
@@ -195,5 +196,5 @@ def _forwarded_message(name: str, frame: SseFrame) -> bytes:
     return socket_frames.event(name, frame.event, data, cursor_of(frame))
 
 
-def _view(name: str, make: Callable[[], bytes]) -> bytes:
-    return socket_frames.view(name, make())
+def _view(name: str, answer: Shown) -> bytes:
+    return socket_frames.view(name, answer.content)
