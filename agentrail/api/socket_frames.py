@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Final, Literal, TypeAlias, TypeGuard, get_args
-from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Meta
 
 from agentrail.api.bodies import Filled, Name, Names
-from agentrail.api.body_parsing import strict_json
+from agentrail.api.body_parsing import query_pairs, strict_json
 from agentrail.api.limits import DEFAULTS
 from agentrail.api.operation_table import CALLS, JSON
 from agentrail.codec.decode_error import shorten
@@ -113,9 +112,9 @@ class CallFrame(SentFrame):
     """The command id: over HTTP, the header `Idempotency-Key`."""
 
     @property
-    def query_text(self) -> str:
-        """The query encoded as in a URL; raise `BadFrame` for a value that cannot be encoded so."""
-        return _encoded(self.query)
+    def query_pairs(self) -> tuple[tuple[str, str], ...]:
+        """Names and values of the query, as in a URL; raise `BadFrame` for a value that cannot stand there."""
+        return _pairs(self.query)
 
 
 class ListenFrame(SentFrame):
@@ -139,9 +138,9 @@ class ListenFrame(SentFrame):
     """With `changes`: which rows, as in the query of the call `rows`."""
 
     @property
-    def query_text(self) -> str:
-        """The query encoded as in a URL; raise `BadFrame` for a value that cannot be encoded so."""
-        return _encoded(self.query)
+    def query_pairs(self) -> tuple[tuple[str, str], ...]:
+        """Names and values of the query, as in a URL; raise `BadFrame` for a value that cannot stand there."""
+        return _pairs(self.query)
 
 
 class EndFrame(SentFrame):
@@ -223,15 +222,12 @@ def check_place(frame: CallFrame) -> None:
         raise BadFrame(BODY, f"does not go with `{frame.call}`, which takes none")
 
 
-def _encoded(query: JsonObject) -> str:
-    """Return *query* encoded as in a URL; raise `BadFrame` for a value that cannot be encoded so."""
-    pairs: dict[str, str] = {}
+def _pairs(query: JsonObject) -> tuple[tuple[str, str], ...]:
     for name, value in query.items():
         if not isinstance(value, str | int):
             at = f"its `query.{shorten(name)}`"
             raise BadFrame(at, "is no text, no whole number, and no yes or no")
-        pairs[name] = str(value).lower() if isinstance(value, bool) else str(value)
-    return urlencode(pairs, errors="surrogatepass")
+    return query_pairs(query)
 
 
 def _check_listened(frame: ListenFrame) -> None:

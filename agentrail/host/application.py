@@ -16,24 +16,29 @@ from agentrail.host.error_responses import refusal
 from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.operations.answers import http_response
-from agentrail.host.operations.call_request import CallFunction, CallRequest
-from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
+from agentrail.host.operations.call import CallFunction, http_call
+from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse
 
 ATTEMPT: Final = "answer the request"
 
 
 class Application:
-    """Answers each request with the function of the call that its route names."""
+    """Answers each request with the function of the operation that its route names; over HTTP, those are *functions*.
+
+    *pages* answer what there is over HTTP alone: they take the request itself.
+    """
 
     def __init__(
         self,
         functions: Mapping[str, CallFunction],
+        pages: Mapping[str, Handler],
         authenticator: Authenticator,
         rates: Rates,
         limits: HostLimits,
         drain: HostDrain,
     ) -> None:
         self._functions = functions
+        self._pages = pages
         self._authenticator = authenticator
         self._limits = limits
         self._rates = rates
@@ -42,20 +47,23 @@ class Application:
     def with_routes(self, names: Collection[str]) -> Application:
         """Return the application that answers only the calls of these *names*."""
         functions = {name: function for name, function in self._functions.items() if name in names}
-        return Application(functions, self._authenticator, self._rates, self._limits, self._drain)
+        pages = {name: page for name, page in self._pages.items() if name in names}
+        return Application(functions, pages, self._authenticator, self._rates, self._limits, self._drain)
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         """Return the answer to a request: what its call gives, or a problem document."""
         attempt, who = ATTEMPT, NOBODY
         try:
             matched = match(request.method, request.path)
-            call = matched.route.call
+            row = matched.route.call
             request.note.route = matched.route.method, matched.route.path
-            attempt = call.attempt
-            function = self._functions.get(call.name)
+            attempt = row.attempt
+            if row.name in self._pages:
+                return await self._pages[row.name](request)
+            function = self._functions.get(row.name)
             if function is None:
                 raise UsageError("unknown-route", cut(request.path))
-            if call.scope is not None:
+            if row.scope is not None:
                 if self._drain.has_begun:
                     raise HostClosing
                 who = await identified(self._authenticator, request)
@@ -63,8 +71,8 @@ class Application:
                 if not isinstance(who, ForwardedIdentity):  # the host in front has counted the request
                     self._rates.take(who.tenant)
                 take_place(request, who)
-                check_scope(call, who)
-            answer = await CallRequest(request, call, who, matched.session, self._limits).answered(function)
-            return http_response(answer)
+                check_scope(row, who)
+            call = await http_call(request, row, who, matched.session, self._limits)
+            return http_response(await call.answered(function))
         except AgentrailError as error:
             return refusal(error, attempt, who.tenant, request.note.id)

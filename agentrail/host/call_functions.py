@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from agentrail.host.ag_ui.ag_ui_calls import AgUiCalls
 from agentrail.host.health.prometheus import MetricCalls
 from agentrail.host.health.watch_calls import WatchCalls
-from agentrail.host.operations.call_request import CallFunction
+from agentrail.host.operations.call import CallFunction
 from agentrail.host.operations.console_calls import ConsoleCalls
 from agentrail.host.operations.host_calls import HostCalls
 from agentrail.host.operations.query_calls import QueryCalls
@@ -16,6 +16,8 @@ from agentrail.host.operations.session_calls import ListingCalls, SessionLifeCal
 from agentrail.host.operations.subagent_calls import SubagentCalls
 from agentrail.host.operations.talk_calls import TalkCalls
 from agentrail.host.operations.view_calls import ViewCalls
+from agentrail.host.requests.http_messages import Handler
+from agentrail.host.websocket.sockets import Sockets
 
 
 def session_functions(calls: SessionLifeCalls) -> Mapping[str, CallFunction]:
@@ -91,10 +93,9 @@ def host_functions(calls: HostCalls, metrics: MetricCalls) -> Mapping[str, CallF
         "health": calls.health,
         "ready": calls.ready,
         "metrics": metrics.metrics,
-        "openapi": calls.openapi,
     }
 
 
-def console_functions(calls: ConsoleCalls) -> Mapping[str, CallFunction]:
-    """Return the functions for the page of the host and its files, by the name of the call."""
-    return {"page": calls.page, "console_file": calls.file}
+def page_functions(console: ConsoleCalls, calls: HostCalls, sockets: Sockets) -> Mapping[str, Handler]:
+    """Return what answers the calls that there are over HTTP alone, by the name of the call."""
+    return {"page": console.page, "console_file": console.file, "openapi": calls.openapi, "socket": sockets.open}

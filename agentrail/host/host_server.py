@@ -31,8 +31,8 @@ from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.call_functions import (
     ag_ui_functions,
-    console_functions,
     host_functions,
+    page_functions,
     query_functions,
     record_functions,
     session_functions,
@@ -62,7 +62,7 @@ from agentrail.host.hosted_turns import Turns
 from agentrail.host.http11.certificates import Certificate
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Inherited, ListenAddress, Tcp, UnixSocket, inherited
-from agentrail.host.operations.call_request import CallFunction
+from agentrail.host.operations.call import CallFunction
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.command_calls import CommandCalls
 from agentrail.host.operations.console_calls import ConsoleCalls
@@ -527,6 +527,7 @@ class Host:
         looking = ViewCalls(sessions, frames, streams)
         listing = ListingCalls(row, sessions, supervisor, four_eyes=self._four_eyes)
         commands = CommandCalls(sessions, four_eyes=self._four_eyes)
+        own_calls = HostCalls(readiness.look, drain)
         functions: Mapping[str, CallFunction] = {
             **{name: commands.carry_out for name, call in CALLS.items() if call.commands},
             **talk_functions(talking),
@@ -537,8 +538,7 @@ class Host:
             **record_functions(RecordCalls(sessions, journal, limits)),
             **ag_ui_functions(AgUiCalls(talking, commands.carry_out, sessions, frames, streams)),
             **watch_functions(WatchCalls(health)),
-            **host_functions(HostCalls(readiness.look, drain), health.metrics),
-            **console_functions(ConsoleCalls()),
+            **host_functions(own_calls, health.metrics),
         }
         forwarding: Forwarding | None = None
         others: OtherHosts | None = None
@@ -551,7 +551,8 @@ class Host:
         shared = (keys, rates, drain, limits, looking, frames, streams)
         watched = (health.metrics.requests, health.tree, health.held_changes)
         parts = SocketParts(functions, authenticator, *shared, *watched, sessions, forwarding, others)
-        return Application({**functions, "socket": Sockets(parts).open}, authenticator, rates, limits, drain)
+        pages = page_functions(ConsoleCalls(), own_calls, Sockets(parts))
+        return Application(functions, pages, authenticator, rates, limits, drain)
 
     def _log_address(self, url: str) -> None:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])

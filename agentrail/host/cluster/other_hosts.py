@@ -27,7 +27,7 @@ from agentrail.host.cluster.merged_views import Missing, merge_figures, merge_ro
 from agentrail.host.health.tree_feed import TreeListener
 from agentrail.host.health.watch_calls import series_limit
 from agentrail.host.operations.answers import Answer, Shown, Text
-from agentrail.host.operations.call_request import CallFunction, CallRequest
+from agentrail.host.operations.call import Call, CallFunction
 from agentrail.host.operations.session_calls import SEPARATOR
 
 log = logging.getLogger("agentrail.host")
@@ -59,7 +59,7 @@ class OtherHosts:
 
     def adding(self, functions: Mapping[str, CallFunction]) -> Mapping[str, CallFunction]:
         """Return the functions of calls, of which those that show sessions that run show those of all hosts."""
-        more: Mapping[str, Callable[[CallFunction, CallRequest], Awaitable[Answer]]] = {
+        more: Mapping[str, Callable[[CallFunction, Call], Awaitable[Answer]]] = {
             "approvals": self._approvals,
             "show_session": self._show,
             "tasks": self._tasks,
@@ -71,79 +71,77 @@ class OtherHosts:
         }
         return {**functions, **{name: partial(add, functions[name]) for name, add in more.items()}}
 
-    async def _approvals(self, function: CallFunction, request: CallRequest) -> Answer:
+    async def _approvals(self, function: CallFunction, call: Call) -> Answer:
         """List what waits in the sessions of all hosts: what their sub-agents ask, only the host that runs them knows.
 
         A host that has more than a page may have more up to the end of its page alone: there this page ends too.
         """
-        own, *others = views = await self._all_views(ApprovalsView, function, request)
+        own, *others = views = await self._all_views(ApprovalsView, function, call)
         if not others:
-            return request.shown(own)
+            return call.shown(own)
         by_place = {(call.since, call.id): call for view in views for call in view.items}
-        places = sorted(by_place)[: request.limits.page_of(request.query(PageQuery).limit)]
+        places = sorted(by_place)[: call.limits.page_of(call.query(PageQuery).limit)]
         more = [(view.items[-1].since, view.items[-1].id) for view in views if view.next is not None]
         if len(places) < len(by_place):
             more.append(places[-1])
         end = min(more, default=None)
         items = [by_place[place] for place in places if end is None or place <= end]
-        return request.shown(ApprovalsView(tuple(items), None if end is None else SEPARATOR.join(map(str, end))))
+        return call.shown(ApprovalsView(tuple(items), None if end is None else SEPARATOR.join(map(str, end))))
 
-    async def _show(self, function: CallFunction, request: CallRequest) -> Answer:
+    async def _show(self, function: CallFunction, call: Call) -> Answer:
         """Show a session with what it does, on whatever host that is."""
-        own = _view(DetailView, await function(request))
+        own = _view(DetailView, await function(call))
         if own.status is None and not own.ended:
-            others = await self._views_of_others(DetailView, request)
-            return request.shown(next((other for other in others if other.status is not None), own))
-        return request.shown(own)
+            others = await self._views_of_others(DetailView, call)
+            return call.shown(next((other for other in others if other.status is not None), own))
+        return call.shown(own)
 
-    async def _tasks(self, function: CallFunction, request: CallRequest) -> Answer:
+    async def _tasks(self, function: CallFunction, call: Call) -> Answer:
         """List the sub-agents of a session, also those that work on another host: the journal has only the others."""
-        views = await self._all_views(TasksView, function, request)
-        return request.shown(max(views, key=lambda view: len(view.items)))
+        views = await self._all_views(TasksView, function, call)
+        return call.shown(max(views, key=lambda view: len(view.items)))
 
-    async def _tree(self, function: CallFunction, request: CallRequest) -> Answer:
-        trees, missing = await self._views(ChildShown, function, request)
-        return request.shown(merge_trees(trees, missing))
+    async def _tree(self, function: CallFunction, call: Call) -> Answer:
+        trees, missing = await self._views(ChildShown, function, call)
+        return call.shown(merge_trees(trees, missing))
 
-    async def _rows(self, function: CallFunction, request: CallRequest) -> Answer:
-        most = request.limits.page_of(request.query(RowsQuery).limit)
-        return request.shown(merge_rows(*await self._views(RowsView, function, request), most))
+    async def _rows(self, function: CallFunction, call: Call) -> Answer:
+        most = call.limits.page_of(call.query(RowsQuery).limit)
+        return call.shown(merge_rows(*await self._views(RowsView, function, call), most))
 
-    async def _trouble(self, function: CallFunction, request: CallRequest) -> Answer:
-        most = request.limits.page_of(request.query(TroubleQuery).limit)
-        return request.shown(merge_troubles(*await self._views(TroublesView, function, request), most))
+    async def _trouble(self, function: CallFunction, call: Call) -> Answer:
+        most = call.limits.page_of(call.query(TroubleQuery).limit)
+        return call.shown(merge_troubles(*await self._views(TroublesView, function, call), most))
 
-    async def _figures(self, function: CallFunction, request: CallRequest) -> Answer:
-        most = series_limit(request.query(FiguresQuery))
-        return request.shown(merge_figures(*await self._views(FiguresView, function, request), most))
+    async def _figures(self, function: CallFunction, call: Call) -> Answer:
+        most = series_limit(call.query(FiguresQuery))
+        return call.shown(merge_figures(*await self._views(FiguresView, function, call), most))
 
-    async def _metrics(self, function: CallFunction, request: CallRequest) -> Answer:
-        answer = await function(request)
-        if _is_of_host(request.who) or not isinstance(answer, Text):
+    async def _metrics(self, function: CallFunction, call: Call) -> Answer:
+        answer = await function(call)
+        if _is_of_host(call.who) or not isinstance(answer, Text):
             return answer
-        others = await self.ask(request)
+        others = await self.ask(call)
         texts = {host: content.decode(errors="replace") for host, content in others.contents.items()}
         texts[self._address] = answer.text
         merged = merge_metrics({host: texts[host] for host in sorted(texts)}, others.missing)
         return Text(merged, answer.media_type)
 
-    async def _views(
-        self, cls: type[V], function: CallFunction, request: CallRequest
-    ) -> tuple[Mapping[str, V], Missing]:
+    async def _views(self, cls: type[V], function: CallFunction, call: Call) -> tuple[Mapping[str, V], Missing]:
         """Return what all hosts show, by their address, and those that are missing."""
-        own = _view(cls, await function(request))
-        if _is_of_host(request.who):
+        own = _view(cls, await function(call))
+        if _is_of_host(call.who):
             return {self._address: own}, ()
-        others, missing = await self.views(cls, request)
+        others, missing = await self.views(cls, call)
         views = {self._address: own, **others}
         return {host: views[host] for host in sorted(views)}, missing
 
-    async def views(self, cls: type[V], request: CallRequest) -> tuple[Mapping[str, V], Missing]:
+    async def views(self, cls: type[V], call: Call) -> tuple[Mapping[str, V], Missing]:
         """Return what the other hosts show, by their address, and those that are missing.
 
         A host that shows something else, because its version of the program is another one, is missing.
         """
-        contents, missing = await self.ask(request)
+        contents, missing = await self.ask(call)
         views: dict[str, V] = {}
         for host, content in contents.items():
             try:
@@ -152,21 +150,21 @@ class OtherHosts:
                 missing = (*missing, host)
         return views, tuple(sorted(missing))
 
-    async def follow_rows(self, request: CallRequest, listener: TreeListener) -> None:
-        """Body of a task: ask the other hosts for the rows of *request* again and again, and tell *listener*."""
-        most = request.limits.page_of(request.query(RowsQuery).limit)
+    async def follow_rows(self, call: Call, listener: TreeListener) -> None:
+        """Body of a task: ask the other hosts for the rows of *call* again and again, and tell *listener*."""
+        most = call.limits.page_of(call.query(RowsQuery).limit)
         while True:
-            listener.take_elsewhere(merge_rows(*await self.views(RowsView, request), most))
-            await trio.sleep(request.limits.view_seconds)
+            listener.take_elsewhere(merge_rows(*await self.views(RowsView, call), most))
+            await trio.sleep(call.limits.view_seconds)
 
-    async def _all_views(self, cls: type[V], function: CallFunction, request: CallRequest) -> list[V]:
+    async def _all_views(self, cls: type[V], function: CallFunction, call: Call) -> list[V]:
         """Return what this host shows, and then what the others show."""
-        return [_view(cls, await function(request)), *await self._views_of_others(cls, request)]
+        return [_view(cls, await function(call)), *await self._views_of_others(cls, call)]
 
-    async def _views_of_others(self, cls: type[V], request: CallRequest) -> list[V]:
+    async def _views_of_others(self, cls: type[V], call: Call) -> list[V]:
         """Return what the other hosts show; one that shows something else is left out, and logged."""
         views: list[V] = []
-        for address, content in (await self.ask(request)).contents.items():
+        for address, content in (await self.ask(call)).contents.items():
             try:
                 views.append(_decode(cls, content))
             except msgspec.DecodeError:
@@ -179,21 +177,21 @@ class OtherHosts:
             self._faulty.add(address)
             log.warning("%s", error)
 
-    async def ask(self, request: CallRequest) -> OtherAnswers:
-        """Return what the other hosts answer to *request*; nothing if it comes from one of them."""
+    async def ask(self, call: Call) -> OtherAnswers:
+        """Return what the other hosts answer to *call*; nothing if it comes from one of them."""
         contents: dict[str, bytes] = {}
-        if _is_of_host(request.who):
+        if _is_of_host(call.who):
             return OtherAnswers(contents, ())
-        who, others = request.who, sorted(self._others())
+        who, others = call.who, sorted(self._others())
         passed = ForwardedIdentity(who.tenant, who.user, who.scopes, who.key, MAX_HOPS - 1)
-        other_request = evolve(request, who=passed)
+        other_request = evolve(call, who=passed)
 
         async def ask(address: str) -> None:
             with trio.move_on_after(WITHIN):
                 try:
                     connection = await self._forwarding.forward(address, other_request)
                     try:
-                        if connection.status == request.call.status:
+                        if connection.status == call.row.status:
                             contents[address] = await connection.content()
                     finally:
                         await connection.close()  # noqa: ASYNC102 - it waits for nothing

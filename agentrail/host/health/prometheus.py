@@ -14,7 +14,7 @@ from agentrail.api.operation_table import OPERATE, PROMETHEUS
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.health.request_figures import RequestFigures, resident_bytes
 from agentrail.host.operations.answers import Text
-from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.call import Call
 from agentrail.ports.instrumentation import MetricFamily, Sample
 from agentrail.runtime.diagnosis.metric_families import (
     SUPERVISOR_FAMILIES,
@@ -109,10 +109,10 @@ class MetricCalls:
         self.requests = RequestFigures()
         """Counts requests, and calls on WebSockets."""
 
-    async def metrics(self, request: CallRequest) -> Text:
+    async def metrics(self, call: Call) -> Text:
         """Show the figures: of the user's tenant, or of all and of the host if the user may operate it."""
         pieces: list[str] = []
-        for piece in self._render(request.who):
+        for piece in self._render(call.who):
             pieces.append(piece)
             # not all at once: the lines of all tenants together may take a tenth of a second
             await trio.lowlevel.checkpoint()

@@ -77,8 +77,8 @@ class Streamed:
     """Called when nothing more is done with the answer: a stream that was never written lets go of what it holds."""
 
 
-Answer: TypeAlias = Shown | Text | Streamed | Problem | HttpResponse
-"""What the function of an operation returns; an `HttpResponse` if there is the operation over HTTP alone."""
+Answer: TypeAlias = Shown | Text | Streamed | Problem
+"""What the function of an operation returns."""
 
 
 def http_response(answer: Answer) -> HttpResponse:
@@ -92,8 +92,6 @@ def http_response(answer: Answer) -> HttpResponse:
             return problem_answer(answer)
         case Text():
             return HttpResponse(200, (("content-type", answer.media_type), NO_STORE), answer.text.encode())
-        case HttpResponse():
-            return answer
 
 
 def received(status: int, headers: Headers, content: bytes) -> Shown:

@@ -15,7 +15,7 @@ from agentrail.errors import BadOptions, PluginRefused, RefusedError, UnknownApp
 from agentrail.errors.agentrail_error import cut, listed
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.answers import Answer
-from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.call import Call
 from agentrail.host.operations.subagent_calls import child_id
 from agentrail.host.plugins.host_context import HostContext
 from agentrail.host.plugins.host_tools import HostTools
@@ -56,18 +56,17 @@ class CommandCalls:
         self._sessions = sessions
         self._four_eyes = four_eyes
 
-    async def carry_out(self, request: CallRequest) -> Answer:
+    async def carry_out(self, call: Call) -> Answer:
         """Send the command of a request to its session."""
-        call = request.call
-        spelled, command = await _read(request)
-        name = self._sessions.name(call, request.who, request.session)
-        session = (await self._sessions.running(name, request.watch)).by(request.who.user, four_eyes=self._four_eyes)
+        spelled, command = _read(call)
+        name = self._sessions.name(call.row, call.who, call.session)
+        session = (await self._sessions.running(name, call.watch)).by(call.who.user, four_eyes=self._four_eyes)
         for field, how in spelled.fields:
             if how.holds is not None:
-                internal_id = _IDS[how.holds](session, name, request.who.user, getattr(command, field))
+                internal_id = _IDS[how.holds](session, name, call.who.user, getattr(command, field))
                 command = command.but(**{field: internal_id})
-        await session.send(await self._guarded(session, command), request.command if call.command else None)
-        return request.done()
+        await session.send(await self._guarded(session, command), call.command if call.row.command else None)
+        return call.done()
 
     async def _guarded(self, session: SessionHandle, command: AnyCommand) -> AnyCommand:
         """Return the command to be sent in the place of a client's; raise an error if clients may not send it."""
@@ -126,15 +125,10 @@ class CommandCalls:
         _check_offered(key, options, (await self._sessions.offered(session)).options)
 
 
-async def _read(request: CallRequest) -> tuple[Spelled, AnyCommand]:
+def _read(call: Call) -> tuple[Spelled, AnyCommand]:
     """Return how the command of a request is spelled in its body, and the command itself."""
-    call = request.call
-    body: object = None
-    if call.body is not None:
-        body = await request.body(object)
-    elif call.query is not None:
-        body = request.query(object)
-    spelled = next(spelling for spelling in call.commands if spelling.body is None or isinstance(body, spelling.body))
+    body: object = call.query(object) if call.row.body is None else call.body(object)
+    spelled = next(spelled for spelled in call.row.commands if spelled.body is None or isinstance(body, spelled.body))
     return spelled, spelled.read(body)
 
 

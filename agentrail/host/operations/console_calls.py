@@ -19,8 +19,7 @@ import agentrail
 from agentrail.api.operation_table import HTML
 from agentrail.errors import UsageError
 from agentrail.errors.agentrail_error import cut
-from agentrail.host.operations.call_request import CallRequest
-from agentrail.host.requests.http_messages import Headers, HttpResponse
+from agentrail.host.requests.http_messages import Headers, HttpRequest, HttpResponse
 from agentrail.host.requests.static_content import StaticContent
 
 STATIC: Final = Path(agentrail.__file__).parent / "console" / "static"
@@ -105,24 +104,24 @@ class ConsoleCalls:
         self._page: StaticContent | None = None
         self._files: Mapping[str, StaticContent] | None = None
 
-    async def page(self, request: CallRequest) -> HttpResponse:
+    async def page(self, request: HttpRequest) -> HttpResponse:
         """Show the page of the host: the console, or a plain page if its files are missing."""
         if self._page is None:
             self._page = await trio.to_thread.run_sync(_read_page, self._folder)
         else:
             await trio.lowlevel.checkpoint()
-        return self._page.answer(request.http)
+        return self._page.answer(request)
 
-    async def file(self, request: CallRequest) -> HttpResponse:
+    async def file(self, request: HttpRequest) -> HttpResponse:
         """Show a file of the console; raise `UsageError` if it has none of this name."""
         if self._files is None:
             self._files = await trio.to_thread.run_sync(_read_files, self._folder / FILES)
         else:
             await trio.lowlevel.checkpoint()
-        content = self._files.get(request.http.path.rpartition("/")[2])
+        content = self._files.get(request.path.rpartition("/")[2])
         if content is None:
-            raise UsageError("unknown-route", cut(request.http.path))
-        return content.answer(request.http)
+            raise UsageError("unknown-route", cut(request.path))
+        return content.answer(request)
 
 
 def _read_page(folder: Path) -> StaticContent:

@@ -12,8 +12,8 @@ from agentrail.api.operation_table import JSON
 from agentrail.api.views import CheckView, HealthView, ReadyView
 from agentrail.host.host_drain import ACCEPTING, HostDrain
 from agentrail.host.operations.answers import Answer
-from agentrail.host.operations.call_request import CallRequest
-from agentrail.host.requests.http_messages import HttpResponse
+from agentrail.host.operations.call import Call
+from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
 from agentrail.host.requests.static_content import StaticContent
 
 NOT_READY: Final = 503
@@ -27,24 +27,24 @@ class HostCalls:
         self._drain = drain
         self._document: StaticContent | None = None
 
-    async def health(self, request: CallRequest) -> Answer:
+    async def health(self, call: Call) -> Answer:
         """Say that the host answers."""
         await trio.lowlevel.checkpoint()
-        return request.shown(HealthView())
+        return call.shown(HealthView())
 
-    async def ready(self, request: CallRequest) -> Answer:
+    async def ready(self, call: Call) -> Answer:
         """Say whether all checks are passed, and the host takes requests."""
         checks = (*await self._look(), CheckView(ACCEPTING, not self._drain.has_begun, 0.0))
         is_ready = all(check.ok for check in checks)
-        return request.shown(ReadyView(is_ready, checks), None if is_ready else NOT_READY)
+        return call.shown(ReadyView(is_ready, checks), None if is_ready else NOT_READY)
 
-    async def openapi(self, request: CallRequest) -> HttpResponse:
+    async def openapi(self, request: HttpRequest) -> HttpResponse:
         """Show the OpenAPI document."""
         await trio.lowlevel.checkpoint()
         # made at the first request: at the start, it would take longer than everything else there
         if self._document is None:
             self._document = await trio.to_thread.run_sync(_make_document)
-        return self._document.answer(request.http)
+        return self._document.answer(request)
 
 
 def _make_document() -> StaticContent:

@@ -10,7 +10,7 @@ from agentrail.api.views import AgentsView, IdentityView, OfferedView, OptionVie
 from agentrail.core.vocabulary.state import State
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.answers import Answer
-from agentrail.host.operations.call_request import CallRequest, running_session
+from agentrail.host.operations.call import Call, running_session
 from agentrail.host.operations.command_calls import is_of_the_program
 from agentrail.host.profiles import Offered, ProfileTable
 
@@ -32,27 +32,27 @@ class QueryCalls:
         self._sessions = sessions
         self._profiles = profiles
 
-    async def queued(self, request: CallRequest) -> Answer:
+    async def queued(self, call: Call) -> Answer:
         """Show the prompts in the queue; the session is neither started nor woken for that."""
-        name = self._sessions.name(request.call, request.who, request.session)
+        name = self._sessions.name(call.row, call.who, call.session)
         queue = (await self._sessions.state(name)).queue
-        return request.shown(QueueView(tuple([view(PromptView, prompt) for prompt in queue])))
+        return call.shown(QueueView(tuple([view(PromptView, prompt) for prompt in queue])))
 
-    async def offered(self, request: CallRequest) -> Answer:
+    async def offered(self, call: Call) -> Answer:
         """Show the names of the tools, plugins and models that the session may be given."""
-        _, session = await running_session(self._sessions, request)
+        _, session = await running_session(self._sessions, call)
         offer = await self._sessions.offered(session)
         models, tools, plugins = [tuple(sorted(names)) for names in (offer.models, offer.tools, offer.plugins)]
         options = tuple(_options(session.inspect(), offer))
-        return request.shown(OfferedView(models, tools, plugins, options))
+        return call.shown(OfferedView(models, tools, plugins, options))
 
-    async def identity(self, request: CallRequest) -> Answer:
+    async def identity(self, call: Call) -> Answer:
         """Show whose the key is."""
         await trio.lowlevel.checkpoint()
-        who = request.who
-        return request.shown(IdentityView(who.tenant, who.user, tuple(sorted(who.scopes))))
+        who = call.who
+        return call.shown(IdentityView(who.tenant, who.user, tuple(sorted(who.scopes))))
 
-    async def agents(self, request: CallRequest) -> Answer:
+    async def agents(self, call: Call) -> Answer:
         """List the names of the profiles."""
         await trio.lowlevel.checkpoint()
-        return request.shown(AgentsView(tuple([profile.id for profile in self._profiles])))
+        return call.shown(AgentsView(tuple([profile.id for profile in self._profiles])))

@@ -34,7 +34,7 @@ from agentrail.errors.agentrail_error import kind_of
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import SessionTurns, Turns
 from agentrail.host.operations.answers import Answer, Streamed
-from agentrail.host.operations.call_request import CallRequest, handled_answer
+from agentrail.host.operations.call import Call, handled_answer
 from agentrail.host.operations.client_streams import ClientStreams, problem_frame
 from agentrail.host.operations.event_frames import EventFrames, ready
 from agentrail.host.operations.file_calls import FileCalls
@@ -67,7 +67,7 @@ HELD: Final = 202
 class Talk:
     """A request to talk, on its way to a session."""
 
-    request: CallRequest
+    call: Call
     body: ChatBody
     words: tuple[Part, ...]
     """The content of the prompt: the parts of its files that the model gets, then the message."""
@@ -83,7 +83,7 @@ class Talk:
 
     def speaking(self, session: SessionHandle) -> SessionHandle:
         """Return a handle of *session* whose commands are recorded as this user's, with the id of this request."""
-        return session.by(self.request.who.user, self.context.request_id)
+        return session.by(self.call.who.user, self.context.request_id)
 
 
 @frozen
@@ -150,44 +150,44 @@ class TalkCalls:
         self._streams = streams
         self._nursery = nursery
 
-    async def chat(self, request: CallRequest) -> Answer:
+    async def chat(self, call: Call) -> Answer:
         """Prompt a session, and answer with the end of its turn."""
-        return await self._prompt_and_reply(request, await request.body(ChatBody), ReplyView)
+        return await self._prompt_and_reply(call, call.body(ChatBody), ReplyView)
 
-    async def ask(self, request: CallRequest) -> Answer:
+    async def ask(self, call: Call) -> Answer:
         """Prompt a session that is there, and answer with the end of its turn and all that was said in it."""
-        body = await request.body(AskBody)
-        return await self._prompt_and_reply(request, _as_chat(request, body), WholeReplyView, body.until)
+        body = call.body(AskBody)
+        return await self._prompt_and_reply(call, _as_chat(call, body), WholeReplyView, body.until)
 
     async def _prompt_and_reply(
-        self, request: CallRequest, body: ChatBody, view_class: type[ReplyView], until: Until = "rest"
+        self, call: Call, body: ChatBody, view_class: type[ReplyView], until: Until = "rest"
     ) -> Answer:
-        answer = self.lived(request, "chat", body, partial(self._chat, view_class, until))
+        answer = self.lived(call, "chat", body, partial(self._chat, view_class, until))
         # only the wait is cancelled when the client goes away: the turn and the request go on
-        return await while_here(request.http.gone, answer.wait)
+        return await while_here(call.gone, answer.wait)
 
-    async def stream(self, request: CallRequest) -> Answer:
+    async def stream(self, call: Call) -> Answer:
         """Prompt a session, and answer with its events up to the end of its turn."""
-        body = await request.body(ChatBody)
-        self._streams.check(request.who)
-        return await self.lived(request, "stream", body, self._stream).wait()
+        body = call.body(ChatBody)
+        self._streams.check(call.who)
+        return await self.lived(call, "stream", body, self._stream).wait()
 
-    async def prompt(self, request: CallRequest) -> Answer:
+    async def prompt(self, call: Call) -> Answer:
         """Prompt a session, and answer when the prompt is in its journal."""
-        body = await request.body(PromptBody)
-        return await self.lived(request, "chat", _as_chat(request, body), self._prompt).wait()
+        body = call.body(PromptBody)
+        return await self.lived(call, "chat", _as_chat(call, body), self._prompt).wait()
 
-    async def steer(self, request: CallRequest) -> Answer:
+    async def steer(self, call: Call) -> Answer:
         """Add a text to the open turn; as it begins a turn if none is open, it is a request to talk as others are."""
-        body = await request.body(SteerBody)
-        chat = ChatBody(body.text, session=request.session)
-        return await self.lived(request, "chat", chat, partial(self._steer, body.when)).wait()
+        body = call.body(SteerBody)
+        chat = ChatBody(body.text, session=call.session)
+        return await self.lived(call, "chat", chat, partial(self._steer, body.when)).wait()
 
     # The life of a request
 
     def lived(
         self,
-        request: CallRequest,
+        call: Call,
         kind: RequestKind,
         body: ChatBody,
         step: TalkStep,
@@ -199,25 +199,25 @@ class TalkCalls:
         The command id of the prompt is *command*, or else that of the request. *handled* makes the answer if a plugin
         handles the request.
         """
-        name = self._name(request, body)
-        context = request.context(kind, name.visible, body.agent)
+        name = self._name(call, body)
+        context = call.context(kind, name.visible, body.agent)
         answer = LivedAnswer()
-        to_talk = partial(Talk, command=command or request.command, handled=handled or handled_answer)
-        self._nursery.start_soon(self._live, request, body, name, context, step, answer, to_talk)
+        to_talk = partial(Talk, command=command or call.command, handled=handled or handled_answer)
+        self._nursery.start_soon(self._live, call, body, name, context, step, answer, to_talk)
         return answer
 
-    def _name(self, request: CallRequest, body: ChatBody) -> SessionName:
+    def _name(self, call: Call, body: ChatBody) -> SessionName:
         """Return the session that the request is for. One that has no name gets one, the same for the same command."""
         # a session with this name is opened if there is none
-        if body.session and "." not in body.session and not request.session:
-            return new_name(request.who.tenant, request.who.user, body.session)
+        if body.session and "." not in body.session and not call.session:
+            return new_name(call.who.tenant, call.who.user, body.session)
         if body.session:
-            return self._sessions.name(request.call, request.who, body.session)
-        return new_name(request.who.tenant, request.who.user, request.made_name)
+            return self._sessions.name(call.row, call.who, body.session)
+        return new_name(call.who.tenant, call.who.user, call.made_name)
 
     async def _live(
         self,
-        request: CallRequest,
+        call: Call,
         body: ChatBody,
         name: SessionName,
         context: RequestContext,
@@ -230,26 +230,26 @@ class TalkCalls:
         with Contained(failed.append):
             context = context.but(agent_id=await self._sessions.agent(name, context.agent_id))
             async with self._rows.request(context) as life:
-                talk = to_talk(request, body, _words(body), name, context, life, answer.settle)
+                talk = to_talk(call, body, _words(body), name, context, life, answer.settle)
                 try:
                     await self._carry_out(talk, step)
                 except AgentrailError as error:
                     life.outcome, life.error = _outcome_of(error), kind_of(error)
-                    answer.settle(request.problem(error))
+                    answer.settle(call.problem(error))
         for error_ in failed:
-            self._tell_failure(name, request, error_)
+            self._tell_failure(name, call, error_)
         if not answer.settled:
-            answer.settle(INTERNAL.but(attempted=request.call.attempt))
+            answer.settle(INTERNAL.but(attempted=call.row.attempt))
 
     async def _carry_out(self, talk: Talk, step: TalkStep) -> None:
-        talk = evolve(talk, words=checked_words(talk.request.call.name, talk.words, talk.request.limits))
-        files = await self._files.named(talk.request, talk.name, talk.body.files)
+        talk = evolve(talk, words=checked_words(talk.call.row.name, talk.words, talk.call.limits))
+        files = await self._files.named(talk.call, talk.name, talk.body.files)
         plugin_request = Request(
             text_of(talk.words),
             files.attachments,
-            talk.request.http.headers,
+            talk.call.headers,
             talk.context.kind,
-            talk.request.who,
+            talk.call.who,
             talk.context,
         )
         answer = await self._rows.intercept(plugin_request)
@@ -264,7 +264,7 @@ class TalkCalls:
     async def _chat(self, view_class: type[ReplyView], until: Until, talk: Talk) -> None:
         prompt = await self.send_prompt(await self.session_of(talk), talk, until)
         reply_ = await self._replied(prompt, talk)
-        talk.reply(talk.request.shown(view(view_class, reply_, prompt.session.id), HELD if reply_.held else None))
+        talk.reply(talk.call.shown(view(view_class, reply_, prompt.session.id), HELD if reply_.held else None))
 
     async def _prompt(self, talk: Talk) -> None:
         session = await self.session_of(talk)
@@ -274,7 +274,7 @@ class TalkCalls:
             accepted = await talk.speaking(session).prompt_nowait(talk.words, returns=form, command=command)
             turns.began(accepted.ref, talk.context)
         talk.life.outcome = accepted.status
-        talk.reply(talk.request.shown(view(AcceptedView, accepted, session.id)))
+        talk.reply(talk.call.shown(view(AcceptedView, accepted, session.id)))
 
     async def _steer(self, when: When, talk: Talk) -> None:
         session = await self.session_of(talk)
@@ -285,7 +285,7 @@ class TalkCalls:
             if accepted.status == "started":
                 turns.began(accepted.ref, talk.context)
         talk.life.outcome = accepted.status
-        talk.reply(talk.request.shown(view(AcceptedView, accepted, session.id)))
+        talk.reply(talk.call.shown(view(AcceptedView, accepted, session.id)))
 
     async def _stream(self, talk: Talk) -> None:
         session = await self.session_of(talk)
@@ -297,7 +297,7 @@ class TalkCalls:
             raise
         stream = TurnStream(self, self._frames, events, prompt, talk)
         talk.life.goes_on = True
-        talk.reply(self._streams.turn(talk.request, stream.write, abandon=stream.abandon))
+        talk.reply(self._streams.turn(talk.call, stream.write, abandon=stream.abandon))
 
     def end_life(self, life: RequestLife) -> None:
         """Tell plugins that a streamed request is over, beside its last frame."""
@@ -311,7 +311,7 @@ class TalkCalls:
     async def _outlive(self, events: Subscription, prompt: PromptAsked, talk: Talk) -> None:
         await events.__aexit__(None, None, None)
         error: BaseException | None = None
-        with Contained(partial(self._tell_failure, talk.name, talk.request)):
+        with Contained(partial(self._tell_failure, talk.name, talk.call)):
             try:
                 await self.turn_end(prompt, talk)
             except BaseException as raised:
@@ -321,14 +321,14 @@ class TalkCalls:
                 await talk.life.end(error)  # noqa: ASYNC102 - it is shielded
 
     @staticmethod
-    def _tell_failure(name: SessionName, request: CallRequest, error: BaseException) -> None:
-        tell(log, error, "a request to `%s` failed (request %s)", name.internal, request.http.note.id)
+    def _tell_failure(name: SessionName, call: Call, error: BaseException) -> None:
+        tell(log, error, "a request to `%s` failed (request %s)", name.internal, call.note.id)
 
     async def last_frame(self, prompt: PromptAsked, talk: Talk) -> bytes:
         """Return the last frame of a stream, which tells how the turn has ended."""
         reply = await self.turn_end(prompt, talk)
         if isinstance(reply, AgentrailError):
-            return problem_frame(talk.request.problem(reply))
+            return problem_frame(talk.call.problem(reply))
         return frame(REPLY, to_json(view(ReplyView, reply, prompt.session.id)))
 
     async def turn_end(self, prompt: PromptAsked, talk: Talk) -> Reply | AgentrailError:
@@ -348,16 +348,16 @@ class TalkCalls:
     async def _find_session(self, talk: Talk) -> SessionHandle:
         if talk.body.session or talk.command:
             try:
-                return await self._sessions.running(talk.name, talk.request.watch)
+                return await self._sessions.running(talk.name, talk.call.watch)
             except UnknownSession:
-                if talk.name.user != talk.request.who.user or talk.request.session:
+                if talk.name.user != talk.call.who.user or talk.call.session:
                     raise
         name = new_name(*talk.name)  # checked here, as `named` accepts the names of sub-agents too
         try:
-            session = await self._sessions.opened(talk.request.who, talk.context, name)
+            session = await self._sessions.opened(talk.call.who, talk.context, name)
         except (SessionExists, SessionStored):  # another request has opened the session meanwhile
-            return await self._sessions.running(name, talk.request.watch)
-        talk.request.watch.follow(session)
+            return await self._sessions.running(name, talk.call.watch)
+        talk.call.watch.follow(session)
         return session
 
     async def send_prompt(self, session: SessionHandle, talk: Talk, until: Until = "rest") -> PromptAsked:
@@ -484,8 +484,8 @@ class TurnStream:
         return isinstance(event, PromptQueued | PromptDropped) and event.ref == ref
 
 
-def _as_chat(request: CallRequest, body: PromptBody) -> ChatBody:
-    return ChatBody(body.message, session=request.session, files=body.files, returns=body.returns)
+def _as_chat(call: Call, body: PromptBody) -> ChatBody:
+    return ChatBody(body.message, session=call.session, files=body.files, returns=body.returns)
 
 
 def _words(body: ChatBody) -> tuple[Part, ...]:

@@ -10,22 +10,20 @@ from typing import Final
 import trio
 
 from agentrail.api import socket_frames
+from agentrail.api.body_parsing import body_of, query_of
 from agentrail.api.operation_table import CALLS, JSON
 from agentrail.api.problems import INTERNAL, Problem
 from agentrail.api.socket_frames import PATH, CallFrame, check_place
-from agentrail.api.views import to_json
 from agentrail.errors import AgentrailError, BadChoice, HostClosing, NotAuthenticated
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.error_responses import told_problem
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.operations.answers import Shown
-from agentrail.host.operations.call_request import CallRequest
-from agentrail.host.operations.plugin_calls import COMMAND, GivenBody
+from agentrail.host.operations.call import COMMAND, Call
 from agentrail.host.requests.access_log import RequestNote, tell_request
 from agentrail.host.requests.http_messages import HttpRequest, PeerGone
 from agentrail.host.websocket.socket_user import SocketParts, SocketUser
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
-from agentrail.values.json import thaw
 
 METHOD: Final = "WS"
 """Stands in the log in place of the method of a request."""
@@ -83,7 +81,7 @@ class SocketCalls:
         gone: Callable[[], Awaitable[None]],
         refused: Callable[[], None],
     ) -> Shown | Problem:
-        call, who, limits = CALLS[frame.call], NOBODY, self._parts.limits
+        row, who, limits = CALLS[frame.call], NOBODY, self._parts.limits
         try:
             if self._parts.drain.has_begun:
                 raise HostClosing
@@ -91,17 +89,28 @@ class SocketCalls:
             note.tenant, note.user = who.tenant, who.user
             self._parts.rates.take(who.tenant)
             check_place(frame)
-            check_scope(call, who)
+            check_scope(row, who)
             headers = (*self._user.headers, ("content-type", JSON))
             headers += () if frame.command is None else ((COMMAND, frame.command),)
-            body = GivenBody(to_json(thaw(frame.body)))
-            http_request = HttpRequest("POST", PATH, frame.query_text, headers, self._peer, body, gone, note=note)
-            request = CallRequest(http_request, call, who, frame.session or "", limits, on_socket=True)
-            answer = await request.answered(self._parts.functions[frame.call])
+            call = Call(
+                row,
+                who,
+                frame.session or "",
+                limits,
+                None if row.body is None else body_of(row, frame.body),
+                None if row.query is None else query_of(row, frame.query_pairs),
+                frame.command,
+                headers,
+                self._peer,
+                note,
+                gone,
+                is_on_socket=True,
+            )
+            answer = await call.answered(self._parts.functions[frame.call])
         except AgentrailError as error:
             if isinstance(error, NotAuthenticated):
                 refused()
-            return told_problem(error, call.attempt, who.tenant, note.id)
+            return told_problem(error, row.attempt, who.tenant, note.id)
         if not isinstance(answer, Shown | Problem):
             raise BadChoice("answer", type(answer).__name__, "a value: one message answers a call on a WebSocket")
         return answer

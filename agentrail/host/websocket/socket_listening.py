@@ -11,12 +11,12 @@ from typing import Final
 import trio
 
 from agentrail.api import socket_frames
-from agentrail.api.bodies import EventsQuery
-from agentrail.api.body_parsing import classes_of, start_of
-from agentrail.api.operation_table import CALLS
+from agentrail.api.bodies import EventsQuery, Query
+from agentrail.api.body_parsing import classes_of, query_of, start_of
+from agentrail.api.operation_table import CALLS, HostCall
 from agentrail.api.problems import INTERNAL, Problem
 from agentrail.api.public_ids import WHOLE_JOURNAL
-from agentrail.api.socket_frames import PATH, ListenFrame, is_view
+from agentrail.api.socket_frames import ListenFrame, is_view
 from agentrail.api.sse_frames import GAP, data_of
 from agentrail.errors import AgentrailError, HostClosing, SessionHeld
 from agentrail.host.authentication.identity import NOBODY
@@ -25,9 +25,8 @@ from agentrail.host.error_responses import told_problem
 from agentrail.host.health.tree_feed import rows_query
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.operations.answers import Shown
-from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.call import Call
 from agentrail.host.operations.event_frames import AT_ONCE
-from agentrail.host.operations.plugin_calls import GivenBody
 from agentrail.host.requests.access_log import RequestNote
 from agentrail.host.requests.http_messages import HttpRequest
 from agentrail.host.websocket.send_queue import MAX_AT_ONCE, Outbox
@@ -74,43 +73,55 @@ class SocketListening:
         return f"{self._handshake.note.id}.{frame.id}"
 
     async def _send_until_end(self, frame: ListenFrame) -> Problem | None:
-        call, who, parts = CALLS["rows" if frame.changes else frame.listen], NOBODY, self._parts
+        row, who, parts = CALLS["rows" if frame.changes else frame.listen], NOBODY, self._parts
         try:
             if parts.drain.has_begun:
                 raise HostClosing
             who = await self._user.identity()
             parts.rates.take(who.tenant)
-            check_scope(call, who)
-            query = f"limit={parts.limits.most_page}" if frame.listen == "approvals" else frame.query_text
-            note, peer = RequestNote(self._id_of(frame)), self._handshake.peer
-            http_request = HttpRequest("GET", PATH, query, self._user.headers, peer, GivenBody(b""), note=note)
-            request = CallRequest(http_request, call, who, frame.session or "", parts.limits, on_socket=True)
+            check_scope(row, who)
+            call = Call(
+                row,
+                who,
+                frame.session or "",
+                parts.limits,
+                query=self._query(row, frame),
+                headers=self._user.headers,
+                peer=self._handshake.peer,
+                note=RequestNote(self._id_of(frame)),
+                is_on_socket=True,
+            )
             with parts.streams.counted(who):
                 if frame.changes:
-                    await self._send_changes(frame.id, request)
+                    await self._send_changes(frame.id, call)
                 elif is_view(frame.listen):
-                    await self._send_approvals(frame.id, request)
+                    await self._send_approvals(frame.id, call)
                 else:
-                    await self._send_events(frame, request)
+                    await self._send_events(frame, call)
         except AgentrailError as error:
-            return told_problem(error, call.attempt, who.tenant, self._id_of(frame))
+            return told_problem(error, row.attempt, who.tenant, self._id_of(frame))
         return None
 
-    async def _send_events(self, frame: ListenFrame, request: CallRequest) -> None:
-        since = start_of(request.call, EventsQuery(since=frame.since), "")
-        types = None if frame.types is None else classes_of(request.call, frame.types)
+    def _query(self, row: HostCall, frame: ListenFrame) -> Query | None:
+        if frame.listen == "events":
+            return EventsQuery(frame.since, None if frame.types is None else ",".join(frame.types))
+        most = (("limit", str(self._parts.limits.most_page)),)
+        return query_of(row, most if frame.listen == "approvals" else frame.query_pairs)
+
+    async def _send_events(self, frame: ListenFrame, call: Call) -> None:
+        since = start_of(call.row, EventsQuery(since=frame.since), "")
+        types = None if frame.types is None else classes_of(call.row, frame.types)
         policy = frame.policy or POLICIES[0]
-        opening = partial(self._parts.looking.subscribed, request, since, types, policy)
+        opening = partial(self._parts.looking.subscribed, call, since, types, policy)
         forwarding = self._parts.forwarding
         if forwarding is None:
-            await self._send_own(frame, await request.watch.answered(opening))
+            await self._send_own(frame, await call.watch.answered(opening))
             return
-        names = None if frame.types is None else tuple(frame.types)
-        elsewhere = partial(open_events, forwarding, request=request, since=frame.since, types=names, policy=policy)
+        elsewhere = partial(open_events, forwarding, call=call, policy=policy)
         try:
-            events = await request.watch.answered(partial(forwarding.served, request, opening, elsewhere))
+            events = await call.watch.answered(partial(forwarding.served, call, opening, elsewhere))
         except SessionHeld as refusal:
-            if forwarding.may(request, refusal):  # its host is not reached: that does not end a subscription
+            if forwarding.may(call, refusal):  # its host is not reached: that does not end a subscription
                 raise HostClosing from None
             raise
         if isinstance(events, Subscription):
@@ -120,7 +131,7 @@ class SocketListening:
                 await self._send_forwarded(frame.id, events)
             finally:
                 await events.close()  # noqa: ASYNC102 - it waits for nothing
-        await self._parts.sessions.check_over(request.call, request.who, request.session)
+        await self._parts.sessions.check_over(call.row, call.who, call.session)
 
     async def _send_forwarded(self, name: str, events: ForwardedEvents) -> None:
         """Send the events of a session of another host."""
@@ -155,17 +166,17 @@ class SocketListening:
             return socket_frames.gap(name, data)
         return socket_frames.event(name, type(envelope.event).__name__, data, envelope.cursor)
 
-    async def _send_approvals(self, name: str, request: CallRequest) -> None:
+    async def _send_approvals(self, name: str, call: Call) -> None:
         """Send what waits for people, and again when that has changed; what changes faster than it is sent is skipped.
 
         It is looked at again when a session has told that other calls wait.
         """
-        carry_out, last = self._parts.functions[request.call.name], b""
-        is_told = self._parts.others is None and request.who.tenant != WHOLE_JOURNAL
+        carry_out, last = self._parts.functions[call.row.name], b""
+        is_told = self._parts.others is None and call.who.tenant != WHOLE_JOURNAL
         while True:
-            change = self._parts.held_changes.following(request.who.tenant)
+            change = self._parts.held_changes.following(call.who.tenant)
             async with self._looking:
-                answer = await carry_out(request)
+                answer = await carry_out(call)
                 if isinstance(answer, Shown) and (now := sha256(answer.content).digest()) != last:
                     last = now
                     await self._outbox.put(partial(_view, name, answer))
@@ -175,12 +186,12 @@ class SocketListening:
                     await change.wait()
                     await trio.sleep(self._parts.limits.changes_seconds)  # others come with it
 
-    async def _send_changes(self, name: str, request: CallRequest) -> None:
+    async def _send_changes(self, name: str, call: Call) -> None:
         """Send the rows of the tree, and then those that change; what changes faster than it is sent is merged."""
-        feed = self._parts.tree.listening(request.who.tenant, rows_query(request), request.limits)
+        feed = self._parts.tree.listening(call.who.tenant, rows_query(call), call.limits)
         async with feed as listener, open_shielded_nursery() as nursery:
             if self._parts.others is not None:
-                nursery.start_soon(self._parts.others.follow_rows, request, listener)
+                nursery.start_soon(self._parts.others.follow_rows, call, listener)
             while True:
                 await self._outbox.put(partial(listener.message, name))
                 await listener.wait()

@@ -19,7 +19,7 @@ from agentrail.host.health.request_figures import RequestFigures
 from agentrail.host.health.tree_feed import TreeFeed
 from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.operations.call_request import CallFunction
+from agentrail.host.operations.call import CallFunction
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.operations.view_calls import ViewCalls

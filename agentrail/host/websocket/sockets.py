@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from agentrail.api.body_parsing import read_query
+from agentrail.api.operation_table import CALLS
 from agentrail.api.public_ids import user_in_ids
 from agentrail.api.socket_frames import SUBPROTOCOL, USER
 from agentrail.errors import HostClosing, UsageError
 from agentrail.host.authentication.request_places import take_place
-from agentrail.host.operations.call_request import CallRequest
-from agentrail.host.requests.http_messages import Headers, HttpResponse, Upgrade, words_of
+from agentrail.host.requests.http_messages import Headers, HttpRequest, HttpResponse, Upgrade, words_of
 from agentrail.host.requests.message_socket import MessageSocket
 from agentrail.host.websocket.socket_connection import SocketConnection
 from agentrail.host.websocket.socket_user import SocketParts
+
+SOCKET: Final = CALLS["socket"]
 
 
 class Sockets:
@@ -27,19 +31,19 @@ class Sockets:
         for socket in tuple(self._open):
             socket.drain()
 
-    async def open(self, request: CallRequest) -> HttpResponse:
+    async def open(self, request: HttpRequest) -> HttpResponse:
         """Open a WebSocket, if the request is its handshake; a key that comes with it has to be valid."""
-        read_query(request.call, request.http.query)
-        if request.http.upgrade_problem:
-            raise UsageError("upgrade-wanted", request.http.upgrade_problem)
+        read_query(SOCKET, request.query)
+        if request.upgrade_problem:
+            raise UsageError("upgrade-wanted", request.upgrade_problem)
         if self._parts.drain.has_begun:
             raise HostClosing
-        connection = SocketConnection(self._parts, request.http)
+        connection = SocketConnection(self._parts, request)
         headers: Headers = ()
         if connection.user.has_key:
             who = await connection.user.identity()
             self._parts.rates.take(who.tenant)
-            take_place(request.http, who)
+            take_place(request, who)
             headers = ((USER, user_in_ids(who.tenant, who.user)),)
 
         async def converse(socket: MessageSocket) -> None:
@@ -49,5 +53,5 @@ class Sockets:
             finally:
                 self._open.remove(connection)
 
-        speaks = SUBPROTOCOL in words_of(request.http.headers, "sec-websocket-protocol")
-        return HttpResponse(request.call.status, headers, Upgrade(converse, SUBPROTOCOL if speaks else None))
+        speaks = SUBPROTOCOL in words_of(request.headers, "sec-websocket-protocol")
+        return HttpResponse(SOCKET.status, headers, Upgrade(converse, SUBPROTOCOL if speaks else None))
