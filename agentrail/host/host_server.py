@@ -28,7 +28,6 @@ from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.authentication.authenticators import LocalToken, SocketOwner, guarded
 from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.authentication.key_watch import KeyWatch
-from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.call_functions import (
     ag_ui_functions,
     host_functions,
@@ -69,6 +68,7 @@ from agentrail.host.operations.console_calls import ConsoleCalls
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.operations.file_calls import FileCalls
 from agentrail.host.operations.host_calls import HostCalls
+from agentrail.host.operations.host_operations import HostOperations
 from agentrail.host.operations.plugin_calls import PluginCalls
 from agentrail.host.operations.query_calls import QueryCalls
 from agentrail.host.operations.record_calls import RecordCalls
@@ -512,7 +512,7 @@ class Host:
         drain: HostDrain,
         journal: Journal,
     ) -> Application:
-        limits, supervisor, row, rates = self.limits, specs.supervisor, turns.rows, Rates(self.limits)
+        limits, supervisor, row = self.limits, specs.supervisor, turns.rows
         sessions = HostedSessions(supervisor, specs, turns, limits)
         keys = KeyWatch(authenticator, limits)
         nursery.start_soon(keys.run)
@@ -547,12 +547,13 @@ class Host:
             _tell_of_ends(self.cluster, supervisor, forwarding, nursery)
             others = OtherHosts(self.cluster.address, forwarding, partial(_others, self.cluster, supervisor))
             functions = forwarding.forwarded(others.adding(functions))
-        row.carry_out = PluginCalls(functions, limits).carry_out
-        shared = (keys, rates, drain, limits, looking, frames, streams)
+        operations = HostOperations(functions, drain, limits)
+        row.carry_out = PluginCalls(operations).carry_out
+        shared = (keys, limits, looking, frames, streams)
         watched = (health.metrics.requests, health.tree, health.held_changes)
-        parts = SocketParts(functions, authenticator, *shared, *watched, sessions, forwarding, others)
+        parts = SocketParts(operations, authenticator, *shared, *watched, sessions, forwarding, others)
         pages = page_functions(ConsoleCalls(), own_calls, Sockets(parts))
-        return Application(functions, pages, authenticator, rates, limits, drain)
+        return Application(operations, pages, authenticator)
 
     def _log_address(self, url: str) -> None:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])

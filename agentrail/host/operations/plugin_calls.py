@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
 from attrs import evolve
 
 from agentrail.api.body_parsing import body_of, query_of
-from agentrail.api.limits import HostLimits
-from agentrail.api.operation_table import CALLS, JSON
+from agentrail.api.operation_table import CALLS
 from agentrail.api.problems import Problem
+from agentrail.api.socket_frames import SOCKET_CALLS
 from agentrail.api.views import to_plain
 from agentrail.errors import AgentrailError
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.operations.answers import Answer, Shown
-from agentrail.host.operations.call import COMMAND, Call, CallFunction
+from agentrail.host.operations.call import COMMAND, Call
+from agentrail.host.operations.host_operations import HostOperations
 from agentrail.host.plugins.plugin_values import HandledResponse, Request
 from agentrail.host.requests.http_messages import problem_answer
 from agentrail.values.json import JsonObject
@@ -28,22 +28,21 @@ TALKS: Final = frozenset({"chat", "stream", "prompt", "steer"})
 class PluginCalls:
     """Carries out calls of the host for its plugins."""
 
-    def __init__(self, functions: Mapping[str, CallFunction], limits: HostLimits) -> None:
-        self._functions = functions
-        self._limits = limits
+    def __init__(self, operations: HostOperations) -> None:
+        self._operations = operations
 
     async def carry_out(self, name: str, plugin_request: Request, body: JsonObject) -> HandledResponse | None:
         """Carry out the call *name* about the session of *request*; `None` if plugins cannot make it."""
-        row, function = CALLS.get(name), self._functions.get(name)
-        if row is None or function is None or name in TALKS or row.scope is None or not row.takes == row.media == JSON:
+        row = CALLS.get(name)
+        if row is None or name in TALKS or name not in SOCKET_CALLS:
             return None
         who, session = plugin_request.identity, plugin_request.context.session_id
-        call = Call(row, who, session, self._limits, key=_key(plugin_request, name))
+        call = Call(row, who, session, self._operations.limits, key=_key(plugin_request, name))
         try:
             check_scope(row, who)
             content = None if row.body is None else body_of(row, body)
             query = None if row.query is None else query_of(row, ())
-            answer = await evolve(call, body=content, query=query).answered(function)
+            answer = await self._operations.carry_out(evolve(call, body=content, query=query))
         except AgentrailError as error:
             answer = call.problem(error)
         return _handled_response(answer)

@@ -14,10 +14,9 @@ from agentrail.api.body_parsing import body_of, query_of
 from agentrail.api.operation_table import CALLS, JSON
 from agentrail.api.problems import INTERNAL, Problem
 from agentrail.api.socket_frames import PATH, CallFrame, check_place
-from agentrail.errors import AgentrailError, BadChoice, HostClosing, NotAuthenticated
+from agentrail.errors import AgentrailError, BadChoice, NotAuthenticated
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.error_responses import told_problem
-from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.operations.answers import Shown
 from agentrail.host.operations.call import COMMAND, Call
 from agentrail.host.requests.access_log import RequestNote, tell_request
@@ -81,22 +80,20 @@ class SocketCalls:
         gone: Callable[[], Awaitable[None]],
         refused: Callable[[], None],
     ) -> Shown | Problem:
-        row, who, limits = CALLS[frame.call], NOBODY, self._parts.limits
+        row, who, operations = CALLS[frame.call], NOBODY, self._parts.operations
         try:
-            if self._parts.drain.has_begun:
-                raise HostClosing
+            operations.check_open()
             who = await self._user.identity()
             note.tenant, note.user = who.tenant, who.user
-            self._parts.rates.take(who.tenant)
+            operations.admit(row, who)
             check_place(frame)
-            check_scope(row, who)
             headers = (*self._user.headers, ("content-type", JSON))
             headers += () if frame.command is None else ((COMMAND, frame.command),)
             call = Call(
                 row,
                 who,
                 frame.session or "",
-                limits,
+                operations.limits,
                 None if row.body is None else body_of(row, frame.body),
                 None if row.query is None else query_of(row, frame.query_pairs),
                 frame.command,
@@ -106,7 +103,7 @@ class SocketCalls:
                 gone,
                 is_on_socket=True,
             )
-            answer = await call.answered(self._parts.functions[frame.call])
+            answer = await operations.carry_out(call)
         except AgentrailError as error:
             if isinstance(error, NotAuthenticated):
                 refused()

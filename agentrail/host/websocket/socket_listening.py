@@ -23,7 +23,6 @@ from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.cluster.forwarded_events import ForwardedEvents, SseFrame, cursor_of, open_events
 from agentrail.host.error_responses import told_problem
 from agentrail.host.health.tree_feed import rows_query
-from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.operations.answers import Shown
 from agentrail.host.operations.call import Call
 from agentrail.host.operations.event_frames import AT_ONCE
@@ -75,11 +74,9 @@ class SocketListening:
     async def _send_until_end(self, frame: ListenFrame) -> Problem | None:
         row, who, parts = CALLS["rows" if frame.changes else frame.listen], NOBODY, self._parts
         try:
-            if parts.drain.has_begun:
-                raise HostClosing
+            parts.operations.check_open()
             who = await self._user.identity()
-            parts.rates.take(who.tenant)
-            check_scope(row, who)
+            parts.operations.admit(row, who)
             call = Call(
                 row,
                 who,
@@ -147,8 +144,7 @@ class SocketListening:
         async with subscription as events:
             await self._outbox.put(partial(socket_frames.begun, frame.id, events.position))
             await self._parts.frames.give_all(events, give)
-        if self._parts.drain.has_begun:  # the session is parked, as the host stops: for the client, it has not ended
-            raise HostClosing
+        self._parts.operations.check_open()  # if the session is parked, as the host stops, it has not ended
 
     def _ready(self, name: str, events: Subscription, first: Envelope) -> Sequence[bytes]:
         """Return the messages with *first*, and with the events after it that are ready."""
@@ -171,7 +167,7 @@ class SocketListening:
 
         It is looked at again when a session has told that other calls wait.
         """
-        carry_out, last = self._parts.functions[call.row.name], b""
+        carry_out, last = self._parts.operations.functions[call.row.name], b""
         is_told = self._parts.others is None and call.who.tenant != WHOLE_JOURNAL
         while True:
             change = self._parts.held_changes.following(call.who.tenant)

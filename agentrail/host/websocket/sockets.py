@@ -8,7 +8,7 @@ from agentrail.api.body_parsing import read_query
 from agentrail.api.operation_table import CALLS
 from agentrail.api.public_ids import user_in_ids
 from agentrail.api.socket_frames import SUBPROTOCOL, USER
-from agentrail.errors import HostClosing, UsageError
+from agentrail.errors import UsageError
 from agentrail.host.authentication.request_places import take_place
 from agentrail.host.requests.http_messages import Headers, HttpRequest, HttpResponse, Upgrade, words_of
 from agentrail.host.requests.message_socket import MessageSocket
@@ -24,7 +24,7 @@ class Sockets:
     def __init__(self, parts: SocketParts) -> None:
         self._parts = parts
         self._open: set[SocketConnection] = set()
-        parts.drain.when_over.append(self._end)
+        parts.operations.drain.when_over.append(self._end)
 
     def _end(self) -> None:
         """Close each WebSocket as soon as none of its calls is under way."""
@@ -36,13 +36,12 @@ class Sockets:
         read_query(SOCKET, request.query)
         if request.upgrade_problem:
             raise UsageError("upgrade-wanted", request.upgrade_problem)
-        if self._parts.drain.has_begun:
-            raise HostClosing
+        self._parts.operations.check_open()
         connection = SocketConnection(self._parts, request)
         headers: Headers = ()
         if connection.user.has_key:
             who = await connection.user.identity()
-            self._parts.rates.take(who.tenant)
+            self._parts.operations.count(who)
             take_place(request, who)
             headers = ((USER, user_in_ids(who.tenant, who.user)),)
 
