@@ -23,7 +23,7 @@ from agentrail.host.journal_watch import JournalWatch
 from agentrail.host.operations.answers import Answer, Shown
 from agentrail.host.plugins.plugin_values import HandledResponse, RequestContext, RequestKind
 from agentrail.host.requests.access_log import RequestNote
-from agentrail.host.requests.http_messages import Body, Headers, HttpRequest
+from agentrail.host.requests.http_messages import Body, Headers, HttpRequest, first_header
 from agentrail.host.requests.places import ConnectionPlace
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.ids import new_id
@@ -91,7 +91,7 @@ class Call:
 
     def header(self, name: str) -> str | None:
         """Return the first header with a *name* (in lower case); `None` if there is none."""
-        return next((value for key, value in self.headers if key == name), None)
+        return first_header(self.headers, name)
 
     @property
     def command(self) -> str | None:

@@ -468,7 +468,7 @@ class TurnStream:
 
     def _frame(self, envelope: Envelope) -> bytes:
         """Return the frame of an event; no bytes if the event is of another turn, or came after the end of the turn."""
-        is_before_end = self._goes_on
+        is_before_end = self._until is None or self._seen < self._until  # as `_goes_on`, at each event
         self._seen = envelope.seq
         if not is_before_end or (envelope.turn != self._turn and not self._tells_of_prompt(envelope)):
             return b""

@@ -119,7 +119,15 @@ class HttpRequest:
 
     def header(self, name: str) -> str | None:
         """Return the first header with a *name* (in lower case); `None` if there is none."""
-        return next((value for key, value in self.headers if key == name), None)
+        return first_header(self.headers, name)
+
+
+def first_header(headers: Headers, name: str) -> str | None:
+    """Return the first of *headers* with a *name* (in lower case); `None` if there is none."""
+    for key, value in headers:
+        if key == name:
+            return value
+    return None
 
 
 def words_of(headers: Headers, name: str) -> list[str]:
