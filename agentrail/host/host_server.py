@@ -28,17 +28,6 @@ from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.authentication.authenticators import LocalToken, SocketOwner, guarded
 from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.authentication.key_watch import KeyWatch
-from agentrail.host.call_functions import (
-    ag_ui_functions,
-    host_functions,
-    page_functions,
-    query_functions,
-    record_functions,
-    session_functions,
-    talk_functions,
-    view_functions,
-    watch_functions,
-)
 from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.host.cluster.farewell import FAREWELL, farewell_call, say_farewell
 from agentrail.host.cluster.forwarding import Forwarding
@@ -68,7 +57,7 @@ from agentrail.host.operations.console_calls import ConsoleCalls
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.operations.file_calls import FileCalls
 from agentrail.host.operations.host_calls import HostCalls
-from agentrail.host.operations.host_operations import HostOperations
+from agentrail.host.operations.host_operations import HostOperations, functions_of
 from agentrail.host.operations.plugin_calls import PluginCalls
 from agentrail.host.operations.query_calls import QueryCalls
 from agentrail.host.operations.record_calls import RecordCalls
@@ -527,18 +516,22 @@ class Host:
         looking = ViewCalls(sessions, frames, streams)
         listing = ListingCalls(row, sessions, supervisor, four_eyes=self._four_eyes)
         commands = CommandCalls(sessions, four_eyes=self._four_eyes)
-        own_calls = HostCalls(readiness.look, drain)
         functions: Mapping[str, CallFunction] = {
             **{name: commands.carry_out for name, call in CALLS.items() if call.commands},
-            **talk_functions(talking),
-            **session_functions(lifecycle),
-            "upload": files.upload,
-            **query_functions(QueryCalls(sessions, self._profiles), SubagentCalls(sessions)),
-            **view_functions(listing, looking),
-            **record_functions(RecordCalls(sessions, journal, limits)),
-            **ag_ui_functions(AgUiCalls(talking, commands.carry_out, sessions, frames, streams)),
-            **watch_functions(WatchCalls(health)),
-            **host_functions(own_calls, health.metrics),
+            **functions_of(
+                talking,
+                lifecycle,
+                files,
+                QueryCalls(sessions, self._profiles),
+                SubagentCalls(sessions),
+                listing,
+                looking,
+                RecordCalls(sessions, journal, limits),
+                AgUiCalls(talking, commands.carry_out, sessions, frames, streams),
+                WatchCalls(health),
+                HostCalls(readiness.look, drain),
+                health.metrics,
+            ),
         }
         forwarding: Forwarding | None = None
         others: OtherHosts | None = None
@@ -552,7 +545,13 @@ class Host:
         shared = (keys, limits, looking, frames, streams)
         watched = (health.metrics.requests, health.tree, health.held_changes)
         parts = SocketParts(operations, authenticator, *shared, *watched, sessions, forwarding, others)
-        pages = page_functions(ConsoleCalls(), own_calls, Sockets(parts))
+        console = ConsoleCalls()
+        pages = {
+            "page": console.page,
+            "console_file": console.file,
+            "openapi": console.openapi,
+            "socket": Sockets(parts).open,
+        }
         return Application(operations, pages, authenticator)
 
     def _log_address(self, url: str) -> None:

@@ -57,7 +57,7 @@ class AgUiCalls:
         self._frames = frames
         self._streams = streams
 
-    async def run(self, call: Call) -> Answer:
+    async def ag_ui_run(self, call: Call) -> Answer:
         """Answer interrupts, prompt the session with a new message, and stream the run."""
         body = call.body(RunBody)
         agent = call.query(RunQuery).agent
@@ -75,7 +75,7 @@ class AgUiCalls:
         step, handled = partial(self._prompt, body, message), partial(self._handled, call, body)
         return await self._talks.lived(call, "stream", chat, step, _command_of(call, message), handled).wait()
 
-    async def follow(self, call: Call) -> Answer:
+    async def ag_ui_follow(self, call: Call) -> Answer:
         """Stream the run of a session from a frame on, or from where it is now."""
         query = call.query(FollowQuery)
         since = _frame_id(call, "the header `Last-Event-ID`", call.header("last-event-id"))

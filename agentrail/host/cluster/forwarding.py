@@ -43,8 +43,7 @@ from agentrail.host.cluster.holder_connection import (
     HolderUnfitError,
     connect,
 )
-from agentrail.host.cluster.kept_body import KeptBody
-from agentrail.host.cluster.passed_calls import passed_content, passed_headers, passed_query, sent_headers
+from agentrail.host.cluster.passed_calls import KeptBody, passed_content, passed_headers, passed_query, sent_headers
 from agentrail.host.cluster.whole_frames import WholeFrames
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.hosted_sessions import HostedSessions

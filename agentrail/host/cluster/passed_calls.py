@@ -16,7 +16,7 @@ from agentrail.api.problems import MEDIA_TYPE
 from agentrail.api.views import to_json, to_plain
 from agentrail.host.operations.call import COMMAND, Call, Upload
 from agentrail.host.requests.access_log import REQUEST_ID
-from agentrail.host.requests.http_messages import Headers
+from agentrail.host.requests.http_messages import Body, Headers, WrappedBody
 from agentrail.values.json import Json
 
 PASSED: Final = frozenset({"accept", "accept-language", "last-event-id", "user-agent"})
@@ -54,6 +54,30 @@ def passed_headers(call: Call) -> Headers:
     if call.key is not None:
         told.append((COMMAND, call.key))
     return tuple(told)
+
+
+class KeptBody(WrappedBody):
+    """A body that can be read again."""
+
+    __slots__ = ("_at", "_pieces")
+
+    def __init__(self, body: Body) -> None:
+        super().__init__(body)
+        self._pieces: list[bytes] = []
+        self._at = 0
+
+    def rewind(self) -> None:
+        """Let the next reader begin with the first piece."""
+        self._at = 0
+
+    async def chunk(self) -> bytes:
+        """Return the next piece; one that was read before comes from memory."""
+        if self._at == len(self._pieces):
+            self._pieces.append(await self._body.chunk())
+        piece = self._pieces[self._at]
+        if piece:
+            self._at += 1
+        return piece
 
 
 async def passed_content(call: Call) -> bytes:

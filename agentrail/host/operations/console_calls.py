@@ -1,4 +1,4 @@
-"""`ConsoleCalls`: the page of the host, and the files that it loads.
+"""`ConsoleCalls`: the page of the host, the files that it loads, and the OpenAPI document.
 
 The page is built from `agentrail/console/web` into `agentrail/console/static`, which is in git and in the wheel. An
 installation without these files has a plain page in their place, which loads nothing.
@@ -16,7 +16,8 @@ from typing import Final
 import trio
 
 import agentrail
-from agentrail.api.operation_table import HTML
+from agentrail.api.openapi import openapi_json
+from agentrail.api.operation_table import HTML, JSON
 from agentrail.errors import UsageError
 from agentrail.errors.agentrail_error import cut
 from agentrail.host.requests.http_messages import Headers, HttpRequest, HttpResponse
@@ -97,11 +98,12 @@ PLAIN_PAGE: Final = StaticContent(
 
 
 class ConsoleCalls:
-    """Serves the console that is built in *folder*; each file is read and compressed once, when it is first wanted."""
+    """Serves the console that is built in *folder*, and the OpenAPI document; each is made when it is first wanted."""
 
     def __init__(self, folder: Path = STATIC) -> None:
         self._folder = folder
         self._page: StaticContent | None = None
+        self._document: StaticContent | None = None
         self._files: Mapping[str, StaticContent] | None = None
 
     async def page(self, request: HttpRequest) -> HttpResponse:
@@ -111,6 +113,14 @@ class ConsoleCalls:
         else:
             await trio.lowlevel.checkpoint()
         return self._page.answer(request)
+
+    async def openapi(self, request: HttpRequest) -> HttpResponse:
+        """Show the OpenAPI document."""
+        await trio.lowlevel.checkpoint()
+        # made at the first request: at the start, it would take longer than everything else there
+        if self._document is None:
+            self._document = await trio.to_thread.run_sync(_make_document)
+        return self._document.answer(request)
 
     async def file(self, request: HttpRequest) -> HttpResponse:
         """Show a file of the console; raise `UsageError` if it has none of this name."""
@@ -122,6 +132,10 @@ class ConsoleCalls:
         if content is None:
             raise UsageError("unknown-route", cut(request.path))
         return content.answer(request)
+
+
+def _make_document() -> StaticContent:
+    return StaticContent(openapi_json(), JSON)
 
 
 def _read_page(folder: Path) -> StaticContent:

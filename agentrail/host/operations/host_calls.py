@@ -1,4 +1,4 @@
-"""Calls about the host itself: whether it is well, and its OpenAPI document."""
+"""Calls about the host itself: whether it is well."""
 
 from __future__ import annotations
 
@@ -7,14 +7,10 @@ from typing import Final
 
 import trio
 
-from agentrail.api.openapi import openapi_json
-from agentrail.api.operation_table import JSON
 from agentrail.api.views import CheckView, HealthView, ReadyView
 from agentrail.host.host_drain import ACCEPTING, HostDrain
 from agentrail.host.operations.answers import Answer
 from agentrail.host.operations.call import Call
-from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
-from agentrail.host.requests.static_content import StaticContent
 
 NOT_READY: Final = 503
 
@@ -25,7 +21,6 @@ class HostCalls:
     def __init__(self, look: Callable[[], Awaitable[tuple[CheckView, ...]]], drain: HostDrain) -> None:
         self._look = look
         self._drain = drain
-        self._document: StaticContent | None = None
 
     async def health(self, call: Call) -> Answer:
         """Say that the host answers."""
@@ -37,15 +32,3 @@ class HostCalls:
         checks = (*await self._look(), CheckView(ACCEPTING, not self._drain.has_begun, 0.0))
         is_ready = all(check.ok for check in checks)
         return call.shown(ReadyView(is_ready, checks), None if is_ready else NOT_READY)
-
-    async def openapi(self, request: HttpRequest) -> HttpResponse:
-        """Show the OpenAPI document."""
-        await trio.lowlevel.checkpoint()
-        # made at the first request: at the start, it would take longer than everything else there
-        if self._document is None:
-            self._document = await trio.to_thread.run_sync(_make_document)
-        return self._document.answer(request)
-
-
-def _make_document() -> StaticContent:
-    return StaticContent(openapi_json(), JSON)

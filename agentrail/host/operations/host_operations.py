@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from agentrail.api.limits import HostLimits
-from agentrail.api.operation_table import HostCall
+from agentrail.api.operation_table import CALLS, HostCall
 from agentrail.errors import HostClosing
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.authentication.request_rates import Rates
@@ -13,6 +14,13 @@ from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.operations.answers import Answer
 from agentrail.host.operations.call import Call, CallFunction
+
+
+def functions_of(*groups: object) -> Mapping[str, CallFunction]:
+    """Return those methods of *groups* that have the name of an operation, by this name."""
+    return {
+        name: cast("CallFunction", getattr(group, name)) for group in groups for name in CALLS if hasattr(group, name)
+    }
 
 
 class HostOperations:

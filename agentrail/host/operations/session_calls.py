@@ -81,7 +81,7 @@ class SessionLifeCalls:
         self._when_erased = when_erased
         self._supervisor = supervisor
 
-    async def open(self, call: Call) -> Answer:
+    async def open_session(self, call: Call) -> Answer:
         """Open a new session."""
         body = call.body(OpenBody)
         name = _new(call, call.who.user, body.session)
@@ -125,7 +125,7 @@ class SessionLifeCalls:
         stored = await self._supervisor.answered(name.internal, call.command)
         return None if stored is None else stored.input
 
-    async def list(self, call: Call) -> Answer:
+    async def list_sessions(self, call: Call) -> Answer:
         """List the sessions of the user, or of others of the tenant."""
         query, who, limits = call.query(SessionsQuery), call.who, call.limits
         owner = who.user if query.owner is None else query.owner
@@ -158,7 +158,7 @@ class SessionLifeCalls:
         is_over = searched.count == len(sessions)
         return SessionsView(items, None if is_over else _session_view(sessions[searched.count - 1], tenant).session)
 
-    async def show(self, call: Call) -> Answer:
+    async def show_session(self, call: Call) -> Answer:
         """Show a session with what it does; it is neither started nor woken for that."""
         name = self._sessions.name(call.row, call.who, call.session)
         listed = _session_view(await self._sessions.stored(name), name.tenant)
@@ -179,7 +179,7 @@ class SessionLifeCalls:
         await trio.lowlevel.checkpoint()
         return call.shown(view(ChildShown, _only(self._supervisor.tree(), call.who.tenant)))
 
-    async def delete(self, call: Call) -> Answer:
+    async def delete_session(self, call: Call) -> Answer:
         """Erase a session, or blot out its texts; its uploaded files are erased in both cases."""
         query = call.query(DeleteQuery)
         if not query.redact and (query.first is not None or query.last is not None):

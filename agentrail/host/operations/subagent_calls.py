@@ -37,7 +37,7 @@ class SubagentCalls:
         tasks_ = ended_tasks(await self._sessions.state(name)) if handle is None else handle.tasks()
         return call.shown(TasksView(tuple([view(TaskView, task) for task in tasks_])))
 
-    async def result(self, call: Call) -> Answer:
+    async def task_result(self, call: Call) -> Answer:
         """Wait for the answer of a sub-agent."""
         session, (child,) = await self._children(call, [call.query(TaskQuery).child])
 
@@ -46,7 +46,7 @@ class SubagentCalls:
 
         return await while_here(call.gone, answer)
 
-    async def wait(self, call: Call) -> Answer:
+    async def wait_tasks(self, call: Call) -> Answer:
         """Wait for the answers of sub-agents."""
         query = call.query(WaitTasksQuery)
         session, children = await self._children(call, query.children.split(","))
