@@ -144,13 +144,6 @@ def read_query(call: HostCall, query: str) -> Query | None:
     return query_of(call, pairs)
 
 
-def query_pairs(query: Mapping[str, Json]) -> tuple[tuple[str, str], ...]:
-    """Return the names and values of *query* as they stand in a URL."""
-    return tuple(
-        [(name, str(value).lower() if isinstance(value, bool) else str(value)) for name, value in query.items()]
-    )
-
-
 def query_of(call: HostCall, pairs: Sequence[tuple[str, str]]) -> Query | None:
     """Return the query of *call* with these names and values, as `read_query` does."""
     if call.query is None:

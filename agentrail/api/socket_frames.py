@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from agentrail.api.bodies import Filled, Name, Names
-from agentrail.api.body_parsing import query_pairs, strict_json
+from agentrail.api.body_parsing import strict_json
 from agentrail.api.limits import DEFAULTS
 from agentrail.api.operation_table import CALLS, JSON
 from agentrail.codec.decode_error import shorten
@@ -111,11 +111,6 @@ class CallFrame(SentFrame):
     command: str | None = None
     """The command id: over HTTP, the header `Idempotency-Key`."""
 
-    @property
-    def query_pairs(self) -> tuple[tuple[str, str], ...]:
-        """Names and values of the query, as in a URL; raise `BadFrame` for a value that cannot stand there."""
-        return _pairs(self.query)
-
 
 class ListenFrame(SentFrame):
     """A subscription: to the events of a session, or to a view."""
@@ -136,11 +131,6 @@ class ListenFrame(SentFrame):
     """Of `tree`: true, as its rows are sent one by one, each when it changes."""
     query: JsonObject = EMPTY
     """With `changes`: which rows, as in the query of the call `rows`."""
-
-    @property
-    def query_pairs(self) -> tuple[tuple[str, str], ...]:
-        """Names and values of the query, as in a URL; raise `BadFrame` for a value that cannot stand there."""
-        return _pairs(self.query)
 
 
 class EndFrame(SentFrame):
@@ -222,12 +212,15 @@ def check_place(frame: CallFrame) -> None:
         raise BadFrame(BODY, f"does not go with `{frame.call}`, which takes none")
 
 
-def _pairs(query: JsonObject) -> tuple[tuple[str, str], ...]:
+def query_pairs(query: JsonObject) -> tuple[tuple[str, str], ...]:
+    """Return the names and values of *query* as in a URL; raise `BadFrame` for a value that cannot stand there."""
     for name, value in query.items():
         if not isinstance(value, str | int):
             at = f"its `query.{shorten(name)}`"
             raise BadFrame(at, "is no text, no whole number, and no yes or no")
-    return query_pairs(query)
+    return tuple(
+        [(name, str(value).lower() if isinstance(value, bool) else str(value)) for name, value in query.items()]
+    )
 
 
 def _check_listened(frame: ListenFrame) -> None:

@@ -59,10 +59,9 @@ from agentrail.host.operations.file_calls import FileCalls
 from agentrail.host.operations.host_calls import HostCalls
 from agentrail.host.operations.host_operations import HostOperations, functions_of
 from agentrail.host.operations.plugin_calls import PluginCalls
-from agentrail.host.operations.query_calls import QueryCalls
+from agentrail.host.operations.query_calls import QueryCalls, SubagentCalls
 from agentrail.host.operations.record_calls import RecordCalls
 from agentrail.host.operations.session_calls import ListingCalls, SessionLifeCalls
-from agentrail.host.operations.subagent_calls import SubagentCalls
 from agentrail.host.operations.talk_calls import TalkCalls
 from agentrail.host.operations.view_calls import ViewCalls
 from agentrail.host.plugins.host_plugin import HostPlugin, check_providers, name_of
@@ -522,14 +521,14 @@ class Host:
                 talking,
                 lifecycle,
                 files,
-                QueryCalls(sessions, self._profiles),
+                QueryCalls(sessions),
                 SubagentCalls(sessions),
                 listing,
                 looking,
                 RecordCalls(sessions, journal, limits),
                 AgUiCalls(talking, commands.carry_out, sessions, frames, streams),
                 WatchCalls(health),
-                HostCalls(readiness.look, drain),
+                HostCalls(readiness.look, drain, self._profiles),
                 health.metrics,
             ),
         }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from agentrail.api.body_parsing import body_of, query_of, query_pairs, strict_json
+from agentrail.api.body_parsing import body_of, query_of, strict_json
 from agentrail.api.operation_table import CALLS
+from agentrail.api.socket_frames import query_pairs
 from agentrail.errors import AgentrailError
 from agentrail.host.authentication.identity import NOBODY, Authenticator
 from agentrail.host.error_responses import told_problem

@@ -15,6 +15,7 @@ from weakref import WeakSet
 
 import trio
 from attrs import evolve
+from msgspec import Raw
 
 from agentrail.api.ag_ui_bodies import RunBody
 from agentrail.api.bodies import ChatBody, ForkBody, OpenBody
@@ -47,7 +48,7 @@ from agentrail.host.cluster.passed_calls import KeptBody, passed_content, passed
 from agentrail.host.cluster.whole_frames import WholeFrames
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.operations.answers import Answer, received
+from agentrail.host.operations.answers import Answer, Shown
 from agentrail.host.operations.call import COMMAND, Call, CallFunction, Upload
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.requests.http_messages import WITHOUT_CONTENT, Headers, PeerGone, Send
@@ -301,7 +302,7 @@ class Forwarding:
                 await connection.close()  # noqa: ASYNC102 - it waits for nothing
         if connection.status not in ANSWERS or (connection.status in WITHOUT_CONTENT and content):
             raise HolderUnfitError
-        return received(connection.status, sent_headers(call.row, connection.headers), content)
+        return Shown(connection.status, Raw(content), sent_headers(call.row, connection.headers))
 
     async def forward(self, holder: str, call: Call, more: Headers = ()) -> HolderConnection:
         """Send *call* on to the host at *holder*; return the connection on which its answer begins.

@@ -10,14 +10,14 @@ import re
 from typing import Final, cast
 from urllib.parse import urlencode
 
-from agentrail.api.body_parsing import query_pairs
 from agentrail.api.operation_table import JSON, HostCall
 from agentrail.api.problems import MEDIA_TYPE
+from agentrail.api.socket_frames import query_pairs
 from agentrail.api.views import to_json, to_plain
 from agentrail.host.operations.call import COMMAND, Call, Upload
 from agentrail.host.requests.access_log import REQUEST_ID
 from agentrail.host.requests.http_messages import Body, Headers, WrappedBody
-from agentrail.values.json import Json
+from agentrail.values.json import EMPTY, JsonObject
 
 PASSED: Final = frozenset({"accept", "accept-language", "last-event-id", "user-agent"})
 """Headers of a client that another host is told. A key is in none of them: that host believes the signature."""
@@ -91,7 +91,7 @@ async def passed_content(call: Call) -> bytes:
 def passed_query(call: Call) -> str:
     """Return the query of *call* as another host reads it."""
     query = call.query(object)
-    fields = {} if query is None else cast("dict[str, Json]", to_plain(query))
+    fields = EMPTY if query is None else cast("JsonObject", to_plain(query))
     return urlencode(query_pairs(fields), errors="surrogatepass")
 
 

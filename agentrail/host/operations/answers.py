@@ -92,8 +92,3 @@ def http_response(answer: Answer) -> HttpResponse:
             return problem_answer(answer)
         case Text():
             return HttpResponse(200, (("content-type", answer.media_type), NO_STORE), answer.text.encode())
-
-
-def received(status: int, headers: Headers, content: bytes) -> Shown:
-    """Return the answer of another host: its *content* is JSON, and stays as it is."""
-    return Shown(status, msgspec.Raw(content), headers)

@@ -87,7 +87,7 @@ class ClientStreams:
         *problem_frame* makes the last frame of a stream that an error ends. *write* is never called if the client has
         gone, or has too many streams by then; *abandon* is then.
         """
-        return Streamed(partial(self._send_turn, call, write, problem_frame), abandon)
+        return Streamed(partial(self._send, call, write, Endable(), problem_frame), abandon)
 
     def session(self, call: Call, write: Streaming) -> Streamed:
         """Return the answer with the stream of a session, which *write* sends; the end of the host ends it."""
@@ -98,9 +98,6 @@ class ClientStreams:
         self._over = True
         for stream in self._endless:
             stream.end()
-
-    async def _send_turn(self, call: Call, write: Streaming, problem_frame: ProblemFrame, send: Send) -> bytes:
-        return await self._send(call, write, Endable(), problem_frame, send)
 
     async def _send_endless(self, call: Call, write: Streaming, send: Send) -> bytes:
         async def begin(send: Send) -> bytes | None:

@@ -9,14 +9,21 @@ from typing import Final, TypeVar, cast
 from agentrail.api.command_bodies import IdKind, Spelled
 from agentrail.api.command_checks import labels_of
 from agentrail.api.handle_commands import AnyCommand, AttachPlugin, EditTools, UpdatePlugin, UseModel
-from agentrail.api.public_ids import SessionName, held_id
+from agentrail.api.public_ids import SessionName, held_id, named
 from agentrail.core.vocabulary.commands import DetachPluginSent, LabelSent
-from agentrail.errors import BadOptions, PluginRefused, RefusedError, UnknownApproval, UsageError
+from agentrail.errors import (
+    BadOptions,
+    PluginRefused,
+    RefusedError,
+    UnknownApproval,
+    UnknownSession,
+    UnknownTask,
+    UsageError,
+)
 from agentrail.errors.agentrail_error import cut, listed
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.answers import Answer
 from agentrail.host.operations.call import Call
-from agentrail.host.operations.subagent_calls import child_id
 from agentrail.host.plugins.host_context import HostContext
 from agentrail.host.plugins.host_tools import HostTools
 from agentrail.runtime.code_changes import attached_as
@@ -138,6 +145,17 @@ def _waiting_id(session: SessionHandle, name: SessionName, user: str, waits: str
     if approval_id is None:
         raise UnknownApproval.among(waits, [call.id for call in session.status().held])
     return approval_id
+
+
+def child_id(parent: SessionName, user: str, name: str, children: Iterable[str]) -> str:
+    """Return the id in the journal of the sub-agent of *parent* that the *user* means by *name*."""
+    try:
+        child = named(parent.tenant, user, name).internal
+    except UnknownSession:
+        child = ""
+    if not child.startswith(f"{parent.internal}."):
+        raise UnknownTask.among(name, children)
+    return child
 
 
 def _child(session: SessionHandle, name: SessionName, user: str, child: str) -> str:

@@ -95,7 +95,7 @@ class SocketCalls:
                 frame.session or "",
                 operations.limits,
                 None if row.body is None else body_of(row, frame.body),
-                None if row.query is None else query_of(row, frame.query_pairs),
+                None if row.query is None else query_of(row, socket_frames.query_pairs(frame.query)),
                 frame.command,
                 headers,
                 self._peer,

@@ -103,7 +103,7 @@ class SocketListening:
         if frame.listen == "events":
             return EventsQuery(frame.since, None if frame.types is None else ",".join(frame.types))
         most = (("limit", str(self._parts.limits.most_page)),)
-        return query_of(row, most if frame.listen == "approvals" else frame.query_pairs)
+        return query_of(row, most if frame.listen == "approvals" else socket_frames.query_pairs(frame.query))
 
     async def _send_events(self, frame: ListenFrame, call: Call) -> None:
         since = start_of(call.row, EventsQuery(since=frame.since), "")
