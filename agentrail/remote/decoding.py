@@ -27,9 +27,9 @@ def answer_of(kind: type[T], answer: Json) -> T:
         raise HostFailed(problem_text) from None
 
 
-def value_of(kind: type[V], shown: object) -> V:
+def value_of(kind: type[V], view: object) -> V:
     """Convert a view, or the fields of one, back to the value that it shows, of the class *kind*."""
-    return cast("V", msgspec.convert(shown, learned(kind), from_attributes=True))
+    return cast("V", msgspec.convert(view, learned(kind), from_attributes=True))
 
 
 def stored_of(view: views.SessionView) -> StoredSession:

@@ -10,8 +10,8 @@ from agentrail.api.socket_frames import query_pairs
 from agentrail.errors import AgentrailError
 from agentrail.host.authentication.identity import NOBODY, Authenticator
 from agentrail.host.error_responses import told_problem
-from agentrail.host.operations.answers import Answer, Shown, Streamed, Text
-from agentrail.host.operations.call import Call
+from agentrail.host.operations.answers import Answer, Shown, ShownText, Streamed
+from agentrail.host.operations.call import OperationCall
 from agentrail.host.operations.host_operations import HostOperations
 from agentrail.values.json import JsonObject
 
@@ -37,7 +37,7 @@ class LineFace:
             self._operations.admit(row, who)
             data = strict_json(text.encode(), self._operations.limits.json_depth)
             assert isinstance(data, dict)
-            call = self._call(Call(row, who, session.replace(NO_SESSION, ""), self._operations.limits), data)
+            call = self._call(OperationCall(row, who, session.replace(NO_SESSION, ""), self._operations.limits), data)
             answer = await self._operations.carry_out(call)
         except AgentrailError as error:
             answer = told_problem(error, row.attempt, who.tenant, "line")
@@ -45,7 +45,7 @@ class LineFace:
             case Streamed(write=write):
                 await send(await write(send) or b"")
                 return row.status
-            case Text(text=said):
+            case ShownText(text=said):
                 await send(said.encode())
                 return row.status
             case Shown():
@@ -55,9 +55,9 @@ class LineFace:
         return answer.status
 
     @staticmethod
-    def _call(call: Call, data: JsonObject) -> Call:
+    def _call(call: OperationCall, data: JsonObject) -> OperationCall:
         """Return *call* with the body, or the query, that *data* stands for."""
         row = call.row
         body = None if row.body is None else body_of(row, data)
         query = None if row.query is None else query_of(row, query_pairs(data))
-        return Call(row, call.who, call.session, call.limits, body, query)
+        return OperationCall(row, call.who, call.session, call.limits, body, query)

@@ -18,7 +18,7 @@ from agentrail.api.routes import ROUTES
 from agentrail.host import ApiKeys, HostLimits, Identity
 from agentrail.host.authentication.api_keys import new_key, render_keys
 from agentrail.host.health.prometheus import AT_ONCE, FAMILIES, MetricCalls, head, lines
-from agentrail.host.operations.call import Call
+from agentrail.host.operations.call import OperationCall
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.models import Usage
 from agentrail.plugins import HumanApproval
@@ -340,7 +340,7 @@ async def test_many_tenants_are_written_in_pieces_and_none_is_left_out() -> None
             figures.of(f"t{number}").use("demo", Usage(1, 1))
         calls = MetricCalls(figures)
         operator = Identity("ops", "root", frozenset(["observe", "operate"]))
-        answer = await calls.metrics(Call(CALLS["metrics"], operator, "", HostLimits()))
+        answer = await calls.metrics(OperationCall(CALLS["metrics"], operator, "", HostLimits()))
     found = read(answer.text)
     queued = {dict(labels)["tenant"] for name, labels in found if name == "agentrail_queued_prompts"}
     assert queued == {f"t{number}" for number in range(AT_ONCE * 3 + 1)}

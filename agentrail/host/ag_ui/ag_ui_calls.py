@@ -25,7 +25,7 @@ from agentrail.host.ag_ui.shown_messages import result_of
 from agentrail.host.hosted_sessions import HostedSessions, check_scope
 from agentrail.host.hosted_turns import number_of
 from agentrail.host.operations.answers import Answer, Streamed
-from agentrail.host.operations.call import Call, CallFunction, handled_answer
+from agentrail.host.operations.call import CallFunction, OperationCall, handled_answer
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.operations.talk_calls import Talk, TalkCalls
@@ -57,7 +57,7 @@ class AgUiCalls:
         self._frames = frames
         self._streams = streams
 
-    async def ag_ui_run(self, call: Call) -> Answer:
+    async def ag_ui_run(self, call: OperationCall) -> Answer:
         """Answer interrupts, prompt the session with a new message, and stream the run."""
         body = call.body(RunBody)
         agent = call.query(RunQuery).agent
@@ -75,7 +75,7 @@ class AgUiCalls:
         step, handled = partial(self._prompt, body, message), partial(self._handled, call, body)
         return await self._talks.lived(call, "stream", chat, step, _command_of(call, message), handled).wait()
 
-    async def ag_ui_follow(self, call: Call) -> Answer:
+    async def ag_ui_follow(self, call: OperationCall) -> Answer:
         """Stream the run of a session from a frame on, or from where it is now."""
         query = call.query(FollowQuery)
         since = _frame_id(call, "the header `Last-Event-ID`", call.header("last-event-id"))
@@ -83,7 +83,7 @@ class AgUiCalls:
         self._streams.check(call.who)
         return await self._go_on(call, call.session, query.run or "", since)
 
-    async def _go_on(self, call: Call, thread_id: str, run_id: str, since: FrameId | None) -> Answer:
+    async def _go_on(self, call: OperationCall, thread_id: str, run_id: str, since: FrameId | None) -> Answer:
         """Stream a run after the frame *since*, or from where it is now; *thread_id* is as the client calls it."""
         name = self._sessions.name(call.row, call.who, thread_id)
         session = await self._sessions.running(name, call.watch)
@@ -95,7 +95,7 @@ class AgUiCalls:
 
     # What a run sends
 
-    async def _decide_all(self, call: Call, body: RunBody) -> Answer:
+    async def _decide_all(self, call: OperationCall, body: RunBody) -> Answer:
         """Answer interrupts, if there are answers, and stream what the session does then."""
         name = self._sessions.name(call.row, call.who, body.thread_id)
         try:
@@ -113,11 +113,11 @@ class AgUiCalls:
         run = _run(session, body.thread_id, body.run_id, state.turn.ref if answers and state.turn else "")
         return self._streamed(call, RunStream(self._frames, session, run, start))
 
-    async def _decide(self, call: Call, session: str, run_id: str, answer: InterruptAnswer) -> None:
+    async def _decide(self, call: OperationCall, session: str, run_id: str, answer: InterruptAnswer) -> None:
         """Send the answer to an interrupt as a call of its own, which is carried out once for the run."""
         key = sha256(f"{run_id}\n{answer.interrupt}".encode()).hexdigest()
         row = CALLS[answer.call]
-        decision = Call(row, call.who, session, call.limits, body_of(row, answer.body), key=key)
+        decision = OperationCall(row, call.who, session, call.limits, body_of(row, answer.body), key=key)
         await decision.answered(self._commands)
 
     async def _prompt(self, body: RunBody, message: RunMessage, talk: Talk) -> None:
@@ -133,10 +133,10 @@ class AgUiCalls:
         talk.reply(self._streamed(talk.call, stream))
         await self._talks.turn_end(prompt, talk)
 
-    def _streamed(self, call: Call, stream: RunStream) -> Answer:
+    def _streamed(self, call: OperationCall, stream: RunStream) -> Answer:
         return self._streams.turn(call, stream.write, stream.problem)
 
-    def _handled(self, call: Call, body: RunBody, answer: HandledResponse) -> Answer:
+    def _handled(self, call: OperationCall, body: RunBody, answer: HandledResponse) -> Answer:
         """Return the answer of a plugin, such as that to `/status`, as a run in which it is said."""
         if answer.status >= FIRST_ERROR:
             return handled_answer(answer)
@@ -166,13 +166,13 @@ def _run(session: SessionHandle, thread_id: str, run_id: str, ref: str = "") -> 
     return RunFrames(thread_id, run_id, find_result, ref)
 
 
-def _command_of(call: Call, message: RunMessage) -> str:
+def _command_of(call: OperationCall, message: RunMessage) -> str:
     """Return the command id of a prompt: that of the request, or one of its user's that derives from the message."""
     digest = sha256(f"{call.who.user}\n{message.id}".encode(errors="surrogatepass")).hexdigest()
     return call.command or f"m-{digest}"
 
 
-def _frame_id(call: Call, at: str, text: str | None) -> FrameId | None:
+def _frame_id(call: OperationCall, at: str, text: str | None) -> FrameId | None:
     """Return the id of a frame that stands *at* some place of a request; `None` if none stands there."""
     if not text:
         return None

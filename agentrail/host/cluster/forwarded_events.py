@@ -15,7 +15,7 @@ from agentrail.errors import AgentrailError, ClusterFault, HostClosing
 from agentrail.host.cluster.forwarding import UNFIT, Forwarding
 from agentrail.host.cluster.holder_connection import HolderConnection, HolderGoneError
 from agentrail.host.cluster.whole_frames import END_OF_FRAME, WholeFrames
-from agentrail.host.operations.call import Call
+from agentrail.host.operations.call import OperationCall
 from agentrail.host.operations.view_calls import POLICY
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import SubscriptionPolicy
@@ -71,7 +71,7 @@ class ForwardedEvents:
 async def open_events(
     forwarding: Forwarding,
     holder: str,
-    call: Call,
+    call: OperationCall,
     policy: SubscriptionPolicy,
 ) -> ForwardedEvents:
     """Subscribe at the host at *holder* to the events of the session of *call*.

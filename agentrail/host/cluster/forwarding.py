@@ -49,7 +49,7 @@ from agentrail.host.cluster.whole_frames import WholeFrames
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.answers import Answer, Shown
-from agentrail.host.operations.call import COMMAND, Call, CallFunction, Upload
+from agentrail.host.operations.call import COMMAND, CallFunction, OperationCall, Upload
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.requests.http_messages import WITHOUT_CONTENT, Headers, PeerGone, Send
 from agentrail.runtime.shared.clock import Clock
@@ -126,13 +126,13 @@ class Forwarding:
         """Return the functions of calls, each of which passes a request on if another host runs the session."""
         return {name: partial(self._carry_out, function) for name, function in functions.items()}
 
-    async def _carry_out(self, function: CallFunction, call: Call) -> Answer:
-        call = _with_command(_kept(call))
+    async def _carry_out(self, function: CallFunction, call: OperationCall) -> Answer:
+        call = _with_command(_with_kept_file(call))
         here, elsewhere = partial(self._answered_here, function, call), partial(self._answered, call)
         return await self.served(call, here, elsewhere)
 
     async def served(
-        self, call: Call, here: Callable[[], Awaitable[T]], elsewhere: Callable[[str], Awaitable[U]]
+        self, call: OperationCall, here: Callable[[], Awaitable[T]], elsewhere: Callable[[str], Awaitable[U]]
     ) -> T | U:
         """Return what *here* returns, or *elsewhere*, with the address of the host that has the session of *call*.
 
@@ -164,7 +164,7 @@ class Forwarding:
                 await self._outlive(call, name, refusal, gone)
 
     async def _served_here(
-        self, call: Call, name: SessionName | None, here: Callable[[], Awaitable[T]], deadline: Deadline
+        self, call: OperationCall, name: SessionName | None, here: Callable[[], Awaitable[T]], deadline: Deadline
     ) -> T:
         """Return what *here* returns; again, up to the *deadline*, if another host has just taken over the session.
 
@@ -195,11 +195,11 @@ class Forwarding:
             _rewind(call)
             await trio.sleep(MOMENT)
 
-    async def _answered_here(self, function: CallFunction, call: Call) -> Answer:
+    async def _answered_here(self, function: CallFunction, call: OperationCall) -> Answer:
         await self._check_free(call)
         return await function(call)
 
-    def _home(self, call: Call, name: SessionName | None) -> str | None:
+    def _home(self, call: OperationCall, name: SessionName | None) -> str | None:
         """Return the address of the other host that is to run a session; `None` if it may be this one.
 
         What another host has passed on is answered here: it knows no less of homes than this one.
@@ -208,7 +208,7 @@ class Forwarding:
         return None if home == self._cluster.address else home
 
     async def _outlive(
-        self, call: Call, name: SessionName | None, refusal: SessionHeld | None, gone: HolderGoneError
+        self, call: OperationCall, name: SessionName | None, refusal: SessionHeld | None, gone: HolderGoneError
     ) -> None:
         """Wait a moment until it is tried again who has the session of *call*; take it if its holder is dead.
 
@@ -250,7 +250,7 @@ class Forwarding:
             if place not in {None, connection.place}:
                 connection.cut()
 
-    async def _check_free(self, call: Call) -> None:
+    async def _check_free(self, call: OperationCall) -> None:
         """Raise `SessionHeld` if another host runs the session that a request to talk is for.
 
         So host plugins hear of the request on that host alone.
@@ -270,11 +270,11 @@ class Forwarding:
         if refusal is not None:
             raise refusal
 
-    def may(self, call: Call, refusal: SessionHeld) -> bool:
+    def may(self, call: OperationCall, refusal: SessionHeld) -> bool:
         """Whether *call* may be passed on: not if it goes round and round, nor to a program that is no host."""
         return _hops(call) < MAX_HOPS and self._cluster.has(refusal.holder)
 
-    async def _answered(self, call: Call, holder: str) -> Answer:
+    async def _answered(self, call: OperationCall, holder: str) -> Answer:
         """Return the answer of the host at *holder*; raise `HolderGoneError` if it has none."""
         if call.row.media == MEDIA_TYPE:
             self._streams.check(call.who)  # before the other host takes the prompt
@@ -289,7 +289,7 @@ class Forwarding:
                 return await self._whole_answer(holder, call)
         raise PeerGone
 
-    async def _whole_answer(self, holder: str, call: Call) -> Answer:
+    async def _whole_answer(self, holder: str, call: OperationCall) -> Answer:
         connection = await self.forward(holder, call)
         is_stream = call.row.media == MEDIA_TYPE == dict(connection.headers).get("content-type")
         try:
@@ -304,7 +304,7 @@ class Forwarding:
             raise HolderUnfitError
         return Shown(connection.status, Raw(content), sent_headers(call.row, connection.headers))
 
-    async def forward(self, holder: str, call: Call, more: Headers = ()) -> HolderConnection:
+    async def forward(self, holder: str, call: OperationCall, more: Headers = ()) -> HolderConnection:
         """Send *call* on to the host at *holder*; return the connection on which its answer begins.
 
         Raise `HolderGoneError` if it cannot be reached or is stopping.
@@ -333,31 +333,31 @@ def _is_fenced(answer: object) -> bool:
     return isinstance(answer, Problem) and answer.error == Fenced.__name__
 
 
-def _hops(call: Call) -> int:
+def _hops(call: OperationCall) -> int:
     return call.who.hops if isinstance(call.who, ForwardedIdentity) else 0
 
 
-def _rewind(call: Call) -> None:
+def _rewind(call: OperationCall) -> None:
     """Let the body of *call* be read again."""
     body = call.body(object)
     if isinstance(body, Upload) and isinstance(body.content, KeptBody):
         body.content.rewind()
 
 
-def _kept(call: Call) -> Call:
+def _with_kept_file(call: OperationCall) -> OperationCall:
     """Return *call* with a file that can be read again, if it has one."""
     body = call.body(object)
     return evolve(call, body=evolve(body, content=KeptBody(body.content))) if isinstance(body, Upload) else call
 
 
-def _name(call: Call) -> SessionName | None:
+def _name(call: OperationCall) -> SessionName | None:
     """Return the session of *call*; `None` if there is none, or it is wrong, which the call itself meets."""
     with suppress(AgentrailError):
         return _session_of(call)
     return None
 
 
-def _session_of(call: Call) -> SessionName | None:
+def _session_of(call: OperationCall) -> SessionName | None:
     """Return the session that *call* is for, or that it opens; `None` if it is for no single one."""
     who, kind = call.who, call.row.name
     if kind == "fork":
@@ -372,13 +372,13 @@ def _session_of(call: Call) -> SessionName | None:
     return None
 
 
-def _session_in(call: Call) -> str:
+def _session_in(call: OperationCall) -> str:
     """Return the session in the body of a request to talk; empty if it names none."""
     body = call.body(object)
     return body.thread_id if isinstance(body, RunBody) else cast("ChatBody", body).session or ""
 
 
-def _with_command(call: Call) -> Call:
+def _with_command(call: OperationCall) -> OperationCall:
     """Return *call* with a command id if it has none: sent again to another host, it is carried out once."""
     if not call.row.command or call.key is not None:
         return call

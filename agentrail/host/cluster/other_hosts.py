@@ -26,8 +26,8 @@ from agentrail.host.cluster.merged_metrics import merge_metrics
 from agentrail.host.cluster.merged_views import Missing, merge_figures, merge_rows, merge_trees, merge_troubles
 from agentrail.host.health.tree_feed import TreeListener
 from agentrail.host.health.watch_calls import series_limit
-from agentrail.host.operations.answers import Answer, Shown, Text
-from agentrail.host.operations.call import Call, CallFunction
+from agentrail.host.operations.answers import Answer, Shown, ShownText
+from agentrail.host.operations.call import CallFunction, OperationCall
 from agentrail.host.operations.session_calls import SEPARATOR
 
 log = logging.getLogger("agentrail.host")
@@ -59,7 +59,7 @@ class OtherHosts:
 
     def adding(self, functions: Mapping[str, CallFunction]) -> Mapping[str, CallFunction]:
         """Return the functions of calls, of which those that show sessions that run show those of all hosts."""
-        more: Mapping[str, Callable[[CallFunction, Call], Awaitable[Answer]]] = {
+        more: Mapping[str, Callable[[CallFunction, OperationCall], Awaitable[Answer]]] = {
             "approvals": self._approvals,
             "show_session": self._show,
             "tasks": self._tasks,
@@ -71,14 +71,14 @@ class OtherHosts:
         }
         return {**functions, **{name: partial(add, functions[name]) for name, add in more.items()}}
 
-    async def _approvals(self, function: CallFunction, call: Call) -> Answer:
+    async def _approvals(self, function: CallFunction, call: OperationCall) -> Answer:
         """List what waits in the sessions of all hosts: what their sub-agents ask, only the host that runs them knows.
 
         A host that has more than a page may have more up to the end of its page alone: there this page ends too.
         """
         own, *others = views = await self._all_views(ApprovalsView, function, call)
         if not others:
-            return call.shown(own)
+            return call.view_answer(own)
         by_place = {(call.since, call.id): call for view in views for call in view.items}
         places = sorted(by_place)[: call.limits.page_of(call.query(PageQuery).limit)]
         more = [(view.items[-1].since, view.items[-1].id) for view in views if view.next is not None]
@@ -86,48 +86,50 @@ class OtherHosts:
             more.append(places[-1])
         end = min(more, default=None)
         items = [by_place[place] for place in places if end is None or place <= end]
-        return call.shown(ApprovalsView(tuple(items), None if end is None else SEPARATOR.join(map(str, end))))
+        return call.view_answer(ApprovalsView(tuple(items), None if end is None else SEPARATOR.join(map(str, end))))
 
-    async def _show(self, function: CallFunction, call: Call) -> Answer:
+    async def _show(self, function: CallFunction, call: OperationCall) -> Answer:
         """Show a session with what it does, on whatever host that is."""
         own = _view(DetailView, await function(call))
         if own.status is None and not own.ended:
             others = await self._views_of_others(DetailView, call)
-            return call.shown(next((other for other in others if other.status is not None), own))
-        return call.shown(own)
+            return call.view_answer(next((other for other in others if other.status is not None), own))
+        return call.view_answer(own)
 
-    async def _tasks(self, function: CallFunction, call: Call) -> Answer:
+    async def _tasks(self, function: CallFunction, call: OperationCall) -> Answer:
         """List the sub-agents of a session, also those that work on another host: the journal has only the others."""
         views = await self._all_views(TasksView, function, call)
-        return call.shown(max(views, key=lambda view: len(view.items)))
+        return call.view_answer(max(views, key=lambda view: len(view.items)))
 
-    async def _tree(self, function: CallFunction, call: Call) -> Answer:
+    async def _tree(self, function: CallFunction, call: OperationCall) -> Answer:
         trees, missing = await self._views(ChildShown, function, call)
-        return call.shown(merge_trees(trees, missing))
+        return call.view_answer(merge_trees(trees, missing))
 
-    async def _rows(self, function: CallFunction, call: Call) -> Answer:
+    async def _rows(self, function: CallFunction, call: OperationCall) -> Answer:
         most = call.limits.page_of(call.query(RowsQuery).limit)
-        return call.shown(merge_rows(*await self._views(RowsView, function, call), most))
+        return call.view_answer(merge_rows(*await self._views(RowsView, function, call), most))
 
-    async def _trouble(self, function: CallFunction, call: Call) -> Answer:
+    async def _trouble(self, function: CallFunction, call: OperationCall) -> Answer:
         most = call.limits.page_of(call.query(TroubleQuery).limit)
-        return call.shown(merge_troubles(*await self._views(TroublesView, function, call), most))
+        return call.view_answer(merge_troubles(*await self._views(TroublesView, function, call), most))
 
-    async def _figures(self, function: CallFunction, call: Call) -> Answer:
+    async def _figures(self, function: CallFunction, call: OperationCall) -> Answer:
         most = series_limit(call.query(FiguresQuery))
-        return call.shown(merge_figures(*await self._views(FiguresView, function, call), most))
+        return call.view_answer(merge_figures(*await self._views(FiguresView, function, call), most))
 
-    async def _metrics(self, function: CallFunction, call: Call) -> Answer:
+    async def _metrics(self, function: CallFunction, call: OperationCall) -> Answer:
         answer = await function(call)
-        if _is_of_host(call.who) or not isinstance(answer, Text):
+        if _is_of_host(call.who) or not isinstance(answer, ShownText):
             return answer
         others = await self.ask(call)
         texts = {host: content.decode(errors="replace") for host, content in others.contents.items()}
         texts[self._address] = answer.text
         merged = merge_metrics({host: texts[host] for host in sorted(texts)}, others.missing)
-        return Text(merged, answer.media_type)
+        return ShownText(merged, answer.media_type)
 
-    async def _views(self, cls: type[V], function: CallFunction, call: Call) -> tuple[Mapping[str, V], Missing]:
+    async def _views(
+        self, cls: type[V], function: CallFunction, call: OperationCall
+    ) -> tuple[Mapping[str, V], Missing]:
         """Return what all hosts show, by their address, and those that are missing."""
         own = _view(cls, await function(call))
         if _is_of_host(call.who):
@@ -136,7 +138,7 @@ class OtherHosts:
         views = {self._address: own, **others}
         return {host: views[host] for host in sorted(views)}, missing
 
-    async def views(self, cls: type[V], call: Call) -> tuple[Mapping[str, V], Missing]:
+    async def views(self, cls: type[V], call: OperationCall) -> tuple[Mapping[str, V], Missing]:
         """Return what the other hosts show, by their address, and those that are missing.
 
         A host that shows something else, because its version of the program is another one, is missing.
@@ -150,18 +152,18 @@ class OtherHosts:
                 missing = (*missing, host)
         return views, tuple(sorted(missing))
 
-    async def follow_rows(self, call: Call, listener: TreeListener) -> None:
+    async def follow_rows(self, call: OperationCall, listener: TreeListener) -> None:
         """Body of a task: ask the other hosts for the rows of *call* again and again, and tell *listener*."""
         most = call.limits.page_of(call.query(RowsQuery).limit)
         while True:
             listener.take_elsewhere(merge_rows(*await self.views(RowsView, call), most))
             await trio.sleep(call.limits.view_seconds)
 
-    async def _all_views(self, cls: type[V], function: CallFunction, call: Call) -> list[V]:
+    async def _all_views(self, cls: type[V], function: CallFunction, call: OperationCall) -> list[V]:
         """Return what this host shows, and then what the others show."""
         return [_view(cls, await function(call)), *await self._views_of_others(cls, call)]
 
-    async def _views_of_others(self, cls: type[V], call: Call) -> list[V]:
+    async def _views_of_others(self, cls: type[V], call: OperationCall) -> list[V]:
         """Return what the other hosts show; one that shows something else is left out, and logged."""
         views: list[V] = []
         for address, content in (await self.ask(call)).contents.items():
@@ -177,7 +179,7 @@ class OtherHosts:
             self._faulty.add(address)
             log.warning("%s", error)
 
-    async def ask(self, call: Call) -> OtherAnswers:
+    async def ask(self, call: OperationCall) -> OtherAnswers:
         """Return what the other hosts answer to *call*; nothing if it comes from one of them."""
         contents: dict[str, bytes] = {}
         if _is_of_host(call.who):

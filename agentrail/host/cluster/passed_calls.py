@@ -14,7 +14,7 @@ from agentrail.api.operation_table import JSON, HostCall
 from agentrail.api.problems import MEDIA_TYPE
 from agentrail.api.socket_frames import query_pairs
 from agentrail.api.views import to_json, to_plain
-from agentrail.host.operations.call import COMMAND, Call, Upload
+from agentrail.host.operations.call import COMMAND, OperationCall, Upload
 from agentrail.host.requests.access_log import REQUEST_ID
 from agentrail.host.requests.http_messages import Body, Headers, WrappedBody
 from agentrail.values.json import EMPTY, JsonObject
@@ -43,17 +43,20 @@ _VALUE: Final = re.compile(r"[ -~\t]{0,4096}")
 """Matches values that can be sent on: nothing in them ends a line."""
 
 
-def passed_headers(call: Call) -> Headers:
+def passed_headers(call: OperationCall) -> Headers:
     """Return the headers with which *call* is sent to another host, without its signature."""
     body = call.body(object)
-    told = [(FORWARDED_FOR, call.peer), (REQUEST_ID, call.note.id)]  # believed if this host is named there as a proxy
-    told += [header for header in call.headers if header[0] in PASSED]
+    headers = [
+        (FORWARDED_FOR, call.peer),
+        (REQUEST_ID, call.note.id),
+    ]  # believed if this host is named there as a proxy
+    headers += [header for header in call.headers if header[0] in PASSED]
     media_type = body.media_type if isinstance(body, Upload) else "" if body is None else JSON
     if media_type:
-        told.append((CONTENT_TYPE, media_type))
+        headers.append((CONTENT_TYPE, media_type))
     if call.key is not None:
-        told.append((COMMAND, call.key))
-    return tuple(told)
+        headers.append((COMMAND, call.key))
+    return tuple(headers)
 
 
 class KeptBody(WrappedBody):
@@ -80,7 +83,7 @@ class KeptBody(WrappedBody):
         return piece
 
 
-async def passed_content(call: Call) -> bytes:
+async def passed_content(call: OperationCall) -> bytes:
     """Return the body of *call* as another host reads it."""
     body = call.body(object)
     if isinstance(body, Upload):
@@ -88,7 +91,7 @@ async def passed_content(call: Call) -> bytes:
     return b"" if body is None else to_json(body)
 
 
-def passed_query(call: Call) -> str:
+def passed_query(call: OperationCall) -> str:
     """Return the query of *call* as another host reads it."""
     query = call.query(object)
     fields = EMPTY if query is None else cast("JsonObject", to_plain(query))

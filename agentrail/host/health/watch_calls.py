@@ -15,7 +15,7 @@ from agentrail.host.health.figures_history import HOUR
 from agentrail.host.health.health_parts import HealthParts
 from agentrail.host.health.tree_feed import rows_query
 from agentrail.host.operations.answers import Answer
-from agentrail.host.operations.call import Call
+from agentrail.host.operations.call import OperationCall
 
 SERIES: Final = 10
 """How many series are shown, unless the caller says."""
@@ -30,12 +30,12 @@ class WatchCalls:
     def __init__(self, health: HealthParts) -> None:
         self._health = health
 
-    async def rows(self, call: Call) -> Answer:
+    async def rows(self, call: OperationCall) -> Answer:
         """Show the sessions of the tenant that run here, one row each."""
         async with self._health.tree.listening(call.who.tenant, rows_query(call), call.limits) as listener:
-            return call.shown(listener.rows)
+            return call.view_answer(listener.rows)
 
-    async def trouble(self, call: Call) -> Answer:
+    async def trouble(self, call: OperationCall) -> Answer:
         """List what went wrong in the sessions of the tenant, the newest first."""
         query, limits = call.query(TroubleQuery), call.limits
         await trio.lowlevel.checkpoint()
@@ -43,9 +43,9 @@ class WatchCalls:
         limit = limits.page_of(query.limit)
         newest = self._health.troubles.newest_first(call.who.tenant)
         troubles = tuple(islice(takewhile(lambda trouble: trouble.at_ms >= since, newest), limit + 1))
-        return call.shown(TroublesView(troubles[:limit], more=len(troubles) > limit))
+        return call.view_answer(TroublesView(troubles[:limit], more=len(troubles) > limit))
 
-    async def figures(self, call: Call) -> Answer:
+    async def figures(self, call: OperationCall) -> Answer:
         """Show figures over time: of the user's tenant, or of all and of the host if the user may operate it."""
         query, who = call.query(FiguresQuery), call.who
         since, until = query.since_ms, query.until_ms
@@ -55,7 +55,7 @@ class WatchCalls:
         everybody = OPERATE in who.scopes and query.per != "session"
         tenant = None if everybody else who.tenant
         limit = series_limit(query)
-        return call.shown(await self._health.history.view(query.per, tenant, since, until, limit))
+        return call.view_answer(await self._health.history.view(query.per, tenant, since, until, limit))
 
 
 def series_limit(query: FiguresQuery) -> int:

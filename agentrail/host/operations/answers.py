@@ -60,7 +60,7 @@ class Shown:
 
 
 @frozen
-class Text:
+class ShownText:
     """An answer with a text that is no JSON."""
 
     text: str
@@ -77,7 +77,7 @@ class Streamed:
     """Called when nothing more is done with the answer: a stream that was never written lets go of what it holds."""
 
 
-Answer: TypeAlias = Shown | Text | Streamed | Problem
+Answer: TypeAlias = Shown | ShownText | Streamed | Problem
 """What the function of an operation returns."""
 
 
@@ -90,5 +90,5 @@ def http_response(answer: Answer) -> HttpResponse:
             return HttpResponse(answer.status, answer.all_headers, answer.content)
         case Problem():
             return problem_answer(answer)
-        case Text():
+        case ShownText():
             return HttpResponse(200, (("content-type", answer.media_type), NO_STORE), answer.text.encode())

@@ -1,4 +1,4 @@
-"""`Call`: an operation that somebody wants, whoever brings it to the host."""
+"""`OperationCall`: an operation that somebody wants, whoever brings it to the host."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Upload:
 
 
 @frozen
-class Call:
+class OperationCall:
     """An operation that somebody wants. Each face of the host makes its calls of what its clients send."""
 
     row: HostCall
@@ -114,11 +114,11 @@ class Call:
         request = f"{kind}-{self.note.id}"
         return RequestContext(kind, self.who.tenant, self.who.user, session, agent or "", request)
 
-    def shown(self, value: View, status: int | None = None, headers: Headers = ()) -> Shown:
+    def view_answer(self, value: View, status: int | None = None, headers: Headers = ()) -> Shown:
         """Return an answer with *value* as its content."""
         return Shown(self.row.status if status is None else status, value, headers)
 
-    def done(self) -> Shown:
+    def empty_answer(self) -> Shown:
         """Return the answer of a call that gives nothing back."""
         return Shown(self.row.status)
 
@@ -127,11 +127,13 @@ class Call:
         return told_problem(error, self.row.attempt, self.who.tenant, self.note.id)
 
 
-CallFunction: TypeAlias = Callable[[Call], Awaitable[Answer]]
+CallFunction: TypeAlias = Callable[[OperationCall], Awaitable[Answer]]
 """Carries out one call of the table."""
 
 
-async def http_call(request: HttpRequest, row: HostCall, who: Identity, session: str, limits: HostLimits) -> Call:
+async def http_call(
+    request: HttpRequest, row: HostCall, who: Identity, session: str, limits: HostLimits
+) -> OperationCall:
     """Return the call of *row* that *who* makes with *request*; raise `AgentrailError` if it does not fit."""
     media_type = request.header("content-type") or ""
     body: object = None
@@ -140,7 +142,7 @@ async def http_call(request: HttpRequest, row: HostCall, who: Identity, session:
     elif row.body is not None:
         check_media(row, media_type)
         body = read_body(row, await request.body.read(limits.body_bytes), limits.json_depth)
-    return Call(
+    return OperationCall(
         row,
         who,
         session,
@@ -162,7 +164,7 @@ def handled_answer(response: HandledResponse) -> Shown:
     return Shown(response.status, thaw(response.body), tuple(headers.items()))
 
 
-async def running_session(sessions: HostedSessions, call: Call) -> tuple[SessionName, SessionHandle]:
+async def running_session(sessions: HostedSessions, call: OperationCall) -> tuple[SessionName, SessionHandle]:
     """Return the session that *call* is about, which is brought back if need be, with a handle for its user."""
     name = sessions.name(call.row, call.who, call.session)
     return name, (await sessions.running(name, call.watch)).by(call.who.user)

@@ -18,7 +18,7 @@ from agentrail.host.authentication.identity import ForwardedIdentity, Identity
 from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.operations.answers import Streamed
-from agentrail.host.operations.call import Call
+from agentrail.host.operations.call import OperationCall
 from agentrail.host.requests.http_messages import Send, Streaming, hold_nothing
 from agentrail.host.requests.places import Wait
 from agentrail.host.requests.refusals import GAVE_WAY, HttpRefusal
@@ -77,7 +77,7 @@ class ClientStreams:
 
     def turn(
         self,
-        call: Call,
+        call: OperationCall,
         write: Streaming,
         problem_frame: ProblemFrame = problem_frame,
         abandon: Callable[[], None] = hold_nothing,
@@ -89,7 +89,7 @@ class ClientStreams:
         """
         return Streamed(partial(self._send, call, write, Endable(), problem_frame), abandon)
 
-    def session(self, call: Call, write: Streaming) -> Streamed:
+    def session(self, call: OperationCall, write: Streaming) -> Streamed:
         """Return the answer with the stream of a session, which *write* sends; the end of the host ends it."""
         return Streamed(partial(self._send_endless, call, write))
 
@@ -99,7 +99,7 @@ class ClientStreams:
         for stream in self._endless:
             stream.end()
 
-    async def _send_endless(self, call: Call, write: Streaming, send: Send) -> bytes:
+    async def _send_endless(self, call: OperationCall, write: Streaming, send: Send) -> bytes:
         async def begin(send: Send) -> bytes | None:
             await send(HEARTBEAT)  # the head of the answer is sent with it
             return await write(send)
@@ -114,7 +114,7 @@ class ClientStreams:
             self._endless.remove(stream)
 
     async def _send(
-        self, call: Call, write: Streaming, stream: Endable, problem_frame: ProblemFrame, send: Send
+        self, call: OperationCall, write: Streaming, stream: Endable, problem_frame: ProblemFrame, send: Send
     ) -> bytes:
         """Write a stream, and return its last frames."""
         last: bytes | None = None

@@ -23,7 +23,7 @@ from agentrail.errors import (
 from agentrail.errors.agentrail_error import cut, listed
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.answers import Answer
-from agentrail.host.operations.call import Call
+from agentrail.host.operations.call import OperationCall
 from agentrail.host.plugins.host_context import HostContext
 from agentrail.host.plugins.host_tools import HostTools
 from agentrail.runtime.code_changes import attached_as
@@ -63,7 +63,7 @@ class CommandCalls:
         self._sessions = sessions
         self._four_eyes = four_eyes
 
-    async def carry_out(self, call: Call) -> Answer:
+    async def carry_out(self, call: OperationCall) -> Answer:
         """Send the command of a request to its session."""
         spelled, command = _read(call)
         name = self._sessions.name(call.row, call.who, call.session)
@@ -73,7 +73,7 @@ class CommandCalls:
                 internal_id = _IDS[how.holds](session, name, call.who.user, getattr(command, field))
                 command = command.but(**{field: internal_id})
         await session.send(await self._guarded(session, command), call.command if call.row.command else None)
-        return call.done()
+        return call.empty_answer()
 
     async def _guarded(self, session: SessionHandle, command: AnyCommand) -> AnyCommand:
         """Return the command to be sent in the place of a client's; raise an error if clients may not send it."""
@@ -132,7 +132,7 @@ class CommandCalls:
         _check_offered(key, options, (await self._sessions.offered(session)).options)
 
 
-def _read(call: Call) -> tuple[Spelled, AnyCommand]:
+def _read(call: OperationCall) -> tuple[Spelled, AnyCommand]:
     """Return how the command of a request is spelled in its body, and the command itself."""
     body: object = call.query(object) if call.row.body is None else call.body(object)
     spelled = next(spelled for spelled in call.row.commands if spelled.body is None or isinstance(body, spelled.body))

@@ -9,7 +9,7 @@ from agentrail.errors import FilesNotTaken, UnknownSession, UsageError
 from agentrail.errors.agentrail_error import cut
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.answers import Answer
-from agentrail.host.operations.call import Call, Upload
+from agentrail.host.operations.call import OperationCall, Upload
 from agentrail.host.uploads.file_kinds import said_media
 from agentrail.host.uploads.prompt_files import NO_FILES, PromptFiles
 from agentrail.host.uploads.session_files import SessionFiles
@@ -22,7 +22,7 @@ class FileCalls:
         self._sessions = sessions
         self._files = files
 
-    async def upload(self, call: Call) -> Answer:
+    async def upload(self, call: OperationCall) -> Answer:
         """Store the body as a file of the session; if the connection breaks, nothing of it is kept."""
         query = call.query(FileQuery)
         name = self._sessions.name(call.row, call.who, call.session)
@@ -31,9 +31,9 @@ class FileCalls:
         with self._files.taking(name) as intake:
             sandbox = await self._sessions.storage(name, call.watch)
             file = await self._files.receive(name.internal, sandbox, intake, upload.content, query.name, media)
-        return call.shown(FileView(file.name, file.note.media_type, file.size))
+        return call.view_answer(FileView(file.name, file.note.media_type, file.size))
 
-    async def named(self, call: Call, session: SessionName, names: tuple[str, ...]) -> PromptFiles:
+    async def named(self, call: OperationCall, session: SessionName, names: tuple[str, ...]) -> PromptFiles:
         """Return the files of *session* that a prompt names; raise `UsageError` for one that is not there."""
         if not names:
             return NO_FILES

@@ -13,7 +13,7 @@ from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.operations.answers import Answer
-from agentrail.host.operations.call import Call, CallFunction
+from agentrail.host.operations.call import CallFunction, OperationCall
 
 
 def functions_of(*groups: object) -> Mapping[str, CallFunction]:
@@ -48,6 +48,6 @@ class HostOperations:
             self.count(who)
         check_scope(row, who)
 
-    async def carry_out(self, call: Call) -> Answer:
+    async def carry_out(self, call: OperationCall) -> Answer:
         """Return the answer to *call*; raise an error if the journal cannot write for its session."""
         return await call.answered(self.functions[call.row.name])

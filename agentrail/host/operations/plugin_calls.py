@@ -15,7 +15,7 @@ from agentrail.api.views import to_plain
 from agentrail.errors import AgentrailError
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.operations.answers import Answer, Shown
-from agentrail.host.operations.call import COMMAND, Call
+from agentrail.host.operations.call import COMMAND, OperationCall
 from agentrail.host.operations.host_operations import HostOperations
 from agentrail.host.plugins.plugin_values import HandledResponse, Request
 from agentrail.host.requests.http_messages import problem_answer
@@ -37,7 +37,7 @@ class PluginCalls:
         if row is None or name in TALKS or name not in SOCKET_CALLS:
             return None
         who, session = plugin_request.identity, plugin_request.context.session_id
-        call = Call(row, who, session, self._operations.limits, key=_key(plugin_request, name))
+        call = OperationCall(row, who, session, self._operations.limits, key=_key(plugin_request, name))
         try:
             check_scope(row, who)
             content = None if row.body is None else body_of(row, body)

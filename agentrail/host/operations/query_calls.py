@@ -22,7 +22,7 @@ from agentrail.api.views import (
 from agentrail.core.vocabulary.state import State
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.answers import Answer
-from agentrail.host.operations.call import Call, running_session
+from agentrail.host.operations.call import OperationCall, running_session
 from agentrail.host.operations.command_calls import child_id, is_of_the_program
 from agentrail.host.profiles import Offered
 from agentrail.host.requests.http_messages import while_here
@@ -46,19 +46,19 @@ class QueryCalls:
     def __init__(self, sessions: HostedSessions) -> None:
         self._sessions = sessions
 
-    async def queued(self, call: Call) -> Answer:
+    async def queued(self, call: OperationCall) -> Answer:
         """Show the prompts in the queue; the session is neither started nor woken for that."""
         name = self._sessions.name(call.row, call.who, call.session)
         queue = (await self._sessions.state(name)).queue
-        return call.shown(QueueView(tuple([view(PromptView, prompt) for prompt in queue])))
+        return call.view_answer(QueueView(tuple([view(PromptView, prompt) for prompt in queue])))
 
-    async def offered(self, call: Call) -> Answer:
+    async def offered(self, call: OperationCall) -> Answer:
         """Show the names of the tools, plugins and models that the session may be given."""
         _, session = await running_session(self._sessions, call)
         offer = await self._sessions.offered(session)
         models, tools, plugins = [tuple(sorted(names)) for names in (offer.models, offer.tools, offer.plugins)]
         options = tuple(_options(session.inspect(), offer))
-        return call.shown(OfferedView(models, tools, plugins, options))
+        return call.view_answer(OfferedView(models, tools, plugins, options))
 
 
 class SubagentCalls:
@@ -67,29 +67,29 @@ class SubagentCalls:
     def __init__(self, sessions: HostedSessions) -> None:
         self._sessions = sessions
 
-    async def _children(self, call: Call, names: Iterable[str]) -> tuple[SessionHandle, list[str]]:
+    async def _children(self, call: OperationCall, names: Iterable[str]) -> tuple[SessionHandle, list[str]]:
         """Return the session of the request, and the ids in the journal of the sub-agents *names*."""
         name, session = await running_session(self._sessions, call)
         children = [task.child for task in session.tasks()]
         return session, [child_id(name, call.who.user, child, children) for child in names]
 
-    async def tasks(self, call: Call) -> Answer:
+    async def tasks(self, call: OperationCall) -> Answer:
         """List the sub-agents of the session; it is neither started nor woken for that."""
         name = self._sessions.name(call.row, call.who, call.session)
         handle = self._sessions.here(name)
         tasks_ = ended_tasks(await self._sessions.state(name)) if handle is None else handle.tasks()
-        return call.shown(TasksView(tuple([view(TaskView, task) for task in tasks_])))
+        return call.view_answer(TasksView(tuple([view(TaskView, task) for task in tasks_])))
 
-    async def task_result(self, call: Call) -> Answer:
+    async def task_result(self, call: OperationCall) -> Answer:
         """Wait for the answer of a sub-agent."""
         session, (child,) = await self._children(call, [call.query(TaskQuery).child])
 
         async def answer() -> Answer:
-            return call.shown(TaskResultView(visible(child), await session.task_result(child)))
+            return call.view_answer(TaskResultView(visible(child), await session.task_result(child)))
 
         return await while_here(call.gone, answer)
 
-    async def wait_tasks(self, call: Call) -> Answer:
+    async def wait_tasks(self, call: OperationCall) -> Answer:
         """Wait for the answers of sub-agents."""
         query = call.query(WaitTasksQuery)
         session, children = await self._children(call, query.children.split(","))
@@ -99,6 +99,6 @@ class SubagentCalls:
             seconds = max(until - trio.current_time(), 0)
             results = await session.wait_tasks(*children, every=query.every, seconds=seconds)
             items = [TaskResultView(visible(child), result) for child, result in results.items()]
-            return call.shown(TaskResultsView(tuple(items)))
+            return call.view_answer(TaskResultsView(tuple(items)))
 
         return await while_here(call.gone, answer)

@@ -16,7 +16,7 @@ from agentrail.api.views import to_json
 from agentrail.errors import UnknownRecord, UsageError
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.answers import Answer
-from agentrail.host.operations.call import Call
+from agentrail.host.operations.call import OperationCall
 from agentrail.host.operations.insight_replies import (
     account_view,
     rounds_in,
@@ -63,7 +63,7 @@ class RecordCalls:
         self._workers = trio.CapacityLimiter(WORKERS)
         self._readers = trio.CapacityLimiter(WORKERS)  # of those who hold all records of a session in memory
 
-    async def records(self, call: Call) -> Answer:
+    async def records(self, call: OperationCall) -> Answer:
         """Show a page of the records of a session, or one record with all of its texts."""
         query = call.query(RecordsQuery)
         name = self._sessions.name(call.row, call.who, call.session)
@@ -71,11 +71,11 @@ class RecordCalls:
         if query.record is not None:
             if query.since is not None or query.limit is not None:
                 raise UsageError("bad-query", call.row.name, "its `record`", "does not go with `since` and `limit`")
-            return call.shown(await self._record(name, query.record, head))
+            return call.view_answer(await self._record(name, query.record, head))
         after, limit = query.since or 0, call.limits.page_of(query.limit)
         views = await self._page(name, after, limit)
         last = views[-1].number if views else after
-        return call.shown(RecordsView(tuple(views), max(head, last), more=last < head))
+        return call.view_answer(RecordsView(tuple(views), max(head, last), more=last < head))
 
     async def _record(self, name: SessionName, number: int, head: int) -> RecordsView:
         records = await self._journal.read(name.internal, number - 1, 1)
@@ -115,7 +115,7 @@ class RecordCalls:
             last, size = first, size * 2
         return None
 
-    async def why(self, call: Call) -> Answer:
+    async def why(self, call: OperationCall) -> Answer:
         """Tell why a call, a turn or an end of a session came about."""
         subject = number_or_id(call.query(AboutQuery).about)
         name = self._sessions.name(call.row, call.who, call.session)
@@ -123,9 +123,9 @@ class RecordCalls:
         def explained(records: Sequence[Record]) -> AccountView:
             return account_view(why(records, subject), name.tenant, call.limits.most_page)
 
-        return call.shown(await self._of_all(name, explained))
+        return call.view_answer(await self._of_all(name, explained))
 
-    async def state_at(self, call: Call) -> Answer:
+    async def state_at(self, call: OperationCall) -> Answer:
         """Show the state of a session after a record, and what the record changed.
 
         The records before it are folded as when the session comes back, from a snapshot if there is one before it.
@@ -143,9 +143,9 @@ class RecordCalls:
         def reply() -> StateAtView:
             return state_view(Moment(record, before, folded(before, record)), head, name.tenant, whole=query.whole)
 
-        return call.shown(await self._worked_out(reply))
+        return call.view_answer(await self._worked_out(reply))
 
-    async def timeline(self, call: Call) -> Answer:
+    async def timeline(self, call: OperationCall) -> Answer:
         """Show what ran when in a session, and a row for each of some records."""
         query = call.query(TimelineQuery)
         name = self._sessions.name(call.row, call.who, call.session)
@@ -155,9 +155,9 @@ class RecordCalls:
         def reply(records: Sequence[Record]) -> TimelineView:
             return timeline_view(timeline(records), query.since or 0, limit, name.tenant)
 
-        return call.shown(await self._of_all(name, reply))
+        return call.view_answer(await self._of_all(name, reply))
 
-    async def seen(self, call: Call) -> Answer:
+    async def seen(self, call: OperationCall) -> Answer:
         """Show what the model saw with one request."""
         query = call.query(SeenQuery)
         if query.round is not None and query.request is not None:
@@ -169,7 +169,7 @@ class RecordCalls:
             count = rounds_in(requests(records))
             return seen_view(seen(records, which), count, name.tenant, whole=query.whole)
 
-        return call.shown(await self._of_all(name, reply))
+        return call.view_answer(await self._of_all(name, reply))
 
     async def _of_all(self, name: SessionName, work: Callable[[Sequence[Record]], T]) -> T:
         """Return what *work*, in a worker thread, makes of all records of a session; raise if they are too many."""

@@ -46,7 +46,7 @@ from agentrail.errors import (
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others, of_tenant
 from agentrail.host.operations.answers import Answer
-from agentrail.host.operations.call import Call
+from agentrail.host.operations.call import OperationCall
 from agentrail.host.operations.text_search import MOST_SESSIONS, TextSearch
 from agentrail.host.plugins.command_plugin import commands_for
 from agentrail.host.plugins.plugin_runner import HostPluginRow
@@ -81,7 +81,7 @@ class SessionLifeCalls:
         self._when_erased = when_erased
         self._supervisor = supervisor
 
-    async def open_session(self, call: Call) -> Answer:
+    async def open_session(self, call: OperationCall) -> Answer:
         """Open a new session."""
         body = call.body(OpenBody)
         name = _new(call, call.who.user, body.session)
@@ -99,7 +99,7 @@ class SessionLifeCalls:
                 raise exists
         return _opened_answer(call, name)
 
-    async def fork(self, call: Call) -> Answer:
+    async def fork(self, call: OperationCall) -> Answer:
         """Open a new session with the past of another, which belongs to the same user."""
         body = call.body(ForkBody)
         origin = self._sessions.name(call.row, call.who, call.session)
@@ -118,14 +118,14 @@ class SessionLifeCalls:
                 raise exists
         return _opened_answer(call, name)
 
-    async def _first(self, call: Call, name: SessionName) -> AnyInput | None:
+    async def _first(self, call: OperationCall, name: SessionName) -> AnyInput | None:
         """Return the first input of the session *name* if this request, sent before, has opened it; else `None`."""
         if call.command is None:
             return None
         stored = await self._supervisor.answered(name.internal, call.command)
         return None if stored is None else stored.input
 
-    async def list_sessions(self, call: Call) -> Answer:
+    async def list_sessions(self, call: OperationCall) -> Answer:
         """List the sessions of the user, or of others of the tenant."""
         query, who, limits = call.query(SessionsQuery), call.who, call.limits
         owner = who.user if query.owner is None else query.owner
@@ -144,10 +144,10 @@ class SessionLifeCalls:
             except UnknownSession:
                 raise UsageError("bad-query", call.row.name, "its `after`", "is not the `next` of a page") from None
         if query.text is not None:
-            return call.shown(await self._searched(query.text, session_filter, after, limit, who.tenant))
+            return call.view_answer(await self._searched(query.text, session_filter, after, limit, who.tenant))
         sessions = await self._sessions.listed(session_filter, after, limit + 1)
         items = tuple([_session_view(session, who.tenant) for session in sessions[:limit]])
-        return call.shown(SessionsView(items, items[-1].session if len(sessions) > limit else None))
+        return call.view_answer(SessionsView(items, items[-1].session if len(sessions) > limit else None))
 
     async def _searched(
         self, text: str, session_filter: SessionFilter, after: SessionName | None, limit: int, tenant: str
@@ -158,13 +158,13 @@ class SessionLifeCalls:
         is_over = searched.count == len(sessions)
         return SessionsView(items, None if is_over else _session_view(sessions[searched.count - 1], tenant).session)
 
-    async def show_session(self, call: Call) -> Answer:
+    async def show_session(self, call: OperationCall) -> Answer:
         """Show a session with what it does; it is neither started nor woken for that."""
         name = self._sessions.name(call.row, call.who, call.session)
         listed = _session_view(await self._sessions.stored(name), name.tenant)
         handle = self._sessions.here(name)
         state = None if handle is None else await self._sessions.state(name)
-        return call.shown(
+        return call.view_answer(
             DetailView(
                 *[getattr(listed, field) for field in SessionView.__struct_fields__],
                 status=None if handle is None else view(StatusView, handle.status(), handle.id),
@@ -174,12 +174,12 @@ class SessionLifeCalls:
             )
         )
 
-    async def tree(self, call: Call) -> Answer:
+    async def tree(self, call: OperationCall) -> Answer:
         """Show the sessions of the tenant that run here, with their sub-agents."""
         await trio.lowlevel.checkpoint()
-        return call.shown(view(ChildShown, _only(self._supervisor.tree(), call.who.tenant)))
+        return call.view_answer(view(ChildShown, _only(self._supervisor.tree(), call.who.tenant)))
 
-    async def delete_session(self, call: Call) -> Answer:
+    async def delete_session(self, call: OperationCall) -> Answer:
         """Erase a session, or blot out its texts; its uploaded files are erased in both cases."""
         query = call.query(DeleteQuery)
         if not query.redact and (query.first is not None or query.last is not None):
@@ -208,7 +208,7 @@ class SessionLifeCalls:
         # Logged, as nothing is left of a deleted session, and a redaction is noted in the session's own records alone.
         outcome = "deleted" if records is None else f"redacted ({records} records)"
         audit_log.info("the session `%s` was %s by `%s`", name.internal, outcome, call.who.user)
-        return call.shown(ErasedView(name.visible, records))
+        return call.view_answer(ErasedView(name.visible, records))
 
 
 def _context_view(state: State) -> ContextView:
@@ -217,13 +217,13 @@ def _context_view(state: State) -> ContextView:
     return ContextView(budget.window, budget.is_assumed, budget.trigger, tokens_of(state), tuple(layers))
 
 
-def _new(call: Call, user: str, name: str | None) -> SessionName:
+def _new(call: OperationCall, user: str, name: str | None) -> SessionName:
     return new_name(call.who.tenant, user, name or call.made_name)
 
 
-def _opened_answer(call: Call, name: SessionName) -> Answer:
+def _opened_answer(call: OperationCall, name: SessionName) -> Answer:
     headers = (("location", f"/v1/sessions/{name.visible}"),)
-    return call.shown(OpenedView(name.visible), headers=headers)
+    return call.view_answer(OpenedView(name.visible), headers=headers)
 
 
 def _session_view(stored: StoredSession, tenant: str, passage: PassageView | None = None) -> SessionView:
@@ -280,22 +280,24 @@ class ListingCalls:
         self._four_eyes = four_eyes
         self._read: dict[str, dict[str, tuple[int, tuple[HeldCall, ...]]]] = {}  # by tenant and session
 
-    async def commands(self, call: Call) -> Answer:
+    async def commands(self, call: OperationCall) -> Answer:
         """List the commands of host plugins."""
         await trio.lowlevel.checkpoint()
         commands_ = await commands_for(self._rows, call.who)
-        return call.shown(CommandsView(tuple([view(CommandView, command) for command in commands_])))
+        return call.view_answer(CommandsView(tuple([view(CommandView, command) for command in commands_])))
 
-    async def approvals(self, call: Call) -> Answer:
+    async def approvals(self, call: OperationCall) -> Answer:
         """List the held calls and questions of the tenant that the caller may decide about, oldest first."""
         query = call.query(PageQuery)
         limit = call.limits.page_of(query.limit)
         after = (0, "") if query.after is None else _place(call, query.after)
-        decidable = [held for held in await self._waiting(call.who.tenant) if self._may_decide(call.who, held)]
-        rest = sorted([held for held in decidable if _cursor(held) > after], key=_cursor)
+        decidable = [
+            held_call for held_call in await self._waiting(call.who.tenant) if self._may_decide(call.who, held_call)
+        ]
+        rest = sorted([held_call for held_call in decidable if _cursor(held_call) > after], key=_cursor)
         last = _cursor(rest[limit - 1]) if len(rest) > limit else None
         following = None if last is None else f"{last[0]}{SEPARATOR}{last[1]}"
-        return call.shown(ApprovalsView(tuple(rest[:limit]), following))
+        return call.view_answer(ApprovalsView(tuple(rest[:limit]), following))
 
     def _may_decide(self, who: Identity, call: HeldView) -> bool:
         """Whether *who*, who has the scope to decide, may decide about *call*: with four eyes, not about an own one."""
@@ -342,7 +344,7 @@ def _cursor(call: HeldView) -> tuple[int, str]:
     return call.since, call.id
 
 
-def _place(call: Call, after: str) -> tuple[int, str]:
+def _place(call: OperationCall, after: str) -> tuple[int, str]:
     """Parse the cursor *after* of a list; raise `UsageError` if it is not valid."""
     since, separator, approval_id = after.partition(SEPARATOR)
     if not (separator and since.isascii() and since.isdigit()):

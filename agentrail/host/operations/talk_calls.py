@@ -34,7 +34,7 @@ from agentrail.errors.agentrail_error import kind_of
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import SessionTurns, Turns
 from agentrail.host.operations.answers import Answer, Streamed
-from agentrail.host.operations.call import Call, handled_answer
+from agentrail.host.operations.call import OperationCall, handled_answer
 from agentrail.host.operations.client_streams import ClientStreams, problem_frame
 from agentrail.host.operations.event_frames import EventFrames, ready
 from agentrail.host.operations.file_calls import FileCalls
@@ -67,7 +67,7 @@ HELD: Final = 202
 class Talk:
     """A request to talk, on its way to a session."""
 
-    call: Call
+    call: OperationCall
     body: ChatBody
     words: tuple[Part, ...]
     """The content of the prompt: the parts of its files that the model gets, then the message."""
@@ -150,34 +150,34 @@ class TalkCalls:
         self._streams = streams
         self._nursery = nursery
 
-    async def chat(self, call: Call) -> Answer:
+    async def chat(self, call: OperationCall) -> Answer:
         """Prompt a session, and answer with the end of its turn."""
         return await self._prompt_and_reply(call, call.body(ChatBody), ReplyView)
 
-    async def ask(self, call: Call) -> Answer:
+    async def ask(self, call: OperationCall) -> Answer:
         """Prompt a session that is there, and answer with the end of its turn and all that was said in it."""
         body = call.body(AskBody)
         return await self._prompt_and_reply(call, _as_chat(call, body), WholeReplyView, body.until)
 
     async def _prompt_and_reply(
-        self, call: Call, body: ChatBody, view_class: type[ReplyView], until: Until = "rest"
+        self, call: OperationCall, body: ChatBody, view_class: type[ReplyView], until: Until = "rest"
     ) -> Answer:
         answer = self.lived(call, "chat", body, partial(self._chat, view_class, until))
         # only the wait is cancelled when the client goes away: the turn and the request go on
         return await while_here(call.gone, answer.wait)
 
-    async def stream(self, call: Call) -> Answer:
+    async def stream(self, call: OperationCall) -> Answer:
         """Prompt a session, and answer with its events up to the end of its turn."""
         body = call.body(ChatBody)
         self._streams.check(call.who)
         return await self.lived(call, "stream", body, self._stream).wait()
 
-    async def prompt(self, call: Call) -> Answer:
+    async def prompt(self, call: OperationCall) -> Answer:
         """Prompt a session, and answer when the prompt is in its journal."""
         body = call.body(PromptBody)
         return await self.lived(call, "chat", _as_chat(call, body), self._prompt).wait()
 
-    async def steer(self, call: Call) -> Answer:
+    async def steer(self, call: OperationCall) -> Answer:
         """Add a text to the open turn; as it begins a turn if none is open, it is a request to talk as others are."""
         body = call.body(SteerBody)
         chat = ChatBody(body.text, session=call.session)
@@ -187,7 +187,7 @@ class TalkCalls:
 
     def lived(
         self,
-        call: Call,
+        call: OperationCall,
         kind: RequestKind,
         body: ChatBody,
         step: TalkStep,
@@ -206,7 +206,7 @@ class TalkCalls:
         self._nursery.start_soon(self._live, call, body, name, context, step, answer, to_talk)
         return answer
 
-    def _name(self, call: Call, body: ChatBody) -> SessionName:
+    def _name(self, call: OperationCall, body: ChatBody) -> SessionName:
         """Return the session that the request is for. One that has no name gets one, the same for the same command."""
         # a session with this name is opened if there is none
         if body.session and "." not in body.session and not call.session:
@@ -217,7 +217,7 @@ class TalkCalls:
 
     async def _live(
         self,
-        call: Call,
+        call: OperationCall,
         body: ChatBody,
         name: SessionName,
         context: RequestContext,
@@ -264,7 +264,7 @@ class TalkCalls:
     async def _chat(self, view_class: type[ReplyView], until: Until, talk: Talk) -> None:
         prompt = await self.send_prompt(await self.session_of(talk), talk, until)
         reply_ = await self._replied(prompt, talk)
-        talk.reply(talk.call.shown(view(view_class, reply_, prompt.session.id), HELD if reply_.held else None))
+        talk.reply(talk.call.view_answer(view(view_class, reply_, prompt.session.id), HELD if reply_.held else None))
 
     async def _prompt(self, talk: Talk) -> None:
         session = await self.session_of(talk)
@@ -274,7 +274,7 @@ class TalkCalls:
             accepted = await talk.speaking(session).prompt_nowait(talk.words, returns=form, command=command)
             turns.began(accepted.ref, talk.context)
         talk.life.outcome = accepted.status
-        talk.reply(talk.call.shown(view(AcceptedView, accepted, session.id)))
+        talk.reply(talk.call.view_answer(view(AcceptedView, accepted, session.id)))
 
     async def _steer(self, when: When, talk: Talk) -> None:
         session = await self.session_of(talk)
@@ -285,7 +285,7 @@ class TalkCalls:
             if accepted.status == "started":
                 turns.began(accepted.ref, talk.context)
         talk.life.outcome = accepted.status
-        talk.reply(talk.call.shown(view(AcceptedView, accepted, session.id)))
+        talk.reply(talk.call.view_answer(view(AcceptedView, accepted, session.id)))
 
     async def _stream(self, talk: Talk) -> None:
         session = await self.session_of(talk)
@@ -321,7 +321,7 @@ class TalkCalls:
                 await talk.life.end(error)  # noqa: ASYNC102 - it is shielded
 
     @staticmethod
-    def _tell_failure(name: SessionName, call: Call, error: BaseException) -> None:
+    def _tell_failure(name: SessionName, call: OperationCall, error: BaseException) -> None:
         tell(log, error, "a request to `%s` failed (request %s)", name.internal, call.note.id)
 
     async def last_frame(self, prompt: PromptAsked, talk: Talk) -> bytes:
@@ -484,7 +484,7 @@ class TurnStream:
         return isinstance(event, PromptQueued | PromptDropped) and event.ref == ref
 
 
-def _as_chat(call: Call, body: PromptBody) -> ChatBody:
+def _as_chat(call: OperationCall, body: PromptBody) -> ChatBody:
     return ChatBody(body.message, session=call.session, files=body.files, returns=body.returns)
 
 

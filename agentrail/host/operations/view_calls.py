@@ -11,7 +11,7 @@ from agentrail.api.views import MessagesView
 from agentrail.host.authentication.identity import ForwardedIdentity
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.answers import Answer
-from agentrail.host.operations.call import Call
+from agentrail.host.operations.call import OperationCall
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.requests.http_messages import Send
@@ -31,7 +31,7 @@ class ViewCalls:
         self._frames = frames
         self._streams = streams
 
-    async def events(self, call: Call) -> Answer:
+    async def events(self, call: OperationCall) -> Answer:
         """Stream the events of a session, from a cursor on or live, until the client goes or the session ends."""
         query = call.query(EventsQuery)
         since = start_of(call.row, query, call.header("last-event-id") or "")
@@ -45,7 +45,7 @@ class ViewCalls:
 
     async def subscribed(
         self,
-        call: Call,
+        call: OperationCall,
         since: Cursor | None,
         types: tuple[type[Event], ...] | None,
         policy: SubscriptionPolicy = POLICIES[0],
@@ -69,7 +69,7 @@ class ViewCalls:
         async with subscription as events:
             await self._frames.give_each(events, give)
 
-    async def messages(self, call: Call) -> Answer:
+    async def messages(self, call: OperationCall) -> Answer:
         """Show a page of the conversation."""
         query = call.query(MessagesQuery)
         name = self._sessions.name(call.row, call.who, call.session)
@@ -77,4 +77,4 @@ class ViewCalls:
         history = (await self._sessions.state(name)).history
         first = query.after or 0
         last = first + limit
-        return call.shown(MessagesView(tuple(history[first:last]), last if last < len(history) else None))
+        return call.view_answer(MessagesView(tuple(history[first:last]), last if last < len(history) else None))

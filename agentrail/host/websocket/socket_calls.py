@@ -18,7 +18,7 @@ from agentrail.errors import AgentrailError, BadChoice, NotAuthenticated
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.error_responses import told_problem
 from agentrail.host.operations.answers import Shown
-from agentrail.host.operations.call import COMMAND, Call
+from agentrail.host.operations.call import COMMAND, OperationCall
 from agentrail.host.requests.access_log import RequestNote, tell_request
 from agentrail.host.requests.http_messages import HttpRequest, PeerGone
 from agentrail.host.websocket.socket_user import SocketParts, SocketUser
@@ -89,7 +89,7 @@ class SocketCalls:
             check_place(frame)
             headers = (*self._user.headers, ("content-type", JSON))
             headers += () if frame.command is None else ((COMMAND, frame.command),)
-            call = Call(
+            call = OperationCall(
                 row,
                 who,
                 frame.session or "",

@@ -24,7 +24,7 @@ from agentrail.host.cluster.forwarded_events import ForwardedEvents, SseFrame, c
 from agentrail.host.error_responses import told_problem
 from agentrail.host.health.tree_feed import rows_query
 from agentrail.host.operations.answers import Shown
-from agentrail.host.operations.call import Call
+from agentrail.host.operations.call import OperationCall
 from agentrail.host.operations.event_frames import AT_ONCE
 from agentrail.host.requests.access_log import RequestNote
 from agentrail.host.requests.http_messages import HttpRequest
@@ -77,7 +77,7 @@ class SocketListening:
             parts.operations.check_open()
             who = await self._user.identity()
             parts.operations.admit(row, who)
-            call = Call(
+            call = OperationCall(
                 row,
                 who,
                 frame.session or "",
@@ -105,7 +105,7 @@ class SocketListening:
         most = (("limit", str(self._parts.limits.most_page)),)
         return query_of(row, most if frame.listen == "approvals" else socket_frames.query_pairs(frame.query))
 
-    async def _send_events(self, frame: ListenFrame, call: Call) -> None:
+    async def _send_events(self, frame: ListenFrame, call: OperationCall) -> None:
         since = start_of(call.row, EventsQuery(since=frame.since), "")
         types = None if frame.types is None else classes_of(call.row, frame.types)
         policy = frame.policy or POLICIES[0]
@@ -162,7 +162,7 @@ class SocketListening:
             return socket_frames.gap(name, data)
         return socket_frames.event(name, type(envelope.event).__name__, data, envelope.cursor)
 
-    async def _send_approvals(self, name: str, call: Call) -> None:
+    async def _send_approvals(self, name: str, call: OperationCall) -> None:
         """Send what waits for people, and again when that has changed; what changes faster than it is sent is skipped.
 
         It is looked at again when a session has told that other calls wait.
@@ -182,7 +182,7 @@ class SocketListening:
                     await change.wait()
                     await trio.sleep(self._parts.limits.changes_seconds)  # others come with it
 
-    async def _send_changes(self, name: str, call: Call) -> None:
+    async def _send_changes(self, name: str, call: OperationCall) -> None:
         """Send the rows of the tree, and then those that change; what changes faster than it is sent is merged."""
         feed = self._parts.tree.listening(call.who.tenant, rows_query(call), call.limits)
         async with feed as listener, open_shielded_nursery() as nursery:

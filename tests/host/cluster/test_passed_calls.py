@@ -13,7 +13,7 @@ from agentrail.api.operation_table import CALLS
 from agentrail.api.views import to_json
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.cluster.passed_calls import passed_content, passed_headers, passed_query
-from agentrail.host.operations.call import Call, Upload
+from agentrail.host.operations.call import OperationCall, Upload
 from agentrail.values.content import Image, Text
 from tests.host.model.in_process import GivenBody
 
@@ -50,7 +50,7 @@ QUERIES: Final = (
 @pytest.mark.parametrize(("name", "body"), BODIES)
 async def test_another_host_reads_the_same_body(name: str, body: object) -> None:
     row = CALLS[name]
-    call = Call(row, NOBODY, "trip", DEFAULTS, read_body(row, json.dumps(body).encode()), key="once")
+    call = OperationCall(row, NOBODY, "trip", DEFAULTS, read_body(row, json.dumps(body).encode()), key="once")
     assert read_body(row, await passed_content(call)) == call.body(object)
     headers = dict(passed_headers(call))
     assert (headers["content-type"], headers["idempotency-key"]) == ("application/json", "once")
@@ -59,20 +59,20 @@ async def test_another_host_reads_the_same_body(name: str, body: object) -> None
 @pytest.mark.parametrize(("name", "query"), QUERIES)
 async def test_another_host_reads_the_same_query(name: str, query: str) -> None:
     row = CALLS[name]
-    call = Call(row, NOBODY, "trip", DEFAULTS, query=read_query(row, query))
+    call = OperationCall(row, NOBODY, "trip", DEFAULTS, query=read_query(row, query))
     assert read_query(row, passed_query(call)) == call.query(object)
     assert await passed_content(call) == b""
     assert "content-type" not in dict(passed_headers(call))
 
 
 async def test_a_file_is_sent_on_as_it_is() -> None:
-    call = Call(CALLS["upload"], NOBODY, "trip", DEFAULTS, Upload(GivenBody(b"\x00{"), "image/png"))
+    call = OperationCall(CALLS["upload"], NOBODY, "trip", DEFAULTS, Upload(GivenBody(b"\x00{"), "image/png"))
     assert await passed_content(call) == b"\x00{"
     assert dict(passed_headers(call))["content-type"] == "image/png"
 
 
 def test_a_key_of_the_client_is_not_sent_on() -> None:
     headers = (("authorization", "Bearer secret"), ("x-key", "secret"), ("user-agent", "me"), ("idempotency-key", "a"))
-    call = Call(CALLS["messages"], NOBODY, "trip", DEFAULTS, headers=headers, peer="10.0.0.9")
+    call = OperationCall(CALLS["messages"], NOBODY, "trip", DEFAULTS, headers=headers, peer="10.0.0.9")
     sent = passed_headers(call)
     assert {name for name, _ in sent} == {"x-forwarded-for", "x-request-id", "user-agent"}
