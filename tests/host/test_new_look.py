@@ -42,12 +42,12 @@ ADDED: Final = {
     ),
     "host/operations/view_calls.py": (
         "    async def messages(",
-        '''    async def length(self, call: Call) -> Answer:
+        '''    async def length(self, call: OperationCall) -> Answer:
         """Show how long the conversation is."""
         from agentrail.api.views import LengthView
 
         name = self._sessions.name(call.row, call.who, call.session)
-        return call.shown(LengthView(len((await self._sessions.state(name)).history)))
+        return call.view_answer(LengthView(len((await self._sessions.state(name)).history)))
 
 ''',
     ),
