@@ -21,7 +21,7 @@ from typing import cast
 from agentrail.adapters.journals.sql.sql_dialect import CleaningState
 from agentrail.adapters.journals.sqlite.deletion.vacuum import GIVEN_BACK, ZEROED, dirty_gaps, zero_gaps
 from agentrail.adapters.journals.sqlite.error_mapping import rollback_failure
-from agentrail.adapters.journals.sqlite.tables import pragma
+from agentrail.adapters.journals.sqlite.tables import AUTO_VACUUM, pragma
 from agentrail.errors import JournalError
 from agentrail.ports.failpoints import reach
 
@@ -78,6 +78,11 @@ class FileCleaning:
     def _clean(self) -> Iterator[bool]:
         """Clean the file; yield after each piece whether it has gone on, or has to wait for a program that reads."""
         (mark,) = self._db.execute("SELECT max(mark) FROM cleaning").fetchone()
+        if not pragma(self._db, "auto_vacuum"):
+            # a file that another program has made: it gives no pages back, and has no map that says which are rows
+            self._db.execute(f"PRAGMA {AUTO_VACUUM}")
+            self._db.execute("VACUUM")
+            yield True
         while self._has_free_pages():
             with self._transaction():
                 self._give_back()

@@ -69,6 +69,8 @@ def convert_old(path: Path) -> None:
 
 
 def _is_old(path: Path) -> bool:
+    if not path.is_file():  # to open a pipe would wait for who writes it
+        return False
     with suppress(OSError), path.open("rb") as file:
         head = file.read(HEAD)
         return len(head) == HEAD and number_at(head, 68) == APPLICATION and number_at(head, 60) == SCHEMA

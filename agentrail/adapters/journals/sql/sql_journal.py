@@ -188,9 +188,9 @@ class SqlJournal:
                 after += len(page)
         return names
 
-    async def holders(self, at: int) -> tuple[str, ...]:
-        """Return those who hold sessions at the time *at*, and so may run them."""
-        return await self._read(lambda reader: reader.holders(at))
+    async def holders(self) -> tuple[str, ...]:
+        """Return those who hold sessions now, and so may run them."""
+        return await self._read(lambda reader: reader.holders())
 
     async def close(self) -> None:
         """Wait until running calls have ended, and close files, threads and connections; the next call opens them."""
