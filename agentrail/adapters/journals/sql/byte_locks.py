@@ -8,7 +8,7 @@ import sys
 from struct import pack, unpack_from
 from typing import Final
 
-from agentrail.adapters.journals.sqlite.writer_lock import CAN_LOCK
+from agentrail.adapters.journals.sql.journal_files import CAN_LOCK
 
 NOT_GRANTED: Final = frozenset({errno.EAGAIN, errno.EACCES, errno.EINVAL})
 """Error numbers that mean that another process has the lock, or that the kernel has no such locks."""

@@ -16,14 +16,20 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
+from agentrail.adapters.journals.sql.page_gaps import dirty_gaps, zero_gaps
 from agentrail.adapters.journals.sql.sql_dialect import CleaningState
-from agentrail.adapters.journals.sqlite.deletion.vacuum import GIVEN_BACK, ZEROED, dirty_gaps, zero_gaps
-from agentrail.adapters.journals.sqlite.error_mapping import rollback_failure
-from agentrail.adapters.journals.sqlite.tables import AUTO_VACUUM, pragma
+from agentrail.adapters.journals.sql.sqlite_errors import rollback_failure
+from agentrail.adapters.journals.sql.sqlite_tables import AUTO_VACUUM, pragma
 from agentrail.errors import JournalError
 from agentrail.ports.failpoints import reach
+
+GIVEN_BACK: Final = 128
+"""How many free pages one transaction gives back."""
+
+ZEROED: Final = 256
+"""How many pages one piece zeroes gaps of."""
 
 
 class FileCleaning:

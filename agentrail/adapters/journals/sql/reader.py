@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 
 from agentrail.adapters.journals.sql.session_listing import list_last_used, list_sessions
 from agentrail.adapters.journals.sql.sql_dialect import SqlConnection, SqlDialect
-from agentrail.adapters.journals.sql.sql_tables import as_stored, as_text
+from agentrail.adapters.journals.sql.sql_tables import SqlRow, as_stored, as_text
 from agentrail.adapters.journals.sql.stored_rows import NOTHING_STORED, read_latest, read_records, read_session
 from agentrail.adapters.journals.writer_thread import JobStoppedError, WriterJob
 from agentrail.errors import AgentrailError
@@ -117,6 +117,10 @@ class SqlReader:
             return tuple([as_text(holder) for key, holder in rows if db.has_lessee(cast("int", key))])
 
         return self._within(read) or ()
+
+    def rows(self, statement: str) -> list[SqlRow]:
+        """Return the rows of a statement of the database's own; none if there is no journal yet."""
+        return self._within(lambda db: db.run(statement)) or []
 
     def _within(self, query: Callable[[SqlConnection], T]) -> T | None:
         """Return the result of *query*, run in one transaction; `None` if there is no journal yet."""

@@ -26,9 +26,9 @@ from typing import Final
 
 from agentrail.adapters.file_lock import O_BINARY
 from agentrail.adapters.journals.sql.byte_locks import is_locked, lock_byte
+from agentrail.adapters.journals.sql.file_type import check_kind
+from agentrail.adapters.journals.sql.journal_files import REMOVED, REPLACED, FileIdentity, name_beside
 from agentrail.adapters.journals.sql.sql_tables import VERSION
-from agentrail.adapters.journals.sqlite.file_type import check_kind
-from agentrail.adapters.journals.sqlite.writer_lock import REMOVED, REPLACED, FileIdentity, name_beside
 from agentrail.adapters.user_folders import begin_journal, end_journal
 from agentrail.errors import JournalLinked, JournalUnusable
 

@@ -10,13 +10,16 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal, cast
 
+from agentrail.adapters.journals.sql.checkpoints import Checkpoints
 from agentrail.adapters.journals.sql.cleaning import FileCleaning
 from agentrail.adapters.journals.sql.conversion import convert_old
+from agentrail.adapters.journals.sql.file_type import NOT_OURS, other_version
+from agentrail.adapters.journals.sql.foreign_parts import foreign_part
+from agentrail.adapters.journals.sql.journal_files import make_file, place_of, write_lock_holder
 from agentrail.adapters.journals.sql.shared_files import OpenFile
 from agentrail.adapters.journals.sql.sql_dialect import CleaningState
 from agentrail.adapters.journals.sql.sql_tables import VERSION, InsertedColumns, SqlRow, SqlValue
-from agentrail.adapters.journals.sql.sqlite_tables import KNOWN, NEW_FILE, PAGE_SIZE, make_tables
-from agentrail.adapters.journals.sqlite.error_mapping import (
+from agentrail.adapters.journals.sql.sqlite_errors import (
     RAISED,
     in_commit,
     in_reading,
@@ -26,11 +29,15 @@ from agentrail.adapters.journals.sqlite.error_mapping import (
     not_opened_to_read,
     rollback_failure,
 )
-from agentrail.adapters.journals.sqlite.file_type import NOT_OURS, other_version
-from agentrail.adapters.journals.sqlite.foreign_parts import foreign_part
-from agentrail.adapters.journals.sqlite.tables import NO_TABLES, is_ours, pragma
-from agentrail.adapters.journals.sqlite.wal_file import Checkpoints
-from agentrail.adapters.journals.sqlite.writer_lock import make_file, place_of, write_lock_holder
+from agentrail.adapters.journals.sql.sqlite_tables import (
+    KNOWN,
+    NEW_FILE,
+    NO_TABLES,
+    PAGE_SIZE,
+    is_ours,
+    make_tables,
+    pragma,
+)
 from agentrail.errors import AgentrailError, BadRecord, JournalError, JournalUnusable, NothingWritten
 from agentrail.ports.failpoints import reach
 

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 import trio
 
+from agentrail.adapters.journals.sql.journal_files import CAN_LOCK
 from agentrail.adapters.journals.sql.sql_journal import SqlJournal
 from agentrail.adapters.journals.sql.sql_tables import VERSION
 from agentrail.adapters.journals.sql.sqlite_dialect import SqliteDialect
-from agentrail.adapters.journals.sql.sqlite_tables import TABLES
-from agentrail.adapters.journals.sqlite.tables import APPLICATION
-from agentrail.adapters.journals.sqlite.writer_lock import CAN_LOCK
+from agentrail.adapters.journals.sql.sqlite_tables import APPLICATION, TABLES
 from agentrail.errors import (
     BadRecord,
     CommitUnknown,
