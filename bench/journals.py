@@ -1,4 +1,4 @@
-"""The SQL journal beside the two that it is to replace, each figure by turns in one run.
+"""What a journal writes and takes: `SqliteJournal`, and beside `PostgresJournal` what is to replace it.
 
 Bytes are those that SQLite writes to its log, and the time is that of all threads of this process; both are of records
 as the two commits of a turn leave them. With PostgreSQL (`python -m bench.journals postgres`) it is the time that
@@ -14,15 +14,12 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.sql.sql_journal import SqlJournal
-from agentrail.adapters.journals.sql.sqlite_dialect import SqliteDialect
 from agentrail.journals import Claim, Journal, PostgresJournal, Record, SqliteJournal
 from agentrail.testing import ScriptedModel
 from bench import postgres
@@ -46,16 +43,6 @@ def of_a_turn(session_id: str, number: int) -> Record:
     return first.but(effects=(TEXT,), at_work=number % 2 == 1)
 
 
-def old(path: Path) -> Journal:
-    """Return the journal of today on an SQLite file."""
-    return SqliteJournal(path)
-
-
-def new(path: Path) -> Journal:
-    """Return the SQL journal on an SQLite file."""
-    return SqlJournal(SqliteDialect(path))
-
-
 def log_size(path: Path) -> int:
     """Return the bytes of SQLite's log."""
     return Path(f"{path}-wal").stat().st_size
@@ -68,11 +55,11 @@ async def write(journal: Journal, claim: Claim, heads: dict[str, int]) -> None:
     await journal.append(claim, heads[session_id] - 1, (of_a_turn(session_id, heads[session_id]),))
 
 
-async def commits(sessions: int, count: int, make: Callable[[Path], Journal], *, together: bool) -> tuple[float, float]:
+async def commits(sessions: int, count: int, *, together: bool) -> tuple[float, float]:
     """Return the bytes of the log and the microseconds of this process for each of *count* records."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "agentrail.db"
-        journal = make(path)
+        journal = SqliteJournal(path)
         claims = [await journal.claim(f"s-{number:032x}", "bench") for number in range(sessions)]
         heads = {claim.session_id: BEFORE for claim in claims}
         for claim in claims:
@@ -92,11 +79,11 @@ async def commits(sessions: int, count: int, make: Callable[[Path], Journal], *,
         return written / count, 1e6 * took / count
 
 
-async def turn(make: Callable[[Path], Journal]) -> float:
+async def turn() -> float:
     """Return the bytes of the log for a turn of a supervisor."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "agentrail.db"
-        journal = make(path)
+        journal = SqliteJournal(path)
         async with open_supervisor(journal=journal) as supervisor:
             session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"], repeat_last=True)))
             await session.ask("go on")
@@ -108,11 +95,11 @@ async def turn(make: Callable[[Path], Journal]) -> float:
         return written / TURNS
 
 
-async def opening(make: Callable[[Path], Journal]) -> float:
+async def opening() -> float:
     """Return the milliseconds until the first claim of a journal that a crash has left with a large log."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "agentrail.db"
-        journal = make(path)
+        journal = SqliteJournal(path)
         claim, heads = await journal.claim("s", "bench"), {"s": 0}
         while log_size(path) < LOG:
             await write(journal, claim, heads)
@@ -121,7 +108,7 @@ async def opening(make: Callable[[Path], Journal]) -> float:
         for end in ("", "-wal"):
             shutil.copy(f"{path}{end}", crash / f"agentrail.db{end}")
         await journal.close()
-        after = make(crash / "agentrail.db")
+        after = SqliteJournal(crash / "agentrail.db")
         began = time.perf_counter()
         await after.claim("s", "bench")
         took = time.perf_counter() - began
@@ -129,18 +116,9 @@ async def opening(make: Callable[[Path], Journal]) -> float:
         return 1000 * took
 
 
-def show(name: str, values: Sequence[float], must: float, unit: str) -> None:
-    """Print a figure of both journals, and what that of the new one must be."""
-    before, now = values
-    print(
-        f"{name:>38}{before:>10,.0f}{now:>10,.0f}{must:>10,.0f} {unit}{'' if now <= must else '  MISSED'}", flush=True
-    )
-
-
-def both(measure: Callable[[Callable[[Path], Journal]], float]) -> list[float]:
-    """Return the medians of a figure of both journals, taken by turns."""
-    pairs = [(measure(old), measure(new)) for _ in range(REPEATS)]
-    return [statistics.median(pair[index] for pair in pairs) for index in (0, 1)]
+def show(name: str, value: float, must: float, unit: str) -> None:
+    """Print a figure, and what it must be."""
+    print(f"{name:>38}{value:>10,.0f}{must:>10,.0f} {unit}{'' if value <= must else '  MISSED'}", flush=True)
 
 
 def on_sqlite() -> None:
@@ -150,13 +128,11 @@ def on_sqlite() -> None:
         (f"{SESSIONS} sessions", SESSIONS, 400, False, 8_500, 500),
         (f"{SESSIONS} together", SESSIONS, 2_000, True, 1_600, 70),
     ):
-        measure = partial(commits, sessions, count, together=together)
-        runs = [(trio.run(partial(measure, old)), trio.run(partial(measure, new))) for _ in range(REPEATS)]
+        runs = [trio.run(partial(commits, sessions, count, together=together)) for _ in range(REPEATS)]
         for index, most, unit in ((0, most_bytes, "bytes a commit"), (1, most_us, "us of CPU an append")):
-            medians = [statistics.median(run[which][index] for run in runs) for which in (0, 1)]
-            show(name, medians, most, unit)
-    show("durable turn", both(lambda make: trio.run(turn, make)), 9_500, "bytes")
-    show("opening after a crash, log of 4 MB", both(lambda make: trio.run(opening, make)), 40, "ms")
+            show(name, statistics.median(run[index] for run in runs), most, unit)
+    show("durable turn", statistics.median(trio.run(turn) for _ in range(REPEATS)), 9_500, "bytes")
+    show("opening after a crash, log of 4 MB", statistics.median(trio.run(opening) for _ in range(REPEATS)), 40, "ms")
 
 
 async def crowd(journal: Journal, number: int) -> float:
@@ -192,7 +168,7 @@ def on_postgres() -> None:
                 ours = trio.run(crowd, PostgresJournal(server.url), number)
                 runs.append((ours, 1e6 / postgres.bare(server.url, number + 1)))
             ours, bare = (statistics.median(run[index] for run in runs) for index in range(2))
-            print(f"PostgreSQL, {SESSIONS} together: {ours:.0f} us an append, at most 300")
+            show(f"PostgreSQL, {SESSIONS} together", ours, 300, "us an append")
             print(f"{bare / ours:.2f} of the bare statement ({bare:.0f} us), at least {postgres.OF_BARE}")
         finally:
             server.kill()
@@ -202,6 +178,7 @@ def main() -> None:
     """Measure, and print."""
     gc.collect()
     gc.freeze()  # what was imported is out of the collector's reach for both
+    print(f"{'':>38}{'is':>10}{'must be':>10}")
     if "postgres" in sys.argv:
         on_postgres()
     else:

@@ -334,7 +334,6 @@ INFRASTRUCTURE: Final[Mapping[Kind, Row]] = {
     errors.JournalUnusable: _JOURNAL,
     errors.BadArchive: Row(503, OPERATOR, "a file is no complete export of a session", 60),
     errors.JournalLinked: _JOURNAL,
-    errors.JournalLocked: _JOURNAL,
 }
 
 BROKEN: Final[Mapping[Kind, Row]] = {

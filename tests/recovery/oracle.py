@@ -13,14 +13,13 @@ from agentrail.core.vocabulary.inputs import CallProbed
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus
 from agentrail.errors import SessionBeingDeleted
 from agentrail.events import ApprovalResolved, Event, ToolExecutionEnd, ToolExecutionStart, ToolUnknown
-from agentrail.journals import Journal, Record
+from agentrail.journals import Journal, Record, SqliteJournal
 from agentrail.models import ModelRequest, Origin, UserMessage
 from agentrail.ports.journal import folded, opening_of
 from agentrail.tools import NotStarted
 from agentrail.values.messages import why_unfit
 from tests.kit import Phase, Refused
 from tests.recovery.client import SESSIONS, Log
-from tests.recovery.kinds import journal_in
 from tests.recovery.victim import digest_of, why_refused
 from tests.recovery.witness import Run, runs
 from tests.runtime.world import rebuilt
@@ -64,7 +63,7 @@ async def added_up(journal: Journal, session: str) -> State:
 
 async def found_in(folder: Path, back: Back = rebuilt) -> dict[str, Found]:
     """Read all sessions and bring each *back*: by `rebuilt`, which raises if an audit finds a difference."""
-    journal = journal_in(folder)
+    journal = SqliteJournal(folder / "agentrail.db")
     found: dict[str, Found] = {}
     for session in SESSIONS:
         if records := await journal.read(session, 0, 1_000_000):
@@ -195,7 +194,7 @@ async def badly_erased(folder: Path, log: Log) -> list[str]:
     content = await trio.to_thread.run_sync(_content, folder)
     done = {name: doomed.canary for name, doomed in log.doomed.items() if doomed.is_done}
     wrong = [f"{name}: its text is in the file" for name, canary in done.items() if canary.encode() in content]
-    journal = journal_in(folder)
+    journal = SqliteJournal(folder / "agentrail.db")
     listed = {one.session_id for one in await journal.sessions(limit=1_000_000)}
     for name, doomed in log.doomed.items():
         records: tuple[Record, ...] = ()

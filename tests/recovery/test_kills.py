@@ -15,7 +15,6 @@ import trio
 from tests.patience import PATIENCE, within
 from tests.profiles import CAMPAIGN
 from tests.recovery.client import SESSIONS, Eraser, User, Victim
-from tests.recovery.kinds import KINDS, choose
 from tests.recovery.oracle import checked, fates
 from tests.recovery.victim import EFFECTS
 from tests.recovery.witness import runs
@@ -127,10 +126,8 @@ def table_of(tales: list[Tale]) -> str:
     return "\n".join([*lines, f"settled within {max(tale.settled_in for tale in tales):.2f} s"])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_nothing_is_lost_and_nothing_happens_twice_when_the_process_is_killed(tmp_path: Path, kind: str) -> None:
+async def test_nothing_is_lost_and_nothing_happens_twice_when_the_process_is_killed(tmp_path: Path) -> None:
     tales: list[Tale] = []
-    choose(tmp_path, kind)
     seeds = iter(range(KILLS // LIVES))
     first = random.SystemRandom().randrange(1 << 30) if CAMPAIGN else 0
 

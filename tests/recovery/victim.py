@@ -28,7 +28,7 @@ from agentrail.app import build, session_code
 from agentrail.codec.values import write
 from agentrail.errors import AgentrailError, SessionAsleep
 from agentrail.events import ApprovalRequired, ApprovalResolved, Cursor, Envelope
-from agentrail.journals import MemoryJournal
+from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.models import (
     PROVIDERS,
     EmitChunk,
@@ -44,7 +44,6 @@ from agentrail.plugins import AfterTool, HumanApproval
 from agentrail.testing import call
 from agentrail.tools import EffectClass, NotStarted, Ok, Probed, ToolContext, ToolSpec, Unknown, ok
 from agentrail.values.messages import why_unfit
-from tests.recovery.kinds import journal_in
 from tests.recovery.witness import Witness
 
 LOADED_BEFORE_THE_FIRST_LIFE = (build, session_code, build)
@@ -241,7 +240,9 @@ class Life:
 async def live(folder: Path, socket: str) -> None:
     stream = await trio.open_unix_socket(socket)
     code = spec(Witness(folder / "witness"))
-    async with open_supervisor(journal=journal_in(folder), specs={"victim": lambda: code}) as supervisor:
+    async with open_supervisor(
+        journal=SqliteJournal(folder / "agentrail.db"), specs={"victim": lambda: code}
+    ) as supervisor:
         await Life(supervisor, stream, code).run()
 
 

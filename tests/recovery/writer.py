@@ -13,9 +13,8 @@ from pathlib import Path
 import trio
 
 from agentrail import State
-from agentrail.journals import Journal, MemoryJournal, Snapshot
+from agentrail.journals import Journal, MemoryJournal, Snapshot, SqliteJournal
 from tests.kit import Failpoint, Setup, prompted, watching
-from tests.recovery.kinds import journal_in
 
 Work = Callable[[Journal, Path], Awaitable[None]]
 """What a process does with its journal; it may note in a file what is done."""
@@ -61,7 +60,7 @@ def end_at(work: Work, wanted: Failpoint, times: int) -> None:
             os._exit(REACHED)
 
     with watching(watch):
-        trio.run(work, journal_in(folder.absolute()), folder / "done")
+        trio.run(work, SqliteJournal(folder.absolute() / "agentrail.db"), folder / "done")
 
 
 def main(work: Work = written) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Final, cast
 
@@ -161,8 +161,9 @@ class PostgresDialect:
         """Return a connection for writing, which is opened by its first transaction."""
         return PostgresConnection(self._target, is_reading=False)
 
-    def connect_to_read(self) -> PostgresConnection:
+    def connect_to_read(self, is_unwanted: Callable[[], bool]) -> PostgresConnection:
         """Return a connection for reading, which is opened by its first transaction."""
+        del is_unwanted  # a query that runs at the server is not ended
         return PostgresConnection(self._target, is_reading=True)
 
     def failure(self, error: Exception, session_id: str) -> AgentrailError:

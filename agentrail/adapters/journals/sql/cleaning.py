@@ -16,14 +16,20 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
+from agentrail.adapters.journals.sql.page_gaps import dirty_gaps, zero_gaps
 from agentrail.adapters.journals.sql.sql_dialect import CleaningState
-from agentrail.adapters.journals.sqlite.deletion.vacuum import GIVEN_BACK, ZEROED, dirty_gaps, zero_gaps
-from agentrail.adapters.journals.sqlite.error_mapping import rollback_failure
-from agentrail.adapters.journals.sqlite.tables import pragma
+from agentrail.adapters.journals.sql.sqlite_errors import rollback_failure
+from agentrail.adapters.journals.sql.sqlite_tables import AUTO_VACUUM, pragma
 from agentrail.errors import JournalError
 from agentrail.ports.failpoints import reach
+
+GIVEN_BACK: Final = 128
+"""How many free pages one transaction gives back."""
+
+ZEROED: Final = 256
+"""How many pages one piece zeroes gaps of."""
 
 
 class FileCleaning:
@@ -78,6 +84,11 @@ class FileCleaning:
     def _clean(self) -> Iterator[bool]:
         """Clean the file; yield after each piece whether it has gone on, or has to wait for a program that reads."""
         (mark,) = self._db.execute("SELECT max(mark) FROM cleaning").fetchone()
+        if not pragma(self._db, "auto_vacuum"):
+            # a file that another program has made: it gives no pages back, and has no map that says which are rows
+            self._db.execute(f"PRAGMA {AUTO_VACUUM}")
+            self._db.execute("VACUUM")
+            yield True
         while self._has_free_pages():
             with self._transaction():
                 self._give_back()

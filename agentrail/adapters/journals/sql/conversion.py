@@ -11,13 +11,19 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import closing, suppress
+import time
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final, cast
 
+from agentrail.adapters.file_lock import O_BINARY, open_lock_file, try_lock_file
 from agentrail.adapters.journals.checksums import as_bytes
+from agentrail.adapters.journals.sql.byte_locks import is_locked, lock_byte
+from agentrail.adapters.journals.sql.file_type import HEAD, NOT_OURS, check_kind, number_at
+from agentrail.adapters.journals.sql.foreign_parts import foreign_part, known_parts
+from agentrail.adapters.journals.sql.journal_files import FileIdentity, make_file, name_beside
 from agentrail.adapters.journals.sql.sql_tables import (
     ABOUT,
     BLOB,
@@ -29,19 +35,32 @@ from agentrail.adapters.journals.sql.sql_tables import (
     SqlRow,
     as_stored,
 )
-from agentrail.adapters.journals.sql.sqlite_tables import NEW_FILE, make_tables
-from agentrail.adapters.journals.sqlite.error_mapping import RAISED, not_opened
-from agentrail.adapters.journals.sqlite.file_type import HEAD, NOT_OURS, check_kind, number_at
-from agentrail.adapters.journals.sqlite.foreign_parts import foreign_part
-from agentrail.adapters.journals.sqlite.tables import APPLICATION, COLUMNS, SCHEMA, SessionRow, is_ours
-from agentrail.adapters.journals.sqlite.writer_lock import Ownership, make_file
+from agentrail.adapters.journals.sql.sqlite_errors import RAISED, not_opened
+from agentrail.adapters.journals.sql.sqlite_tables import APPLICATION, NEW_FILE, is_ours, make_tables
+from agentrail.adapters.journals.sql.version_4 import COLUMNS_4, TABLES_4, VERSION_4, SealedSession
 from agentrail.adapters.system import HAS_FOLDERS
-from agentrail.errors import JournalUnusable
+from agentrail.errors import JournalInUse, JournalLinked, JournalUnusable
 from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import slot_of
 
 AT_ONCE: Final = 1000
 """Rows that are written with one call."""
+
+KNOWN_4: Final = known_parts(TABLES_4)
+
+WRITER_BYTE: Final = 2**62
+"""Offset of the byte that a process of an earlier version locks while it has the file open for writing."""
+
+MAX_NAME: Final = 200
+"""The most bytes that are read of what such a process has written into its lock file."""
+
+NAMELESS: Final = "a process of an earlier version has it open"
+
+PATIENCE: Final = 5.0
+"""For how many seconds another process may convert the file."""
+
+AGAIN: Final = 0.05
+"""After how many seconds it is looked whether it is done."""
 
 DAMAGED: Final = b"damaged"
 """Checksum of the last record of a session whose row is damaged: reading the session says so, as before."""
@@ -55,23 +74,50 @@ def convert_old(path: Path) -> None:
     """
     if not _is_old(path):
         return
-    check_kind(path, SCHEMA)
-    ownership = Ownership(path)
-    ownership.enter(over=False)
-    try:
+    check_kind(path, VERSION_4)
+    status = path.stat()
+    if status.st_nlink > 1:
+        raise JournalLinked(str(path), name_beside(path, FileIdentity(status.st_dev, status.st_ino)))
+    with _alone_with(path):
         reach("FILE_LOCKED")
         if _is_old(path):  # else another process was faster
-            _convert(path)
-    except RAISED as error:
-        raise not_opened(error, path) from error
+            try:
+                _convert(path)
+            except RAISED as error:
+                raise not_opened(error, path) from error
+
+
+@contextmanager
+def _alone_with(path: Path) -> Generator[None]:
+    """Keep other processes away that write or convert the file; raise `JournalInUse` if one does not end.
+
+    Processes of earlier versions lock a file beside it, and a byte of it.
+    """
+    beside = open_lock_file(path.with_name(f"{path.name}.lock"), owner=path.stat().st_uid)
+    try:
+        until = time.monotonic() + PATIENCE
+        while not try_lock_file(beside):
+            if time.monotonic() >= until:
+                raise JournalInUse(str(path), os.read(beside, MAX_NAME).decode(errors="replace") or NAMELESS)
+            time.sleep(AGAIN)
+        opened = os.open(path, os.O_RDWR | O_BINARY)
+        try:
+            if is_locked(opened, WRITER_BYTE):
+                raise JournalInUse(str(path), NAMELESS)
+            lock_byte(opened, WRITER_BYTE)
+            yield
+        finally:
+            os.close(opened)
     finally:
-        ownership.release()
+        os.close(beside)
 
 
 def _is_old(path: Path) -> bool:
+    if not path.is_file():  # to open a pipe would wait for who writes it
+        return False
     with suppress(OSError), path.open("rb") as file:
         head = file.read(HEAD)
-        return len(head) == HEAD and number_at(head, 68) == APPLICATION and number_at(head, 60) == SCHEMA
+        return len(head) == HEAD and number_at(head, 68) == APPLICATION and number_at(head, 60) == VERSION_4
     return False
 
 
@@ -81,7 +127,7 @@ def _convert(path: Path) -> None:
         new_path.with_name(f"{new_path.name}{end}").unlink(missing_ok=True)
     make_file(new_path)
     with closing(sqlite3.connect(path, isolation_level=None)) as old:
-        problem = foreign_part(old) if is_ours(old) else NOT_OURS
+        problem = foreign_part(old, KNOWN_4) if is_ours(old) else NOT_OURS
         if problem is not None:
             raise JournalUnusable(str(path), problem)
         with closing(sqlite3.connect(new_path, isolation_level=None)) as new:
@@ -144,8 +190,8 @@ def _tables(old: sqlite3.Connection, keys: dict[str, int]) -> Iterator[tuple[Ins
 
 
 def _sessions(old: sqlite3.Connection, keys: dict[str, int]) -> Iterator[SqlRow]:
-    for columns in old.execute(f"SELECT {COLUMNS} FROM session"):  # noqa: S608
-        row = SessionRow._make(columns)
+    for columns in old.execute(f"SELECT {COLUMNS_4} FROM session"):  # noqa: S608
+        row = SealedSession._make(columns)
         checksum = row.check if row.is_whole else DAMAGED
         claim = (row.epoch, 0, 0)
         last = (row.head, row.seq, checksum, row.due, row.at_work, row.ended, row.active)

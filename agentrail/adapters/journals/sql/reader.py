@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 from agentrail.adapters.journals.sql.session_listing import list_last_used, list_sessions
 from agentrail.adapters.journals.sql.sql_dialect import SqlConnection, SqlDialect
-from agentrail.adapters.journals.sql.sql_tables import as_stored, as_text
+from agentrail.adapters.journals.sql.sql_tables import SqlRow, as_stored, as_text
 from agentrail.adapters.journals.sql.stored_rows import NOTHING_STORED, read_latest, read_records, read_session
-from agentrail.adapters.journals.writer_thread import WriterJob
+from agentrail.adapters.journals.writer_thread import JobStoppedError, WriterJob
 from agentrail.errors import AgentrailError
 from agentrail.ports.journal import Latest, Record, SessionFilter, StoredAnswer, StoredSession
 
@@ -22,18 +23,22 @@ class SqlReader:
     def __init__(self, dialect: SqlDialect) -> None:
         self._dialect = dialect
         self._connection: SqlConnection | None = None
+        self._job: WriterJob[SqlReader] | None = None
 
     # The methods of `JobHandler`, which the worker calls
 
     def serve(self, jobs: Sequence[WriterJob[SqlReader]]) -> None:
         """Run *jobs*; an exception is stored in its job, and raised in the task that waits for it."""
         for job in jobs:
+            self._job = job
             try:
                 job.do(self)
             except AgentrailError as error:
                 job.error = error
             except self._dialect.errors as error:
                 job.error = self._dialect.read_failure(error, job.about)
+            if job.error is not None and job.is_unwanted:
+                job.error = JobStoppedError()
 
     def rest(self) -> None:
         """No-op: a reader has nothing to do between jobs."""
@@ -102,21 +107,25 @@ class SqlReader:
 
         return self._within(read) or NOTHING_STORED
 
-    def holders(self, at: int) -> tuple[str, ...]:
-        """Return the holders of sessions whose leases last at the time *at*."""
+    def holders(self) -> tuple[str, ...]:
+        """Return the holders of sessions whose leases last now."""
 
         def read(db: SqlConnection) -> tuple[str, ...]:
             query = """select key, holder from ~lease where until > ?
             and exists (select 1 from ~session s where s.held = 1 and s.lease = lease.key) order by holder"""
-            rows = db.run(query, (db.now(at),))
+            rows = db.run(query, (db.now(time.time_ns() // 1_000_000),))
             return tuple(dict.fromkeys(as_text(holder) for key, holder in rows if db.has_lessee(cast("int", key))))
 
         return self._within(read) or ()
 
+    def rows(self, statement: str) -> list[SqlRow]:
+        """Return the rows of a statement of the database's own; none if there is no journal yet."""
+        return self._within(lambda db: db.run(statement)) or []
+
     def _within(self, query: Callable[[SqlConnection], T]) -> T | None:
         """Return the result of *query*, run in one transaction; `None` if there is no journal yet."""
         if self._connection is None:
-            self._connection = self._dialect.connect_to_read()
+            self._connection = self._dialect.connect_to_read(self._is_unwanted)
         db = self._connection
         if db is None:
             return None
@@ -125,6 +134,10 @@ class SqlReader:
             return query(db)
         finally:
             self._end(db)
+
+    def _is_unwanted(self) -> bool:
+        """Whether nobody waits any more for what is read."""
+        return self._job is not None and self._job.is_unwanted
 
     def _end(self, db: SqlConnection) -> None:
         """End the transaction; close the connection if it is broken, so that the next call opens another."""

@@ -33,7 +33,7 @@ def _conditions(session_filter: SessionFilter) -> Iterator[tuple[str, tuple[SqlV
             # with the condition of the index, so that it is used
             yield f"a.{name} = ?" + (f" and length(a.{name}) > 0" if text else ""), (as_stored(text),)
     if session_filter.label is not None:
-        yield "a.session in (select session from ~label where label = ?)", (as_stored(session_filter.label),)
+        yield "l.label = ?", (as_stored(session_filter.label),)
     if session_filter.due_before is not None:
         yield "s.due is not null and s.at_work = 0 and s.due <= ?", (stored_time(session_filter.due_before - 1),)
     if session_filter.slots is not None:
@@ -41,7 +41,9 @@ def _conditions(session_filter: SessionFilter) -> Iterator[tuple[str, tuple[SqlV
     for name in ("at_work", "ended"):
         flag = cast("bool | None", getattr(session_filter, name))
         if flag is not None:
-            yield f"s.{name} = {int(flag)}", ()
+            # few sessions are at work, so the index of ends is of no use for them
+            plus = "+" if name == "ended" and session_filter.at_work else ""
+            yield f"{plus}s.{name} = {int(flag)}", ()
 
 
 def list_sessions(
@@ -53,6 +55,8 @@ def list_sessions(
         order = "s.due, s.id"
     else:
         order = "s.id" if session_filter.at_work or session_filter.ended else "a.session"
+        if session_filter.label is not None and order == "a.session":
+            order = "l.session"
     if after is not None:
         due, session_id = session_filter.rank(after)
         stored_id = as_stored(session_id)
@@ -60,18 +64,25 @@ def list_sessions(
             conditions.append((f"{order} > ?", (stored_id,)))
         else:
             conditions.append(("(s.due, s.id) > (?, ?)", (stored_time(due), stored_id)))
-    return _listed(db, conditions, order, limit)
+    return _listed(db, conditions, order, limit, has_label=session_filter.label is not None)
 
 
 def list_last_used(db: SqlConnection, label: str | None, limit: int) -> tuple[StoredSession, ...]:
     """Return summaries of the *limit* sessions that were used last, the last one first; with *label*, of those."""
-    return _listed(db, list(_conditions(SessionFilter(label=label))), "s.active desc, s.id", limit)
+    conditions = list(_conditions(SessionFilter(label=label)))
+    return _listed(db, conditions, "s.active desc, s.id", limit, has_label=label is not None)
 
 
 def _listed(
-    db: SqlConnection, conditions: Sequence[tuple[str, tuple[SqlValue, ...]]], order: str, limit: int
+    db: SqlConnection,
+    conditions: Sequence[tuple[str, tuple[SqlValue, ...]]],
+    order: str,
+    limit: int,
+    *,
+    has_label: bool,
 ) -> tuple[StoredSession, ...]:
-    statement = f"{_LIST} where {' and '.join(text for text, _ in conditions)} order by {order} limit ?"
+    among = f"{_LIST} join ~label l on l.session = a.session" if has_label else _LIST
+    statement = f"{among} where {' and '.join(text for text, _ in conditions)} order by {order} limit ?"
     values = [value for _, values in conditions for value in values]
     return tuple(map(_summary, db.run(statement, (*values, min(limit, LATEST)))))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -115,8 +115,11 @@ class SqlDialect(Protocol):
         """Connect for writing; make the tables if they are missing."""
         ...
 
-    def connect_to_read(self) -> SqlConnection | None:
-        """Connect for reading; return `None` if there is no journal yet."""
+    def connect_to_read(self, is_unwanted: Callable[[], bool]) -> SqlConnection | None:
+        """Connect for reading; return `None` if there is no journal yet.
+
+        A query that runs while *is_unwanted* returns true may be ended by an error.
+        """
         ...
 
     def failure(self, error: Exception, session_id: str) -> AgentrailError:

@@ -15,8 +15,8 @@ from agentrail.adapters.journals.redacting import kept_names
 from agentrail.adapters.journals.sql.reader import SqlReader
 from agentrail.adapters.journals.sql.sql_dialect import CleaningState, SqlDialect
 from agentrail.adapters.journals.sql.sql_tables import as_stored
+from agentrail.adapters.journals.sql.sqlite_errors import still_read
 from agentrail.adapters.journals.sql.writer import SqlWriter
-from agentrail.adapters.journals.sqlite.error_mapping import still_read
 from agentrail.adapters.journals.writer_thread import Worker
 from agentrail.errors import BadRecord, JournalFailed, NothingWritten
 from agentrail.ports.journal import (
@@ -188,9 +188,9 @@ class SqlJournal:
                 after += len(page)
         return names
 
-    async def holders(self, at: int = 0) -> tuple[str, ...]:
-        """Return those who hold sessions at the time *at*, and so may run them."""
-        return await self._read(lambda reader: reader.holders(at))
+    async def holders(self) -> tuple[str, ...]:
+        """Return those who hold sessions now, and so may run them."""
+        return await self._read(lambda reader: reader.holders())
 
     async def close(self) -> None:
         """Wait until running calls have ended, and close files, threads and connections; the next call opens them."""

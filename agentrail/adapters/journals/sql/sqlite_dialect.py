@@ -5,29 +5,39 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal, cast
 
+from agentrail.adapters.journals.sql.checkpoints import Checkpoints
 from agentrail.adapters.journals.sql.cleaning import FileCleaning
 from agentrail.adapters.journals.sql.conversion import convert_old
+from agentrail.adapters.journals.sql.file_type import NOT_OURS, other_version
+from agentrail.adapters.journals.sql.foreign_parts import foreign_part
+from agentrail.adapters.journals.sql.journal_files import make_file, place_of, write_lock_holder
 from agentrail.adapters.journals.sql.shared_files import OpenFile
 from agentrail.adapters.journals.sql.sql_dialect import CleaningState
 from agentrail.adapters.journals.sql.sql_tables import VERSION, InsertedColumns, SqlRow, SqlValue
-from agentrail.adapters.journals.sql.sqlite_tables import KNOWN, NEW_FILE, PAGE_SIZE, make_tables
-from agentrail.adapters.journals.sqlite.error_mapping import (
+from agentrail.adapters.journals.sql.sqlite_errors import (
     RAISED,
     in_commit,
     in_reading,
+    is_locked,
     is_passing,
     not_opened,
+    not_opened_to_read,
     rollback_failure,
 )
-from agentrail.adapters.journals.sqlite.file_type import NOT_OURS, other_version
-from agentrail.adapters.journals.sqlite.foreign_parts import foreign_part
-from agentrail.adapters.journals.sqlite.tables import NO_TABLES, is_ours, pragma
-from agentrail.adapters.journals.sqlite.wal_file import Checkpoints
-from agentrail.adapters.journals.sqlite.writer_lock import make_file, place_of
+from agentrail.adapters.journals.sql.sqlite_tables import (
+    KNOWN,
+    NEW_FILE,
+    NO_TABLES,
+    PAGE_SIZE,
+    is_ours,
+    make_tables,
+    pragma,
+)
 from agentrail.errors import AgentrailError, BadRecord, JournalError, JournalUnusable, NothingWritten
 from agentrail.ports.failpoints import reach
 
@@ -36,6 +46,11 @@ Connect = Callable[..., sqlite3.Connection]
 
 WAIT: Final = 10.0
 """The most seconds that SQLite waits for the lock of another connection; then the statement fails."""
+
+INSIDE: Final = "is inside a write; if it hangs, kill it (`kill -9`, also if it is stopped): no commit is lost by that"
+
+STEPS: Final = 100_000
+"""After how many steps of its virtual machine SQLite asks whether a query is still wanted: about a millisecond."""
 
 CHECKPOINT_AFTER: Final = 8 * 1024 * 1024
 """Bytes of new records, estimated high, after which a checkpoint moves the log into the file.
@@ -254,7 +269,7 @@ class SqliteDialect:
             raise (error if isinstance(error, JournalError) else not_opened(error, self.path)) from error
         return SqliteConnection(db, self.path, file, is_synced=self._sync == "full")
 
-    def connect_to_read(self) -> ReadOnlySqlite | None:
+    def connect_to_read(self, is_unwanted: Callable[[], bool]) -> ReadOnlySqlite | None:
         """Open the file for reading; return `None` if there is none, or it has no tables yet."""
         file = OpenFile(self.path)
         try:
@@ -267,18 +282,30 @@ class SqliteDialect:
             raise not_opened(error, self.path) from error
         try:
             _set(db, SETTINGS)
-            version = self._check(db)
+            version = self._check_to_read(db)
         except BaseException as error:
             db.close()
             file.end()
             if isinstance(error, sqlite3.OperationalError):
-                raise not_opened(error, self.path) from error
+                raise not_opened_to_read(error, self.path) from error
             raise
         if version == NO_TABLES:
             db.close()
             file.end()
             return None
+        db.set_progress_handler(is_unwanted, STEPS)
         return ReadOnlySqlite(db, self.path, file, is_synced=True)
+
+    def _check_to_read(self, db: sqlite3.Connection) -> int:
+        """Do what `_check` does; if a process was killed while it made the file, let SQLite undo that first."""
+        try:
+            return self._check(db)
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_READONLY_ROLLBACK:
+                raise
+        with closing(self._connect(str(self.path), timeout=WAIT, isolation_level=None)) as writing:
+            is_ours(writing)
+        return self._check(db)
 
     def _check(self, db: sqlite3.Connection) -> int:
         """Return the version of the tables; raise `JournalUnusable` if the file is no journal of this version.
@@ -318,10 +345,14 @@ class SqliteDialect:
             raise
 
     def failure(self, error: Exception, session_id: str) -> AgentrailError:
-        """Return the journal's error for *error* of a write before its commit."""
+        """Return the journal's error for *error* of a write before its commit; it names whoever was waited for."""
         if session_id and not is_passing(error):
             return BadRecord(session_id, 0, str(error))
-        return rollback_failure(error, self.path)
+        failure = rollback_failure(error, self.path)
+        holder = write_lock_holder(self.path) if is_locked(error) else None
+        if holder is None or not isinstance(failure, NothingWritten):
+            return failure
+        return NothingWritten(f"{failure.problem}: {holder} {INSIDE}")
 
     def read_failure(self, error: Exception, session_id: str) -> AgentrailError:
         """Return the journal's error for *error* of a read: a damaged page is reported as a damaged session."""

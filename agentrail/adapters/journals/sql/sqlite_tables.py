@@ -5,14 +5,22 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
+from agentrail.adapters.journals.sql.foreign_parts import known_parts
 from agentrail.adapters.journals.sql.sql_tables import DEFINITIONS, VERSION
-from agentrail.adapters.journals.sqlite.foreign_parts import known_parts
-from agentrail.adapters.journals.sqlite.tables import APPLICATION
+
+NO_TABLES: Final = 0
+"""Version number of a file without tables."""
+
+APPLICATION: Final = 0x41524A4C
+"""The `application_id` of the file: the letters ARJL."""
 
 PAGE_SIZE: Final = 512
 """Bytes of a page of a new file. A commit writes whole pages, and for a short turn it writes 5 to 8 of them."""
 
-NEW_FILE: Final = (f"page_size = {PAGE_SIZE}", "auto_vacuum = INCREMENTAL")
+AUTO_VACUUM: Final = "auto_vacuum = INCREMENTAL"
+"""The setting with which a file gives free pages back, and has a map that says what each page is."""
+
+NEW_FILE: Final = (f"page_size = {PAGE_SIZE}", AUTO_VACUUM)
 """Settings that a file has from its first page on."""
 
 TYPES: Final = (("~", ""), ("KEY", "integer primary key"), ("NUMBER", "integer"), ("BYTES", "blob"))
@@ -41,3 +49,14 @@ def make_tables(db: sqlite3.Connection) -> None:
     db.execute("INSERT INTO journal VALUES (?, 0)", (VERSION,))
     db.execute(f"PRAGMA application_id = {APPLICATION}")
     db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def is_ours(connection: sqlite3.Connection) -> bool:
+    """Whether the file is a journal, by its `application_id`; an empty file has none yet."""
+    return bool(pragma(connection, "application_id") == APPLICATION)
+
+
+def pragma(connection: sqlite3.Connection, name: str) -> object:
+    """Run a pragma of SQLite and return its value."""
+    row: tuple[object, ...] = connection.execute(f"PRAGMA {name}").fetchone()
+    return row[0]

@@ -129,7 +129,7 @@ class SqlWriter:
 
     def _begin(self, jobs: Sequence[WriterJob[SqlWriter]]) -> None:
         """Begin a transaction and read the rows of the sessions that *jobs* concern."""
-        if self._db.begin() or len(self._rows) > ROWS_KEPT:
+        if self._db.begin() or len(self._rows) >= ROWS_KEPT:
             self._rows.clear()
         reach("BEGUN")
         self._jobs_at_once = len(jobs)

@@ -2,24 +2,28 @@
 
 import os
 import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import trio
 
 from agentrail import State
-from agentrail.adapters.journals.sql.sql_journal import SqlJournal
+from agentrail.adapters.file_lock import open_lock_file, try_lock_file
 from agentrail.adapters.journals.sql.sqlite_dialect import SqliteDialect
 from agentrail.errors import BadRecord, Fenced, JournalInUse
-from agentrail.journals import Journal, Latest, Record, SqliteJournal, StoredSession
+from agentrail.journals import Claim, Journal, Latest, Record, SqliteJournal, StoredSession
 from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.testing.conformance.expected_errors import raised
-from tests.adapters.journals.sampling import READ
+from tests.adapters.journals.sampling import READ, SAMPLES
 from tests.adapters.journals.test_deleting import BY, is_whole, talked
 from tests.kit import Setup, prompted, run_of
 from tests.recovery.eraser import NOTE, canary
 
-NAMES = ("talked", "long", "child", "redacted", "ended")
+OLD = SAMPLES / "tables-4"
 REACHED = 77
 
 Contents = tuple[tuple[StoredSession, ...], list[tuple[Record, ...]], list[Latest], list[object]]
@@ -35,18 +39,17 @@ async def contents(journal: Journal) -> Contents:
     return sessions, records, [await journal.latest(name) for name in names], answers
 
 
-async def make_old(path: Path) -> Contents:
-    """Write a journal of today with all that it may have, and leave its last records in the log."""
-    journal = SqliteJournal(path)
-    await talked(journal, "talked", 70, 10)
-    await talked(journal, "long", 3, 20_000)
+async def expected(folder: Path) -> Contents:
+    """Write what the old file has into a new one, and return what is found there."""
+    journal = SqliteJournal(folder / "new.db")
+    await talked(journal, "talked", 70, 2)
+    await talked(journal, "long", 3, 1_200)
     opening = State("child", Setup(path=("talked", "c1")), "demo")
     claim = await journal.claim("child", "test")
     await journal.append(claim, 0, (prompted("child", 1, opening=opening, due=7, at_work=True),))
     await talked(journal, "redacted", 10)
     await journal.redact("redacted", 2, 5, NOTE, "")
-    await talked(journal, "gone", 10)
-    await journal.delete("gone", *BY)
+    await talked(journal, "talked", 5, 2)
     found = await contents(journal)
     await journal.close()
     return found
@@ -54,42 +57,58 @@ async def make_old(path: Path) -> Contents:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "journal" / "agentrail.db"
+    """A file of version 4, with a deleted session, a redacted one, and its last records in the log."""
+    return Path(shutil.copytree(OLD, tmp_path / "journal")) / "agentrail.db"
 
 
-async def test_all_that_was_there_is_there(path: Path) -> None:
-    before = await make_old(path)
-    old = SqliteJournal(path)
-    claim = await old.claim("talked", "test")
-    await old.close()
-    journal = SqlJournal(SqliteDialect(path))
-    assert await contents(journal) == before
-    await raised(Fenced, journal.append(claim.but(epoch=claim.epoch - 1), 70, run_of("talked", 71, 1)))
-    assert await journal.append(claim, 70, run_of("talked", 71, 1)) == 71
-    assert (await journal.claim("talked", "test")).epoch > claim.epoch
+async def test_all_that_was_there_is_there(path: Path, tmp_path: Path) -> None:
+    journal = SqliteJournal(path)
+    assert await contents(journal) == await expected(tmp_path)
+    old = Claim("talked", 1, 75)
+    await raised(Fenced, journal.append(old.but(epoch=0), 75, run_of("talked", 76, 1)))
+    claim = await journal.claim("talked", "test")
+    assert claim.epoch > old.epoch
+    assert await journal.append(claim, 75, run_of("talked", 76, 1)) == 76
     assert await journal.delete("talked", *BY) == 2
     await journal.close()
     assert is_whole(path)
-    assert canary("gone").encode() not in path.read_bytes()  # noqa: ASYNC240 - nobody else waits
+    left = path.read_bytes()  # noqa: ASYNC240 - nobody else waits
+    assert not [name for name in ("gone", "talked") if canary(name).encode() in left]
     assert [file.name for file in path.parent.iterdir() if "convert" in file.name] == []
 
 
-async def test_a_file_that_another_process_writes_is_not_converted(path: Path) -> None:
-    await make_old(path)
-    old = SqliteJournal(path)
-    await old.claim("other", "test")
-    await raised(JournalInUse, SqlJournal(SqliteDialect(path)).claim("s", "test"))
-    await old.close()
-    journal = SqlJournal(SqliteDialect(path))
-    assert (await journal.claim("talked", "test")).head == 70
+async def test_a_file_that_a_process_of_an_earlier_version_has_open_is_not_converted(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentrail.adapters.journals.sql.conversion.PATIENCE", 0.1)
+    lock = open_lock_file(path.with_name("agentrail.db.lock"))
+    assert try_lock_file(lock)
+    os.write(lock, b"process 7")
+    before = path.read_bytes()  # noqa: ASYNC240 - nobody else waits
+    journal = SqliteJournal(path)
+    for doing in (journal.claim("s", "test"), journal.read("s")):
+        assert "process 7" in str(await raised(JournalInUse, doing))
+    assert path.read_bytes() == before  # noqa: ASYNC240
+    os.close(lock)
+    assert (await journal.claim("talked", "test")).head == 75
     await journal.close()
 
 
+@pytest.mark.long
+async def test_of_processes_that_begin_together_one_converts_the_file(path: Path) -> None:
+    code = "import sys, trio; from agentrail.journals import SqliteJournal; "
+    code += "trio.run(SqliteJournal(sys.argv[1]).claim, 'talked', 'test')"
+    command = [sys.executable, "-c", code, str(path)]
+    processes = [subprocess.Popen(command) for _ in range(3)]  # noqa: ASYNC220, S603 - our own program
+    assert [process.wait() for process in processes] == [0, 0, 0]  # noqa: ASYNC222
+
+
 async def test_damage_is_found_as_before(path: Path) -> None:
-    await make_old(path)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     content = path.read_bytes()  # noqa: ASYNC240 - nobody else waits
-    path.write_bytes(content.replace(canary("talked").encode() * 3, canary("tolked").encode() * 3))  # noqa: ASYNC240
-    journal = SqlJournal(SqliteDialect(path))
+    path.write_bytes(content.replace(canary("talked").encode() * 2 + b'"', canary("tolked").encode() * 2 + b'"'))  # noqa: ASYNC240
+    journal = SqliteJournal(path)
     await raised(BadRecord, journal.read("talked"))
     assert len(await journal.read("long")) == 3
     await journal.close()
@@ -97,7 +116,7 @@ async def test_damage_is_found_as_before(path: Path) -> None:
 
 @pytest.mark.long
 async def test_a_process_that_is_killed_leaves_a_whole_file(path: Path, tmp_path: Path) -> None:
-    before = await make_old(path)
+    before = await expected(tmp_path)
     place = 0
     status = REACHED
     while status == REACHED:
@@ -118,7 +137,7 @@ async def test_a_process_that_is_killed_leaves_a_whole_file(path: Path, tmp_path
             os._exit(0)
         _, waited = os.waitpid(child, 0)  # noqa: ASYNC222 - nothing else runs here
         status = os.waitstatus_to_exitcode(waited)
-        journal = SqlJournal(SqliteDialect(copy))
+        journal = SqliteJournal(copy)
         assert await contents(journal) == before, place
         await journal.close()
         assert [file.name for file in copy.parent.iterdir() if "convert" in file.name] == []
@@ -129,9 +148,7 @@ async def test_a_process_that_is_killed_leaves_a_whole_file(path: Path, tmp_path
 async def test_samples_of_earlier_formats_come_back(folder: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(folder, tmp_path / "copy"))
     for path in await trio.to_thread.run_sync(lambda: sorted(copy.glob("*.db"))):
-        old = SqliteJournal(path)
-        before = await contents(old)
-        await old.close()
-        journal = SqlJournal(SqliteDialect(path))
-        assert await contents(journal) == before
+        journal = SqliteJournal(path)
+        sessions, records, _, _ = await contents(journal)
+        assert [len(records_) for records_ in records] == [session.head for session in sessions] != []
         await journal.close()

@@ -1,17 +1,21 @@
 """What fails is told by name: nothing was written, it may have been, or the file is none of ours."""
 
+import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+import trio
 
+from agentrail.adapters.journals.sql.journal_files import CAN_LOCK
 from agentrail.adapters.journals.sql.sql_journal import SqlJournal
 from agentrail.adapters.journals.sql.sql_tables import VERSION
 from agentrail.adapters.journals.sql.sqlite_dialect import SqliteDialect
-from agentrail.adapters.journals.sql.sqlite_tables import TABLES
-from agentrail.adapters.journals.sqlite.tables import APPLICATION
+from agentrail.adapters.journals.sql.sqlite_tables import APPLICATION, TABLES
 from agentrail.errors import (
     BadRecord,
     CommitUnknown,
@@ -25,6 +29,7 @@ from agentrail.errors import (
 from agentrail.testing.conformance.expected_errors import raised
 from tests.adapters.journals.sick import Connection, connecting, sqlite_error
 from tests.kit import opened, prompted, run_of
+from tests.patience import PATIENCE
 
 
 class Failing(Connection):
@@ -153,3 +158,43 @@ async def test_a_file_in_another_encoding_is_refused(path: Path, encoding: str) 
     journal = SqlJournal(SqliteDialect(path))
     assert encoding in str(await raised(JournalUnusable, journal.claim("s", "test")))
     assert encoding in str(await raised(JournalUnusable, journal.read("s")))
+
+
+async def test_a_pipe_in_the_place_of_the_file_is_refused_and_nobody_waits(path: Path) -> None:
+    os.mkfifo(path)
+    journal = SqlJournal(SqliteDialect(path))
+    await raised(JournalUnusable, journal.claim("s", "test"))
+    await raised(JournalUnusable, journal.read("s"))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not CAN_LOCK, reason="the kernel has no locks that belong to a descriptor")
+async def test_a_file_that_a_process_has_open_under_another_name_is_refused(path: Path) -> None:
+    """SQLite's log lies beside the name: what is in it would be missed."""
+    journal = SqlJournal(SqliteDialect(path))
+    claim = await opened(journal, "s")
+    path.rename(path.with_name("new.db"))  # noqa: ASYNC240 - nobody else waits
+    code = "import sys, trio; from agentrail.adapters.journals.sql import sql_journal, sqlite_dialect; "
+    code += "trio.run(sql_journal.SqlJournal(sqlite_dialect.SqliteDialect(sys.argv[1])).claim, 's', 'test')"
+    command = [sys.executable, "-c", code, str(path.with_name("new.db"))]
+    done = subprocess.run(command, capture_output=True, check=False, text=True)  # noqa: ASYNC221, S603 - our own program
+    assert "JournalLinked" in done.stderr
+    assert "under which another process has it open" in done.stderr
+    path.with_name("new.db").rename(path)
+    assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
+
+
+async def test_a_file_that_gives_no_pages_back_is_cleaned_too(path: Path) -> None:
+    journal = SqlJournal(SqliteDialect(path))
+    await journal.append(await journal.claim("s", "test"), 0, [prompted("s", 1, "a word of hers " * 9000)])
+    await opened(journal, "t")
+    await journal.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for statement in ("journal_mode = DELETE", "auto_vacuum = NONE"):
+            db.execute(f"PRAGMA {statement}")
+        db.execute("VACUUM")
+    with trio.fail_after(PATIENCE):
+        assert await journal.delete("s", "", 0) == 1
+    assert await journal.read("t") == run_of("t", 1, 3)
+    await journal.close()
+    assert b"a word of hers" not in path.read_bytes()  # noqa: ASYNC240 - nobody else waits

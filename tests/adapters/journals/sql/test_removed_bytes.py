@@ -16,7 +16,6 @@ from agentrail.errors import JournalFailed
 from tests.adapters.journals.test_deleting import BY, found_in, is_whole, size, talked
 from tests.profiles import CAMPAIGN
 from tests.recovery.eraser import END, ERASED, KEPT, NOTE, OF_BOTH, REDACTED, canary, written_by
-from tests.recovery.kinds import choose
 from tests.recovery.writer import REACHED
 
 pytestmark = pytest.mark.long
@@ -120,7 +119,7 @@ PLACES = [*ERASED, *REDACTED]
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
     """End a process at each place; return their folder, and the exit status by place."""
-    folder = choose(tmp_path_factory.mktemp("erased"), "sql")
+    folder = tmp_path_factory.mktemp("erased")
     wanted = [f"{point.name}:{times}" for point, times in PLACES]
     command = [sys.executable, "-m", "tests.recovery.eraser", str(folder), *wanted]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - our own program

@@ -32,6 +32,9 @@ _PASSING = _NOT_BEGUN | {
 }
 """Primary error codes of failures that a later try may not have."""
 
+_REFUSED: Final = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
+"""Primary error codes of a file that this process may not open."""
+
 _TAKING_BACK: Final = "take back a commit that failed"
 
 
@@ -90,6 +93,12 @@ def not_opened(error: Exception, path: Path) -> JournalError:
     if problem := missing_folder(path):
         return JournalUnusable(str(path), f"{problem} (none was made: {reason})")
     return JournalUnusable(str(path), f"it cannot be opened ({reason}); {GIVE_ANOTHER}" if is_refused else reason)
+
+
+def not_opened_to_read(error: Exception, path: Path) -> JournalError:
+    """Do what `not_opened` does for a reader, to whom a disk that fails may be back at the next attempt."""
+    may_pass = is_passing(error) and _kind(error) not in _REFUSED
+    return in_reading(error, path) if may_pass else not_opened(error, path)
 
 
 def in_commit(error: sqlite3.Error) -> NothingWritten | JournalFailed:

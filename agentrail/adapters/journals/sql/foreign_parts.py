@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from agentrail.adapters.journals.sqlite.tables import TABLES
 from agentrail.values.untrusted_values import brief
 
 _NAME: Final = re.compile(r"CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)", re.IGNORECASE)
@@ -42,15 +41,12 @@ def known_parts(definitions: Iterable[str]) -> Mapping[str, str]:
     return MappingProxyType(begun | _BY_SQLITE)
 
 
-KNOWN: Final = known_parts(TABLES)
-"""The definition of each table and index by its name."""
-
 _ALL: Final = """SELECT CAST(type AS BLOB), CAST(name AS BLOB), CAST(sql AS BLOB)
 FROM sqlite_master WHERE sql IS NOT NULL"""
 """As bytes, because those of a damaged file may be no text. An index that SQLite makes for a key has no definition."""
 
 
-def foreign_part(connection: sqlite3.Connection, known: Mapping[str, str] = KNOWN) -> str | None:
+def foreign_part(connection: sqlite3.Connection, known: Mapping[str, str]) -> str | None:
     """Return why the file is not only a journal; `None` if it has nothing but the *known* tables and indexes of one."""
     for row in connection.execute(_ALL):
         kind, name, definition = [(column or b"").decode(errors="replace") for column in row]

@@ -8,7 +8,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Final
 
-from agentrail.adapters.journals.sqlite.tables import APPLICATION, NO_TABLES, SCHEMA
+from agentrail.adapters.journals.sql.sqlite_tables import APPLICATION, NO_TABLES
 from agentrail.errors import JournalUnusable
 
 MAGIC: Final = b"SQLite format 3\0"
@@ -44,7 +44,7 @@ transaction it deletes the named file, whatever that is.
 NOT_OURS: Final = "it is a file of another program; give another path"
 
 
-def check_kind(path: Path, schema: int = SCHEMA) -> None:
+def check_kind(path: Path, schema: int) -> None:
     """Raise `JournalUnusable` if the file is no journal, or its end is missing. An empty file counts as a new journal.
 
     *schema* is the version that its tables must have.
@@ -112,7 +112,7 @@ def _problem(path: Path, head: bytes, size: int, schema: int) -> str | None:
     return None
 
 
-def other_version(version: object, schema: int = SCHEMA) -> str:
+def other_version(version: object, schema: int) -> str:
     """Return why a journal whose tables have another *version* cannot be used."""
     from agentrail.version import __version__  # noqa: PLC0415 - looking it up takes time, and only an error needs it
 
