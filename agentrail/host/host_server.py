@@ -532,31 +532,46 @@ class Host:
                 health.metrics,
             ),
         }
-        forwarding: Forwarding | None = None
-        others: OtherHosts | None = None
-        if self.cluster is not None:
-            forwarding = Forwarding(self.cluster, sessions, streams, late)
-            _tell_of_ends(self.cluster, supervisor, forwarding, nursery)
-            others = OtherHosts(self.cluster.address, forwarding, partial(_others, self.cluster, supervisor))
-            functions = forwarding.forwarded(others.adding(functions))
+        functions, forwarding, others = self._forwarded(functions, sessions, supervisor, streams, late, nursery)
         operations = HostOperations(functions, drain, limits)
         row.carry_out = PluginCalls(operations).carry_out
         shared = (keys, limits, looking, frames, streams)
         watched = (health.metrics.requests, health.tree, health.held_changes)
         parts = SocketParts(operations, authenticator, *shared, *watched, sessions, forwarding, others)
-        console = ConsoleCalls()
-        pages = {
-            "page": console.page,
-            "console_file": console.file,
-            "openapi": console.openapi,
-            "socket": Sockets(parts).open,
-        }
-        return Application(operations, pages, authenticator)
+        return Application(operations, _pages(Sockets(parts)), authenticator)
+
+    def _forwarded(
+        self,
+        functions: Mapping[str, CallFunction],
+        sessions: HostedSessions,
+        supervisor: Supervisor,
+        streams: ClientStreams,
+        late: DelayedTasks,
+        nursery: trio.Nursery,
+    ) -> tuple[Mapping[str, CallFunction], Forwarding | None, OtherHosts | None]:
+        """Return *functions* that pass on what is for other hosts, if there are any, and what they do it with."""
+        if self.cluster is None:
+            return functions, None, None
+        forwarding = Forwarding(self.cluster, sessions, streams, late)
+        _tell_of_ends(self.cluster, supervisor, forwarding, nursery)
+        others = OtherHosts(self.cluster.address, forwarding, partial(_others, self.cluster, supervisor))
+        return forwarding.forwarded(others.adding(functions)), forwarding, others
 
     def _log_address(self, url: str) -> None:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])
         profiles = ", ".join([profile.id for profile in self._profiles])
         log.info("serving at %s: %d routes; profiles: %s; plugins: %s", url, len(ROUTES), profiles, plugins or "none")
+
+
+def _pages(sockets: Sockets) -> Mapping[str, Handler]:
+    """Return what there is over HTTP alone, by the name of its operation."""
+    console = ConsoleCalls()
+    return {
+        "page": console.page,
+        "console_file": console.file,
+        "openapi": console.openapi,
+        "socket": sockets.open,
+    }
 
 
 def _tell_of_ends(cluster: Cluster, supervisor: Supervisor, forwarding: Forwarding, nursery: trio.Nursery) -> None:

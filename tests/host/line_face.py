@@ -8,12 +8,13 @@ from agentrail.api.body_parsing import body_of, query_of, strict_json
 from agentrail.api.operation_table import CALLS
 from agentrail.api.socket_frames import query_pairs
 from agentrail.errors import AgentrailError
-from agentrail.host.authentication.identity import NOBODY, Authenticator
+from agentrail.host import Authenticator
+from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.error_responses import told_problem
 from agentrail.host.operations.answers import Answer, Shown, ShownText, Streamed
 from agentrail.host.operations.call import OperationCall
 from agentrail.host.operations.host_operations import HostOperations
-from agentrail.values.json import JsonObject
+from agentrail.models import JsonObject
 
 NO_SESSION = "-"
 

@@ -8,10 +8,8 @@ import httpx
 import trio
 
 from agentrail import SessionSpec, connect
-from agentrail.host import ApiKeys, Host, HostPlugin, Profile
+from agentrail.host import ApiKeys, HandledResponse, Host, HostPlugin, PluginHost, Profile, Request
 from agentrail.host.authentication.api_keys import new_key, render_keys
-from agentrail.host.plugins.host_plugin import PluginHost
-from agentrail.host.plugins.plugin_values import HandledResponse, Request
 from agentrail.testing import ScriptedModel
 
 

@@ -14,7 +14,7 @@ from agentrail.api.views import to_json
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.cluster.passed_calls import passed_content, passed_headers, passed_query
 from agentrail.host.operations.call import OperationCall, Upload
-from agentrail.values.content import Image, Text
+from agentrail.models import Image, Text
 from tests.host.model.in_process import GivenBody
 
 PARTS: Final = json.loads(to_json((Text("look: \U0001f600"), Image("image/png", "aGk="))))

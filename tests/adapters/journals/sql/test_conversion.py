@@ -16,11 +16,10 @@ from agentrail.adapters.file_lock import open_lock_file, try_lock_file
 from agentrail.adapters.journals.sql.sqlite_dialect import SqliteDialect
 from agentrail.errors import BadRecord, Fenced, JournalInUse
 from agentrail.journals import Claim, Journal, Latest, Record, SqliteJournal, StoredSession
-from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.testing.conformance.expected_errors import raised
 from tests.adapters.journals.sampling import READ, SAMPLES
 from tests.adapters.journals.test_deleting import BY, is_whole, talked
-from tests.kit import Setup, prompted, run_of
+from tests.kit import Failpoint, Setup, prompted, run_of, watching
 from tests.recovery.eraser import NOTE, canary
 
 OLD = SAMPLES / "tables-4"
