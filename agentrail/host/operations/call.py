@@ -56,9 +56,9 @@ class OperationCall:
     session: str
     """The id of the session that it is about, as it was sent; empty if it is about none."""
     limits: HostLimits
-    _body: object = None
+    _body: object = field(default=None, alias="body")
     """What it takes: an instance of the class that the row has for that, or an `Upload`; `None` if it takes nothing."""
-    _query: object = None
+    _query: object = field(default=None, alias="query")
     """How it is wanted: an instance of the class that the row has for that; `None` if it has none."""
     key: str | None = None
     """The command id that its sender has chosen; `None` if there is none."""

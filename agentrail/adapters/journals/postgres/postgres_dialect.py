@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Final, cast
+from typing import Final, LiteralString, cast
 
 import psycopg
 
@@ -28,7 +28,7 @@ class PostgresConnection:
 
     def __init__(self, target: Target, *, is_reading: bool) -> None:
         self._target = target
-        self._beginning = READING if is_reading else BEGINNING
+        self._beginning: LiteralString = READING if is_reading else BEGINNING
         self._connection: psycopg.Connection[SqlRow] | None = None
         self._now: int | None = None
 
@@ -145,12 +145,12 @@ def _insertion(into: InsertedColumns, otherwise: str) -> bytes:
 class PostgresDialect:
     """The PostgreSQL database at *url*, like `postgresql://user:password@host:5432/database`."""
 
-    for_update: Final = " for no key update"
-    writers: Final = 2
+    for_update: str = " for no key update"
+    writers: int = 2
     """While the server works on the transaction of one, the other makes the records of the next."""
-    readers: Final = 4
+    readers: int = 4
 
-    errors: Final[tuple[type[Exception], ...]] = (psycopg.Error,)
+    errors: tuple[type[Exception], ...] = (psycopg.Error,)
 
     def __init__(self, url: str) -> None:
         self._target = Target(url)

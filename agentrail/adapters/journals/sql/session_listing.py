@@ -105,7 +105,8 @@ def _labels_of(stored: object) -> tuple[str, ...]:
         labels: object = json.loads(as_text(stored))
     except ValueError:
         return ()
-    return tuple(label for label in labels if isinstance(label, str)) if isinstance(labels, list) else ()
+    found = cast("list[object]", labels) if isinstance(labels, list) else []
+    return tuple(label for label in found if isinstance(label, str))
 
 
 def about_row(stored_id: bytes, parent: str | None, about: About) -> tuple[SqlValue, ...]:

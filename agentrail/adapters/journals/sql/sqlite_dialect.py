@@ -227,10 +227,10 @@ def _insertion(into: InsertedColumns, count: int, otherwise: str) -> str:
 class SqliteDialect:
     """An SQLite file: *path*, or by default one file per user, in the folder `AGENTRAIL_HOME` if set."""
 
-    for_update: Final = ""
+    for_update: str = ""
     errors: tuple[type[Exception], ...] = RAISED
-    writers: Final = 1
-    readers: Final = 1
+    writers: int = 1
+    readers: int = 1
 
     def __init__(
         self,
@@ -283,11 +283,13 @@ class SqliteDialect:
         try:
             _set(db, SETTINGS)
             version = self._check_to_read(db)
-        except BaseException as error:
+        except sqlite3.OperationalError as error:
             db.close()
             file.end()
-            if isinstance(error, sqlite3.OperationalError):
-                raise not_opened_to_read(error, self.path) from error
+            raise not_opened_to_read(error, self.path) from error
+        except BaseException:
+            db.close()
+            file.end()
             raise
         if version == NO_TABLES:
             db.close()
