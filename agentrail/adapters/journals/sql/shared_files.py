@@ -144,7 +144,8 @@ class OpenFile:
         with _FILES.guard:
             file = self._file()
             if key not in file.leases:
-                lock_byte(file.descriptor, FIRST_BYTE + key)
+                # shared, as a process that starts at the address of one which has not ended yet has the same lease
+                lock_byte(file.descriptor, FIRST_BYTE + key, is_shared=True)
                 file.leases.add(key)
 
     def has_lessee(self, key: int) -> bool:

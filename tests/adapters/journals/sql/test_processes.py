@@ -122,3 +122,18 @@ async def test_who_holds_a_session_is_known_to_others_as_long_as_the_process_liv
     assert claim.head
     assert await journal.append(claim, claim.head, run_of("process", claim.head + 1, 1)) == claim.head + 1
     await journal.close()
+
+
+async def test_a_lease_lasts_as_long_as_one_of_two_processes_with_one_address_lives(tmp_path: Path) -> None:
+    path = tmp_path / "agentrail.db"
+    first = Writing(path, "process", 1)
+    first.wait_for(1)
+    second = Writing(path, "process", 2)
+    second.wait_for(1)
+    first.kill()
+    journal = SqlJournal(SqliteDialect(path))
+    with pytest.raises(SessionHeld):
+        await journal.claim("process", "another", Lease(0, LEASE_MS))
+    second.kill()
+    await journal.claim("process", "another", Lease(0, LEASE_MS))
+    await journal.close()
