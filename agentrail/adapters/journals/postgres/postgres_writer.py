@@ -66,6 +66,8 @@ class PostgresWriter(SqlWriter):
 
     def __init__(self, dialect: SqlDialect) -> None:
         super().__init__(dialect)
+        self._lease_keys: dict[str, int] = {}
+        """By holder: the key of the lease that this process has made for it."""
         self._known: dict[str, SessionColumns] = {}
         """Rows of sessions, as this writer has committed them: while the epoch fits, nobody else changes them."""
         self._fence = 0
@@ -208,6 +210,7 @@ class PostgresWriter(SqlWriter):
 
     def _forget(self) -> None:
         super()._forget()
+        self._lease_keys.clear()  # that of a lease which the transaction has made stands for none
         self._known.clear()
         self._raised.clear()
 

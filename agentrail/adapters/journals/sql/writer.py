@@ -49,7 +49,12 @@ KEPT_MS: Final = 30 * 86_400_000
 
 WRITE: Final = "write what it was given"
 
-NEW_LEASE: Final = "insert into ~lease (holder, until) values (?, 0) on conflict do nothing"
+ENDED_LEASES: Final = """delete from ~lease
+where until > 0 and until < ? and key < (select max(key) from ~lease)"""
+"""The last lease stays: else the next one would get its key, and with that the sessions that refer to it."""
+
+NEW_LEASE: Final = "insert into ~lease (holder, until) values (?, 0)"
+LEASE_OF: Final = "select key from ~lease where holder = ?"
 
 UNSAID: Final = About()
 """What a session without a record can be found by."""
@@ -79,7 +84,6 @@ class SqlWriter:
         self._jobs_at_once = 1
         self._extended: dict[int, int] = {}
         """By the key of a lease: until when it is to last at least."""
-        self._lease_keys: dict[str, int] = {}
 
     def is_in_doubt(self, session_id: str) -> bool:
         """Whether it is not known what was written last; may be called in any thread."""
@@ -263,7 +267,6 @@ class SqlWriter:
         self._extended.clear()
         self._places.clear()
         self._appended = None
-        self._lease_keys.clear()  # that of a lease which the transaction has made stands for none
 
     # The jobs
 
@@ -464,15 +467,16 @@ class SqlWriter:
         return NO_HOLDING
 
     def _lease_key(self, holder: str, at: int) -> int:
-        """Return the key of the lease of *holder*, which is made if it is missing."""
-        key = self._lease_keys.get(holder)
-        if key is None:
-            stored = as_stored(holder)
-            self._db.run("delete from ~lease where until > 0 and until < ? and holder <> ?", (at - KEPT_MS, stored))
+        """Return the key of the lease of *holder*, which is made if it is missing: others delete old ones."""
+        stored = as_stored(holder)
+        found = self._db.run(LEASE_OF, (stored,))
+        if not found:
+            self._write_leases()  # else one that an earlier call has extended would count as ended
+            self._db.run(ENDED_LEASES, (at - KEPT_MS,))
             self._db.run(NEW_LEASE, (stored,))
-            ((key_,),) = self._db.run("select key from ~lease where holder = ?", (stored,))
-            key = self._lease_keys[holder] = cast("int", key_)
-        return key
+            found = self._db.run(LEASE_OF, (stored,))
+        ((key,),) = found
+        return cast("int", key)
 
     def _draw_epoch(self, above: int) -> int:
         """Return the number of a new claim of a session whose last claim has the number *above*."""
