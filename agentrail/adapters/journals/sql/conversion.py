@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import sys
 import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
+from stat import S_IMODE
 from typing import Final, cast
 
 from agentrail.adapters.file_lock import O_BINARY, open_lock_file, try_lock_file
@@ -56,6 +58,10 @@ MAX_NAME: Final = 200
 
 NAMELESS: Final = "a process of an earlier version has it open"
 
+CONVERTS: Final = "process {}, which converts it to the tables of this version"
+
+NOT_ITS_OWNER: Final = "its tables are of an earlier version, and it is of another user, who has to open it first"
+
 PATIENCE: Final = 5.0
 """For how many seconds another process may convert the file."""
 
@@ -78,28 +84,33 @@ def convert_old(path: Path) -> None:
     status = path.stat()
     if status.st_nlink > 1:
         raise JournalLinked(str(path), name_beside(path, FileIdentity(status.st_dev, status.st_ino)))
-    with _alone_with(path):
+    if sys.platform != "win32" and os.getuid() not in {0, status.st_uid}:
+        raise JournalUnusable(str(path), NOT_ITS_OWNER)  # the new file would not be the owner's
+    with _alone_with(path, status):
         reach("FILE_LOCKED")
         if _is_old(path):  # else another process was faster
             try:
-                _convert(path)
+                _convert(path, status)
             except RAISED as error:
                 raise not_opened(error, path) from error
 
 
 @contextmanager
-def _alone_with(path: Path) -> Generator[None]:
+def _alone_with(path: Path, status: os.stat_result) -> Generator[None]:
     """Keep other processes away that write or convert the file; raise `JournalInUse` if one does not end.
 
     Processes of earlier versions lock a file beside it, and a byte of it.
     """
-    beside = open_lock_file(path.with_name(f"{path.name}.lock"), owner=path.stat().st_uid)
+    beside = open_lock_file(path.with_name(f"{path.name}.lock"), owner=status.st_uid)
     try:
         until = time.monotonic() + PATIENCE
         while not try_lock_file(beside):
             if time.monotonic() >= until:
                 raise JournalInUse(str(path), os.read(beside, MAX_NAME).decode(errors="replace") or NAMELESS)
             time.sleep(AGAIN)
+        _give(beside, status)
+        os.ftruncate(beside, 0)
+        os.write(beside, CONVERTS.format(os.getpid()).encode())
         opened = os.open(path, os.O_RDWR | O_BINARY)
         try:
             if is_locked(opened, WRITER_BYTE):
@@ -108,6 +119,7 @@ def _alone_with(path: Path) -> Generator[None]:
             yield
         finally:
             os.close(opened)
+            os.ftruncate(beside, 0)
     finally:
         os.close(beside)
 
@@ -121,11 +133,46 @@ def _is_old(path: Path) -> bool:
     return False
 
 
-def _convert(path: Path) -> None:
+def _convert(path: Path, status: os.stat_result) -> None:
     new_path = path.with_name(f"{path.name}.converting")
+    _remove(new_path)
+    try:
+        make_file(new_path)
+        new_file = open_lock_file(new_path, os.O_RDONLY)
+        try:
+            _give(new_file, status)
+        finally:
+            os.close(new_file)
+        _write(path, new_path)
+        new_path.replace(path)
+    finally:  # what is left of it has the texts of sessions, and fills a disk that was full
+        _remove(new_path)
+    if HAS_FOLDERS:
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    reach("FILE_OWNED")
+
+
+def _remove(new_path: Path) -> None:
     for end in ("", "-wal", "-shm", "-journal"):
         new_path.with_name(f"{new_path.name}{end}").unlink(missing_ok=True)
-    make_file(new_path)
+
+
+def _give(descriptor: int, status: os.stat_result) -> None:
+    """Give a new file the owner, group and mode of the old one, whose *status* this is: root may convert it."""
+    if sys.platform == "win32":
+        return
+    now = os.fstat(descriptor)
+    if (now.st_uid, now.st_gid) != (status.st_uid, status.st_gid):
+        os.fchown(descriptor, status.st_uid, status.st_gid)
+    os.fchmod(descriptor, S_IMODE(status.st_mode))
+
+
+def _write(path: Path, new_path: Path) -> None:
+    """Write the new file, and compare it; then move the log of the old one into it."""
     with closing(sqlite3.connect(path, isolation_level=None)) as old:
         problem = foreign_part(old, KNOWN_4) if is_ours(old) else NOT_OURS
         if problem is not None:
@@ -144,14 +191,6 @@ def _convert(path: Path) -> None:
         old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         old.execute("PRAGMA journal_mode = DELETE")
     reach("LOG_MOVED")
-    new_path.replace(path)
-    if HAS_FOLDERS:
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    reach("FILE_OWNED")
 
 
 def _copy(old: sqlite3.Connection, new: sqlite3.Connection) -> None:

@@ -13,8 +13,9 @@ import trio
 
 from agentrail import State
 from agentrail.adapters.file_lock import open_lock_file, try_lock_file
+from agentrail.adapters.journals.sql.conversion import convert_old
 from agentrail.adapters.journals.sql.sqlite_dialect import SqliteDialect
-from agentrail.errors import BadRecord, Fenced, JournalInUse
+from agentrail.errors import BadRecord, Fenced, JournalInUse, JournalUnusable, NothingWritten
 from agentrail.journals import Claim, Journal, Latest, Record, SqliteJournal, StoredSession
 from agentrail.testing.conformance.expected_errors import raised
 from tests.adapters.journals.sampling import READ, SAMPLES
@@ -91,6 +92,54 @@ async def test_a_file_that_a_process_of_an_earlier_version_has_open_is_not_conve
     os.close(lock)
     assert (await journal.claim("talked", "test")).head == 75
     await journal.close()
+
+
+async def test_the_new_file_belongs_to_whom_the_old_one_did(path: Path) -> None:
+    path.chmod(0o660)  # noqa: ASYNC240 - nobody else waits
+    if os.getuid() == 0:
+        os.chown(path, 1234, 1235)
+    before = path.stat()  # noqa: ASYNC240
+    journal = SqliteJournal(path)
+    assert len(await journal.sessions()) == 4
+    await journal.close()
+    after = path.stat()  # noqa: ASYNC240
+    lock = path.with_name("agentrail.db.lock").stat()  # noqa: ASYNC240
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    assert (lock.st_uid, lock.st_gid, lock.st_size) == (before.st_uid, before.st_gid, 0)
+
+
+async def test_another_user_does_not_convert_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: path.stat().st_uid + 1)
+    error = await raised(JournalUnusable, SqliteJournal(path).sessions())
+    assert "another user, who has to open it first" in str(error)
+    assert not path.with_name("agentrail.db.lock").exists()  # noqa: ASYNC240 - nobody else waits
+
+
+async def test_a_conversion_that_fails_leaves_nothing_beside_the_old_file(path: Path) -> None:
+    journal = SqliteJournal(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM record").fetchone()
+        error = await raised(NothingWritten, journal.claim("talked", "test"))
+        assert "database is locked" in str(error)
+    assert [file.name for file in path.parent.iterdir() if "convert" in file.name] == []
+    assert (await journal.claim("talked", "test")).head == 75
+    await journal.close()
+
+
+async def test_who_waits_for_a_conversion_is_told_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentrail.adapters.journals.sql.conversion.PATIENCE", 0.1)
+    told: list[str] = []
+
+    def look(failpoint: Failpoint) -> None:
+        if failpoint.name == "FILE_LOCKED":
+            with pytest.raises(JournalInUse) as error:
+                convert_old(path)
+            told.append(str(error.value))
+
+    with watching(look):
+        convert_old(path)
+    assert f"process {os.getpid()}, which converts it" in told[0]
 
 
 @pytest.mark.long
