@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from agentrail.adapters.journals.sql.sqlite_errors import busy_log_failure, in_checkpoint, in_mending
-from agentrail.adapters.journals.sql.sqlite_tables import pragma
+from agentrail.adapters.journals.sql.sqlite_tables import pragma, without_waiting
 from agentrail.errors import CommitUnknown, JournalError
 from agentrail.ports.failpoints import reach
 
@@ -71,7 +71,8 @@ class Checkpoints:
     def move(self, db: sqlite3.Connection, mode: str) -> None:
         """Run a checkpoint of *mode*; log an error, because the next checkpoint can repeat the work."""
         try:
-            db.execute(f"PRAGMA wal_checkpoint({mode})")
+            with without_waiting(db):
+                db.execute(f"PRAGMA wal_checkpoint({mode})")
             reach("LOG_MOVED")
         except sqlite3.Error as error:
             if not self.has_lost(error):

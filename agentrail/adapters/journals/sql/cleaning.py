@@ -21,7 +21,7 @@ from typing import Final, cast
 from agentrail.adapters.journals.sql.page_gaps import dirty_gaps, zero_gaps
 from agentrail.adapters.journals.sql.sql_dialect import CleaningState
 from agentrail.adapters.journals.sql.sqlite_errors import rollback_failure
-from agentrail.adapters.journals.sql.sqlite_tables import AUTO_VACUUM, pragma
+from agentrail.adapters.journals.sql.sqlite_tables import AUTO_VACUUM, pragma, without_waiting
 from agentrail.errors import JournalError
 from agentrail.ports.failpoints import reach
 
@@ -120,12 +120,8 @@ class FileCleaning:
 
     def _empty_log(self) -> bool:
         """Move the log into the file and truncate it; return false if a reader prevents that."""
-        patience = pragma(self._db, "busy_timeout")
-        self._db.execute("PRAGMA busy_timeout = 0")
-        try:
+        with without_waiting(self._db):
             (is_busy, *_) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        finally:
-            self._db.execute(f"PRAGMA busy_timeout = {patience}")
         reach("LOG_MOVED")
         return not is_busy
 

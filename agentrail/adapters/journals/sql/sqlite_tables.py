@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final
 
 from agentrail.adapters.journals.sql.foreign_parts import known_parts
@@ -60,3 +62,17 @@ def pragma(connection: sqlite3.Connection, name: str) -> object:
     """Run a pragma of SQLite and return its value."""
     row: tuple[object, ...] = connection.execute(f"PRAGMA {name}").fetchone()
     return row[0]
+
+
+@contextmanager
+def without_waiting(db: sqlite3.Connection) -> Generator[None]:
+    """Let statements fail at once that meet the lock of another connection.
+
+    A checkpoint that empties the log would wait for those who read, and keep others from writing as long as it waits.
+    """
+    patience = pragma(db, "busy_timeout")
+    db.execute("PRAGMA busy_timeout = 0")
+    try:
+        yield
+    finally:
+        db.execute(f"PRAGMA busy_timeout = {patience}")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentrail.adapters.journals.sql.sql_journal import SqlJournal
-from agentrail.adapters.journals.sql.sqlite_dialect import SqliteDialect
+from agentrail.adapters.journals.sql.sqlite_dialect import WAIT, SqliteDialect
 from agentrail.errors import SessionHeld
 from agentrail.journals import Lease
 from tests.adapters.journals.sql.one_of_several import LEASE_MS, SESSIONS
@@ -137,3 +137,22 @@ async def test_a_lease_lasts_as_long_as_one_of_two_processes_with_one_address_li
     second.kill()
     await journal.claim("process", "another", Lease(0, LEASE_MS))
     await journal.close()
+
+
+async def test_one_that_reads_for_long_keeps_nobody_from_writing_beside_one_that_begins(tmp_path: Path) -> None:
+    path = tmp_path / "agentrail.db"
+    first, second = SqlJournal(SqliteDialect(path)), SqlJournal(SqliteDialect(path))
+    claim = await first.claim("s", "first")
+    await first.append(claim, 0, run_of("s", 1, 1))
+    with reading(path) as db:
+        db.execute("BEGIN")
+        db.execute("SELECT count(*) FROM record").fetchone()
+        await first.append(claim, 1, run_of("s", 2, 1))
+        begun = time.monotonic()
+        await second.claim("t", "second")  # then its log is moved into the file
+        await second.claim("t", "second")
+        await first.append(claim, 2, run_of("s", 3, 1))
+        await second.close()
+        await first.append(claim, 3, run_of("s", 4, 1))
+        assert time.monotonic() - begun < WAIT / 2
+    await first.close()
