@@ -7,6 +7,7 @@ of the log is final if earlier commits were not synced yet: the kernel may have 
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from pathlib import Path
 from typing import Final
@@ -84,6 +85,8 @@ GIVE_ANOTHER: Final = "give the path of a file that this process may make and wr
 
 def not_opened(error: Exception, path: Path) -> JournalError:
     """Convert *error*, with which opening the file at *path* failed, to the journal's own exception."""
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return JournalFull(str(error.strerror))
     if isinstance(error, OSError):
         reason, is_refused = str(error.strerror), True
     elif _kind(error) in _NOT_BEGUN:

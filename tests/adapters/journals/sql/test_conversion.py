@@ -1,5 +1,6 @@
 """A file of the tables of version 4 is converted at its first opening, wherever the process is killed meanwhile."""
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -15,7 +16,7 @@ from agentrail import State
 from agentrail.adapters.file_lock import open_lock_file, try_lock_file
 from agentrail.adapters.journals.sql.conversion import convert_old
 from agentrail.adapters.journals.sql.sqlite_dialect import SqliteDialect
-from agentrail.errors import BadRecord, Fenced, JournalInUse, JournalUnusable, NothingWritten
+from agentrail.errors import BadRecord, Fenced, JournalFull, JournalInUse, JournalUnusable, NothingWritten
 from agentrail.journals import Claim, Journal, Latest, Record, SqliteJournal, StoredSession
 from agentrail.testing.conformance.expected_errors import raised
 from tests.adapters.journals.sampling import READ, SAMPLES
@@ -123,6 +124,19 @@ async def test_a_conversion_that_fails_leaves_nothing_beside_the_old_file(path: 
         error = await raised(NothingWritten, journal.claim("talked", "test"))
         assert "database is locked" in str(error)
     assert [file.name for file in path.parent.iterdir() if "convert" in file.name] == []
+    assert (await journal.claim("talked", "test")).head == 75
+    await journal.close()
+
+
+async def test_without_space_for_the_new_file_it_is_an_outage(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    journal = SqliteJournal(path)
+    with monkeypatch.context() as full:
+        full.setattr("agentrail.adapters.journals.sql.conversion.make_file", fail)
+        for doing in (journal.sessions(), journal.claim("talked", "test")):
+            await raised(JournalFull, doing)
     assert (await journal.claim("talked", "test")).head == 75
     await journal.close()
 
