@@ -66,8 +66,8 @@ class PostgresWriter(SqlWriter):
 
     def __init__(self, dialect: SqlDialect) -> None:
         super().__init__(dialect)
-        self._lease_keys: dict[str, int] = {}
-        """By holder: the key of the lease that this process has made for it."""
+        self._lease_keys: dict[str, tuple[int, int]] = {}
+        """By holder: the key of the lease that this process has made for it, and when."""
         self._known: dict[str, SessionColumns] = {}
         """Rows of sessions, as this writer has committed them: while the epoch fits, nobody else changes them."""
         self._fence = 0
@@ -216,10 +216,12 @@ class PostgresWriter(SqlWriter):
 
     def _lease_key(self, holder: str, at: int) -> int:
         """Return the key of the lease of *holder* that this process has made: not of one before it at its address."""
-        key = self._lease_keys.get(holder)
-        if key is None:
+        key, made_at = self._lease_keys.get(holder, (0, 0))
+        # others may have deleted one that is older; sessions that refer to it keep it
+        if not key or at - made_at > KEPT_MS // 2:
             self._db.run(LAPSED, (at - KEPT_MS,))
             inserted = "insert into ~lease (holder, until) values (?, 0) returning key"
             ((new_key,),) = self._db.run(inserted, (as_stored(holder),))
-            key = self._lease_keys[holder] = cast("int", new_key)
+            key = cast("int", new_key)
+            self._lease_keys[holder] = key, at
         return key

@@ -15,7 +15,7 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.postgres.binary_arrays import array_of
-from agentrail.adapters.journals.postgres.postgres_dialect import PostgresDialect
+from agentrail.adapters.journals.postgres.postgres_dialect import PostgresConnection, PostgresDialect
 from agentrail.adapters.journals.postgres.postgres_writer import PostgresWriter
 from agentrail.adapters.journals.postgres.sqlstates import in_statement, is_lost, is_outage
 from agentrail.cli.sessions import main
@@ -299,6 +299,20 @@ async def test_leases_of_processes_that_ended_long_ago_are_deleted(
     assert (lost == ()) == ("test" in kept)
     if lost:
         assert (await again.claim("s", "new")).head == 3
+    await again.close()
+
+
+async def test_a_process_that_claims_again_after_a_long_time_has_a_lease(
+    journal: PostgresJournal, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await opened(journal, "s", lease=Lease(0, 60_000))
+    now_of = PostgresConnection.now
+    monkeypatch.setattr(PostgresConnection, "now", lambda self, at: now_of(self, at) + 50 * 86_400_000)
+    again = PostgresJournal(url)
+    await again.claim("t", "new", Lease(0, 60_000))  # this deletes the lease that has ended
+    claim = await journal.claim("s", "test", Lease(0, 60_000))
+    await raised(SessionHeld, again.claim("s", "another"))
+    assert await journal.renew([claim], Lease(0, 60_000)) == ()
     await again.close()
 
 
