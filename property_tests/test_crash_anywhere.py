@@ -30,6 +30,7 @@ from agentrail.testing import call
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.tools import EffectClass, NotStarted, Ok, Probed, ToolContext, ToolSpec, Unknown, ok
 from agentrail.values.messages import why_unfit
+from property_tests.begun_states import noted
 from property_tests.volume import profile
 from tests.kit import Failpoint, watching
 from tests.recovery.mortal import SESSION, World, live
@@ -234,6 +235,7 @@ def check_states(past: Past) -> None:
                 to_text(data_of(s)) for s in then.plugin_states
             ]
             again = state.but(plugin_states=then.plugin_states)  # read without their classes, they compare as data
+            again = noted(again, then)
             assert again == then
             check_same(then, again)
 
