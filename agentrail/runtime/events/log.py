@@ -25,7 +25,6 @@ _TURN_ENDS = frozenset({AgentEnd, AgentAbort})
 _NO_TIMES = array("q")
 _NO_EVENTS = list["Envelope | Event | str"]()
 _delta = quick(MessageDelta)
-_UNHELD: Final = Envelope("", 0, 0, 0, 0, 0, Event())
 
 LENGTH: Final = 256
 """After how many ephemeral events a new stretch begins: a stretch is dropped as a whole."""
@@ -63,6 +62,14 @@ class LogListener(Protocol):
     def wake(self) -> None:
         """Wake the reader."""
         ...
+
+
+def _nothing(session_id: str, seq: int) -> Envelope:
+    """Return an envelope in place of that of the durable event *seq*, which is not held."""
+    return Envelope(session_id, seq, 0, 0, 0, 0, Event())
+
+
+_UNHELD: Final = _nothing("", 0)  # of no session: the log that adds to its stretch says which one
 
 
 class Stretch:
@@ -276,8 +283,3 @@ class EventLog:
         self.release()
         for listener in self._listeners:
             listener.wake()
-
-
-def _nothing(session_id: str, seq: int) -> Envelope:
-    """Return an envelope in place of that of the durable event *seq*, which is not held."""
-    return Envelope(session_id, seq, 0, 0, 0, 0, Event())
