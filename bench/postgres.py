@@ -12,14 +12,14 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 
 import psycopg
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.postgres import statements
-from agentrail.adapters.journals.postgres.database import Database, Target
+from agentrail.adapters.journals.postgres.postgres_dialect import PostgresDialect, arrays_of
+from agentrail.adapters.journals.postgres.postgres_writer import APPEND, MOVED_TYPES
+from agentrail.adapters.journals.sql.sql_tables import BLOB, NEW_SESSION, RECORD
 from agentrail.journals import Journal, Lease, PostgresJournal, SqliteJournal
 from agentrail.testing import ScriptedModel
 from bench.journal import record
@@ -35,23 +35,27 @@ OF_SQLITE = 0.7
 
 def bare(url: str, number: int) -> float:
     """Return the records per second that the statement writes, with one record of each session."""
-    db = Database(Target(url))
-    ids = [f"bare-{number}-{session}".encode() for session in range(SESSIONS)]
-    db.run(statements.LEASE, (number, b"bare", 0, 0))
-    rows = db.run(statements.CLAIM, (number, False, ids, False, b"bare", b"bare"))
-    epochs = [row[1] for row in rows]
-    ids = [cast("bytes", row[0]) for row in rows]
+    db = PostgresDialect(url).connect()
+    names = [f"bare-{number}-{session:03}".encode() for session in range(SESSIONS)]
+    db.begin()
+    epochs = db.draw_epochs(SESSIONS)
+    rows = [(name, 0, epoch, 0, 0, 0, 0, b"", 0, 0, 0) for name, epoch in zip(names, epochs, strict=True)]
+    db.insert(NEW_SESSION, rows)
+    keys = [row[0] for row in db.run_among("select key from ~session where id {} order by id", names)]
+    db.commit()
     body = b"." * 420
     began, head = time.perf_counter(), 0
     while time.perf_counter() < began + SECONDS:
-        one = [head + 1] * SESSIONS
-        session = (ids, epochs, [head] * SESSIONS, one, one, [b"c" * 16] * SESSIONS, [None] * SESSIONS)
-        flags = ([False] * SESSIONS, [False] * SESSIONS, [0] * SESSIONS)
-        columns = (ids, one, epochs, one, [None] * SESSIONS, [5] * SESSIONS, [""] * SESSIONS)
-        texts = ([b"c" * 16] * SESSIONS, [body] * SESSIONS)
-        assert (
-            len(db.run(statements.APPEND, (*session, *flags, *columns, *texts, *[[] for _ in range(11)]))) == SESSIONS
+        one, check = head + 1, b"c" * 16
+        places = list(zip(keys, epochs, strict=True))
+        sessions = [(key, epoch, epoch, head, one, one, check, None, 0, 0, 0) for key, epoch in places]
+        records = [(key, one, epoch, one, None, 5, "", check, body) for key, epoch in places]
+        values = (
+            *arrays_of(MOVED_TYPES, sessions),
+            *arrays_of(RECORD.types, records),
+            *arrays_of(BLOB.types, ()),
         )
+        assert len(db.run(APPEND, values)) == SESSIONS
         head += 1
     took = time.perf_counter() - began
     db.close()

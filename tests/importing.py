@@ -188,7 +188,7 @@ def journal_of(scene: str, folder: Path) -> Journal | None:
     if scene in {"encoded", "sleep", "snapshot"}:
         return MemoryJournal(encode=True)
     if scene == "sqlite":
-        from agentrail.adapters.journals.sqlite import SqliteJournal  # noqa: PLC0415 - it brings the codec
+        from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal  # noqa: PLC0415 - it brings the codec
 
         return SqliteJournal(folder / "agentrail.db")
     return None

@@ -53,7 +53,11 @@ def read_body(call: HostCall, content: bytes, depth: int = DEFAULTS.json_depth) 
 
     Raise `BadText` for what is no strict JSON or has more than *depth* levels, and `UsageError` for what does not fit.
     """
-    data = strict_json(content or b"{}", depth)
+    return body_of(call, strict_json(content or b"{}", depth))
+
+
+def body_of(call: HostCall, data: Json) -> object:
+    """Return the body of *call* that JSON *data* stands for; raise `UsageError` if it does not fit."""
     try:
         return decode(call.body, data)
     except BadData as bad:
@@ -137,6 +141,11 @@ def read_query(call: HostCall, query: str) -> Query | None:
         raise UsageError(
             "bad-query", call.name, "it", f"is not `name=value&name=value` in UTF-8, with at most {MAX_FIELDS}"
         ) from None
+    return query_of(call, pairs)
+
+
+def query_of(call: HostCall, pairs: Sequence[tuple[str, str]]) -> Query | None:
+    """Return the query of *call* with these names and values, as `read_query` does."""
     if call.query is None:
         if pairs:
             raise UsageError(

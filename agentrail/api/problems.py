@@ -334,7 +334,6 @@ INFRASTRUCTURE: Final[Mapping[Kind, Row]] = {
     errors.JournalUnusable: _JOURNAL,
     errors.BadArchive: Row(503, OPERATOR, "a file is no complete export of a session", 60),
     errors.JournalLinked: _JOURNAL,
-    errors.JournalLocked: _JOURNAL,
 }
 
 BROKEN: Final[Mapping[Kind, Row]] = {
@@ -399,23 +398,26 @@ class Problem(Value, gc=True):
         return f"cannot {self.attempted}: {self.found}; {self.to_do}"
 
     @property
-    def content(self) -> bytes:
-        """The document, as JSON. It has `retry_after`, in seconds, beside the header: a WebSocket has no headers."""
+    def document(self) -> dict[str, Json]:
+        """The document. It has `retry_after`, in seconds, beside the header: a WebSocket has no headers."""
         wait = dict(self.headers).get(RETRY_AFTER)
-        return _encode(
-            {
-                "type": f"{TYPES}{self.type}",
-                "title": self.title,
-                "status": self.status,
-                "detail": self.detail,
-                "attempted": self.attempted,
-                "found": self.found,
-                "to_do": self.to_do,
-                "error": self.error,
-                "facts": self.facts,
-                **({} if wait is None else {"retry_after": int(wait)}),
-            }
-        )
+        return {
+            "type": f"{TYPES}{self.type}",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            "attempted": self.attempted,
+            "found": self.found,
+            "to_do": self.to_do,
+            "error": self.error,
+            "facts": self.facts,
+            **({} if wait is None else {"retry_after": int(wait)}),
+        }
+
+    @property
+    def content(self) -> bytes:
+        """The document, as JSON."""
+        return _encode(self.document)
 
 
 def problem_of(error: BaseException, attempted: str, tenant: str = "") -> Problem:

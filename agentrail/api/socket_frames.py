@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Final, Literal, TypeAlias, TypeGuard, get_args
-from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Meta
@@ -112,11 +111,6 @@ class CallFrame(SentFrame):
     command: str | None = None
     """The command id: over HTTP, the header `Idempotency-Key`."""
 
-    @property
-    def query_text(self) -> str:
-        """The query encoded as in a URL; raise `BadFrame` for a value that cannot be encoded so."""
-        return _encoded(self.query)
-
 
 class ListenFrame(SentFrame):
     """A subscription: to the events of a session, or to a view."""
@@ -137,11 +131,6 @@ class ListenFrame(SentFrame):
     """Of `tree`: true, as its rows are sent one by one, each when it changes."""
     query: JsonObject = EMPTY
     """With `changes`: which rows, as in the query of the call `rows`."""
-
-    @property
-    def query_text(self) -> str:
-        """The query encoded as in a URL; raise `BadFrame` for a value that cannot be encoded so."""
-        return _encoded(self.query)
 
 
 class EndFrame(SentFrame):
@@ -223,15 +212,15 @@ def check_place(frame: CallFrame) -> None:
         raise BadFrame(BODY, f"does not go with `{frame.call}`, which takes none")
 
 
-def _encoded(query: JsonObject) -> str:
-    """Return *query* encoded as in a URL; raise `BadFrame` for a value that cannot be encoded so."""
-    pairs: dict[str, str] = {}
+def query_pairs(query: JsonObject) -> tuple[tuple[str, str], ...]:
+    """Return the names and values of *query* as in a URL; raise `BadFrame` for a value that cannot stand there."""
     for name, value in query.items():
         if not isinstance(value, str | int):
             at = f"its `query.{shorten(name)}`"
             raise BadFrame(at, "is no text, no whole number, and no yes or no")
-        pairs[name] = str(value).lower() if isinstance(value, bool) else str(value)
-    return urlencode(pairs, errors="surrogatepass")
+    return tuple(
+        [(name, str(value).lower() if isinstance(value, bool) else str(value)) for name, value in query.items()]
+    )
 
 
 def _check_listened(frame: ListenFrame) -> None:

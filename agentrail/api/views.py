@@ -15,7 +15,7 @@ import msgspec
 
 from agentrail.api.public_ids import visible
 from agentrail.values.content import Part
-from agentrail.values.json import Json, JsonObject
+from agentrail.values.json import Json, JsonObject, thaw
 from agentrail.values.messages import History, Message
 from agentrail.values.tools import Err, Ok
 from agentrail.values.value import Value, learned
@@ -568,6 +568,11 @@ def _plain(value: object) -> object:
 
 to_json: Final = msgspec.json.Encoder(enc_hook=_plain).encode
 """Writes a view, an event or plain data as JSON text, in one line."""
+
+
+def to_plain(value: object) -> Json:
+    """Return a view, an event or plain data as the dicts and lists that the reader of its JSON text gets."""
+    return cast("Json", thaw(cast("Json", msgspec.to_builtins(value, enc_hook=_plain))))
 
 
 class WholeReplyView(ReplyView, kw_only=True):

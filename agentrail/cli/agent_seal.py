@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.adapters.user_folders import home
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.own_files import NOT_OURS, is_own_file, make_once

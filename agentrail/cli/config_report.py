@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from inspect import signature
 from pathlib import Path
 
-from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.app.supervisor import open_supervisor
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.default_agent import MODES, OPTIONS, usual_model

@@ -10,7 +10,7 @@ import trio
 
 from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, place_named, shown_place
 from agentrail.adapters.journals.read_only import ReadOnlyJournal
-from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.api.limits import HostLimits
 from agentrail.api.public_ids import WHOLE_JOURNAL
 from agentrail.app import process

@@ -21,7 +21,7 @@ import trio
 import agentrail
 from agentrail.adapters.extras import need_extra
 from agentrail.adapters.journals.journal_places import JournalPlace, journal_at, place_named, shown_place
-from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, find_bwrap
 from agentrail.adapters.sandboxes.confined_open import NO_FOLDERS
@@ -88,7 +88,7 @@ WHOLE_LINES: Final = (
 
 PLATFORMS: Final = "`docs/guide/platforms.md` has what works there; report what does not"
 
-DAMAGED: Final = "restore it from a backup, or delete it: `agentrail sessions delete SESSION`"
+DAMAGED: Final = "restore it from a backup; of an index alone, `sqlite3 FILE REINDEX` makes a new one"
 
 
 class DoctorOptions(Value, gc=True):
@@ -295,13 +295,10 @@ async def _journal_file(journal_path: Path | None) -> list[Diagnosis]:
             return [Diagnosis("journal", NOTE, f"{path} is not there yet", "it is made when a session is stored")]
         try:
             sessions = await stored_sessions(journal, ALL_SESSIONS)
+            damage = await journal.damage() if isinstance(journal, SqliteJournal) else ()
         except AgentrailError as error:
             return [Diagnosis("journal", BAD, f"{path} cannot be read", str(error))]
-    damaged = [
-        Diagnosis("journal", BAD, f"session `{stored.session_id}` is damaged: {stored.problem}", DAMAGED)
-        for stored in sessions
-        if stored.problem
-    ]
+    damaged = [Diagnosis("journal", BAD, f"{path} is damaged: {what}", DAMAGED) for what in damage]
     summary = f"{path}: {len(sessions)} sessions, {_megabytes(path.stat().st_size)}"
     return [Diagnosis("journal", GOOD, summary), *damaged]
 

@@ -10,7 +10,7 @@ OWN_WORDS: Final[Mapping[str, str]] = {
     "; name one by the option `api_key`, because": "; `api_key` of an agent in a file names one, because",
     "nothing was run, because `bwrap` cannot confine it": "commands of agents run unconfined, and each is asked about",
     "; install it, or choose `LocalSandbox` on purpose": "; install bubblewrap",
-    "; stop whoever uses it, or take it over with `take_over=True`": "; end that program, or name another journal: "
+    "; stop whoever uses it": "; end that program, or name another journal: "
     "`--journal FILE`; if it is agentrail, start both with the same `XDG_RUNTIME_DIR`, and they share the journal",
 }
 """What the library advises those who write a program, and what the command line says in its place."""

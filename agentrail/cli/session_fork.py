@@ -7,7 +7,7 @@ from typing import Final
 
 from agentrail.adapters.journals.archive import store_session
 from agentrail.adapters.journals.journal_places import PlacedJournal
-from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.session_names import OWN, STORED, name_in_chat, new_name

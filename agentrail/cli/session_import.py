@@ -14,7 +14,7 @@ import trio
 from agentrail.adapters.journals.archive import read_archive, store_session
 from agentrail.adapters.journals.archive_writer import ArchiveWriter
 from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal
-from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.begun_agents import withdraw_session

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from agentrail.adapters.journals.journal_places import JournalPlace
-from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.api.public_ids import beginning
 from agentrail.host.authentication.authenticators import LOCAL
 

@@ -1,21 +1,23 @@
 """`open_shared`: the sessions of a journal, for all processes of one user that want them.
 
-Whoever comes first holds the journal, and serves it to the others, at an endpoint that only this user can reach: a unix
-socket or, without such sockets, a port of this machine. Whoever comes later is a client of that, and so is the one that
-serves: all do the same by the same interface. When the one that serves ends, however it ends, the first of the others
-to notice holds the journal and serves it.
+Whoever comes first locks a file beside the journal, and serves it to the others, at an endpoint that only this user can
+reach: a unix socket or, without such sockets, a port of this machine. Whoever comes later is a client of that, and so
+is the one that serves: all do the same by the same interface. When the one that serves ends, however it ends, the first
+of the others to notice has the lock, and serves the journal.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import os
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
 import trio
 
-from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.adapters.file_lock import open_lock_file, try_lock_file
+from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.adapters.system import HAS_UNIX_SOCKETS
 from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor_options import SupervisorOptions
@@ -26,6 +28,7 @@ from agentrail.errors import AgentrailError, CannotListen, JournalInUse
 from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.host_server import Host
 from agentrail.nurseries import open_shielded_nursery
+from agentrail.ports.journal import NO_LEASE, Claim, Lease, Redaction
 from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.remote.transport.client_socket import CutError
 from agentrail.remote.transport.host_address import HostKey
@@ -46,6 +49,14 @@ PATIENCE: Final = 5.0
 
 AGAIN: Final = 0.05
 """Seconds after which it is tried again."""
+
+MAX_NAME: Final = 200
+"""The most bytes that are read of what the process that serves has written into the lock file."""
+
+NAMELESS: Final = "the process that serves it has not said who it is"
+
+SERVER: Final = "the program that serves this journal"
+"""The holder of the sessions."""
 
 STOP_WITHIN: Final = 6.0
 """The most seconds that a program may take to end: other programs go on with its sessions, or the next one does."""
@@ -86,6 +97,30 @@ def endpoint_of(journal: Path) -> Endpoint:
     return LoopbackEndpoint(journal)
 
 
+class ServedJournal(SqliteJournal):
+    """The journal of the process that alone serves it: it has at once the sessions of the one that did so before it.
+
+    Not every system tells whether the process lives that has a lease; its holder may claim the session at any time.
+    """
+
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
+        """Claim a session for whoever serves the journal."""
+        del holder
+        return await super().claim(session_id, SERVER, lease, take_over=take_over)
+
+    async def delete(self, session_id: str, holder: str, at: int) -> int:
+        """Delete a session, as whoever serves the journal."""
+        del holder
+        return await super().delete(session_id, SERVER, at)
+
+    async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
+        """Redact records of a session, as whoever serves the journal."""
+        del holder
+        return await super().redact(session_id, first, last, note, SERVER)
+
+
 class SharedHost:
     """The host of one journal as this process uses it: another process serves it, or this one does."""
 
@@ -112,7 +147,7 @@ class SharedHost:
     async def settle(self) -> None:
         """Wait until the journal is served, by another process or else by this one.
 
-        Raise `JournalInUse` if a program has it that does not serve it so, and `CannotListen` if nobody can be reached.
+        Raise `JournalInUse` if a process serves it that cannot be reached, and `CannotListen` if nobody can be reached.
         """
         until = trio.current_time() + PATIENCE
         while True:
@@ -147,7 +182,7 @@ class SharedHost:
             return await self.endpoint.reach()
 
     async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
-        journal = SqliteJournal(self.journal)
+        journal = ServedJournal(self.journal)
 
         def host_for(authenticator: Authenticator) -> Host:
             return Host(
@@ -157,16 +192,31 @@ class SharedHost:
         try:
             # Opens the journal now: `Host` would start without it, and wait until it can be opened
             await journal.release(())
-            async with self.endpoint.serving(host_for, has_page=self._has_page):
-                self.serves = True
-                task_status.started()
-                await trio.sleep_forever()
+            with sole_server(self.journal):
+                async with self.endpoint.serving(host_for, has_page=self._has_page):
+                    self.serves = True
+                    task_status.started()
+                    await trio.sleep_forever()
         finally:
             self.serves = False
-            # Shielded: the next process can open the journal only after it is closed here.
+            # Shielded: threads of the journal end, and its log is moved into the file.
             # tests/cli/test_shared_host.py::test_when_the_one_that_serves_leaves_another_goes_on
             with trio.CancelScope(shield=True):
                 await journal.close()
+
+
+@contextmanager
+def sole_server(journal: Path) -> Generator[None]:
+    """Be the only process that serves *journal* until the `with` is left; raise `JournalInUse` if another one does."""
+    lock = open_lock_file(journal.with_name(f"{journal.name}.lock"), owner=journal.stat().st_uid)
+    try:
+        if not try_lock_file(lock):
+            raise JournalInUse(str(journal), os.read(lock, MAX_NAME).decode(errors="replace") or NAMELESS)
+        os.truncate(lock, 0)
+        os.write(lock, f"process {os.getpid()}".encode())
+        yield
+    finally:
+        os.close(lock)
 
 
 async def is_served(journal: Path) -> bool:
@@ -206,7 +256,7 @@ async def open_shared(
 
     If this process is the one that serves, *make_agent* makes the agents that this user has begun or allowed, the
     supervisor has *options*, and with *has_page* browsers of this machine can open the page.
-    Raise `JournalInUse` if a program has the journal that does not serve it so.
+    Raise `JournalInUse` if a process serves the journal that cannot be reached.
     """
     async with open_shielded_nursery() as nursery:
         shared = SharedHost(SqliteJournal(journal).path, make_agent, nursery, options, has_page=has_page)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, place_named, shown_place
-from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.exit_status import tell
 from agentrail.cli.journal_file import open_journal

@@ -14,7 +14,7 @@ from typing import Final
 
 import trio
 
-from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.api.session_values import ChildView, HeldCall, Status
 from agentrail.app import process
 from agentrail.cli.bad_input import BadInputError

@@ -140,22 +140,12 @@ class BadRecord(JournalError):
 
 
 class JournalInUse(JournalUnavailable):
-    """Another process writes this journal."""
+    """Another process has this journal, in a way that cannot be shared."""
 
-    wording = "the journal `{0}` is in use ({1}); stop whoever uses it, or take it over with `take_over=True`"
+    wording = "the journal `{0}` is in use ({1}); stop whoever uses it"
 
     def __init__(self, path: str, owner: str) -> None:
         super().__init__(path, owner)
-
-
-class JournalLocked(JournalInUse):
-    """A journal cannot be taken over, because another process hangs inside a write and has SQLite's lock for it."""
-
-    wording = (
-        "the journal `{0}` cannot be taken over: {1} is inside a write and keeps SQLite's lock, which only the end of "
-        "that process releases; kill it (`kill -9`, also if it is stopped) and try again: what it had not committed "
-        "is rolled back"
-    )
 
 
 @error

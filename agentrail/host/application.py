@@ -5,64 +5,64 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from agentrail.api.limits import HostLimits
+from agentrail.api.operation_table import CALLS
 from agentrail.api.routes import match
-from agentrail.errors import AgentrailError, HostClosing, UsageError
+from agentrail.errors import AgentrailError, UsageError
 from agentrail.errors.agentrail_error import cut
 from agentrail.host.authentication.identity import NOBODY, Authenticator, ForwardedIdentity
 from agentrail.host.authentication.request_places import identified, take_place
-from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.error_responses import refusal
-from agentrail.host.host_drain import HostDrain
-from agentrail.host.hosted_sessions import check_scope
-from agentrail.host.operations.call_request import CallFunction, CallRequest
-from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
+from agentrail.host.operations.answers import http_response
+from agentrail.host.operations.call import http_call
+from agentrail.host.operations.host_operations import HostOperations
+from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse
 
 ATTEMPT: Final = "answer the request"
 
 
 class Application:
-    """Answers each request with the function of the call that its route names."""
+    """Answers each request by the operation that its route names.
+
+    *pages* answer what there is over HTTP alone: they take the request itself. *names* are those of what is answered.
+    """
 
     def __init__(
         self,
-        functions: Mapping[str, CallFunction],
+        operations: HostOperations,
+        pages: Mapping[str, Handler],
         authenticator: Authenticator,
-        rates: Rates,
-        limits: HostLimits,
-        drain: HostDrain,
+        names: Collection[str] = CALLS,
     ) -> None:
-        self._functions = functions
+        self.operations = operations
+        """What it answers with."""
+        self._pages = pages
         self._authenticator = authenticator
-        self._limits = limits
-        self._rates = rates
-        self._drain = drain
+        self._names = names
 
     def with_routes(self, names: Collection[str]) -> Application:
         """Return the application that answers only the calls of these *names*."""
-        functions = {name: function for name, function in self._functions.items() if name in names}
-        return Application(functions, self._authenticator, self._rates, self._limits, self._drain)
+        return Application(self.operations, self._pages, self._authenticator, names)
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         """Return the answer to a request: what its call gives, or a problem document."""
         attempt, who = ATTEMPT, NOBODY
         try:
             matched = match(request.method, request.path)
-            call = matched.route.call
+            row = matched.route.call
             request.note.route = matched.route.method, matched.route.path
-            attempt = call.attempt
-            function = self._functions.get(call.name)
-            if function is None:
+            attempt = row.attempt
+            if row.name not in self._names:
                 raise UsageError("unknown-route", cut(request.path))
-            if call.scope is not None:
-                if self._drain.has_begun:
-                    raise HostClosing
+            if row.name in self._pages:
+                return await self._pages[row.name](request)
+            if row.scope is not None:
+                self.operations.check_open()
                 who = await identified(self._authenticator, request)
                 request.note.tenant, request.note.user = who.tenant, who.user
-                if not isinstance(who, ForwardedIdentity):  # the host in front has counted the request
-                    self._rates.take(who.tenant)
+                # the host in front has counted what it passes on
+                self.operations.admit(row, who, is_counted=isinstance(who, ForwardedIdentity))
                 take_place(request, who)
-                check_scope(call, who)
-            return await CallRequest(request, call, who, matched.session, self._limits).answered(function)
+            call = await http_call(request, row, who, matched.session, self.operations.limits)
+            return http_response(await self.operations.carry_out(call))
         except AgentrailError as error:
             return refusal(error, attempt, who.tenant, request.note.id)

@@ -28,18 +28,6 @@ from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.authentication.authenticators import LocalToken, SocketOwner, guarded
 from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.authentication.key_watch import KeyWatch
-from agentrail.host.authentication.request_rates import Rates
-from agentrail.host.call_functions import (
-    ag_ui_functions,
-    console_functions,
-    host_functions,
-    query_functions,
-    record_functions,
-    session_functions,
-    talk_functions,
-    view_functions,
-    watch_functions,
-)
 from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.host.cluster.farewell import FAREWELL, farewell_call, say_farewell
 from agentrail.host.cluster.forwarding import Forwarding
@@ -62,18 +50,18 @@ from agentrail.host.hosted_turns import Turns
 from agentrail.host.http11.certificates import Certificate
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Inherited, ListenAddress, Tcp, UnixSocket, inherited
-from agentrail.host.operations.call_request import CallFunction
+from agentrail.host.operations.call import CallFunction
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.command_calls import CommandCalls
 from agentrail.host.operations.console_calls import ConsoleCalls
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.operations.file_calls import FileCalls
 from agentrail.host.operations.host_calls import HostCalls
+from agentrail.host.operations.host_operations import HostOperations, functions_of
 from agentrail.host.operations.plugin_calls import PluginCalls
-from agentrail.host.operations.query_calls import QueryCalls
+from agentrail.host.operations.query_calls import QueryCalls, SubagentCalls
 from agentrail.host.operations.record_calls import RecordCalls
 from agentrail.host.operations.session_calls import ListingCalls, SessionLifeCalls
-from agentrail.host.operations.subagent_calls import SubagentCalls
 from agentrail.host.operations.talk_calls import TalkCalls
 from agentrail.host.operations.view_calls import ViewCalls
 from agentrail.host.plugins.host_plugin import HostPlugin, check_providers, name_of
@@ -512,7 +500,7 @@ class Host:
         drain: HostDrain,
         journal: Journal,
     ) -> Application:
-        limits, supervisor, row, rates = self.limits, specs.supervisor, turns.rows, Rates(self.limits)
+        limits, supervisor, row = self.limits, specs.supervisor, turns.rows
         sessions = HostedSessions(supervisor, specs, turns, limits)
         keys = KeyWatch(authenticator, limits)
         nursery.start_soon(keys.run)
@@ -529,34 +517,61 @@ class Host:
         commands = CommandCalls(sessions, four_eyes=self._four_eyes)
         functions: Mapping[str, CallFunction] = {
             **{name: commands.carry_out for name, call in CALLS.items() if call.commands},
-            **talk_functions(talking),
-            **session_functions(lifecycle),
-            "upload": files.upload,
-            **query_functions(QueryCalls(sessions, self._profiles), SubagentCalls(sessions)),
-            **view_functions(listing, looking),
-            **record_functions(RecordCalls(sessions, journal, limits)),
-            **ag_ui_functions(AgUiCalls(talking, commands.carry_out, sessions, frames, streams)),
-            **watch_functions(WatchCalls(health)),
-            **host_functions(HostCalls(readiness.look, drain), health.metrics),
-            **console_functions(ConsoleCalls()),
+            **functions_of(
+                talking,
+                lifecycle,
+                files,
+                QueryCalls(sessions),
+                SubagentCalls(sessions),
+                listing,
+                looking,
+                RecordCalls(sessions, journal, limits),
+                AgUiCalls(talking, commands.carry_out, sessions, frames, streams),
+                WatchCalls(health),
+                HostCalls(readiness.look, drain, self._profiles),
+                health.metrics,
+            ),
         }
-        forwarding: Forwarding | None = None
-        others: OtherHosts | None = None
-        if self.cluster is not None:
-            forwarding = Forwarding(self.cluster, sessions, streams, late)
-            _tell_of_ends(self.cluster, supervisor, forwarding, nursery)
-            others = OtherHosts(self.cluster.address, forwarding, partial(_others, self.cluster, supervisor))
-            functions = forwarding.forwarded(others.adding(functions))
-        row.carry_out = PluginCalls(functions, limits).carry_out
-        shared = (keys, rates, drain, limits, looking, frames, streams)
+        functions, forwarding, others = self._forwarded(functions, sessions, supervisor, streams, late, nursery)
+        operations = HostOperations(functions, drain, limits)
+        row.carry_out = PluginCalls(operations).carry_out
+        shared = (keys, limits, looking, frames, streams)
         watched = (health.metrics.requests, health.tree, health.held_changes)
-        parts = SocketParts(functions, authenticator, *shared, *watched, sessions, forwarding, others)
-        return Application({**functions, "socket": Sockets(parts).open}, authenticator, rates, limits, drain)
+        parts = SocketParts(operations, authenticator, *shared, *watched, sessions, forwarding, others)
+        return Application(operations, _pages(Sockets(parts)), authenticator)
+
+    def _forwarded(
+        self,
+        functions: Mapping[str, CallFunction],
+        sessions: HostedSessions,
+        supervisor: Supervisor,
+        streams: ClientStreams,
+        late: DelayedTasks,
+        nursery: trio.Nursery,
+    ) -> tuple[Mapping[str, CallFunction], Forwarding | None, OtherHosts | None]:
+        """Return *functions* that pass on what is for other hosts, if there are any, and what they do it with."""
+        if self.cluster is None:
+            return functions, None, None
+        forwarding = Forwarding(self.cluster, sessions, streams, late)
+        _tell_of_ends(self.cluster, supervisor, forwarding, nursery)
+        others = OtherHosts(self.cluster.address, forwarding, partial(_others, self.cluster, supervisor))
+        return forwarding.forwarded(others.adding(functions)), forwarding, others
 
     def _log_address(self, url: str) -> None:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])
         profiles = ", ".join([profile.id for profile in self._profiles])
         log.info("serving at %s: %d routes; profiles: %s; plugins: %s", url, len(ROUTES), profiles, plugins or "none")
+
+
+def _pages(sockets: Sockets) -> Mapping[str, Handler]:
+    """Return what there is over HTTP alone, by the name of its operation."""
+    console = ConsoleCalls()
+    return {
+        "page": console.page,
+        "console_file": console.file,
+        "openapi": console.openapi,
+        "socket": sockets.open,
+    }
 
 
 def _tell_of_ends(cluster: Cluster, supervisor: Supervisor, forwarding: Forwarding, nursery: trio.Nursery) -> None:

@@ -307,7 +307,7 @@ async def _rest_or_end(turns: SessionTurns) -> None:
 def stored_context(session_id: str, agent: str, asked_by: AskedBy) -> RequestContext:
     """Return the context of a turn from its session's records: of its request, or one of the kind `none`.
 
-    The id of a request begins with its kind: see `CallRequest.context`.
+    The id of a request begins with its kind: see `OperationCall.context`.
     """
     context = no_request(session_id, agent)
     kind = next((kind for kind in KINDS if asked_by.request.startswith(f"{kind}-")), None)

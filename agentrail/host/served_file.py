@@ -14,7 +14,7 @@ from attrs import frozen
 
 from agentrail.adapters.journals.journal_places import JournalPlace, journal_at, shown_place
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.adapters.otel.open_telemetry import OpenTelemetry
 from agentrail.adapters.python_file import NothingUsableError, find_member
 from agentrail.app.spec import SessionSpec, handoffs_of

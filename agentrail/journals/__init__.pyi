@@ -6,7 +6,7 @@ from agentrail.adapters.journals.memory import MemoryJournal as MemoryJournal
 from agentrail.adapters.journals.postgres import PostgresJournal as PostgresJournal
 from agentrail.adapters.journals.redacting import kept_names as kept_names
 from agentrail.adapters.journals.redacting import redacted as redacted
-from agentrail.adapters.journals.sqlite import SqliteJournal as SqliteJournal
+from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal as SqliteJournal
 from agentrail.core.audit import Difference as Difference
 from agentrail.ports.journal import ALL_SESSIONS as ALL_SESSIONS
 from agentrail.ports.journal import NO_LEASE as NO_LEASE

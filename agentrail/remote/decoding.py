@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final, TypeVar, cast
+from typing import TypeVar, cast
+
+import msgspec
 
 from agentrail.api import views
-from agentrail.api.session_values import Asking, Background, ChildView, Compacting, HeldCall
 from agentrail.codec.values import decode
 from agentrail.errors import BadData, HostFailed
 from agentrail.ports.journal import About, StoredSession
-from agentrail.ports.tool import Task
 from agentrail.values.json import Json
-from agentrail.values.usage import Usage
-from agentrail.values.value import Value
+from agentrail.values.value import Value, learned
 
 T = TypeVar("T")
 V = TypeVar("V", bound=Value)
-
-_VALUES: Final[Mapping[type[Value], type[Value]]] = MappingProxyType(
-    {
-        views.AskingView: Asking,
-        views.BackgroundView: Background,
-        views.ChildShown: ChildView,
-        views.CompactingView: Compacting,
-        views.HeldView: HeldCall,
-        views.TaskView: Task,
-        views.UsageView: Usage,
-    }
-)
-"""The class of the value for each class of nested views; the fields have the same names."""
 
 
 def answer_of(kind: type[T], answer: Json) -> T:
@@ -43,18 +27,9 @@ def answer_of(kind: type[T], answer: Json) -> T:
         raise HostFailed(problem_text) from None
 
 
-def value_of(kind: type[V], view: Value, **more: object) -> V:
-    """Convert *view* back to the value that it shows, of the class *kind*; *more* are fields that the view lacks."""
-    names = [name for name in kind.__struct_fields__ if hasattr(view, name)]
-    return kind(**{**{name: _inner(getattr(view, name)) for name in names}, **more})
-
-
-def _inner(value: object) -> object:
-    """Convert a field of a view to the field of the value."""
-    if isinstance(value, tuple):
-        return tuple(map(_inner, cast("tuple[object, ...]", value)))
-    kind = _VALUES.get(type(value)) if isinstance(value, Value) else None
-    return value if kind is None else value_of(kind, cast("Value", value))
+def value_of(kind: type[V], view: object) -> V:
+    """Convert a view, or the fields of one, back to the value that it shows, of the class *kind*."""
+    return cast("V", msgspec.convert(view, learned(kind), from_attributes=True))
 
 
 def stored_of(view: views.SessionView) -> StoredSession:

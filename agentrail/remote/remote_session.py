@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, Never, TypeVar, cast, overload
 
+from msgspec.structs import asdict
 from typing_extensions import TypeForm
 
 from agentrail.api.command_bodies import OfferKind
@@ -199,7 +200,7 @@ class RemoteSession(SessionCalls):
             parked = SessionParked(self.id)
             parked.told = PARKED.format(self.id)
             raise parked
-        return value_of(Status, view.status, session_id=view.session)
+        return value_of(Status, {**asdict(view.status), "session_id": view.session})
 
     async def detail(self) -> DetailView:
         """Return the session as its host shows it: what is stored about it, what it does, its tools and plugins."""

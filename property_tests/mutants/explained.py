@@ -176,12 +176,9 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "It is for type checkers alone: other exceptions than those of SQLite have none of its codes.": (
         (
-            "adapters/journals/sqlite/writing.py Writer.serve: "
-            "isinstance(error, RAISED) and is_passing(error) → (is_passing(error))"
+            "adapters/journals/sql/writer.py SqlWriter._undo: isinstance(error, self._dialect.errors) and "
+            "self._dialect.is_passing(error) → (self._dialect.is_passing(error))"
         ),
-    ),
-    "It costs time alone: the same sessions are found, whichever list of them is read.": (
-        "adapters/journals/sqlite/session_summaries.py path_of: min(counts) < most → True",
     ),
     "It costs time alone: a lock that is free is taken with a checkpoint.": (
         "host/websocket/send_queue.py Outbox.put_all: self._turn.locked() → True",

@@ -43,7 +43,7 @@ def foreign_is_told_from_missing(plant: Planting) -> None:
 
 @BED.bug("a fork belongs to who has asked for it", "tenants")
 def fork_belongs_to_its_asker(plant: Planting) -> None:
-    plant.rewrite(session_calls.SessionLifeCalls.fork, "origin.user, body.session", "request.who.user, body.session")
+    plant.rewrite(session_calls.SessionLifeCalls.fork, "origin.user, body.session", "call.who.user, body.session")
 
 
 @BED.bug("the tree shows the sessions of tenants whose name begins as one's own", "tenants")
@@ -53,7 +53,7 @@ def tree_by_prefix_of_tenant(plant: Planting) -> None:
 
 @BED.bug("anybody lists the sessions of their tenant", "tenants")
 def list_of_others_needs_no_scope(plant: Planting) -> None:
-    plant.rewrite(session_calls.SessionLifeCalls.list, "not is_for_others(request.call, who)", "not request.call")
+    plant.rewrite(session_calls.SessionLifeCalls.list_sessions, "not is_for_others(call.row, who)", "not call.row")
 
 
 @BED.bug("a dot in a tenant or user is written as it is", "tenants")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.adapters.journals.sqlite.deletion import erasing, redaction
-from agentrail.adapters.journals.sqlite.session_summaries import AboutTable
-from agentrail.adapters.journals.sqlite.writing import Writer
+from agentrail.adapters.journals.sql import row_removal
+from agentrail.adapters.journals.sql.writer import SqlWriter
 from agentrail.codec import versions
 from agentrail.runtime.supervision import session_deletion
 from property_tests.planted.change import Change
@@ -26,49 +25,49 @@ CHANGES: Final = (
     Change(
         "redaction_leaves_the_blob",
         "long texts of redacted records stay in the file",
-        redaction.drop_unnamed_blobs,
-        "drop_unused_blobs(db, row.id, row.slot)",
+        SqlWriter.drop_unnamed_blobs,
+        "drop_unnamed_blobs(self._db, row.key)",
         "None",
         "journal",
     ),
     Change(
         "snapshot_outlives_a_redaction",
         "a snapshot with texts that were redacted is kept",
-        redaction._drop_snapshot,
-        'db.execute("DELETE FROM snapshot WHERE session = ?", (row.id,))',
+        row_removal.redact_rows,
+        'db.run("delete from ~snapshot where session = ?", (session.key,))',
         "None",
         "journal",
     ),
     Change(
         "released_lease_goes_on",
         "a lease that is released keeps others away until it ends",
-        Writer.release,
-        "self._hold(claim, is_held=False)",
+        SqlWriter.release,
+        "self._hold(claims, is_held=False)",
         "None",
         "journal",
     ),
     Change(
         "label_index_not_updated",
         "a session is not found by labels that it gets later",
-        AboutTable.write,
-        "for label in new - old",
-        "for label in new - old if before is None",
+        SqlWriter._write_about,
+        "if labels:",
+        "if labels and unlabelled:",
         "journal",
     ),
     Change(
-        "record_with_a_command_outlives_its_session",
-        "records that answer commands are not deleted with their session",
-        erasing._erase_records,
-        "DELETE FROM record WHERE slot = ?",
-        "DELETE FROM record WHERE slot = ? AND command IS NULL",
+        "records_outlive_their_session",
+        "records are not deleted with their session",
+        row_removal.delete_rows,
+        '("record", keys), ',
+        "",
         "journal",
     ),
     Change(
         "epochs_begin_anew_after_a_deletion",
         "a claim of a deleted session is valid for a new one with its id",
-        erasing.mark,
-        "UPDATE journal SET epoch = max(epoch, (SELECT max(epoch) FROM deleting))",
-        "UPDATE journal SET epoch = epoch",
+        SqlWriter.claim,
+        "self._draw_epoch(row.epoch)",
+        "row.epoch + 1",
         "journal",
     ),
     Change(

@@ -149,7 +149,7 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "snapshot_outlives_a_redaction": (12, "snapshots"),
     "released_lease_goes_on": (59, "redacted"),
     "label_index_not_updated": (0, "filters"),
-    "record_with_a_command_outlives_its_session": (5, "BadRecord"),
+    "records_outlive_their_session": (5, "BadRecord"),
     "epochs_begin_anew_after_a_deletion": (5, "epochs"),
     "retention_deletes_a_live_session": (0, "retained"),
     "upcaster_skipped": (0, "formats"),

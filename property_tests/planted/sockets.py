@@ -32,8 +32,8 @@ CHANGES: Final = (
         "socket_listens_to_a_foreign_session",
         "a subscription does not ask whose session it is",
         ViewCalls.subscribed,
-        "request.who, request.session)",
-        'request.who.but(scopes=request.who.scopes | {"admin"}), request.session)',
+        "call.who, call.session)",
+        'call.who.but(scopes=call.who.scopes | {"admin"}), call.session)',
         "sockets",
     ),
     Change(
@@ -112,8 +112,8 @@ CHANGES: Final = (
         "socket_since_repeats",
         "a client that comes back gets its last event again",
         SocketListening._send_events,
-        "request, since, types, policy)",
-        "request, since and since._replace(seq=since.seq - 1), types, policy)",
+        "call, since, types, policy)",
+        "call, since and since._replace(seq=since.seq - 1), types, policy)",
         "sockets",
     ),
 )

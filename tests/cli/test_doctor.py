@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import tomllib
+from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,6 +21,8 @@ from agentrail.cli.doctor import EXTRAS, main
 from agentrail.journals import SqliteJournal
 from agentrail.models import PROVIDERS
 from agentrail.testing import ScriptedModel
+
+COMMANDS: Final = "CREATE INDEX record_by_command on record (session, command) where command is not null"
 
 SECRET: Final = "sk-none-may-see-it"
 
@@ -120,6 +124,24 @@ def test_a_journal_is_read_and_left_as_it_is(tmp_path: Path, capsys: pytest.Capt
     _, found = findings(capsys, "--journal", path)
     assert found["journal"] == ("ok", f"{path}: 1 sessions, {len(content) / 1e6:,.1f} MB", "")
     assert path.read_bytes() == content
+
+
+def test_a_damaged_index_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.db"
+    trio.run(_fill, path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        file.execute("PRAGMA writable_schema = ON")
+        (root,) = file.execute("SELECT rootpage FROM sqlite_master WHERE name = 'record_by_command'").fetchone()
+        file.execute("DELETE FROM sqlite_master WHERE name = 'record_by_command'")
+        file.execute("PRAGMA writable_schema = RESET")
+        file.execute("UPDATE record SET command = CAST('another' AS BLOB) WHERE number = 1")
+        file.execute("PRAGMA writable_schema = ON")
+        values = ("record_by_command", root, COMMANDS)
+        file.execute("INSERT INTO sqlite_master VALUES ('index', ?, 'record', ?, ?)", values)
+    status, found = findings(capsys, "--journal", path)
+    assert status == 1
+    level, state, _ = found["journal"]
+    assert (level, "record_by_command" in state) == ("bad", True)
 
 
 def test_what_is_no_journal_has_to_be_mended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

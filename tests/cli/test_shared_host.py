@@ -19,7 +19,7 @@ from agentrail.cli import shared_host
 from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.default_agent import ASK_FIRST
-from agentrail.cli.shared_host import find_page, is_served, open_shared
+from agentrail.cli.shared_host import find_page, is_served, open_shared, sole_server
 from agentrail.cli.unix_endpoint import socket_of
 from agentrail.errors import CannotListen, JournalInUse
 from agentrail.events import AgentEnd
@@ -85,13 +85,23 @@ async def test_when_the_one_that_serves_leaves_another_goes_on(tmp_path: Path) -
                         break
 
 
-async def test_a_journal_that_another_program_holds_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_journal_that_a_process_serves_which_cannot_be_reached_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(shared_host, "PATIENCE", 0.2)
     journal = SqliteJournal(tmp_path / "j.db")
-    await journal.claim("s", "other")
-    with pytest.raises(JournalInUse):
+    await journal.release(())
+    await journal.close()
+    with sole_server(journal.path), pytest.raises(JournalInUse, match=f"process {os.getpid()}"):
         async with open_shared(journal.path, profile_of):
             pass
+
+
+async def test_what_another_program_writes_to_the_journal_keeps_nobody_away(tmp_path: Path) -> None:
+    journal = SqliteJournal(tmp_path / "j.db")
+    await journal.claim("s", "other")
+    async with open_shared(journal.path, profile_of) as shared:
+        assert await shared.stored() == ()
     await journal.close()
 
 

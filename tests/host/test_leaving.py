@@ -14,8 +14,7 @@ from trio.testing import MockClock
 from agentrail import SessionSpec
 from agentrail.errors import UnknownTask
 from agentrail.host import HostLimits, HostPlugin, RequestEnd
-from agentrail.host.operations.plugin_calls import GivenBody
-from agentrail.host.requests.http_messages import SOON, HttpRequest, HttpResponse, while_here
+from agentrail.host.requests.http_messages import SOON, while_here
 from agentrail.testing import ScriptedModel, stall
 from tests.host.hosted import KEYS, Desk, open_desk, scripted
 from tests.host.http11.served import everything, statuses
@@ -113,12 +112,10 @@ async def test_what_is_asked_during_a_chat_is_answered_after_it() -> None:
 
 
 async def test_an_error_after_a_while_is_raised_as_it_is(autojump_clock: MockClock) -> None:
-    request = HttpRequest("GET", "/", "", (), "127.0.0.1", GivenBody(b""))
-
-    async def answer() -> HttpResponse:
+    async def answer() -> None:
         await trio.sleep(2 * SOON)
         raise UnknownTask("trip.none", "none")
 
     with pytest.raises(UnknownTask):
-        await while_here(request, answer)
+        await while_here(trio.sleep_forever, answer)
     assert autojump_clock.current_time() > 2 * SOON

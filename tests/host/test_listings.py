@@ -140,7 +140,10 @@ async def test_a_session_that_cannot_be_searched_is_listed_with_what_is_wrong(tm
         for session in ("bad", "good"):
             await desk.ann.post("/v1/chat", json={"session": session, "message": "needle"})
         with closing(sqlite3.connect(path)) as file, file:
-            file.execute("UPDATE record SET body = body || ' ' WHERE number = 2 AND session LIKE '%bad'")
+            file.execute(
+                "UPDATE record SET body = body || ' ' WHERE number = 2 AND session = ("
+                "SELECT key FROM session WHERE CAST(id AS TEXT) LIKE '%bad')"
+            )
         bad, good = (await desk.ann.get("/v1/sessions", params={"text": "needle"})).json()["items"]
     assert (bad["passage"], good["problem"]) == (None, "")
     assert "record 2" in bad["problem"]

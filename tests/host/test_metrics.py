@@ -18,10 +18,8 @@ from agentrail.api.routes import ROUTES
 from agentrail.host import ApiKeys, HostLimits, Identity
 from agentrail.host.authentication.api_keys import new_key, render_keys
 from agentrail.host.health.prometheus import AT_ONCE, FAMILIES, MetricCalls, head, lines
-from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.call import OperationCall
 from agentrail.host.operations.event_frames import EventFrames
-from agentrail.host.operations.plugin_calls import GivenBody
-from agentrail.host.requests.http_messages import HttpRequest
 from agentrail.models import Usage
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.diagnosis.metrics import BOUNDS, TURN_BOUNDS
@@ -37,7 +35,6 @@ from tests.patience import PATIENCE
 
 Samples = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
 
-NO_REQUEST: Final = HttpRequest("GET", "/metrics", "", (), "", GivenBody(b""))
 
 HISTOGRAM: Final = "agentrail_abort_seconds"
 
@@ -343,10 +340,8 @@ async def test_many_tenants_are_written_in_pieces_and_none_is_left_out() -> None
             figures.of(f"t{number}").use("demo", Usage(1, 1))
         calls = MetricCalls(figures)
         operator = Identity("ops", "root", frozenset(["observe", "operate"]))
-        request = CallRequest(NO_REQUEST, CALLS["metrics"], operator, "", HostLimits())
-        answer = await calls.metrics(request)
-    assert isinstance(answer.content, bytes)
-    found = read(answer.content.decode())
+        answer = await calls.metrics(OperationCall(CALLS["metrics"], operator, "", HostLimits()))
+    found = read(answer.text)
     queued = {dict(labels)["tenant"] for name, labels in found if name == "agentrail_queued_prompts"}
     assert queued == {f"t{number}" for number in range(AT_ONCE * 3 + 1)}
     assert of(found, "agentrail_tokens_total", tenant="t30", model="demo", kind="input") == 1

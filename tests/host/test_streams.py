@@ -12,9 +12,10 @@ from trio.testing import MockClock
 from agentrail import SessionSpec
 from agentrail.host import ApiKeys, HostLimits, Identity
 from agentrail.host.authentication.api_keys import ApiKey, KeyFile, render_keys
+from agentrail.host.operations.answers import Streamed
 from agentrail.host.operations.client_streams import Endable
 from agentrail.host.operations.talk_calls import LivedAnswer
-from agentrail.host.requests.http_messages import HttpResponse
+from agentrail.host.requests.http_messages import Send
 from agentrail.testing import ScriptedModel, stall
 from tests.host.hosted import MADE, Desk, frames, listening, open_desk, scripted
 from tests.host.test_host import until
@@ -177,10 +178,14 @@ async def test_a_request_whose_answer_is_never_written_ends_with_its_turn() -> N
     assert ends.heard == ["stream aborted"] * tries
 
 
+async def never_written(_: Send) -> None:  # noqa: ASYNC124 - async as `Streaming` wants it
+    raise AssertionError
+
+
 async def test_an_answer_for_which_nobody_waits_any_more_is_abandoned(autojump_clock: MockClock) -> None:
     assert autojump_clock.autojump_threshold == 0
     answer, abandoned = LivedAnswer(), list[bool]()
-    response = HttpResponse(200, abandon=lambda: abandoned.append(True))
+    response = Streamed(never_written, lambda: abandoned.append(True))
     with trio.move_on_after(1):
         await answer.wait()
     with trio.move_on_after(1):  # as `while_here` does, which waits again

@@ -23,7 +23,7 @@ from mcp.types import JSONRPCNotification
 
 from agentrail.adapters import html_to_markdown, web
 from agentrail.adapters.journals.message_index import PlacesBySession
-from agentrail.adapters.journals.sqlite import reading, writing
+from agentrail.adapters.journals.sql import writer as sql_writer
 from agentrail.adapters.journals.writer_thread import ThreadJob
 from agentrail.adapters.mcp.pipes import Pipes
 from agentrail.adapters.mcp.server_tools import McpTool, adopt, result_of
@@ -578,21 +578,13 @@ async def files_of_a_glob(number: int) -> bool:
 # Journals
 
 
-@scene("adapters.journals.sqlite.journal.MAX_TOGETHER")
+@scene("adapters.journals.sql.sql_journal.MAX_TOGETHER")
 async def calls_that_one_transaction_carries_out(number: int) -> bool:
     with TemporaryDirectory() as folder:
-        worker = SqliteJournal(Path(folder) / "j")._writing
+        worker = SqliteJournal(Path(folder) / "j")._writing[0]
     worker._jobs.extend(ThreadJob(lambda _: None, ()) for _ in range(number))
     jobs, _ = worker._next()
     return len(jobs) == number
-
-
-@scene("adapters.journals.sqlite.reading.MAX_SOUND")
-def sessions_whose_index_is_whole(number: int) -> bool:
-    sound = reading.Sound()
-    for place in range(number):
-        sound.add(f"s{place}")
-    return "s0" in sound
 
 
 @scene("adapters.journals.message_index.MAX_SESSIONS")
@@ -604,12 +596,11 @@ def sessions_whose_messages_are_remembered(number: int) -> bool:
     return known["s0"] is first
 
 
-@scene("adapters.journals.sqlite.writing.ROWS_KEPT", 5)
+@scene("adapters.journals.sql.writer.ROWS_KEPT", 5)
 async def sessions_whose_rows_are_at_hand(number: int) -> bool:
-    with TemporaryDirectory() as folder, smaller(writing, "ROWS_KEPT", 5):
+    with TemporaryDirectory() as folder, smaller(sql_writer, "ROWS_KEPT", 5):
         journal = SqliteJournal(Path(folder) / "j", sync="normal")
-        writer = journal._writing._servant
-        assert isinstance(writer, writing.Writer)
+        writer = journal._writers[0]
         for place in range(number):
             await AwakeJournal(journal).claim(f"s{place}", "me")
         kept = len(writer._rows)

@@ -15,7 +15,7 @@ from mcp.client._transport import TransportStreams
 
 from agentrail.adapters import web
 from agentrail.adapters.html_to_markdown import to_markdown
-from agentrail.adapters.journals.sqlite import writer_lock
+from agentrail.adapters.journals.sql import journal_files
 from agentrail.adapters.mcp.connection import Connection
 from agentrail.adapters.mcp.inbound_filter import Sieve
 from agentrail.adapters.mcp.server_tools import adopt, result_of
@@ -147,15 +147,15 @@ def characters_of_where_a_tool_breaks_the_protocol(size: int) -> bool:
     return f"inputSchema.properties.{name}" in found
 
 
-@scene("adapters.journals.sqlite.writer_lock.MAX_LOOKED_AT", 5)
+@scene("adapters.journals.sql.journal_files.MAX_LOOKED_AT", 5)
 def files_among_which_another_name_is_looked_for(number: int) -> bool:
-    with TemporaryDirectory() as place, smaller(writer_lock, "MAX_LOOKED_AT", 5):
+    with TemporaryDirectory() as place, smaller(journal_files, "MAX_LOOKED_AT", 5):
         folder = Path(place) / "deep"
         folder.mkdir()
         for each in range(9):
             (folder / str(each)).touch()
         found = list(folder.iterdir())[number - 1].stat()
-        return writer_lock._other_name(folder / "mine", writer_lock.FileIdentity(found.st_dev, found.st_ino)) != ""
+        return journal_files.name_beside(folder / "mine", journal_files.FileIdentity(found.st_dev, found.st_ino)) != ""
 
 
 @scene("tools.builtin.shell._told_output[:100]", 100)

@@ -174,17 +174,14 @@ JOBS: dict[str, Job] = {
     "adapters.journals.packing.BLOB_FROM": a_packed_record,
     "adapters.journals.packing.LONG": a_packed_record,
     "adapters.journals.text_dedup.LEAST": a_packed_record,
-    "adapters.journals.sqlite.deletion.vacuum.GIVEN_BACK": a_deletion,
-    "adapters.journals.sqlite.deletion.vacuum.READ_AT_ONCE": a_deletion,
-    "adapters.journals.sqlite.deletion.vacuum.ZEROED": a_deletion,
-    "adapters.journals.sqlite.deletion.erasing.MAX_BYTES": a_deletion,
-    "adapters.journals.sqlite.deletion.erasing.MAX_RECORDS": a_deletion,
-    "adapters.journals.sqlite.deletion.redaction.AT_ONCE": a_redaction,
-    "adapters.journals.sqlite.journal.READ_AT_ONCE": records_of_a_session,
-    "adapters.journals.sqlite.reading.PAGE": records_of_a_session,
-    "adapters.journals.sqlite.tables.MAX_AT_ONCE": records_of_a_session,
+    "adapters.journals.sql.cleaning.GIVEN_BACK": a_deletion,
+    "adapters.journals.sql.page_gaps.READ_AT_ONCE": a_deletion,
+    "adapters.journals.sql.cleaning.ZEROED": a_deletion,
+    "adapters.journals.sql.sql_journal.READ_AT_ONCE": a_redaction,
+    "adapters.journals.sql.sqlite_dialect.MAX_ROWS": records_of_a_session,
+    "adapters.journals.sql.sqlite_dialect.MAX_VALUES": records_of_a_session,
     "adapters.journals.writer_thread.PASSES": records_of_a_session,
-    "adapters.journals.sqlite.writing.CHECKPOINT_AFTER": records_of_a_session,
+    "adapters.journals.sql.sqlite_dialect.CHECKPOINT_AFTER": records_of_a_session,
     "adapters.models.http.SLICE": an_unpacked_answer,
     "adapters.processes.CHUNK": an_output,
     "runtime.inbox.replies.FIRST_PAGE": a_reply_among_records,
@@ -199,9 +196,6 @@ JOBS: dict[str, Job] = {
 
 
 TRIED_ELSEWHERE: dict[str, str] = {
-    "adapters.journals.sqlite.tables.STRIDE": (
-        "tests/limits/test_at_once.py::test_records_around_those_in_the_index_are_read"
-    ),
     "runtime.supervision.session_deletion.PAGE": (
         "tests/runtime/test_retention.py::test_however_many_are_listed_at_once_all_are_deleted"
     ),

@@ -12,7 +12,8 @@ from pathlib import Path
 import trio
 
 from agentrail import Ask, Context, Continue, Options
-from agentrail.adapters.journals.sqlite.file_type import _problem
+from agentrail.adapters.journals.sql.file_type import _problem
+from agentrail.adapters.journals.sql.sql_tables import VERSION
 from agentrail.adapters.models.demo import _quote, _report
 from agentrail.adapters.models.providers import unsupported_media
 from agentrail.app import spec
@@ -407,9 +408,9 @@ def characters_of_a_text_that_is_logged(count: int) -> bool:
     return said is not None and "p" * count in said.fields.values()
 
 
-@scene("adapters.journals.sqlite.file_type.SHOWN")
+@scene("adapters.journals.sql.file_type.SHOWN")
 def bytes_of_what_is_no_database(count: int) -> bool:
-    return "Z" in str(_problem(Path("nowhere"), b"x" * (count - 1) + b"Z", count))
+    return "Z" in str(_problem(Path("nowhere"), b"x" * (count - 1) + b"Z", count, VERSION))
 
 
 @scene("adapters.models.demo.MAX_RESULT")

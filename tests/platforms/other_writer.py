@@ -1,19 +1,18 @@
-"""Tries to write a journal that another process writes, and prints what it is told: `other_writer JOURNAL not|over`."""
+"""Tries to take a session that another process holds, and prints what it is told: `other_writer JOURNAL`."""
 
 import sys
 
 import trio
 
-from agentrail.errors import JournalInUse
-from agentrail.journals import SqliteJournal
+from agentrail.errors import SessionHeld
+from agentrail.journals import Lease, SqliteJournal
 
 
 async def main() -> None:
-    _, path, how = sys.argv
-    journal = SqliteJournal(path, take_over=how == "over")
+    journal = SqliteJournal(sys.argv[1])
     try:
-        await journal.claim("s", "other")
-    except JournalInUse as refused:
+        await journal.claim("s", "other", Lease(0, 1000))
+    except SessionHeld as refused:
         sys.stdout.write(f"{refused}\n")
     await journal.close()
 

@@ -117,7 +117,6 @@ TOLD: Final = (
 
 STORED: Final = (
     Stored(Failpoint.FILE_OPENED, 1, 0, 0, snapshot=False),
-    Stored(Failpoint.FILE_LOCKED, 1, 0, 0, snapshot=False),
     Stored(Failpoint.FILE_OWNED, 1, 0, 0, snapshot=False),
     Stored(Failpoint.BEGUN, 1, 0, 0, snapshot=False),
     Stored(Failpoint.BEGUN, 2, 1, 0, snapshot=False),
@@ -142,6 +141,8 @@ STORED: Final = (
     Stored(Failpoint.JOBS_ANSWERED, 3, 1, 2, snapshot=False),
     Stored(Failpoint.JOBS_ANSWERED, 4, 1, 2, snapshot=True),
     Stored(Failpoint.JOBS_ANSWERED, 5, 1, 3, snapshot=True),
-    Stored(Failpoint.LOG_MOVED, 1, 1, 3, snapshot=True),
+    # the log of an earlier process is looked after behind the first commit
+    Stored(Failpoint.LOG_MOVED, 1, 1, 0, snapshot=False),
+    Stored(Failpoint.LOG_MOVED, 2, 1, 3, snapshot=True),
 )
 """Data to be committed next is not in the file; committed data is, even if nobody was told of it."""

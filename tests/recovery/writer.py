@@ -60,7 +60,7 @@ def end_at(work: Work, wanted: Failpoint, times: int) -> None:
             os._exit(REACHED)
 
     with watching(watch):
-        trio.run(work, SqliteJournal(folder / "agentrail.db"), folder / "done")
+        trio.run(work, SqliteJournal(folder.absolute() / "agentrail.db"), folder / "done")
 
 
 def main(work: Work = written) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from agentrail.adapters.journals.postgres.postgres_journal import PostgresJournal
-from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 
 JournalPlace: TypeAlias = Path | str
 """The path of a file, or the URL of a server as text: a path would take two slashes for one."""

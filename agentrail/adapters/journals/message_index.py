@@ -96,6 +96,10 @@ class PlacesBySession:
             del self._by_session[next(iter(self._by_session))]
         return places
 
+    def drop(self, session_id: str) -> None:
+        """Forget the places of a session, because another process may have written it since."""
+        self._by_session.pop(session_id, None)
+
     def clear(self) -> None:
         """Forget all places, because records were not written after all, or another process may write the sessions."""
         self._by_session.clear()

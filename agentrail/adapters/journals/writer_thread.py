@@ -43,6 +43,7 @@ class ThreadJob(Struct, Generic[C, T_co], eq=False):
     run: Callable[..., T_co]
     given: tuple[object, ...]
     about: str = ""
+    creates: bool = False
     task: Task = field(default_factory=current_task)
     token: TrioToken = field(default_factory=current_trio_token)
     is_unwanted: bool = False
@@ -74,6 +75,8 @@ class WriterJob(Protocol[C_contra]):
 
     about: str
     """The session that the job concerns; empty if none."""
+    creates: bool
+    """Whether the job stores that session if it is not stored yet, as a claim does."""
     is_unwanted: bool
     """Whether the task that waits for the job was cancelled: a job that only reads may raise `JobStoppedError`."""
     error: Exception | None
@@ -134,13 +137,13 @@ class Worker(Generic[C]):
         """Whether the thread runs."""
         return self._alive
 
-    async def do(self, run: Callable[[C, *Ts], T], *arguments: *Ts, about: str = "") -> T:
+    async def do(self, run: Callable[[C, *Ts], T], *arguments: *Ts, about: str = "", creates: bool = False) -> T:
         """Run the function *run* in the thread, with *arguments*, and return its result.
 
-        *about* is the session that it concerns.
+        *about* is the session that it concerns, which it *creates* if that is not stored.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        job: ThreadJob[C, T] = ThreadJob(run, arguments, about)
+        job: ThreadJob[C, T] = ThreadJob(run, arguments, about, creates)
         self._give(job, self._jobs)
         await trio.lowlevel.wait_task_rescheduled(partial(self._take_back, job, self._jobs))
         if isinstance(job.error, JobStoppedError):

@@ -12,7 +12,8 @@ from typing import Final
 
 from agentrail.api.ag_ui_bodies import FollowQuery, RunBody, RunMessage, RunQuery
 from agentrail.api.bodies import ChatBody
-from agentrail.api.operation_table import CALLS, JSON
+from agentrail.api.body_parsing import body_of
+from agentrail.api.operation_table import CALLS
 from agentrail.api.views import to_json
 from agentrail.errors import SessionAsleep, UnknownCursor, UnknownSession, UsageError
 from agentrail.host.ag_ui.agent_frames import AgentFrames
@@ -23,13 +24,13 @@ from agentrail.host.ag_ui.run_stream import RunStream, start_at
 from agentrail.host.ag_ui.shown_messages import result_of
 from agentrail.host.hosted_sessions import HostedSessions, check_scope
 from agentrail.host.hosted_turns import number_of
-from agentrail.host.operations.call_request import CallFunction, CallRequest
-from agentrail.host.operations.client_streams import STREAMED, ClientStreams
+from agentrail.host.operations.answers import Answer, Streamed
+from agentrail.host.operations.call import CallFunction, OperationCall, handled_answer
+from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.event_frames import EventFrames
-from agentrail.host.operations.plugin_calls import COMMAND, GivenBody
 from agentrail.host.operations.talk_calls import Talk, TalkCalls
 from agentrail.host.plugins.plugin_values import HandledResponse
-from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
+from agentrail.host.requests.http_messages import Send
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.content import Part
 from agentrail.values.json import thaw
@@ -56,69 +57,68 @@ class AgUiCalls:
         self._frames = frames
         self._streams = streams
 
-    async def run(self, request: CallRequest) -> HttpResponse:
+    async def ag_ui_run(self, call: OperationCall) -> Answer:
         """Answer interrupts, prompt the session with a new message, and stream the run."""
-        body = await request.body(RunBody)
-        agent = request.query(RunQuery).agent
-        self._streams.check(request.who)
-        since = _frame_id(request, "the header `Last-Event-ID`", request.http.header("last-event-id"))
+        body = call.body(RunBody)
+        agent = call.query(RunQuery).agent
+        self._streams.check(call.who)
+        since = _frame_id(call, "the header `Last-Event-ID`", call.header("last-event-id"))
         if since is not None:  # readers of event streams connect again with the request that they have made
-            return await self._go_on(request, body.thread_id, body.run_id, since)
-        message = new_message(request.call.name, body)
+            return await self._go_on(call, body.thread_id, body.run_id, since)
+        message = new_message(call.row.name, body)
         if message is None:
-            return await self._decide_all(request, body)
-        parts = parts_of(request.call.name, message, len(body.messages) - 1)
+            return await self._decide_all(call, body)
+        parts = parts_of(call.row.name, message, len(body.messages) - 1)
         if body.resume:
-            await self._decide_all(request, body)
+            await self._decide_all(call, body)
         chat = ChatBody(parts, session=body.thread_id, agent=agent)
-        step, handled = partial(self._prompt, body, message), partial(self._handled, request, body)
-        return await self._talks.lived(request, "stream", chat, step, _command_of(request, message), handled).wait()
+        step, handled = partial(self._prompt, body, message), partial(self._handled, call, body)
+        return await self._talks.lived(call, "stream", chat, step, _command_of(call, message), handled).wait()
 
-    async def follow(self, request: CallRequest) -> HttpResponse:
+    async def ag_ui_follow(self, call: OperationCall) -> Answer:
         """Stream the run of a session from a frame on, or from where it is now."""
-        query = request.query(FollowQuery)
-        since = _frame_id(request, "the header `Last-Event-ID`", request.http.header("last-event-id"))
-        since = since or _frame_id(request, "its `since`", query.since)
-        self._streams.check(request.who)
-        return await self._go_on(request, request.session, query.run or "", since)
+        query = call.query(FollowQuery)
+        since = _frame_id(call, "the header `Last-Event-ID`", call.header("last-event-id"))
+        since = since or _frame_id(call, "its `since`", query.since)
+        self._streams.check(call.who)
+        return await self._go_on(call, call.session, query.run or "", since)
 
-    async def _go_on(self, request: CallRequest, thread_id: str, run_id: str, since: FrameId | None) -> HttpResponse:
+    async def _go_on(self, call: OperationCall, thread_id: str, run_id: str, since: FrameId | None) -> Answer:
         """Stream a run after the frame *since*, or from where it is now; *thread_id* is as the client calls it."""
-        name = self._sessions.name(request.call, request.who, thread_id)
-        session = await self._sessions.running(name, request.watch)
+        name = self._sessions.name(call.row, call.who, thread_id)
+        session = await self._sessions.running(name, call.watch)
         last = session.inspect().last_seq
         if since is not None and since.cursor.seq > last:
             raise UnknownCursor(session.id, since.cursor.seq, last)
         run = _run(session, thread_id, run_id or f"run-{last}", since.ref if since else "")
-        return self._streamed(request, RunStream(self._frames, session, run, since=since))
+        return self._streamed(call, RunStream(self._frames, session, run, since=since))
 
     # What a run sends
 
-    async def _decide_all(self, request: CallRequest, body: RunBody) -> HttpResponse:
+    async def _decide_all(self, call: OperationCall, body: RunBody) -> Answer:
         """Answer interrupts, if there are answers, and stream what the session does then."""
-        name = self._sessions.name(request.call, request.who, body.thread_id)
+        name = self._sessions.name(call.row, call.who, body.thread_id)
         try:
-            session = await self._sessions.running(name, request.watch)
+            session = await self._sessions.running(name, call.watch)
         except UnknownSession:
-            refuse_own_id(request.call.name, body)
+            refuse_own_id(call.row.name, body)
             raise
         state = session.inspect()
-        answers = interrupt_answers(request.call.name, body.resume, session.status().held)
+        answers = interrupt_answers(call.row.name, body.resume, session.status().held)
         for answer in answers:
-            check_scope(CALLS[answer.call], request.who)
+            check_scope(CALLS[answer.call], call.who)
         for answer in answers:
-            await self._decide(request, name.visible, body.run_id, answer)
+            await self._decide(call, name.visible, body.run_id, answer)
         start = start_at(state) if answers else None
         run = _run(session, body.thread_id, body.run_id, state.turn.ref if answers and state.turn else "")
-        return self._streamed(request, RunStream(self._frames, session, run, start))
+        return self._streamed(call, RunStream(self._frames, session, run, start))
 
-    async def _decide(self, request: CallRequest, session: str, run_id: str, answer: InterruptAnswer) -> None:
+    async def _decide(self, call: OperationCall, session: str, run_id: str, answer: InterruptAnswer) -> None:
         """Send the answer to an interrupt as a call of its own, which is carried out once for the run."""
         key = sha256(f"{run_id}\n{answer.interrupt}".encode()).hexdigest()
-        headers = (("content-type", JSON), (COMMAND, key))
-        http_request = HttpRequest("POST", "/", "", headers, "", GivenBody(to_json(thaw(answer.body))))
-        call = CallRequest(http_request, CALLS[answer.call], request.who, session, request.limits)
-        await call.answered(self._commands)
+        row = CALLS[answer.call]
+        decision = OperationCall(row, call.who, session, call.limits, body_of(row, answer.body), key=key)
+        await decision.answered(self._commands)
 
     async def _prompt(self, body: RunBody, message: RunMessage, talk: Talk) -> None:
         """Prompt the session, answer with the stream, and wait for the end of the turn."""
@@ -130,22 +130,28 @@ class AgUiCalls:
         own = message.content if number_of(ref) > state.last_id else None
         run = _run(session, body.thread_id, body.run_id, ref)
         stream = RunStream(self._frames, session, run, start_at(state, own))
-        talk.reply(self._streamed(talk.request, stream))
+        talk.reply(self._streamed(talk.call, stream))
         await self._talks.turn_end(prompt, talk)
 
-    def _streamed(self, request: CallRequest, stream: RunStream) -> HttpResponse:
-        return self._streams.turn(request, stream.write, stream.problem)
+    def _streamed(self, call: OperationCall, stream: RunStream) -> Answer:
+        return self._streams.turn(call, stream.write, stream.problem)
 
-    def _handled(self, request: CallRequest, body: RunBody, answer: HandledResponse) -> HttpResponse:
+    def _handled(self, call: OperationCall, body: RunBody, answer: HandledResponse) -> Answer:
         """Return the answer of a plugin, such as that to `/status`, as a run in which it is said."""
         if answer.status >= FIRST_ERROR:
-            return request.handled(answer)
+            return handled_answer(answer)
         words = answer.body.get("text") if isinstance(answer.body, Mapping) else answer.body
         text = words if isinstance(words, str) else to_json(thaw(answer.body)).decode()
         run = RunFrames(body.thread_id, body.run_id, lambda _: None)
-        message_frames = AgentFrames().whole_text(f"m0.{request.http.note.id}", "assistant", text)
+        message_frames = AgentFrames().whole_text(f"m0.{call.note.id}", "assistant", text)
         frames = [*run.opening((), ()), *message_frames, *run.closing((), waits=False)]
-        return HttpResponse(200, STREAMED, b"".join([b"data: %s\n\n" % to_json(frame) for frame in frames]))
+        content = b"".join([b"data: %s\n\n" % to_json(frame) for frame in frames])
+        return Streamed(partial(_whole, content))
+
+
+async def _whole(content: bytes, _: Send) -> bytes:  # noqa: ASYNC124 - async as `Streaming` wants it
+    """Return the *content* of a stream that is known in advance, as its last piece."""
+    return content
 
 
 def _run(session: SessionHandle, thread_id: str, run_id: str, ref: str = "") -> RunFrames:
@@ -160,17 +166,17 @@ def _run(session: SessionHandle, thread_id: str, run_id: str, ref: str = "") -> 
     return RunFrames(thread_id, run_id, find_result, ref)
 
 
-def _command_of(request: CallRequest, message: RunMessage) -> str:
+def _command_of(call: OperationCall, message: RunMessage) -> str:
     """Return the command id of a prompt: that of the request, or one of its user's that derives from the message."""
-    digest = sha256(f"{request.who.user}\n{message.id}".encode(errors="surrogatepass")).hexdigest()
-    return request.command or f"m-{digest}"
+    digest = sha256(f"{call.who.user}\n{message.id}".encode(errors="surrogatepass")).hexdigest()
+    return call.command or f"m-{digest}"
 
 
-def _frame_id(request: CallRequest, at: str, text: str | None) -> FrameId | None:
+def _frame_id(call: OperationCall, at: str, text: str | None) -> FrameId | None:
     """Return the id of a frame that stands *at* some place of a request; `None` if none stands there."""
     if not text:
         return None
     frame_id = read_frame_id(text)
     if frame_id is None:
-        raise UsageError("bad-query", request.call.name, at, "is no id of a frame, such as `12.0.1`")
+        raise UsageError("bad-query", call.row.name, at, "is no id of a frame, such as `12.0.1`")
     return frame_id

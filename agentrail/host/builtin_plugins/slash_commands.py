@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -13,7 +12,7 @@ import msgspec
 
 from agentrail.api.operation_table import CALLS
 from agentrail.api.problems import MEDIA_TYPE, problem_of
-from agentrail.api.views import DetailView, ReplyView, UsageView, to_json, view
+from agentrail.api.views import DetailView, ReplyView, UsageView, to_plain, view
 from agentrail.errors import AgentrailError, BadChoice, BadOptions, UsageError, WrongType
 from agentrail.errors.agentrail_error import advice, cut
 from agentrail.host.authentication.identity import Identity
@@ -22,7 +21,7 @@ from agentrail.host.plugins.command_plugin import CommandPlugin, HostCommand
 from agentrail.host.plugins.host_plugin import PluginHost
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, UnfitAnswerError
 from agentrail.values.argument_checks import checked
-from agentrail.values.json import EMPTY, Json, JsonObject
+from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.untrusted_values import brief, is_time, plain_text
 from agentrail.values.usage import NOTHING_USED, Usage, cost_text
 from agentrail.values.value import Authored, learned
@@ -142,7 +141,7 @@ FIRST_ERROR_STATUS: Final = 400
 def reply(text: str, session: str, answer: JsonObject | None = None) -> HandledResponse:
     """Return a response that looks like the reply of an agent."""
     reply_view = ReplyView("", STOP_REASON, text, answer, view(UsageView, NOTHING_USED), (), session)
-    return HandledResponse(body=cast("Json", json.loads(to_json(reply_view))))
+    return HandledResponse(body=to_plain(reply_view))
 
 
 async def _compact(invocation: Invocation) -> CommandAnswer:
@@ -327,4 +326,4 @@ class SlashCommands(CommandPlugin):
 
 def _refusal(error: AgentrailError, request: Request) -> HandledResponse:
     problem = problem_of(error, "carry out the command", request.identity.tenant)
-    return HandledResponse(problem.status, json.loads(problem.content), {"content-type": MEDIA_TYPE})
+    return HandledResponse(problem.status, to_plain(problem.document), {"content-type": MEDIA_TYPE})

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import Final, NamedTuple, cast
-from urllib.parse import urlencode
 
 import msgspec
-from attrs import evolve
 
 from agentrail.api.body_parsing import strict_json
 from agentrail.api.limits import DEFAULTS
@@ -17,7 +15,7 @@ from agentrail.errors import AgentrailError, ClusterFault, HostClosing
 from agentrail.host.cluster.forwarding import UNFIT, Forwarding
 from agentrail.host.cluster.holder_connection import HolderConnection, HolderGoneError
 from agentrail.host.cluster.whole_frames import END_OF_FRAME, WholeFrames
-from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.call import OperationCall
 from agentrail.host.operations.view_calls import POLICY
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import SubscriptionPolicy
@@ -73,26 +71,21 @@ class ForwardedEvents:
 async def open_events(
     forwarding: Forwarding,
     holder: str,
-    request: CallRequest,
-    since: str | None,
-    types: tuple[str, ...] | None,
+    call: OperationCall,
     policy: SubscriptionPolicy,
 ) -> ForwardedEvents:
-    """Subscribe at the host at *holder* to the events of the session of *request*.
+    """Subscribe at the host at *holder* to the events of the session of *call*.
 
     Raise `HolderGoneError` if it cannot be reached, and the error with which it refuses.
     """
-    query = {"since": since, "types": None if types is None else ",".join(types)}
-    text = urlencode({name: value for name, value in query.items() if value is not None})
-    request = evolve(request, http=evolve(request.http, query=text))
-    connection = await forwarding.forward(holder, request, ((POLICY, policy),))
-    if connection.status == request.call.status:
-        return ForwardedEvents(connection, request.session)
+    connection = await forwarding.forward(holder, call, ((POLICY, policy),))
+    if connection.status == call.row.status:
+        return ForwardedEvents(connection, call.session)
     try:
         document = await connection.content()
     finally:
         await connection.close()  # noqa: ASYNC102 - it waits for nothing
-    raise _error(document, request.session, holder)
+    raise _error(document, call.session, holder)
 
 
 def _error(document: bytes, session: str, holder: str) -> AgentrailError:

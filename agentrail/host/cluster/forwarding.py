@@ -15,11 +15,12 @@ from weakref import WeakSet
 
 import trio
 from attrs import evolve
+from msgspec import Raw
 
 from agentrail.api.ag_ui_bodies import RunBody
 from agentrail.api.bodies import ChatBody, ForkBody, OpenBody
-from agentrail.api.operation_table import BYTES, SESSION, HostCall
-from agentrail.api.problems import TYPES, code_of
+from agentrail.api.operation_table import SESSION, HostCall
+from agentrail.api.problems import TYPES, Problem, code_of
 from agentrail.api.public_ids import SessionName, named, new_name
 from agentrail.api.sse_frames import MEDIA_TYPE
 from agentrail.errors import (
@@ -43,15 +44,14 @@ from agentrail.host.cluster.holder_connection import (
     HolderUnfitError,
     connect,
 )
-from agentrail.host.cluster.kept_body import KeptBody
-from agentrail.host.cluster.passed_headers import passed_headers, sent_headers
+from agentrail.host.cluster.passed_calls import KeptBody, passed_content, passed_headers, passed_query, sent_headers
 from agentrail.host.cluster.whole_frames import WholeFrames
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.operations.call_request import CallFunction, CallRequest, LaterAnswer
+from agentrail.host.operations.answers import Answer, Shown
+from agentrail.host.operations.call import COMMAND, CallFunction, OperationCall, Upload
 from agentrail.host.operations.client_streams import ClientStreams
-from agentrail.host.requests.access_log import REQUEST_ID
-from agentrail.host.requests.http_messages import WITHOUT_CONTENT, Headers, HttpRequest, HttpResponse, PeerGone, Send
+from agentrail.host.requests.http_messages import WITHOUT_CONTENT, Headers, PeerGone, Send
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.ids import new_id
 from agentrail.runtime.shared.leases import RENEWALS
@@ -71,10 +71,6 @@ LOOK_SECONDS: Final = 1.0
 LATE: Final = 300
 """Milliseconds by which a holder that lives may be late with the renewal of its lease."""
 
-COMMAND: Final = "idempotency-key"
-
-FORWARDED_FOR: Final = "x-forwarded-for"
-
 TALKS: Final = frozenset({"ag_ui_run", "ask", "chat", "prompt", "steer", "stream"})
 """Calls by which plugins of the host hear of a request."""
 
@@ -93,9 +89,6 @@ DISTRUST: Final = f"{TYPES}{code_of(ClusterFault)}".encode()
 
 UNFIT: Final = "what listens at {}, where the journal says that a host is, answers as no host does"
 NOT_TRUSTED: Final = "the host at {} does not take what this one signs; its log says why"
-
-FENCED: Final = f"{TYPES}{code_of(Fenced)}".encode()
-"""What an answer with the same status contains if another host has taken over the session."""
 
 
 class Deadline:
@@ -133,34 +126,34 @@ class Forwarding:
         """Return the functions of calls, each of which passes a request on if another host runs the session."""
         return {name: partial(self._carry_out, function) for name, function in functions.items()}
 
-    async def _carry_out(self, function: CallFunction, request: CallRequest) -> HttpResponse:
-        request = _with_command(evolve(request, http=evolve(request.http, body=KeptBody(request.http.body))))
-        here, elsewhere = partial(self._answered_here, function, request), partial(self._answered, request)
-        return await self.served(request, here, elsewhere)
+    async def _carry_out(self, function: CallFunction, call: OperationCall) -> Answer:
+        call = _with_command(_with_kept_file(call))
+        here, elsewhere = partial(self._answered_here, function, call), partial(self._answered, call)
+        return await self.served(call, here, elsewhere)
 
     async def served(
-        self, request: CallRequest, here: Callable[[], Awaitable[T]], elsewhere: Callable[[str], Awaitable[U]]
+        self, call: OperationCall, here: Callable[[], Awaitable[T]], elsewhere: Callable[[str], Awaitable[U]]
     ) -> T | U:
-        """Return what *here* returns, or *elsewhere*, with the address of the host that has the session of *request*.
+        """Return what *here* returns, or *elsewhere*, with the address of the host that has the session of *call*.
 
         A host that cannot be reached is asked again for two leases, from the first refusal on; then `SessionHeld` is
         raised. If it is dead, the session comes here.
         """
-        deadline, name = Deadline(self._patience), await _name(request)
-        home, refusal = self._home(request, name), None
+        deadline, name = Deadline(self._patience), _name(call)
+        home, refusal = self._home(call, name), None
         while True:
-            _rewind(request)
+            _rewind(call)
             holder = home
             if holder is None:
                 try:
                     if refusal is not None and name is not None and self._sessions.here(name.root) is None:
                         self._refusals.check(name.root.internal)
-                    return await self._served_here(request, name, here, deadline)
+                    return await self._served_here(call, name, here, deadline)
                 except SessionHeld as held:
-                    if not self.may(request, held) or deadline.has_passed():
+                    if not self.may(call, held) or deadline.has_passed():
                         raise
                     refusal, holder = held, held.holder
-            _rewind(request)
+            _rewind(call)
             try:
                 return await elsewhere(holder)
             except HolderUnfitError:
@@ -168,10 +161,10 @@ class Forwarding:
             except HolderGoneError as gone:
                 if home is not None and deadline.has_passed():
                     raise HostClosing from None
-                await self._outlive(request, name, refusal, gone)
+                await self._outlive(call, name, refusal, gone)
 
     async def _served_here(
-        self, request: CallRequest, name: SessionName | None, here: Callable[[], Awaitable[T]], deadline: Deadline
+        self, call: OperationCall, name: SessionName | None, here: Callable[[], Awaitable[T]], deadline: Deadline
     ) -> T:
         """Return what *here* returns; again, up to the *deadline*, if another host has just taken over the session.
 
@@ -199,25 +192,25 @@ class Forwarding:
                 if name is not None:
                     self._refusals.drop(name.root.internal)
                 raise
-            _rewind(request)
+            _rewind(call)
             await trio.sleep(MOMENT)
 
-    async def _answered_here(self, function: CallFunction, request: CallRequest) -> HttpResponse:
-        await self._check_free(request)
-        return await function(request)
+    async def _answered_here(self, function: CallFunction, call: OperationCall) -> Answer:
+        await self._check_free(call)
+        return await function(call)
 
-    def _home(self, request: CallRequest, name: SessionName | None) -> str | None:
+    def _home(self, call: OperationCall, name: SessionName | None) -> str | None:
         """Return the address of the other host that is to run a session; `None` if it may be this one.
 
         What another host has passed on is answered here: it knows no less of homes than this one.
         """
-        home = None if name is None or _hops(request) else self._cluster.home(name.root.internal)
+        home = None if name is None or _hops(call) else self._cluster.home(name.root.internal)
         return None if home == self._cluster.address else home
 
     async def _outlive(
-        self, request: CallRequest, name: SessionName | None, refusal: SessionHeld | None, gone: HolderGoneError
+        self, call: OperationCall, name: SessionName | None, refusal: SessionHeld | None, gone: HolderGoneError
     ) -> None:
-        """Wait a moment until it is tried again who has the session of *request*; take it if its holder is dead.
+        """Wait a moment until it is tried again who has the session of *call*; take it if its holder is dead.
 
         It is dead if it has missed a renewal of its lease, and nobody listens at its address. One that lives but is
         taken for dead loses the session, and can do no harm: the journal refuses what it writes.
@@ -226,7 +219,7 @@ class Forwarding:
         if is_dead and name is not None and refusal is not None:
             # its holder had died before it wrote anything, or another host takes it over at the same moment
             with suppress(UnknownSession, SessionHeld, Fenced):
-                await self._sessions.running(name, request.watch, take_over=refusal.holder)
+                await self._sessions.running(name, call.watch, take_over=refusal.holder)
                 self._refusals.drop(name.root.internal)
                 return
         await trio.sleep(PAUSE if refusal is None else max(MOMENT, min(PAUSE, refusal.left / 1000)))
@@ -257,75 +250,73 @@ class Forwarding:
             if place not in {None, connection.place}:
                 connection.cut()
 
-    async def _check_free(self, request: CallRequest) -> None:
+    async def _check_free(self, call: OperationCall) -> None:
         """Raise `SessionHeld` if another host runs the session that a request to talk is for.
 
         So host plugins hear of the request on that host alone.
         """
-        if request.call.name not in TALKS:
+        if call.row.name not in TALKS:
             return
         refusal: SessionHeld | None = None
         with suppress(AgentrailError):  # the call itself meets any other error
-            visible = request.session or await _session_in(request)
+            visible = call.session or _session_in(call)
             if visible:
-                name = self._sessions.name(request.call, request.who, visible)
+                name = self._sessions.name(call.row, call.who, visible)
                 try:
-                    await self._sessions.running(name, request.watch)
+                    await self._sessions.running(name, call.watch)
                 except SessionHeld as error:
                     refusal = error
-        _rewind(request)
+        _rewind(call)
         if refusal is not None:
             raise refusal
 
-    def may(self, request: CallRequest, refusal: SessionHeld) -> bool:
-        """Whether *request* may be passed on: not if it goes round and round, nor to a program that is no host."""
-        return _hops(request) < MAX_HOPS and self._cluster.has(refusal.holder)
+    def may(self, call: OperationCall, refusal: SessionHeld) -> bool:
+        """Whether *call* may be passed on: not if it goes round and round, nor to a program that is no host."""
+        return _hops(call) < MAX_HOPS and self._cluster.has(refusal.holder)
 
-    async def _answered(self, request: CallRequest, holder: str) -> HttpResponse:
+    async def _answered(self, call: OperationCall, holder: str) -> Answer:
         """Return the answer of the host at *holder*; raise `HolderGoneError` if it has none."""
-        if request.call.media == MEDIA_TYPE:
-            self._streams.check(request.who)  # before the other host takes the prompt
+        if call.row.media == MEDIA_TYPE:
+            self._streams.check(call.who)  # before the other host takes the prompt
         scope = trio.CancelScope()
 
         async def watch() -> None:
-            await request.http.gone()
+            await call.gone()
             scope.cancel()
 
         with scope:
             async with self._late.beside(watch):
-                return await self._whole_answer(holder, request)
+                return await self._whole_answer(holder, call)
         raise PeerGone
 
-    async def _whole_answer(self, holder: str, request: CallRequest) -> HttpResponse:
-        connection = await self.forward(holder, request)
-        is_stream = request.call.media == MEDIA_TYPE == dict(connection.headers).get("content-type")
+    async def _whole_answer(self, holder: str, call: OperationCall) -> Answer:
+        connection = await self.forward(holder, call)
+        is_stream = call.row.media == MEDIA_TYPE == dict(connection.headers).get("content-type")
         try:
             if is_stream:
-                opened = self._streams.session if request.call.name == "events" else self._streams.turn
-                return opened(request, partial(_stream, connection))
+                opened = self._streams.session if call.row.name == "events" else self._streams.turn
+                return opened(call, partial(_stream, connection))
             content = await connection.content()
         finally:
             if not is_stream:
                 await connection.close()  # noqa: ASYNC102 - it waits for nothing
         if connection.status not in ANSWERS or (connection.status in WITHOUT_CONTENT and content):
             raise HolderUnfitError
-        return HttpResponse(connection.status, sent_headers(request.call, connection.headers), content)
+        return Shown(connection.status, Raw(content), sent_headers(call.row, connection.headers))
 
-    async def forward(self, holder: str, request: CallRequest, more: Headers = ()) -> HolderConnection:
-        """Send *request* on to the host at *holder*; return the connection on which its answer begins.
+    async def forward(self, holder: str, call: OperationCall, more: Headers = ()) -> HolderConnection:
+        """Send *call* on to the host at *holder*; return the connection on which its answer begins.
 
         Raise `HolderGoneError` if it cannot be reached or is stopping.
         """
-        body = await request.http.body.read(_most_bytes(request))
+        body, query = await passed_content(call), passed_query(call)
         connection, authority = await connect(self._cluster, holder)
         self._connections.add(connection)
         try:
-            call = _signed_call(request.call, request.session, request.http.query, body)
-            header = signature(self._cluster, request.who, holder, Clock().now_ms(), call)
-            headers = (header, *_of_client(request.http), *passed_headers(request.http.headers), *more)
-            await connection.ask(
-                authority, call.method, _target(request.call, request.session, call.query), headers, body
-            )
+            signed = _signed_call(call.row, call.session, query, body)
+            header = signature(self._cluster, call.who, holder, Clock().now_ms(), signed)
+            headers = (header, *passed_headers(call), *more)
+            await connection.ask(authority, signed.method, _target(call.row, call.session, query), headers, body)
             await _check_trusted(connection)
             if connection.status == STOPPING and CLOSING in await connection.peek():
                 raise HolderGoneError
@@ -339,70 +330,64 @@ class Forwarding:
 
 def _is_fenced(answer: object) -> bool:
     """Whether a request to talk, whose errors become answers before they come here, met `Fenced`."""
-    if not isinstance(answer, HttpResponse) or answer.status != STOPPING:
-        return False
-    content = answer.make() if isinstance(answer, LaterAnswer) else answer.content
-    return isinstance(content, bytes) and FENCED in content
+    return isinstance(answer, Problem) and answer.error == Fenced.__name__
 
 
-def _hops(request: CallRequest) -> int:
-    return request.who.hops if isinstance(request.who, ForwardedIdentity) else 0
+def _hops(call: OperationCall) -> int:
+    return call.who.hops if isinstance(call.who, ForwardedIdentity) else 0
 
 
-def _rewind(request: CallRequest) -> None:
-    """Let the body of *request* be read again."""
-    if isinstance(request.http.body, KeptBody):
-        request.http.body.rewind()
+def _rewind(call: OperationCall) -> None:
+    """Let the body of *call* be read again."""
+    body = call.body(object)
+    if isinstance(body, Upload) and isinstance(body.content, KeptBody):
+        body.content.rewind()
 
 
-async def _name(request: CallRequest) -> SessionName | None:
-    """Return the session of *request*; `None` if there is none, or it is wrong, which the call itself meets."""
+def _with_kept_file(call: OperationCall) -> OperationCall:
+    """Return *call* with a file that can be read again, if it has one."""
+    body = call.body(object)
+    return evolve(call, body=evolve(body, content=KeptBody(body.content))) if isinstance(body, Upload) else call
+
+
+def _name(call: OperationCall) -> SessionName | None:
+    """Return the session of *call*; `None` if there is none, or it is wrong, which the call itself meets."""
     with suppress(AgentrailError):
-        return await _session_of(request)
+        return _session_of(call)
     return None
 
 
-async def _session_of(request: CallRequest) -> SessionName | None:
-    """Return the session that *request* is for, or that it opens; `None` if it is for no single one."""
-    who, kind = request.who, request.call.name
+def _session_of(call: OperationCall) -> SessionName | None:
+    """Return the session that *call* is for, or that it opens; `None` if it is for no single one."""
+    who, kind = call.who, call.row.name
     if kind == "fork":
-        origin = named(who.tenant, who.user, request.session)
-        return new_name(who.tenant, origin.user, (await request.body(ForkBody)).session or request.made_name)
-    if request.session:
-        return named(who.tenant, who.user, request.session)
+        origin = named(who.tenant, who.user, call.session)
+        return new_name(who.tenant, origin.user, call.body(ForkBody).session or call.made_name)
+    if call.session:
+        return named(who.tenant, who.user, call.session)
     if kind == "open_session":
-        return new_name(who.tenant, who.user, (await request.body(OpenBody)).session or request.made_name)
+        return new_name(who.tenant, who.user, call.body(OpenBody).session or call.made_name)
     if kind in TALKS:
-        return named(who.tenant, who.user, await _session_in(request) or request.made_name)
+        return named(who.tenant, who.user, _session_in(call) or call.made_name)
     return None
 
 
-async def _session_in(request: CallRequest) -> str:
+def _session_in(call: OperationCall) -> str:
     """Return the session in the body of a request to talk; empty if it names none."""
-    body = await request.body(object)
+    body = call.body(object)
     return body.thread_id if isinstance(body, RunBody) else cast("ChatBody", body).session or ""
 
 
-def _with_command(request: CallRequest) -> CallRequest:
-    """Return *request* with a command id if it has none: sent again to another host, it is carried out once."""
-    if not request.call.command or request.http.header(COMMAND) is not None:
-        return request
-    headers = (*request.http.headers, (COMMAND, new_id()))
-    return evolve(request, http=evolve(request.http, headers=headers))
-
-
-def _most_bytes(request: CallRequest) -> int:
-    """Return how many bytes the body of *request* may have, as at the host that runs the session."""
-    return request.limits.file_bytes if request.call.takes == BYTES else request.limits.body_bytes
-
-
-def _of_client(http: HttpRequest) -> Headers:
-    """Return what another host is told of the client, and believes if this one is named there as a proxy."""
-    return (FORWARDED_FOR, http.peer), (REQUEST_ID, http.note.id)
+def _with_command(call: OperationCall) -> OperationCall:
+    """Return *call* with a command id if it has none: sent again to another host, it is carried out once."""
+    if not call.row.command or call.key is not None:
+        return call
+    key = new_id()
+    return evolve(call, key=key, headers=(*call.headers, (COMMAND, key)))
 
 
 def _signed_call(call: HostCall, session: str, query: str, body: bytes) -> SignedCall:
-    """Return a request for *call* about *session*."""
+    """Return a request for *call* about *session*, as it is signed."""
     method, _, path = call.route.partition(" ")
     return SignedCall(method, path.replace(SESSION, session), query, body)
 

@@ -16,7 +16,7 @@ from attrs import evolve
 
 from agentrail.api.bodies import FiguresQuery, PageQuery, RowsQuery, TroubleQuery
 from agentrail.api.figures_views import FiguresView
-from agentrail.api.views import ChildShown, RowsView, TroublesView, View
+from agentrail.api.views import ApprovalsView, ChildShown, DetailView, RowsView, TasksView, TroublesView, View
 from agentrail.codec.values import decoder
 from agentrail.errors import ClusterFault
 from agentrail.host.authentication.identity import ForwardedIdentity, Identity
@@ -26,18 +26,14 @@ from agentrail.host.cluster.merged_metrics import merge_metrics
 from agentrail.host.cluster.merged_views import Missing, merge_figures, merge_rows, merge_trees, merge_troubles
 from agentrail.host.health.tree_feed import TreeListener
 from agentrail.host.health.watch_calls import series_limit
-from agentrail.host.operations.call_request import CallFunction, CallRequest, LaterAnswer
+from agentrail.host.operations.answers import Answer, Shown, ShownText
+from agentrail.host.operations.call import CallFunction, OperationCall
 from agentrail.host.operations.session_calls import SEPARATOR
-from agentrail.host.requests.http_messages import HttpResponse
-from agentrail.values.json import Json, JsonObject
-from agentrail.values.value import learned
 
 log = logging.getLogger("agentrail.host")
 
 WITHIN: Final = 2.0
 """Seconds in which another host has to answer; one that does not is named as missing."""
-
-_json: Final = cast("msgspec.json.Decoder[dict[str, Json]]", msgspec.json.Decoder(learned(dict[str, Json]))).decode
 
 V = TypeVar("V", bound=View)
 
@@ -63,7 +59,7 @@ class OtherHosts:
 
     def adding(self, functions: Mapping[str, CallFunction]) -> Mapping[str, CallFunction]:
         """Return the functions of calls, of which those that show sessions that run show those of all hosts."""
-        more: Mapping[str, Callable[[CallFunction, CallRequest], Awaitable[HttpResponse]]] = {
+        more: Mapping[str, Callable[[CallFunction, OperationCall], Awaitable[Answer]]] = {
             "approvals": self._approvals,
             "show_session": self._show,
             "tasks": self._tasks,
@@ -75,88 +71,79 @@ class OtherHosts:
         }
         return {**functions, **{name: partial(add, functions[name]) for name, add in more.items()}}
 
-    async def _approvals(self, function: CallFunction, request: CallRequest) -> HttpResponse:
+    async def _approvals(self, function: CallFunction, call: OperationCall) -> Answer:
         """List what waits in the sessions of all hosts: what their sub-agents ask, only the host that runs them knows.
 
         A host that has more than a page may have more up to the end of its page alone: there this page ends too.
         """
-        answer = await function(request)
-        others = await self._views_of_others(request)
+        own, *others = views = await self._all_views(ApprovalsView, function, call)
         if not others:
-            return answer
-        views = [_json(_content(answer)), *others]
-        by_place = {_place_of(call): call for view in views for call in cast("list[JsonObject]", view["items"])}
-        places = sorted(by_place)[: request.limits.page_of(request.query(PageQuery).limit)]
-        more = [_place_of(cast("list[JsonObject]", view["items"])[-1]) for view in views if view["next"] is not None]
+            return call.view_answer(own)
+        by_place = {(call.since, call.id): call for view in views for call in view.items}
+        places = sorted(by_place)[: call.limits.page_of(call.query(PageQuery).limit)]
+        more = [(view.items[-1].since, view.items[-1].id) for view in views if view.next is not None]
         if len(places) < len(by_place):
             more.append(places[-1])
         end = min(more, default=None)
         items = [by_place[place] for place in places if end is None or place <= end]
-        following = None if end is None else SEPARATOR.join(map(str, end))
-        return request.json_answer(msgspec.json.encode({"items": items, "next": following}))
+        return call.view_answer(ApprovalsView(tuple(items), None if end is None else SEPARATOR.join(map(str, end))))
 
-    async def _show(self, function: CallFunction, request: CallRequest) -> HttpResponse:
+    async def _show(self, function: CallFunction, call: OperationCall) -> Answer:
         """Show a session with what it does, on whatever host that is."""
-        answer = await function(request)
-        view = _json(_content(answer))
-        if view["status"] is None and not view["ended"]:
-            for other in await self._views_of_others(request):
-                if other.get("status") is not None:
-                    return request.json_answer(msgspec.json.encode(other))
-        return answer
+        own = _view(DetailView, await function(call))
+        if own.status is None and not own.ended:
+            others = await self._views_of_others(DetailView, call)
+            return call.view_answer(next((other for other in others if other.status is not None), own))
+        return call.view_answer(own)
 
-    async def _tasks(self, function: CallFunction, request: CallRequest) -> HttpResponse:
+    async def _tasks(self, function: CallFunction, call: OperationCall) -> Answer:
         """List the sub-agents of a session, also those that work on another host: the journal has only the others."""
-        answer = await function(request)
-        views = [_json(_content(answer)), *await self._views_of_others(request)]
-        return request.json_answer(
-            msgspec.json.encode(max(views, key=lambda view: len(cast("list[Json]", view["items"]))))
-        )
+        views = await self._all_views(TasksView, function, call)
+        return call.view_answer(max(views, key=lambda view: len(view.items)))
 
-    async def _tree(self, function: CallFunction, request: CallRequest) -> HttpResponse:
-        trees, missing = await self._views(ChildShown, function, request)
-        return request.view_answer(merge_trees(trees, missing))
+    async def _tree(self, function: CallFunction, call: OperationCall) -> Answer:
+        trees, missing = await self._views(ChildShown, function, call)
+        return call.view_answer(merge_trees(trees, missing))
 
-    async def _rows(self, function: CallFunction, request: CallRequest) -> HttpResponse:
-        most = request.limits.page_of(request.query(RowsQuery).limit)
-        return request.view_answer(merge_rows(*await self._views(RowsView, function, request), most))
+    async def _rows(self, function: CallFunction, call: OperationCall) -> Answer:
+        most = call.limits.page_of(call.query(RowsQuery).limit)
+        return call.view_answer(merge_rows(*await self._views(RowsView, function, call), most))
 
-    async def _trouble(self, function: CallFunction, request: CallRequest) -> HttpResponse:
-        most = request.limits.page_of(request.query(TroubleQuery).limit)
-        return request.view_answer(merge_troubles(*await self._views(TroublesView, function, request), most))
+    async def _trouble(self, function: CallFunction, call: OperationCall) -> Answer:
+        most = call.limits.page_of(call.query(TroubleQuery).limit)
+        return call.view_answer(merge_troubles(*await self._views(TroublesView, function, call), most))
 
-    async def _figures(self, function: CallFunction, request: CallRequest) -> HttpResponse:
-        most = series_limit(request.query(FiguresQuery))
-        return request.view_answer(merge_figures(*await self._views(FiguresView, function, request), most))
+    async def _figures(self, function: CallFunction, call: OperationCall) -> Answer:
+        most = series_limit(call.query(FiguresQuery))
+        return call.view_answer(merge_figures(*await self._views(FiguresView, function, call), most))
 
-    async def _metrics(self, function: CallFunction, request: CallRequest) -> HttpResponse:
-        answer = await function(request)
-        if _is_of_host(request.who):
+    async def _metrics(self, function: CallFunction, call: OperationCall) -> Answer:
+        answer = await function(call)
+        if _is_of_host(call.who) or not isinstance(answer, ShownText):
             return answer
-        others = await self.ask(request)
-        contents = {self._address: _content(answer), **others.contents}
-        text = merge_metrics(
-            {host: contents[host].decode(errors="replace") for host in sorted(contents)}, others.missing
-        )
-        return HttpResponse(answer.status, answer.headers, text.encode())
+        others = await self.ask(call)
+        texts = {host: content.decode(errors="replace") for host, content in others.contents.items()}
+        texts[self._address] = answer.text
+        merged = merge_metrics({host: texts[host] for host in sorted(texts)}, others.missing)
+        return ShownText(merged, answer.media_type)
 
     async def _views(
-        self, cls: type[V], function: CallFunction, request: CallRequest
+        self, cls: type[V], function: CallFunction, call: OperationCall
     ) -> tuple[Mapping[str, V], Missing]:
         """Return what all hosts show, by their address, and those that are missing."""
-        own = _decode(cls, _content(await function(request)))
-        if _is_of_host(request.who):
+        own = _view(cls, await function(call))
+        if _is_of_host(call.who):
             return {self._address: own}, ()
-        others, missing = await self.views(cls, request)
+        others, missing = await self.views(cls, call)
         views = {self._address: own, **others}
         return {host: views[host] for host in sorted(views)}, missing
 
-    async def views(self, cls: type[V], request: CallRequest) -> tuple[Mapping[str, V], Missing]:
+    async def views(self, cls: type[V], call: OperationCall) -> tuple[Mapping[str, V], Missing]:
         """Return what the other hosts show, by their address, and those that are missing.
 
         A host that shows something else, because its version of the program is another one, is missing.
         """
-        contents, missing = await self.ask(request)
+        contents, missing = await self.ask(call)
         views: dict[str, V] = {}
         for host, content in contents.items():
             try:
@@ -165,23 +152,25 @@ class OtherHosts:
                 missing = (*missing, host)
         return views, tuple(sorted(missing))
 
-    async def follow_rows(self, request: CallRequest, listener: TreeListener) -> None:
-        """Body of a task: ask the other hosts for the rows of *request* again and again, and tell *listener*."""
-        most = request.limits.page_of(request.query(RowsQuery).limit)
+    async def follow_rows(self, call: OperationCall, listener: TreeListener) -> None:
+        """Body of a task: ask the other hosts for the rows of *call* again and again, and tell *listener*."""
+        most = call.limits.page_of(call.query(RowsQuery).limit)
         while True:
-            listener.take_elsewhere(merge_rows(*await self.views(RowsView, request), most))
-            await trio.sleep(request.limits.view_seconds)
+            listener.take_elsewhere(merge_rows(*await self.views(RowsView, call), most))
+            await trio.sleep(call.limits.view_seconds)
 
-    async def _views_of_others(self, request: CallRequest) -> list[dict[str, Json]]:
-        """Return what the other hosts show, as JSON; one that shows something else is left out, and logged."""
-        views: list[dict[str, Json]] = []
-        for address, content in (await self.ask(request)).contents.items():
+    async def _all_views(self, cls: type[V], function: CallFunction, call: OperationCall) -> list[V]:
+        """Return what this host shows, and then what the others show."""
+        return [_view(cls, await function(call)), *await self._views_of_others(cls, call)]
+
+    async def _views_of_others(self, cls: type[V], call: OperationCall) -> list[V]:
+        """Return what the other hosts show; one that shows something else is left out, and logged."""
+        views: list[V] = []
+        for address, content in (await self.ask(call)).contents.items():
             try:
-                _decode(cast("type[View]", request.call.gives), content)
+                views.append(_decode(cls, content))
             except msgspec.DecodeError:
                 self._note_fault(address, ClusterFault(UNFIT.format(address)))
-            else:
-                views.append(_json(content))
         return views
 
     def _note_fault(self, address: str, error: ClusterFault) -> None:
@@ -190,21 +179,21 @@ class OtherHosts:
             self._faulty.add(address)
             log.warning("%s", error)
 
-    async def ask(self, request: CallRequest) -> OtherAnswers:
-        """Return what the other hosts answer to *request*; nothing if it comes from one of them."""
+    async def ask(self, call: OperationCall) -> OtherAnswers:
+        """Return what the other hosts answer to *call*; nothing if it comes from one of them."""
         contents: dict[str, bytes] = {}
-        if _is_of_host(request.who):
+        if _is_of_host(call.who):
             return OtherAnswers(contents, ())
-        who, others = request.who, sorted(self._others())
+        who, others = call.who, sorted(self._others())
         passed = ForwardedIdentity(who.tenant, who.user, who.scopes, who.key, MAX_HOPS - 1)
-        other_request = evolve(request, who=passed)
+        other_request = evolve(call, who=passed)
 
         async def ask(address: str) -> None:
             with trio.move_on_after(WITHIN):
                 try:
                     connection = await self._forwarding.forward(address, other_request)
                     try:
-                        if connection.status == request.call.status:
+                        if connection.status == call.row.status:
                             contents[address] = await connection.content()
                     finally:
                         await connection.close()  # noqa: ASYNC102 - it waits for nothing
@@ -226,13 +215,9 @@ def _is_of_host(who: Identity) -> bool:
     return isinstance(who, ForwardedIdentity) and who.hops > 0
 
 
-def _place_of(call: JsonObject) -> tuple[int, str]:
-    """Return by what a call that waits is sorted."""
-    return cast("int", call["since"]), cast("str", call["id"])
-
-
-def _content(answer: HttpResponse) -> bytes:
-    return answer.make() if isinstance(answer, LaterAnswer) else cast("bytes", answer.content)
+def _view(_: type[V], answer: Answer) -> V:
+    """Return what this host shows with *answer*, which is that of its own function."""
+    return cast("V", cast("Shown", answer).value)
 
 
 def _decode(cls: type[V], content: bytes) -> V:

@@ -86,7 +86,8 @@ class Bucket:
 
     def of(self, kind: Kind, tenant: str, name: str) -> Row:
         """Return the row of *name*; if there are too many of its kind, that of the rest of its tenant."""
-        for key in (RowKey(kind, tenant, name[:NAME]), RowKey(kind, tenant, REST)):
+        for row_name in (name[:NAME], REST):
+            key = RowKey(kind, tenant, row_name)
             row = self.rows.get(key)
             if row is not None:
                 return row
@@ -129,24 +130,25 @@ class FiguresHistory(SessionListener):
             self._leave(self)
             self._buckets.clear()
 
-    def _row(self, kind: Kind, tenant: str, name: str) -> Row:
-        """Return a row of this minute."""
+    def _bucket(self) -> Bucket:
+        """Return the bucket of this minute."""
         start = self._now_ms() // MINUTE * MINUTE
         bucket = self._buckets.get(start)
         if bucket is None:
             last = next(reversed(self._buckets), start)
             if last > start:  # a clock that was set back goes on in the last one
-                return self._buckets[last].of(kind, tenant, name)
+                return self._buckets[last]
             bucket = self._buckets[start] = Bucket()
             if len(self._buckets) > KEPT:
                 del self._buckets[next(iter(self._buckets))]
-        return bucket.of(kind, tenant, name)
+        return bucket
 
     def _add(self, sums: Row, tenant: str, *names: tuple[Kind, str]) -> None:
         """Add *sums* to the row of *tenant* itself, and to those of the *names*, each with its kind."""
-        rows: tuple[tuple[Kind, str], ...] = (("tenant", tenant), *names)
-        for kind, name in rows:
-            _merge(self._row(kind, tenant, name), sums)
+        bucket = self._bucket()
+        _merge(bucket.of("tenant", tenant, tenant), sums)
+        for kind, name in names:
+            _merge(bucket.of(kind, tenant, name), sums)
 
     def _end_turn(self, state: State, how: str) -> None:
         self._add({ENDS + how: 1}, state.setup.tenant, ("session", state.session_id), ("model", state.using[0]))
@@ -192,7 +194,7 @@ class FiguresHistory(SessionListener):
 
     def committed(self, seconds: float) -> None:
         """Count a commit."""
-        _merge(self._row("host", REST, REST), _time("commit", seconds))
+        _merge(self._bucket().of("host", REST, REST), _time("commit", seconds))
 
     # Called by the host
 
@@ -201,7 +203,7 @@ class FiguresHistory(SessionListener):
         if self._now_ms() - self._looked_ms > HOUR:
             self.end()
         elif self._is_counting:
-            _merge(self._row("host", REST, REST), _time("lag", seconds))
+            _merge(self._bucket().of("host", REST, REST), _time("lag", seconds))
 
     def erase(self, session_id: str) -> None:
         """Forget the figures of a session and its sub-agents by name, because the session or its texts are erased."""

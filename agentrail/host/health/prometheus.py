@@ -13,8 +13,8 @@ import trio
 from agentrail.api.operation_table import OPERATE, PROMETHEUS
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.health.request_figures import RequestFigures, resident_bytes
-from agentrail.host.operations.call_request import NO_STORE, CallRequest
-from agentrail.host.requests.http_messages import HttpResponse
+from agentrail.host.operations.answers import ShownText
+from agentrail.host.operations.call import OperationCall
 from agentrail.ports.instrumentation import MetricFamily, Sample
 from agentrail.runtime.diagnosis.metric_families import (
     SUPERVISOR_FAMILIES,
@@ -109,14 +109,14 @@ class MetricCalls:
         self.requests = RequestFigures()
         """Counts requests, and calls on WebSockets."""
 
-    async def metrics(self, request: CallRequest) -> HttpResponse:
+    async def metrics(self, call: OperationCall) -> ShownText:
         """Show the figures: of the user's tenant, or of all and of the host if the user may operate it."""
         pieces: list[str] = []
-        for piece in self._render(request.who):
+        for piece in self._render(call.who):
             pieces.append(piece)
             # not all at once: the lines of all tenants together may take a tenth of a second
             await trio.lowlevel.checkpoint()
-        return HttpResponse(request.call.status, (("content-type", PROMETHEUS), NO_STORE), "".join(pieces).encode())
+        return ShownText("".join(pieces), PROMETHEUS)
 
     def _render(self, who: Identity) -> Iterator[str]:
         tenants, operates = self._figures.tenants, OPERATE in who.scopes

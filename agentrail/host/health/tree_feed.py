@@ -20,7 +20,7 @@ from agentrail.api.limits import HostLimits
 from agentrail.api.public_ids import beginning, named, read_internal, visible
 from agentrail.api.views import RowsView, RowView, to_json, view
 from agentrail.host.health.troubles import Troubles
-from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.call import OperationCall
 from agentrail.host.operations.event_frames import AT_ONCE
 from agentrail.runtime.diagnosis.session_listener import SessionListener
 from agentrail.runtime.supervision.session_rows import SessionRows
@@ -52,9 +52,9 @@ class TenantRows:
         """Those who listen; none for a moment after the last one has left."""
 
 
-def rows_query(request: CallRequest) -> RowsQuery:
-    """Return which rows *request* asks for, with the whole id of the session that it names."""
-    query, who = request.query(RowsQuery), request.who
+def rows_query(call: OperationCall) -> RowsQuery:
+    """Return which rows *call* asks for, with the whole id of the session that it names."""
+    query, who = call.query(RowsQuery), call.who
     return query if query.session is None else query.but(session=named(who.tenant, who.user, query.session).visible)
 
 

@@ -6,25 +6,22 @@ from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import trio
 
 from agentrail.api.limits import HostLimits
 from agentrail.api.problems import Problem
-from agentrail.api.sse_frames import HEARTBEAT, MEDIA_TYPE, PROBLEM, frame
+from agentrail.api.sse_frames import HEARTBEAT, PROBLEM, frame
 from agentrail.errors import AgentrailError, RefusedError
 from agentrail.host.authentication.identity import ForwardedIdentity, Identity
 from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.delayed_tasks import DelayedTasks
-from agentrail.host.operations.call_request import CallRequest
-from agentrail.host.requests.http_messages import Headers, HttpResponse, Send, Streaming
+from agentrail.host.operations.answers import Streamed
+from agentrail.host.operations.call import OperationCall
+from agentrail.host.requests.http_messages import Send, Streaming, hold_nothing
 from agentrail.host.requests.places import Wait
 from agentrail.host.requests.refusals import GAVE_WAY, HttpRefusal
-
-STREAMED: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-store"), ("x-accel-buffering", "no"))
-"""Headers of a stream of events; the last one keeps a proxy from holding it back."""
-
 
 ProblemFrame: TypeAlias = Callable[[Problem], bytes]
 """Returns a problem as the last frame of a stream."""
@@ -78,17 +75,23 @@ class ClientStreams:
         if self._of_tenant[who.tenant] >= self._most and not isinstance(who, ForwardedIdentity):
             raise RefusedError("too-many-streams", self._most)
 
-    def turn(self, request: CallRequest, write: Streaming, problem_frame: ProblemFrame = problem_frame) -> HttpResponse:
+    def turn(
+        self,
+        call: OperationCall,
+        write: Streaming,
+        problem_frame: ProblemFrame = problem_frame,
+        abandon: Callable[[], None] = hold_nothing,
+    ) -> Streamed:
         """Return the answer with the stream of a turn, which *write* sends; it ends with the turn.
 
         *problem_frame* makes the last frame of a stream that an error ends. *write* is never called if the client has
-        gone, or has too many streams by then.
+        gone, or has too many streams by then; *abandon* is then.
         """
-        return HttpResponse(200, STREAMED, partial(self._send_turn, request, write, problem_frame))
+        return Streamed(partial(self._send, call, write, Endable(), problem_frame), abandon)
 
-    def session(self, request: CallRequest, write: Streaming) -> HttpResponse:
+    def session(self, call: OperationCall, write: Streaming) -> Streamed:
         """Return the answer with the stream of a session, which *write* sends; the end of the host ends it."""
-        return HttpResponse(200, STREAMED, partial(self._send_endless, request, write))
+        return Streamed(partial(self._send_endless, call, write))
 
     def end_sessions(self) -> None:
         """End the streams of sessions: the host is closing. Their clients go on with another connection."""
@@ -96,12 +99,7 @@ class ClientStreams:
         for stream in self._endless:
             stream.end()
 
-    async def _send_turn(
-        self, request: CallRequest, write: Streaming, problem_frame: ProblemFrame, send: Send
-    ) -> bytes:
-        return await self._send(request, write, Endable(), problem_frame, send)
-
-    async def _send_endless(self, request: CallRequest, write: Streaming, send: Send) -> bytes:
+    async def _send_endless(self, call: OperationCall, write: Streaming, send: Send) -> bytes:
         async def begin(send: Send) -> bytes | None:
             await send(HEARTBEAT)  # the head of the answer is sent with it
             return await write(send)
@@ -111,31 +109,31 @@ class ClientStreams:
         if self._over:
             stream.end()
         try:
-            return await self._send(request, begin, stream, problem_frame, send)
+            return await self._send(call, begin, stream, problem_frame, send)
         finally:
             self._endless.remove(stream)
 
     async def _send(
-        self, request: CallRequest, write: Streaming, stream: Endable, problem_frame: ProblemFrame, send: Send
+        self, call: OperationCall, write: Streaming, stream: Endable, problem_frame: ProblemFrame, send: Send
     ) -> bytes:
         """Write a stream, and return its last frames."""
         last: bytes | None = None
         refused: list[Problem] = []
 
         def refuse(error: AgentrailError) -> None:
-            refused.append(request.problem(error))
+            refused.append(call.problem(error))
 
         async def watch_key() -> None:
-            refuse(await self._keys.refusal(request.who, request.http.headers))
+            refuse(await self._keys.refusal(call.who, call.headers))
             stream.end()
 
         def give_way() -> None:
             refused.append(HttpRefusal(GAVE_WAY).problem)
             stream.end()
 
-        waiting = request.http.place.waiting(Wait.EVENT, trio.current_time(), give_way)
+        waiting = call.place.waiting(Wait.EVENT, trio.current_time(), give_way)
         try:
-            with self.counted(request.who), waiting, stream.scope:
+            with self.counted(call.who), waiting, stream.scope:
                 async with self._late.beside(watch_key):
                     last = await write(partial(stream.send, send))
         except AgentrailError as error:

@@ -9,16 +9,23 @@ from typing import Final, TypeVar, cast
 from agentrail.api.command_bodies import IdKind, Spelled
 from agentrail.api.command_checks import labels_of
 from agentrail.api.handle_commands import AnyCommand, AttachPlugin, EditTools, UpdatePlugin, UseModel
-from agentrail.api.public_ids import SessionName, held_id
+from agentrail.api.public_ids import SessionName, held_id, named
 from agentrail.core.vocabulary.commands import DetachPluginSent, LabelSent
-from agentrail.errors import BadOptions, PluginRefused, RefusedError, UnknownApproval, UsageError
+from agentrail.errors import (
+    BadOptions,
+    PluginRefused,
+    RefusedError,
+    UnknownApproval,
+    UnknownSession,
+    UnknownTask,
+    UsageError,
+)
 from agentrail.errors.agentrail_error import cut, listed
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.operations.call_request import CallRequest
-from agentrail.host.operations.subagent_calls import child_id
+from agentrail.host.operations.answers import Answer
+from agentrail.host.operations.call import OperationCall
 from agentrail.host.plugins.host_context import HostContext
 from agentrail.host.plugins.host_tools import HostTools
-from agentrail.host.requests.http_messages import HttpResponse
 from agentrail.runtime.access.code_changes import attached_as
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.json import FrozenObject, Json, JsonObject
@@ -56,18 +63,17 @@ class CommandCalls:
         self._sessions = sessions
         self._four_eyes = four_eyes
 
-    async def carry_out(self, request: CallRequest) -> HttpResponse:
+    async def carry_out(self, call: OperationCall) -> Answer:
         """Send the command of a request to its session."""
-        call = request.call
-        spelled, command = await _read(request)
-        name = self._sessions.name(call, request.who, request.session)
-        session = (await self._sessions.running(name, request.watch)).by(request.who.user, four_eyes=self._four_eyes)
+        spelled, command = _read(call)
+        name = self._sessions.name(call.row, call.who, call.session)
+        session = (await self._sessions.running(name, call.watch)).by(call.who.user, four_eyes=self._four_eyes)
         for field, how in spelled.fields:
             if how.holds is not None:
-                internal_id = _IDS[how.holds](session, name, request.who.user, getattr(command, field))
+                internal_id = _IDS[how.holds](session, name, call.who.user, getattr(command, field))
                 command = command.but(**{field: internal_id})
-        await session.send(await self._guarded(session, command), request.command if call.command else None)
-        return request.empty_answer()
+        await session.send(await self._guarded(session, command), call.command if call.row.command else None)
+        return call.empty_answer()
 
     async def _guarded(self, session: SessionHandle, command: AnyCommand) -> AnyCommand:
         """Return the command to be sent in the place of a client's; raise an error if clients may not send it."""
@@ -126,15 +132,10 @@ class CommandCalls:
         _check_offered(key, options, (await self._sessions.offered(session)).options)
 
 
-async def _read(request: CallRequest) -> tuple[Spelled, AnyCommand]:
+def _read(call: OperationCall) -> tuple[Spelled, AnyCommand]:
     """Return how the command of a request is spelled in its body, and the command itself."""
-    call = request.call
-    body: object = None
-    if call.body is not None:
-        body = await request.body(object)
-    elif call.query is not None:
-        body = request.query(object)
-    spelled = next(spelling for spelling in call.commands if spelling.body is None or isinstance(body, spelling.body))
+    body: object = call.query(object) if call.row.body is None else call.body(object)
+    spelled = next(spelled for spelled in call.row.commands if spelled.body is None or isinstance(body, spelled.body))
     return spelled, spelled.read(body)
 
 
@@ -144,6 +145,17 @@ def _waiting_id(session: SessionHandle, name: SessionName, user: str, waits: str
     if approval_id is None:
         raise UnknownApproval.among(waits, [call.id for call in session.status().held])
     return approval_id
+
+
+def child_id(parent: SessionName, user: str, name: str, children: Iterable[str]) -> str:
+    """Return the id in the journal of the sub-agent of *parent* that the *user* means by *name*."""
+    try:
+        child = named(parent.tenant, user, name).internal
+    except UnknownSession:
+        child = ""
+    if not child.startswith(f"{parent.internal}."):
+        raise UnknownTask.among(name, children)
+    return child
 
 
 def _child(session: SessionHandle, name: SessionName, user: str, child: str) -> str:

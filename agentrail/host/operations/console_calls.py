@@ -1,4 +1,4 @@
-"""`ConsoleCalls`: the page of the host, and the files that it loads.
+"""`ConsoleCalls`: the page of the host, the files that it loads, and the OpenAPI document.
 
 The page is built from `agentrail/console/web` into `agentrail/console/static`, which is in git and in the wheel. An
 installation without these files has a plain page in their place, which loads nothing.
@@ -16,11 +16,11 @@ from typing import Final
 import trio
 
 import agentrail
-from agentrail.api.operation_table import HTML
+from agentrail.api.openapi import openapi_json
+from agentrail.api.operation_table import HTML, JSON
 from agentrail.errors import UsageError
 from agentrail.errors.agentrail_error import cut
-from agentrail.host.operations.call_request import CallRequest
-from agentrail.host.requests.http_messages import Headers, HttpResponse
+from agentrail.host.requests.http_messages import Headers, HttpRequest, HttpResponse
 from agentrail.host.requests.static_content import StaticContent
 
 STATIC: Final = Path(agentrail.__file__).parent / "console" / "static"
@@ -98,31 +98,44 @@ PLAIN_PAGE: Final = StaticContent(
 
 
 class ConsoleCalls:
-    """Serves the console that is built in *folder*; each file is read and compressed once, when it is first wanted."""
+    """Serves the console that is built in *folder*, and the OpenAPI document; each is made when it is first wanted."""
 
     def __init__(self, folder: Path = STATIC) -> None:
         self._folder = folder
         self._page: StaticContent | None = None
+        self._document: StaticContent | None = None
         self._files: Mapping[str, StaticContent] | None = None
 
-    async def page(self, request: CallRequest) -> HttpResponse:
+    async def page(self, request: HttpRequest) -> HttpResponse:
         """Show the page of the host: the console, or a plain page if its files are missing."""
         if self._page is None:
             self._page = await trio.to_thread.run_sync(_read_page, self._folder)
         else:
             await trio.lowlevel.checkpoint()
-        return self._page.answer(request.http)
+        return self._page.answer(request)
 
-    async def file(self, request: CallRequest) -> HttpResponse:
+    async def openapi(self, request: HttpRequest) -> HttpResponse:
+        """Show the OpenAPI document."""
+        await trio.lowlevel.checkpoint()
+        # made at the first request: at the start, it would take longer than everything else there
+        if self._document is None:
+            self._document = await trio.to_thread.run_sync(_make_document)
+        return self._document.answer(request)
+
+    async def file(self, request: HttpRequest) -> HttpResponse:
         """Show a file of the console; raise `UsageError` if it has none of this name."""
         if self._files is None:
             self._files = await trio.to_thread.run_sync(_read_files, self._folder / FILES)
         else:
             await trio.lowlevel.checkpoint()
-        content = self._files.get(request.http.path.rpartition("/")[2])
+        content = self._files.get(request.path.rpartition("/")[2])
         if content is None:
-            raise UsageError("unknown-route", cut(request.http.path))
-        return content.answer(request.http)
+            raise UsageError("unknown-route", cut(request.path))
+        return content.answer(request)
+
+
+def _make_document() -> StaticContent:
+    return StaticContent(openapi_json(), JSON)
 
 
 def _read_page(folder: Path) -> StaticContent:

@@ -8,8 +8,8 @@ from agentrail.api.views import FileView
 from agentrail.errors import FilesNotTaken, UnknownSession, UsageError
 from agentrail.errors.agentrail_error import cut
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.operations.call_request import CallRequest
-from agentrail.host.requests.http_messages import HttpResponse
+from agentrail.host.operations.answers import Answer
+from agentrail.host.operations.call import OperationCall, Upload
 from agentrail.host.uploads.file_kinds import said_media
 from agentrail.host.uploads.prompt_files import NO_FILES, PromptFiles
 from agentrail.host.uploads.session_files import SessionFiles
@@ -22,28 +22,28 @@ class FileCalls:
         self._sessions = sessions
         self._files = files
 
-    async def upload(self, request: CallRequest) -> HttpResponse:
+    async def upload(self, call: OperationCall) -> Answer:
         """Store the body as a file of the session; if the connection breaks, nothing of it is kept."""
-        query = request.query(FileQuery)
-        name = self._sessions.name(request.call, request.who, request.session)
-        media = said_media(request.http.header("content-type") or "")
+        query = call.query(FileQuery)
+        name = self._sessions.name(call.row, call.who, call.session)
+        upload = call.body(Upload)
+        media = said_media(upload.media_type)
         with self._files.taking(name) as intake:
-            sandbox = await self._sessions.storage(name, request.watch)
-            body = request.http.body
-            file = await self._files.receive(name.internal, sandbox, intake, body, query.name, media)
-        return request.view_answer(FileView(file.name, file.note.media_type, file.size))
+            sandbox = await self._sessions.storage(name, call.watch)
+            file = await self._files.receive(name.internal, sandbox, intake, upload.content, query.name, media)
+        return call.view_answer(FileView(file.name, file.note.media_type, file.size))
 
-    async def named(self, request: CallRequest, session: SessionName, names: tuple[str, ...]) -> PromptFiles:
+    async def named(self, call: OperationCall, session: SessionName, names: tuple[str, ...]) -> PromptFiles:
         """Return the files of *session* that a prompt names; raise `UsageError` for one that is not there."""
         if not names:
             return NO_FILES
-        most = request.limits.prompt_files
+        most = call.limits.prompt_files
         if len(names) > most:
-            raise UsageError("bad-body", request.call.name, "its `files`", f"are {len(names)}, and {most} are the most")
+            raise UsageError("bad-body", call.row.name, "its `files`", f"are {len(names)}, and {most} are the most")
         try:
-            sandbox = await self._sessions.storage(session, request.watch)
+            sandbox = await self._sessions.storage(session, call.watch)
         except UnknownSession:
-            if session.user != request.who.user or request.session:
+            if session.user != call.who.user or call.session:
                 raise
             raise UsageError(
                 "unknown-file", cut(names[0])

@@ -1,4 +1,4 @@
-"""Calls about the host itself: whether it is well, and its OpenAPI document."""
+"""Calls about the host itself: whether it is well, which agents it has, and whose the key is."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import Final
 
 import trio
 
-from agentrail.api.openapi import openapi_json
-from agentrail.api.operation_table import JSON
-from agentrail.api.views import CheckView, HealthView, ReadyView
+from agentrail.api.views import AgentsView, CheckView, HealthView, IdentityView, ReadyView
 from agentrail.host.host_drain import ACCEPTING, HostDrain
-from agentrail.host.operations.call_request import CallRequest
-from agentrail.host.requests.http_messages import HttpResponse
-from agentrail.host.requests.static_content import StaticContent
+from agentrail.host.operations.answers import Answer
+from agentrail.host.operations.call import OperationCall
+from agentrail.host.profiles import ProfileTable
 
 NOT_READY: Final = 503
 
@@ -21,30 +19,31 @@ NOT_READY: Final = 503
 class HostCalls:
     """Carries out the calls about the host itself."""
 
-    def __init__(self, look: Callable[[], Awaitable[tuple[CheckView, ...]]], drain: HostDrain) -> None:
+    def __init__(
+        self, look: Callable[[], Awaitable[tuple[CheckView, ...]]], drain: HostDrain, profiles: ProfileTable
+    ) -> None:
         self._look = look
         self._drain = drain
-        self._document: StaticContent | None = None
+        self._profiles = profiles
 
-    async def health(self, request: CallRequest) -> HttpResponse:
+    async def health(self, call: OperationCall) -> Answer:
         """Say that the host answers."""
         await trio.lowlevel.checkpoint()
-        return request.view_answer(HealthView())
+        return call.view_answer(HealthView())
 
-    async def ready(self, request: CallRequest) -> HttpResponse:
+    async def ready(self, call: OperationCall) -> Answer:
         """Say whether all checks are passed, and the host takes requests."""
         checks = (*await self._look(), CheckView(ACCEPTING, not self._drain.has_begun, 0.0))
         is_ready = all(check.ok for check in checks)
-        return request.view_answer(ReadyView(is_ready, checks), None if is_ready else NOT_READY)
+        return call.view_answer(ReadyView(is_ready, checks), None if is_ready else NOT_READY)
 
-    async def openapi(self, request: CallRequest) -> HttpResponse:
-        """Show the OpenAPI document."""
+    async def identity(self, call: OperationCall) -> Answer:
+        """Show whose the key is."""
         await trio.lowlevel.checkpoint()
-        # made at the first request: at the start, it would take longer than everything else there
-        if self._document is None:
-            self._document = await trio.to_thread.run_sync(_make_document)
-        return self._document.answer(request.http)
+        who = call.who
+        return call.view_answer(IdentityView(who.tenant, who.user, tuple(sorted(who.scopes))))
 
-
-def _make_document() -> StaticContent:
-    return StaticContent(openapi_json(), JSON)
+    async def agents(self, call: OperationCall) -> Answer:
+        """List the names of the profiles."""
+        await trio.lowlevel.checkpoint()
+        return call.view_answer(AgentsView(tuple([profile.id for profile in self._profiles])))

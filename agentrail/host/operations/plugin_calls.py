@@ -2,81 +2,63 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
-from agentrail.api.limits import HostLimits
-from agentrail.api.operation_table import CALLS, JSON
-from agentrail.api.views import to_json
+from attrs import evolve
+
+from agentrail.api.body_parsing import body_of, query_of
+from agentrail.api.operation_table import CALLS
+from agentrail.api.problems import Problem
+from agentrail.api.socket_frames import SOCKET_CALLS
+from agentrail.api.views import to_plain
 from agentrail.errors import AgentrailError
-from agentrail.host.error_responses import refusal
 from agentrail.host.hosted_sessions import check_scope
-from agentrail.host.operations.call_request import CallFunction, CallRequest
+from agentrail.host.operations.answers import Answer, Shown
+from agentrail.host.operations.call import COMMAND, OperationCall
+from agentrail.host.operations.host_operations import HostOperations
 from agentrail.host.plugins.plugin_values import HandledResponse, Request
-from agentrail.host.requests.http_messages import Body, HttpRequest
-from agentrail.values.json import JsonObject, thaw
+from agentrail.host.requests.http_messages import problem_answer
+from agentrail.values.json import JsonObject
 
 TALKS: Final = frozenset({"chat", "stream", "prompt", "steer"})
 """Calls that go through the plugins themselves, so that one of them would wait for itself."""
-
-COMMAND: Final = "idempotency-key"
-
-
-class GivenBody(Body):
-    """A request body whose bytes are in memory."""
-
-    __slots__ = ("_content", "_rest")
-
-    def __init__(self, content: bytes) -> None:
-        self._content = self._rest = content
-
-    @property
-    def length(self) -> int:
-        """The number of bytes."""
-        return len(self._content)
-
-    @property
-    def limit(self) -> int:
-        """The number of bytes: all of them may be read."""
-        return len(self._content)
-
-    async def chunk(self) -> bytes:
-        """Return all bytes, and none when it is called again."""
-        content, self._rest = self._rest, b""
-        return content
 
 
 class PluginCalls:
     """Carries out calls of the host for its plugins."""
 
-    def __init__(self, functions: Mapping[str, CallFunction], limits: HostLimits) -> None:
-        self._functions = functions
-        self._limits = limits
+    def __init__(self, operations: HostOperations) -> None:
+        self._operations = operations
 
     async def carry_out(self, name: str, plugin_request: Request, body: JsonObject) -> HandledResponse | None:
         """Carry out the call *name* about the session of *request*; `None` if plugins cannot make it."""
-        call, function = CALLS.get(name), self._functions.get(name)
-        if call is None or function is None or name in TALKS or call.scope is None or call.media != JSON:
+        row = CALLS.get(name)
+        if row is None or name in TALKS or name not in SOCKET_CALLS:
             return None
-        http_request = HttpRequest("POST", "/", "", _headers(plugin_request, name), "", GivenBody(to_json(thaw(body))))
-        request = CallRequest(
-            http_request, call, plugin_request.identity, plugin_request.context.session_id, self._limits
-        )
+        who, session = plugin_request.identity, plugin_request.context.session_id
+        call = OperationCall(row, who, session, self._operations.limits, key=_key(plugin_request, name))
         try:
-            check_scope(call, plugin_request.identity)
-            answer = await request.answered(function)
+            check_scope(row, who)
+            content = None if row.body is None else body_of(row, body)
+            query = None if row.query is None else query_of(row, ())
+            answer = await self._operations.carry_out(evolve(call, body=content, query=query))
         except AgentrailError as error:
-            answer = refusal(error, call.attempt, plugin_request.identity.tenant, http_request.note.id)
-        content = answer.content
-        if not isinstance(content, bytes):
-            return None
-        return HandledResponse(answer.status, json.loads(content) if content else None, dict(answer.headers))
+            answer = call.problem(error)
+        return _handled_response(answer)
 
 
-def _headers(plugin_request: Request, name: str) -> tuple[tuple[str, str], ...]:
-    """Return the headers of the call: if the request has a command id, one derived from it and from *name*."""
+def _handled_response(answer: Answer) -> HandledResponse | None:
+    """Return *answer* as plugins get it; `None` if it is a stream."""
+    if isinstance(answer, Problem):
+        problem = problem_answer(answer)
+        return HandledResponse(answer.status, to_plain(answer.document), dict(problem.headers))
+    if not isinstance(answer, Shown):
+        return None
+    return HandledResponse(answer.status, answer.plain, dict(answer.all_headers))
+
+
+def _key(plugin_request: Request, name: str) -> str | None:
+    """Return the command id of the call *name*: if the request has one, one that derives from it and from *name*."""
     key = plugin_request.header(COMMAND)
-    headers = (("content-type", JSON),)
-    return headers if key is None else (*headers, (COMMAND, sha256(f"{name} {key}".encode()).hexdigest()))
+    return None if key is None else sha256(f"{name} {key}".encode()).hexdigest()

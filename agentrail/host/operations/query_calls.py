@@ -1,18 +1,33 @@
-"""`QueryCalls`: carries out the calls that show the queue of a session, what it may be given, and the profiles."""
+"""Calls that read a session, or wait: `QueryCalls` for its queue and what it may be given, `SubagentCalls`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import trio
 
-from agentrail.api.views import AgentsView, IdentityView, OfferedView, OptionView, PromptView, QueueView, view
+from agentrail.api.bodies import TaskQuery, WaitTasksQuery
+from agentrail.api.public_ids import visible
+from agentrail.api.views import (
+    OfferedView,
+    OptionView,
+    PromptView,
+    QueueView,
+    TaskResultsView,
+    TaskResultView,
+    TasksView,
+    TaskView,
+    view,
+)
 from agentrail.core.vocabulary.state import State
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.operations.call_request import CallRequest, running_session
-from agentrail.host.operations.command_calls import is_of_the_program
-from agentrail.host.profiles import Offered, ProfileTable
-from agentrail.host.requests.http_messages import HttpResponse
+from agentrail.host.operations.answers import Answer
+from agentrail.host.operations.call import OperationCall, running_session
+from agentrail.host.operations.command_calls import child_id, is_of_the_program
+from agentrail.host.profiles import Offered
+from agentrail.host.requests.http_messages import while_here
+from agentrail.runtime.access.status import ended_tasks
+from agentrail.runtime.handle import SessionHandle
 
 
 def _options(state: State, offer: Offered) -> Iterator[OptionView]:
@@ -26,33 +41,64 @@ def _options(state: State, offer: Offered) -> Iterator[OptionView]:
 
 
 class QueryCalls:
-    """Carries out calls that change nothing: list a queue, what a session may be given, the profiles, the user."""
+    """Carries out the calls that list the queue of a session, and what it may be given."""
 
-    def __init__(self, sessions: HostedSessions, profiles: ProfileTable) -> None:
+    def __init__(self, sessions: HostedSessions) -> None:
         self._sessions = sessions
-        self._profiles = profiles
 
-    async def queued(self, request: CallRequest) -> HttpResponse:
+    async def queued(self, call: OperationCall) -> Answer:
         """Show the prompts in the queue; the session is neither started nor woken for that."""
-        name = self._sessions.name(request.call, request.who, request.session)
+        name = self._sessions.name(call.row, call.who, call.session)
         queue = (await self._sessions.state(name)).queue
-        return request.view_answer(QueueView(tuple([view(PromptView, prompt) for prompt in queue])))
+        return call.view_answer(QueueView(tuple([view(PromptView, prompt) for prompt in queue])))
 
-    async def offered(self, request: CallRequest) -> HttpResponse:
+    async def offered(self, call: OperationCall) -> Answer:
         """Show the names of the tools, plugins and models that the session may be given."""
-        _, session = await running_session(self._sessions, request)
+        _, session = await running_session(self._sessions, call)
         offer = await self._sessions.offered(session)
         models, tools, plugins = [tuple(sorted(names)) for names in (offer.models, offer.tools, offer.plugins)]
         options = tuple(_options(session.inspect(), offer))
-        return request.view_answer(OfferedView(models, tools, plugins, options))
+        return call.view_answer(OfferedView(models, tools, plugins, options))
 
-    async def identity(self, request: CallRequest) -> HttpResponse:
-        """Show whose the key is."""
-        await trio.lowlevel.checkpoint()
-        who = request.who
-        return request.view_answer(IdentityView(who.tenant, who.user, tuple(sorted(who.scopes))))
 
-    async def agents(self, request: CallRequest) -> HttpResponse:
-        """List the names of the profiles."""
-        await trio.lowlevel.checkpoint()
-        return request.view_answer(AgentsView(tuple([profile.id for profile in self._profiles])))
+class SubagentCalls:
+    """Carries out the calls about sub-agents."""
+
+    def __init__(self, sessions: HostedSessions) -> None:
+        self._sessions = sessions
+
+    async def _children(self, call: OperationCall, names: Iterable[str]) -> tuple[SessionHandle, list[str]]:
+        """Return the session of the request, and the ids in the journal of the sub-agents *names*."""
+        name, session = await running_session(self._sessions, call)
+        children = [task.child for task in session.tasks()]
+        return session, [child_id(name, call.who.user, child, children) for child in names]
+
+    async def tasks(self, call: OperationCall) -> Answer:
+        """List the sub-agents of the session; it is neither started nor woken for that."""
+        name = self._sessions.name(call.row, call.who, call.session)
+        handle = self._sessions.here(name)
+        tasks_ = ended_tasks(await self._sessions.state(name)) if handle is None else handle.tasks()
+        return call.view_answer(TasksView(tuple([view(TaskView, task) for task in tasks_])))
+
+    async def task_result(self, call: OperationCall) -> Answer:
+        """Wait for the answer of a sub-agent."""
+        session, (child,) = await self._children(call, [call.query(TaskQuery).child])
+
+        async def answer() -> Answer:
+            return call.view_answer(TaskResultView(visible(child), await session.task_result(child)))
+
+        return await while_here(call.gone, answer)
+
+    async def wait_tasks(self, call: OperationCall) -> Answer:
+        """Wait for the answers of sub-agents."""
+        query = call.query(WaitTasksQuery)
+        session, children = await self._children(call, query.children.split(","))
+        until = trio.current_time() + query.milliseconds / 1000
+
+        async def answer() -> Answer:
+            seconds = max(until - trio.current_time(), 0)
+            results = await session.wait_tasks(*children, every=query.every, seconds=seconds)
+            items = [TaskResultView(visible(child), result) for child, result in results.items()]
+            return call.view_answer(TaskResultsView(tuple(items)))
+
+        return await while_here(call.gone, answer)

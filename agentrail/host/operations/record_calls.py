@@ -15,7 +15,8 @@ from agentrail.api.public_ids import SessionName
 from agentrail.api.views import to_json
 from agentrail.errors import UnknownRecord, UsageError
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.answers import Answer
+from agentrail.host.operations.call import OperationCall
 from agentrail.host.operations.insight_replies import (
     account_view,
     rounds_in,
@@ -24,7 +25,6 @@ from agentrail.host.operations.insight_replies import (
     timeline_view,
 )
 from agentrail.host.operations.record_views import phases_of, record_view
-from agentrail.host.requests.http_messages import HttpResponse
 from agentrail.insight.account import number_or_id, why
 from agentrail.insight.field_changes import Moment
 from agentrail.insight.lanes import timeline
@@ -63,19 +63,19 @@ class RecordCalls:
         self._workers = trio.CapacityLimiter(WORKERS)
         self._readers = trio.CapacityLimiter(WORKERS)  # of those who hold all records of a session in memory
 
-    async def records(self, request: CallRequest) -> HttpResponse:
+    async def records(self, call: OperationCall) -> Answer:
         """Show a page of the records of a session, or one record with all of its texts."""
-        query = request.query(RecordsQuery)
-        name = self._sessions.name(request.call, request.who, request.session)
+        query = call.query(RecordsQuery)
+        name = self._sessions.name(call.row, call.who, call.session)
         head = (await self._sessions.stored(name)).head
         if query.record is not None:
             if query.since is not None or query.limit is not None:
-                raise UsageError("bad-query", request.call.name, "its `record`", "does not go with `since` and `limit`")
-            return request.view_answer(await self._record(name, query.record, head))
-        after, limit = query.since or 0, request.limits.page_of(query.limit)
+                raise UsageError("bad-query", call.row.name, "its `record`", "does not go with `since` and `limit`")
+            return call.view_answer(await self._record(name, query.record, head))
+        after, limit = query.since or 0, call.limits.page_of(query.limit)
         views = await self._page(name, after, limit)
         last = views[-1].number if views else after
-        return request.view_answer(RecordsView(tuple(views), max(head, last), more=last < head))
+        return call.view_answer(RecordsView(tuple(views), max(head, last), more=last < head))
 
     async def _record(self, name: SessionName, number: int, head: int) -> RecordsView:
         records = await self._journal.read(name.internal, number - 1, 1)
@@ -115,23 +115,23 @@ class RecordCalls:
             last, size = first, size * 2
         return None
 
-    async def why(self, request: CallRequest) -> HttpResponse:
+    async def why(self, call: OperationCall) -> Answer:
         """Tell why a call, a turn or an end of a session came about."""
-        subject = number_or_id(request.query(AboutQuery).about)
-        name = self._sessions.name(request.call, request.who, request.session)
+        subject = number_or_id(call.query(AboutQuery).about)
+        name = self._sessions.name(call.row, call.who, call.session)
 
         def explained(records: Sequence[Record]) -> AccountView:
-            return account_view(why(records, subject), name.tenant, request.limits.most_page)
+            return account_view(why(records, subject), name.tenant, call.limits.most_page)
 
-        return request.view_answer(await self._of_all(name, explained))
+        return call.view_answer(await self._of_all(name, explained))
 
-    async def state_at(self, request: CallRequest) -> HttpResponse:
+    async def state_at(self, call: OperationCall) -> Answer:
         """Show the state of a session after a record, and what the record changed.
 
         The records before it are folded as when the session comes back, from a snapshot if there is one before it.
         """
-        query = request.query(StateAtQuery)
-        name = self._sessions.name(request.call, request.who, request.session)
+        query = call.query(StateAtQuery)
+        name = self._sessions.name(call.row, call.who, call.session)
         head = (await self._sessions.stored(name)).head
         number = query.record
         records = await self._journal.read(name.internal, number - 1, 1)
@@ -143,33 +143,33 @@ class RecordCalls:
         def reply() -> StateAtView:
             return state_view(Moment(record, before, folded(before, record)), head, name.tenant, whole=query.whole)
 
-        return request.view_answer(await self._worked_out(reply))
+        return call.view_answer(await self._worked_out(reply))
 
-    async def timeline(self, request: CallRequest) -> HttpResponse:
+    async def timeline(self, call: OperationCall) -> Answer:
         """Show what ran when in a session, and a row for each of some records."""
-        query = request.query(TimelineQuery)
-        name = self._sessions.name(request.call, request.who, request.session)
-        most = request.limits.most_page
+        query = call.query(TimelineQuery)
+        name = self._sessions.name(call.row, call.who, call.session)
+        most = call.limits.most_page
         limit = min(query.limit or most, most)
 
         def reply(records: Sequence[Record]) -> TimelineView:
             return timeline_view(timeline(records), query.since or 0, limit, name.tenant)
 
-        return request.view_answer(await self._of_all(name, reply))
+        return call.view_answer(await self._of_all(name, reply))
 
-    async def seen(self, request: CallRequest) -> HttpResponse:
+    async def seen(self, call: OperationCall) -> Answer:
         """Show what the model saw with one request."""
-        query = request.query(SeenQuery)
+        query = call.query(SeenQuery)
         if query.round is not None and query.request is not None:
-            raise UsageError("bad-query", request.call.name, "its `round`", "does not go with `request`")
-        name = self._sessions.name(request.call, request.who, request.session)
+            raise UsageError("bad-query", call.row.name, "its `round`", "does not go with `request`")
+        name = self._sessions.name(call.row, call.who, call.session)
         which = query.request if query.round is None else query.round
 
         def reply(records: Sequence[Record]) -> SeenView:
             count = rounds_in(requests(records))
             return seen_view(seen(records, which), count, name.tenant, whole=query.whole)
 
-        return request.view_answer(await self._of_all(name, reply))
+        return call.view_answer(await self._of_all(name, reply))
 
     async def _of_all(self, name: SessionName, work: Callable[[Sequence[Record]], T]) -> T:
         """Return what *work*, in a worker thread, makes of all records of a session; raise if they are too many."""

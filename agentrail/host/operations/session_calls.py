@@ -45,11 +45,11 @@ from agentrail.errors import (
 )
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others, of_tenant
-from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.answers import Answer
+from agentrail.host.operations.call import OperationCall
 from agentrail.host.operations.text_search import MOST_SESSIONS, TextSearch
 from agentrail.host.plugins.command_plugin import commands_for
 from agentrail.host.plugins.plugin_runner import HostPluginRow
-from agentrail.host.requests.http_messages import HttpResponse
 from agentrail.host.uploads.session_files import SessionFiles
 from agentrail.ports.journal import Journal, SessionFilter, StoredSession
 from agentrail.runtime.inbox.replies import held_calls
@@ -81,58 +81,58 @@ class SessionLifeCalls:
         self._when_erased = when_erased
         self._supervisor = supervisor
 
-    async def open(self, request: CallRequest) -> HttpResponse:
+    async def open_session(self, call: OperationCall) -> Answer:
         """Open a new session."""
-        body = await request.body(OpenBody)
-        name = _new(request, request.who.user, body.session)
-        context = request.context("chat", name.visible, body.agent)
+        body = call.body(OpenBody)
+        name = _new(call, call.who.user, body.session)
+        context = call.context("chat", name.visible, body.agent)
         exists: SessionExists | SessionStored | None = None
         try:
-            await self._sessions.opened(request.who, context, name, body.title, body.labels, request.command)
+            await self._sessions.opened(call.who, context, name, body.title, body.labels, call.command)
         except (SessionExists, SessionStored) as error:
             exists = error
         if exists is not None:
-            first = await self._first(request, name)
+            first = await self._first(call, name)
             about = (await self._sessions.stored(name)).about
             expected = (body.title, tuple(sorted(set(body.labels))), body.agent or about.spec)
             if not isinstance(first, SessionOpened) or (about.title, about.labels, about.spec) != expected:
                 raise exists
-        return _opened_answer(request, name)
+        return _opened_answer(call, name)
 
-    async def fork(self, request: CallRequest) -> HttpResponse:
+    async def fork(self, call: OperationCall) -> Answer:
         """Open a new session with the past of another, which belongs to the same user."""
-        body = await request.body(ForkBody)
-        origin = self._sessions.name(request.call, request.who, request.session)
+        body = call.body(ForkBody)
+        origin = self._sessions.name(call.row, call.who, call.session)
         agent = (await self._sessions.stored(origin)).about.spec
-        name = _new(request, origin.user, body.session)
+        name = _new(call, origin.user, body.session)
         exists: SessionExists | SessionStored | None = None
         try:
-            await self._sessions.forked(origin, agent, name, body.at, request.command)
+            await self._sessions.forked(origin, agent, name, body.at, call.command)
         except (SessionExists, SessionStored) as error:
             exists = error
         if exists is not None:
-            first = await self._first(request, name)
+            first = await self._first(call, name)
             if not isinstance(first, SessionBranched) or first.origin != origin.internal:
                 raise exists
             if isinstance(body.at, int) and body.at != first.at:
                 raise exists
-        return _opened_answer(request, name)
+        return _opened_answer(call, name)
 
-    async def _first(self, request: CallRequest, name: SessionName) -> AnyInput | None:
+    async def _first(self, call: OperationCall, name: SessionName) -> AnyInput | None:
         """Return the first input of the session *name* if this request, sent before, has opened it; else `None`."""
-        if request.command is None:
+        if call.command is None:
             return None
-        stored = await self._supervisor.answered(name.internal, request.command)
+        stored = await self._supervisor.answered(name.internal, call.command)
         return None if stored is None else stored.input
 
-    async def list(self, request: CallRequest) -> HttpResponse:
+    async def list_sessions(self, call: OperationCall) -> Answer:
         """List the sessions of the user, or of others of the tenant."""
-        query, who, limits = request.query(SessionsQuery), request.who, request.limits
+        query, who, limits = call.query(SessionsQuery), call.who, call.limits
         owner = who.user if query.owner is None else query.owner
         is_whole = who.tenant == WHOLE_JOURNAL and query.owner is None
         everybody = is_whole or query.owner == EVERYBODY  # a user may be called `*`, too
-        if (everybody or owner != who.user) and not is_for_others(request.call, who):
-            raise ScopeMissing(request.call.name, request.call.others or ADMIN)
+        if (everybody or owner != who.user) and not is_for_others(call.row, who):
+            raise ScopeMissing(call.row.name, call.row.others or ADMIN)
         limit = limits.page_of(query.limit)
         session_filter = of_tenant(who.tenant).but(
             owner=None if everybody else owner, label=query.label, ended=query.ended
@@ -142,12 +142,12 @@ class SessionLifeCalls:
             try:
                 after = named(who.tenant, who.user, query.after)
             except UnknownSession:
-                raise UsageError("bad-query", request.call.name, "its `after`", "is not the `next` of a page") from None
+                raise UsageError("bad-query", call.row.name, "its `after`", "is not the `next` of a page") from None
         if query.text is not None:
-            return request.view_answer(await self._searched(query.text, session_filter, after, limit, who.tenant))
+            return call.view_answer(await self._searched(query.text, session_filter, after, limit, who.tenant))
         sessions = await self._sessions.listed(session_filter, after, limit + 1)
         items = tuple([_session_view(session, who.tenant) for session in sessions[:limit]])
-        return request.view_answer(SessionsView(items, items[-1].session if len(sessions) > limit else None))
+        return call.view_answer(SessionsView(items, items[-1].session if len(sessions) > limit else None))
 
     async def _searched(
         self, text: str, session_filter: SessionFilter, after: SessionName | None, limit: int, tenant: str
@@ -158,13 +158,13 @@ class SessionLifeCalls:
         is_over = searched.count == len(sessions)
         return SessionsView(items, None if is_over else _session_view(sessions[searched.count - 1], tenant).session)
 
-    async def show(self, request: CallRequest) -> HttpResponse:
+    async def show_session(self, call: OperationCall) -> Answer:
         """Show a session with what it does; it is neither started nor woken for that."""
-        name = self._sessions.name(request.call, request.who, request.session)
+        name = self._sessions.name(call.row, call.who, call.session)
         listed = _session_view(await self._sessions.stored(name), name.tenant)
         handle = self._sessions.here(name)
         state = None if handle is None else await self._sessions.state(name)
-        return request.view_answer(
+        return call.view_answer(
             DetailView(
                 *[getattr(listed, field) for field in SessionView.__struct_fields__],
                 status=None if handle is None else view(StatusView, handle.status(), handle.id),
@@ -174,31 +174,29 @@ class SessionLifeCalls:
             )
         )
 
-    async def tree(self, request: CallRequest) -> HttpResponse:
+    async def tree(self, call: OperationCall) -> Answer:
         """Show the sessions of the tenant that run here, with their sub-agents."""
         await trio.lowlevel.checkpoint()
-        return request.view_answer(view(ChildShown, _only(self._supervisor.tree(), request.who.tenant)))
+        return call.view_answer(view(ChildShown, _only(self._supervisor.tree(), call.who.tenant)))
 
-    async def delete(self, request: CallRequest) -> HttpResponse:
+    async def delete_session(self, call: OperationCall) -> Answer:
         """Erase a session, or blot out its texts; its uploaded files are erased in both cases."""
-        query = request.query(DeleteQuery)
+        query = call.query(DeleteQuery)
         if not query.redact and (query.first is not None or query.last is not None):
             raise UsageError(
                 "bad-query",
-                request.call.name,
+                call.row.name,
                 "its `first` or `last`",
                 "says which texts are blotted out: give `redact`",
             )
-        name = self._sessions.name(request.call, request.who, request.session)
+        name = self._sessions.name(call.row, call.who, call.session)
         agent = (await self._sessions.stored(name)).about.spec
         sandbox = await self._sessions.storage_to_erase(name, agent)
         await self._sessions.parted(name)
         records = None
         async with self._files.closed(name):
             if query.redact:  # files last: if the redaction is refused because a turn is open, they stay
-                records = await self._supervisor.redact(
-                    name.internal, query.first or 1, query.last, by=request.who.user
-                )
+                records = await self._supervisor.redact(name.internal, query.first or 1, query.last, by=call.who.user)
                 await self._files.erase(name, sandbox)
             # files first: if their deletion fails or the process ends, the session still exists, and can be deleted
             # again
@@ -209,8 +207,8 @@ class SessionLifeCalls:
                 forget(name.internal)
         # Logged, as nothing is left of a deleted session, and a redaction is noted in the session's own records alone.
         outcome = "deleted" if records is None else f"redacted ({records} records)"
-        audit_log.info("the session `%s` was %s by `%s`", name.internal, outcome, request.who.user)
-        return request.view_answer(ErasedView(name.visible, records))
+        audit_log.info("the session `%s` was %s by `%s`", name.internal, outcome, call.who.user)
+        return call.view_answer(ErasedView(name.visible, records))
 
 
 def _context_view(state: State) -> ContextView:
@@ -219,13 +217,13 @@ def _context_view(state: State) -> ContextView:
     return ContextView(budget.window, budget.is_assumed, budget.trigger, tokens_of(state), tuple(layers))
 
 
-def _new(request: CallRequest, user: str, name: str | None) -> SessionName:
-    return new_name(request.who.tenant, user, name or request.made_name)
+def _new(call: OperationCall, user: str, name: str | None) -> SessionName:
+    return new_name(call.who.tenant, user, name or call.made_name)
 
 
-def _opened_answer(request: CallRequest, name: SessionName) -> HttpResponse:
+def _opened_answer(call: OperationCall, name: SessionName) -> Answer:
     headers = (("location", f"/v1/sessions/{name.visible}"),)
-    return request.view_answer(OpenedView(name.visible), headers=headers)
+    return call.view_answer(OpenedView(name.visible), headers=headers)
 
 
 def _session_view(stored: StoredSession, tenant: str, passage: PassageView | None = None) -> SessionView:
@@ -282,22 +280,24 @@ class ListingCalls:
         self._four_eyes = four_eyes
         self._read: dict[str, dict[str, tuple[int, tuple[HeldCall, ...]]]] = {}  # by tenant and session
 
-    async def commands(self, request: CallRequest) -> HttpResponse:
+    async def commands(self, call: OperationCall) -> Answer:
         """List the commands of host plugins."""
         await trio.lowlevel.checkpoint()
-        commands_ = await commands_for(self._rows, request.who)
-        return request.view_answer(CommandsView(tuple([view(CommandView, command) for command in commands_])))
+        commands_ = await commands_for(self._rows, call.who)
+        return call.view_answer(CommandsView(tuple([view(CommandView, command) for command in commands_])))
 
-    async def approvals(self, request: CallRequest) -> HttpResponse:
+    async def approvals(self, call: OperationCall) -> Answer:
         """List the held calls and questions of the tenant that the caller may decide about, oldest first."""
-        query = request.query(PageQuery)
-        limit = request.limits.page_of(query.limit)
-        after = (0, "") if query.after is None else _place(request, query.after)
-        decidable = [call for call in await self._waiting(request.who.tenant) if self._may_decide(request.who, call)]
-        rest = sorted([call for call in decidable if _cursor(call) > after], key=_cursor)
+        query = call.query(PageQuery)
+        limit = call.limits.page_of(query.limit)
+        after = (0, "") if query.after is None else _place(call, query.after)
+        decidable = [
+            held_call for held_call in await self._waiting(call.who.tenant) if self._may_decide(call.who, held_call)
+        ]
+        rest = sorted([held_call for held_call in decidable if _cursor(held_call) > after], key=_cursor)
         last = _cursor(rest[limit - 1]) if len(rest) > limit else None
         following = None if last is None else f"{last[0]}{SEPARATOR}{last[1]}"
-        return request.view_answer(ApprovalsView(tuple(rest[:limit]), following))
+        return call.view_answer(ApprovalsView(tuple(rest[:limit]), following))
 
     def _may_decide(self, who: Identity, call: HeldView) -> bool:
         """Whether *who*, who has the scope to decide, may decide about *call*: with four eyes, not about an own one."""
@@ -344,9 +344,9 @@ def _cursor(call: HeldView) -> tuple[int, str]:
     return call.since, call.id
 
 
-def _place(request: CallRequest, after: str) -> tuple[int, str]:
+def _place(call: OperationCall, after: str) -> tuple[int, str]:
     """Parse the cursor *after* of a list; raise `UsageError` if it is not valid."""
     since, separator, approval_id = after.partition(SEPARATOR)
     if not (separator and since.isascii() and since.isdigit()):
-        raise UsageError("bad-query", request.call.name, "its `after`", "is not the `next` of a page")
+        raise UsageError("bad-query", call.row.name, "its `after`", "is not the `next` of a page")
     return int(since), approval_id

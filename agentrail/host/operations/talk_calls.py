@@ -33,13 +33,14 @@ from agentrail.errors import (
 from agentrail.errors.agentrail_error import kind_of
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import SessionTurns, Turns
-from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.answers import Answer, Streamed
+from agentrail.host.operations.call import OperationCall, handled_answer
 from agentrail.host.operations.client_streams import ClientStreams, problem_frame
 from agentrail.host.operations.event_frames import EventFrames, ready
 from agentrail.host.operations.file_calls import FileCalls
 from agentrail.host.plugins.plugin_runner import HostPluginRow, RequestLife
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext, RequestKind
-from agentrail.host.requests.http_messages import HttpResponse, Send, problem_answer, while_here
+from agentrail.host.requests.http_messages import Send, while_here
 from agentrail.host.uploads.inline_files import checked_words
 from agentrail.runtime.access.sending import AskedPrompt
 from agentrail.runtime.events.subscription import Subscription
@@ -66,23 +67,23 @@ HELD: Final = 202
 class Talk:
     """A request to talk, on its way to a session."""
 
-    request: CallRequest
+    call: OperationCall
     body: ChatBody
     words: tuple[Part, ...]
     """The content of the prompt: the parts of its files that the model gets, then the message."""
     name: SessionName
     context: RequestContext
     life: RequestLife
-    reply: Callable[[HttpResponse], None]
+    reply: Callable[[Answer], None]
     """Sends the answer; it may be called once."""
     command: str | None
     """The command id of the prompt, if it has one."""
-    handled: Callable[[HandledResponse], HttpResponse]
+    handled: Callable[[HandledResponse], Answer]
     """Makes the answer if a plugin handles the request."""
 
     def speaking(self, session: SessionHandle) -> SessionHandle:
         """Return a handle of *session* whose commands are recorded as this user's, with the id of this request."""
-        return session.by(self.request.who.user, self.context.request_id)
+        return session.by(self.call.who.user, self.context.request_id)
 
 
 @frozen
@@ -100,7 +101,7 @@ class LivedAnswer:
     __slots__ = ("_is_left", "_slot")
 
     def __init__(self) -> None:
-        self._slot = Slot[HttpResponse]()
+        self._slot = Slot[Answer]()
         self._is_left = False
         """Whether the task that waited was cancelled."""
 
@@ -109,13 +110,13 @@ class LivedAnswer:
         """Whether the answer is there."""
         return self._slot.settled
 
-    def settle(self, response: HttpResponse) -> None:
+    def settle(self, answer: Answer) -> None:
         """Give the answer. No-op if there is one."""
-        if self._is_left and not self._slot.settled:
-            response.abandon()
-        self._slot.settle(response)
+        if self._is_left and not self._slot.settled and isinstance(answer, Streamed):
+            answer.abandon()
+        self._slot.settle(answer)
 
-    async def wait(self) -> HttpResponse:
+    async def wait(self) -> Answer:
         """Wait for the answer and return it."""
         self._is_left = False
         try:
@@ -149,74 +150,74 @@ class TalkCalls:
         self._streams = streams
         self._nursery = nursery
 
-    async def chat(self, request: CallRequest) -> HttpResponse:
+    async def chat(self, call: OperationCall) -> Answer:
         """Prompt a session, and answer with the end of its turn."""
-        return await self._prompt_and_reply(request, await request.body(ChatBody), ReplyView)
+        return await self._prompt_and_reply(call, call.body(ChatBody), ReplyView)
 
-    async def ask(self, request: CallRequest) -> HttpResponse:
+    async def ask(self, call: OperationCall) -> Answer:
         """Prompt a session that is there, and answer with the end of its turn and all that was said in it."""
-        body = await request.body(AskBody)
-        return await self._prompt_and_reply(request, _as_chat(request, body), WholeReplyView, body.until)
+        body = call.body(AskBody)
+        return await self._prompt_and_reply(call, _as_chat(call, body), WholeReplyView, body.until)
 
     async def _prompt_and_reply(
-        self, request: CallRequest, body: ChatBody, view_class: type[ReplyView], until: Until = "rest"
-    ) -> HttpResponse:
-        answer = self.lived(request, "chat", body, partial(self._chat, view_class, until))
+        self, call: OperationCall, body: ChatBody, view_class: type[ReplyView], until: Until = "rest"
+    ) -> Answer:
+        answer = self.lived(call, "chat", body, partial(self._chat, view_class, until))
         # only the wait is cancelled when the client goes away: the turn and the request go on
-        return await while_here(request.http, answer.wait)
+        return await while_here(call.gone, answer.wait)
 
-    async def stream(self, request: CallRequest) -> HttpResponse:
+    async def stream(self, call: OperationCall) -> Answer:
         """Prompt a session, and answer with its events up to the end of its turn."""
-        body = await request.body(ChatBody)
-        self._streams.check(request.who)
-        return await self.lived(request, "stream", body, self._stream).wait()
+        body = call.body(ChatBody)
+        self._streams.check(call.who)
+        return await self.lived(call, "stream", body, self._stream).wait()
 
-    async def prompt(self, request: CallRequest) -> HttpResponse:
+    async def prompt(self, call: OperationCall) -> Answer:
         """Prompt a session, and answer when the prompt is in its journal."""
-        body = await request.body(PromptBody)
-        return await self.lived(request, "chat", _as_chat(request, body), self._prompt).wait()
+        body = call.body(PromptBody)
+        return await self.lived(call, "chat", _as_chat(call, body), self._prompt).wait()
 
-    async def steer(self, request: CallRequest) -> HttpResponse:
+    async def steer(self, call: OperationCall) -> Answer:
         """Add a text to the open turn; as it begins a turn if none is open, it is a request to talk as others are."""
-        body = await request.body(SteerBody)
-        chat = ChatBody(body.text, session=request.session)
-        return await self.lived(request, "chat", chat, partial(self._steer, body.when)).wait()
+        body = call.body(SteerBody)
+        chat = ChatBody(body.text, session=call.session)
+        return await self.lived(call, "chat", chat, partial(self._steer, body.when)).wait()
 
     # The life of a request
 
     def lived(
         self,
-        request: CallRequest,
+        call: OperationCall,
         kind: RequestKind,
         body: ChatBody,
         step: TalkStep,
         command: str | None = None,
-        handled: Callable[[HandledResponse], HttpResponse] | None = None,
+        handled: Callable[[HandledResponse], Answer] | None = None,
     ) -> LivedAnswer:
         """Begin the life of a request, in a task of the host; return its answer, for which one task waits.
 
         The command id of the prompt is *command*, or else that of the request. *handled* makes the answer if a plugin
         handles the request.
         """
-        name = self._name(request, body)
-        context = request.context(kind, name.visible, body.agent)
+        name = self._name(call, body)
+        context = call.context(kind, name.visible, body.agent)
         answer = LivedAnswer()
-        to_talk = partial(Talk, command=command or request.command, handled=handled or request.handled)
-        self._nursery.start_soon(self._live, request, body, name, context, step, answer, to_talk)
+        to_talk = partial(Talk, command=command or call.command, handled=handled or handled_answer)
+        self._nursery.start_soon(self._live, call, body, name, context, step, answer, to_talk)
         return answer
 
-    def _name(self, request: CallRequest, body: ChatBody) -> SessionName:
+    def _name(self, call: OperationCall, body: ChatBody) -> SessionName:
         """Return the session that the request is for. One that has no name gets one, the same for the same command."""
         # a session with this name is opened if there is none
-        if body.session and "." not in body.session and not request.session:
-            return new_name(request.who.tenant, request.who.user, body.session)
+        if body.session and "." not in body.session and not call.session:
+            return new_name(call.who.tenant, call.who.user, body.session)
         if body.session:
-            return self._sessions.name(request.call, request.who, body.session)
-        return new_name(request.who.tenant, request.who.user, request.made_name)
+            return self._sessions.name(call.row, call.who, body.session)
+        return new_name(call.who.tenant, call.who.user, call.made_name)
 
     async def _live(
         self,
-        request: CallRequest,
+        call: OperationCall,
         body: ChatBody,
         name: SessionName,
         context: RequestContext,
@@ -229,26 +230,26 @@ class TalkCalls:
         with Contained(failed.append):
             context = context.but(agent_id=await self._sessions.agent(name, context.agent_id))
             async with self._rows.request(context) as life:
-                talk = to_talk(request, body, _words(body), name, context, life, answer.settle)
+                talk = to_talk(call, body, _words(body), name, context, life, answer.settle)
                 try:
                     await self._carry_out(talk, step)
                 except AgentrailError as error:
                     life.outcome, life.error = _outcome_of(error), kind_of(error)
-                    answer.settle(request.refused(error))
+                    answer.settle(call.problem(error))
         for error_ in failed:
-            self._tell_failure(name, request, error_)
+            self._tell_failure(name, call, error_)
         if not answer.settled:
-            answer.settle(problem_answer(INTERNAL.but(attempted=request.call.attempt)))
+            answer.settle(INTERNAL.but(attempted=call.row.attempt))
 
     async def _carry_out(self, talk: Talk, step: TalkStep) -> None:
-        talk = evolve(talk, words=checked_words(talk.request.call.name, talk.words, talk.request.limits))
-        files = await self._files.named(talk.request, talk.name, talk.body.files)
+        talk = evolve(talk, words=checked_words(talk.call.row.name, talk.words, talk.call.limits))
+        files = await self._files.named(talk.call, talk.name, talk.body.files)
         plugin_request = Request(
             text_of(talk.words),
             files.attachments,
-            talk.request.http.headers,
+            talk.call.headers,
             talk.context.kind,
-            talk.request.who,
+            talk.call.who,
             talk.context,
         )
         answer = await self._rows.intercept(plugin_request)
@@ -263,7 +264,7 @@ class TalkCalls:
     async def _chat(self, view_class: type[ReplyView], until: Until, talk: Talk) -> None:
         prompt = await self.send_prompt(await self.session_of(talk), talk, until)
         reply_ = await self._replied(prompt, talk)
-        talk.reply(talk.request.view_answer(view(view_class, reply_, prompt.session.id), HELD if reply_.held else None))
+        talk.reply(talk.call.view_answer(view(view_class, reply_, prompt.session.id), HELD if reply_.held else None))
 
     async def _prompt(self, talk: Talk) -> None:
         session = await self.session_of(talk)
@@ -273,7 +274,7 @@ class TalkCalls:
             accepted = await talk.speaking(session).prompt_nowait(talk.words, returns=form, command=command)
             turns.began(accepted.ref, talk.context)
         talk.life.outcome = accepted.status
-        talk.reply(talk.request.view_answer(view(AcceptedView, accepted, session.id)))
+        talk.reply(talk.call.view_answer(view(AcceptedView, accepted, session.id)))
 
     async def _steer(self, when: When, talk: Talk) -> None:
         session = await self.session_of(talk)
@@ -284,7 +285,7 @@ class TalkCalls:
             if accepted.status == "started":
                 turns.began(accepted.ref, talk.context)
         talk.life.outcome = accepted.status
-        talk.reply(talk.request.view_answer(view(AcceptedView, accepted, session.id)))
+        talk.reply(talk.call.view_answer(view(AcceptedView, accepted, session.id)))
 
     async def _stream(self, talk: Talk) -> None:
         session = await self.session_of(talk)
@@ -296,7 +297,7 @@ class TalkCalls:
             raise
         stream = TurnStream(self, self._frames, events, prompt, talk)
         talk.life.goes_on = True
-        talk.reply(evolve(self._streams.turn(talk.request, stream.write), abandon=stream.abandon))
+        talk.reply(self._streams.turn(talk.call, stream.write, abandon=stream.abandon))
 
     def end_life(self, life: RequestLife) -> None:
         """Tell plugins that a streamed request is over, beside its last frame."""
@@ -310,7 +311,7 @@ class TalkCalls:
     async def _outlive(self, events: Subscription, prompt: PromptAsked, talk: Talk) -> None:
         await events.__aexit__(None, None, None)
         error: BaseException | None = None
-        with Contained(partial(self._tell_failure, talk.name, talk.request)):
+        with Contained(partial(self._tell_failure, talk.name, talk.call)):
             try:
                 await self.turn_end(prompt, talk)
             except BaseException as raised:
@@ -320,14 +321,14 @@ class TalkCalls:
                 await talk.life.end(error)  # noqa: ASYNC102 - it is shielded
 
     @staticmethod
-    def _tell_failure(name: SessionName, request: CallRequest, error: BaseException) -> None:
-        tell(log, error, "a request to `%s` failed (request %s)", name.internal, request.http.note.id)
+    def _tell_failure(name: SessionName, call: OperationCall, error: BaseException) -> None:
+        tell(log, error, "a request to `%s` failed (request %s)", name.internal, call.note.id)
 
     async def last_frame(self, prompt: PromptAsked, talk: Talk) -> bytes:
         """Return the last frame of a stream, which tells how the turn has ended."""
         reply = await self.turn_end(prompt, talk)
         if isinstance(reply, AgentrailError):
-            return problem_frame(talk.request.problem(reply))
+            return problem_frame(talk.call.problem(reply))
         return frame(REPLY, to_json(view(ReplyView, reply, prompt.session.id)))
 
     async def turn_end(self, prompt: PromptAsked, talk: Talk) -> Reply | AgentrailError:
@@ -347,16 +348,16 @@ class TalkCalls:
     async def _find_session(self, talk: Talk) -> SessionHandle:
         if talk.body.session or talk.command:
             try:
-                return await self._sessions.running(talk.name, talk.request.watch)
+                return await self._sessions.running(talk.name, talk.call.watch)
             except UnknownSession:
-                if talk.name.user != talk.request.who.user or talk.request.session:
+                if talk.name.user != talk.call.who.user or talk.call.session:
                     raise
         name = new_name(*talk.name)  # checked here, as `named` accepts the names of sub-agents too
         try:
-            session = await self._sessions.opened(talk.request.who, talk.context, name)
+            session = await self._sessions.opened(talk.call.who, talk.context, name)
         except (SessionExists, SessionStored):  # another request has opened the session meanwhile
-            return await self._sessions.running(name, talk.request.watch)
-        talk.request.watch.follow(session)
+            return await self._sessions.running(name, talk.call.watch)
+        talk.call.watch.follow(session)
         return session
 
     async def send_prompt(self, session: SessionHandle, talk: Talk, until: Until = "rest") -> PromptAsked:
@@ -467,7 +468,7 @@ class TurnStream:
 
     def _frame(self, envelope: Envelope) -> bytes:
         """Return the frame of an event; no bytes if the event is of another turn, or came after the end of the turn."""
-        is_before_end = self._goes_on
+        is_before_end = self._until is None or self._seen < self._until  # as `_goes_on`, at each event
         self._seen = envelope.seq
         if not is_before_end or (envelope.turn != self._turn and not self._tells_of_prompt(envelope)):
             return b""
@@ -483,8 +484,8 @@ class TurnStream:
         return isinstance(event, PromptQueued | PromptDropped) and event.ref == ref
 
 
-def _as_chat(request: CallRequest, body: PromptBody) -> ChatBody:
-    return ChatBody(body.message, session=request.session, files=body.files, returns=body.returns)
+def _as_chat(call: OperationCall, body: PromptBody) -> ChatBody:
+    return ChatBody(body.message, session=call.session, files=body.files, returns=body.returns)
 
 
 def _words(body: ChatBody) -> tuple[Part, ...]:

@@ -10,10 +10,11 @@ from agentrail.api.body_parsing import start_of, types_of
 from agentrail.api.views import MessagesView
 from agentrail.host.authentication.identity import ForwardedIdentity
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.answers import Answer
+from agentrail.host.operations.call import OperationCall
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.event_frames import EventFrames
-from agentrail.host.requests.http_messages import HttpResponse, Send
+from agentrail.host.requests.http_messages import Send
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
@@ -30,28 +31,28 @@ class ViewCalls:
         self._frames = frames
         self._streams = streams
 
-    async def events(self, request: CallRequest) -> HttpResponse:
+    async def events(self, call: OperationCall) -> Answer:
         """Stream the events of a session, from a cursor on or live, until the client goes or the session ends."""
-        query = request.query(EventsQuery)
-        since = start_of(request.call, query, request.http.header("last-event-id") or "")
-        types = types_of(request.call, query)
-        self._streams.check(request.who)
-        policy_name = request.http.header(POLICY) if isinstance(request.who, ForwardedIdentity) else None
+        query = call.query(EventsQuery)
+        since = start_of(call.row, query, call.header("last-event-id") or "")
+        types = types_of(call.row, query)
+        self._streams.check(call.who)
+        policy_name = call.header(POLICY) if isinstance(call.who, ForwardedIdentity) else None
         policy = POLICIES[POLICIES.index(policy_name)] if policy_name in POLICIES else POLICIES[0]
-        subscription = await self.subscribed(request, since, types, policy)
+        subscription = await self.subscribed(call, since, types, policy)
         send = self._send_events if policy_name is None else self._send_on
-        return self._streams.session(request, partial(send, subscription))
+        return self._streams.session(call, partial(send, subscription))
 
     async def subscribed(
         self,
-        request: CallRequest,
+        call: OperationCall,
         since: Cursor | None,
         types: tuple[type[Event], ...] | None,
         policy: SubscriptionPolicy = POLICIES[0],
     ) -> Subscription:
-        """Return a subscription to the events of the session that *request* is about."""
-        name = self._sessions.name(request.call, request.who, request.session)
-        session = await self._sessions.running(name, request.watch)
+        """Return a subscription to the events of the session that *call* is about."""
+        name = self._sessions.name(call.row, call.who, call.session)
+        session = await self._sessions.running(name, call.watch)
         return session.subscribe(since=since, types=types, policy=policy)
 
     async def _send_on(self, subscription: Subscription, send: Send) -> None:
@@ -68,12 +69,12 @@ class ViewCalls:
         async with subscription as events:
             await self._frames.give_each(events, give)
 
-    async def messages(self, request: CallRequest) -> HttpResponse:
+    async def messages(self, call: OperationCall) -> Answer:
         """Show a page of the conversation."""
-        query = request.query(MessagesQuery)
-        name = self._sessions.name(request.call, request.who, request.session)
-        limit = request.limits.page_of(query.limit)
+        query = call.query(MessagesQuery)
+        name = self._sessions.name(call.row, call.who, call.session)
+        limit = call.limits.page_of(query.limit)
         history = (await self._sessions.state(name)).history
         first = query.after or 0
         last = first + limit
-        return request.view_answer(MessagesView(tuple(history[first:last]), last if last < len(history) else None))
+        return call.view_answer(MessagesView(tuple(history[first:last]), last if last < len(history) else None))

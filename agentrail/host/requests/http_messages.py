@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import trio
 from attrs import field, frozen
@@ -14,6 +14,8 @@ from agentrail.errors import BodyTooLarge
 from agentrail.host.requests.access_log import RequestNote
 from agentrail.host.requests.message_socket import Conversation
 from agentrail.host.requests.places import ConnectionPlace
+
+T = TypeVar("T")
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -117,7 +119,15 @@ class HttpRequest:
 
     def header(self, name: str) -> str | None:
         """Return the first header with a *name* (in lower case); `None` if there is none."""
-        return next((value for key, value in self.headers if key == name), None)
+        return first_header(self.headers, name)
+
+
+def first_header(headers: Headers, name: str) -> str | None:
+    """Return the first of *headers* with a *name* (in lower case); `None` if there is none."""
+    for key, value in headers:
+        if key == name:
+            return value
+    return None
 
 
 def words_of(headers: Headers, name: str) -> list[str]:
@@ -144,7 +154,7 @@ WITHOUT_CONTENT: Final = frozenset({204, 304})
 """The statuses of answers that end with their head."""
 
 
-def _hold_nothing() -> None:
+def hold_nothing() -> None:
     """Do nothing: most answers hold nothing that has to be let go of."""
 
 
@@ -155,7 +165,7 @@ class HttpResponse:
     status: int
     headers: Headers = ()
     content: bytes | Streaming | Upgrade = b""
-    abandon: Callable[[], None] = _hold_nothing
+    abandon: Callable[[], None] = hold_nothing
     """Called when nothing more is done with the answer: *content* that was never run lets go of what it holds."""
 
 
@@ -176,32 +186,32 @@ SOON: Final = 0.05
 """Seconds from which an answer takes long: to watch the peer costs half as much as a small request."""
 
 
-async def while_here(request: HttpRequest, answer: Callable[[], Awaitable[HttpResponse]]) -> HttpResponse:
-    """Return the result of *answer*; cancel *answer* and raise `PeerGone` if the peer goes away before.
+async def while_here(gone: Callable[[], Awaitable[None]], answer: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of *answer*; if *gone* returns before, cancel *answer* and raise `PeerGone`.
 
     A peer that closes only its sending side counts as gone: the two look alike. So use this only for answers that take
     long. *answer* is called a second time if it takes longer than `SOON`.
     """
     with trio.move_on_after(SOON):
         return await answer()
-    responses, failures = list[HttpResponse](), list[Exception]()
+    answers, failures = list[T](), list[Exception]()
     async with trio.open_nursery() as nursery:  # noqa: TID251 - the watcher ends with the answer
 
         async def watch() -> None:
-            await request.gone()
+            await gone()
             nursery.cancel_scope.cancel()
 
         nursery.start_soon(watch)
         try:
-            responses.append(await answer())
+            answers.append(await answer())
         except Exception as error:  # noqa: BLE001 - raised below; the nursery would put it into a group
             failures.append(error)
         nursery.cancel_scope.cancel()
     if failures:
         raise failures[0]
-    if not responses:
+    if not answers:
         raise PeerGone
-    return responses[0]
+    return answers[0]
 
 
 Handler: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponse]]

@@ -10,21 +10,19 @@ from typing import Final
 import trio
 
 from agentrail.api import socket_frames
+from agentrail.api.body_parsing import body_of, query_of
 from agentrail.api.operation_table import CALLS, JSON
-from agentrail.api.problems import INTERNAL, MEDIA_TYPE
+from agentrail.api.problems import INTERNAL, Problem
 from agentrail.api.socket_frames import PATH, CallFrame, check_place
-from agentrail.api.views import to_json
-from agentrail.errors import AgentrailError, BadChoice, HostClosing, NotAuthenticated
+from agentrail.errors import AgentrailError, BadChoice, NotAuthenticated
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.error_responses import told_problem
-from agentrail.host.hosted_sessions import check_scope
-from agentrail.host.operations.call_request import CallRequest, LaterAnswer
-from agentrail.host.operations.plugin_calls import COMMAND, GivenBody
+from agentrail.host.operations.answers import Shown
+from agentrail.host.operations.call import COMMAND, OperationCall
 from agentrail.host.requests.access_log import RequestNote, tell_request
-from agentrail.host.requests.http_messages import PROBLEM, HttpRequest, HttpResponse, PeerGone, problem_answer
+from agentrail.host.requests.http_messages import HttpRequest, PeerGone
 from agentrail.host.websocket.socket_user import SocketParts, SocketUser
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
-from agentrail.values.json import thaw
 
 METHOD: Final = "WS"
 """Stands in the log in place of the method of a request."""
@@ -52,7 +50,7 @@ class SocketCalls:
         line = METHOD, f"{PATH}/{frame.call}"
         note = RequestNote(f"{self._handshake.id}.{frame.id}", line=line, route=line)
         failed: list[BaseException] = []
-        answer = problem_answer(INTERNAL)
+        answer: Shown | Problem = INTERNAL
         with Contained(failed.append):
             answer = await self._carry_out(frame, note, gone, refused)
         is_gone = bool(failed) and isinstance(failed[0], PeerGone)
@@ -67,13 +65,13 @@ class SocketCalls:
     def _log_failure(self, frame: CallFrame, note: RequestNote, error: BaseException) -> None:
         tell(log, error, "the call `%s` on a WebSocket failed (request %s)", frame.call, note.id, words=False)
 
-    def _make_message(self, frame: CallFrame, note: RequestNote, answer: HttpResponse, seconds: float) -> bytes:
+    def _make_message(self, frame: CallFrame, note: RequestNote, answer: Shown | Problem, seconds: float) -> bytes:
         """Make the message with an answer; if that fails, the message reports a fault of the host."""
         failed: list[BaseException] = []
         with Contained(failed.append):
             return _log_answer(frame, answer, self._peer, seconds, note)
         self._log_failure(frame, note, failed[0])
-        return _log_answer(frame, problem_answer(INTERNAL), self._peer, seconds, note)
+        return _log_answer(frame, INTERNAL, self._peer, seconds, note)
 
     async def _carry_out(
         self,
@@ -81,35 +79,44 @@ class SocketCalls:
         note: RequestNote,
         gone: Callable[[], Awaitable[None]],
         refused: Callable[[], None],
-    ) -> HttpResponse:
-        call, who, limits = CALLS[frame.call], NOBODY, self._parts.limits
+    ) -> Shown | Problem:
+        row, who, operations = CALLS[frame.call], NOBODY, self._parts.operations
         try:
-            if self._parts.drain.has_begun:
-                raise HostClosing
+            operations.check_open()
             who = await self._user.identity()
             note.tenant, note.user = who.tenant, who.user
-            self._parts.rates.take(who.tenant)
+            operations.admit(row, who)
             check_place(frame)
-            check_scope(call, who)
             headers = (*self._user.headers, ("content-type", JSON))
             headers += () if frame.command is None else ((COMMAND, frame.command),)
-            body = GivenBody(to_json(thaw(frame.body)))
-            http_request = HttpRequest("POST", PATH, frame.query_text, headers, self._peer, body, gone, note=note)
-            request = CallRequest(http_request, call, who, frame.session or "", limits, on_socket=True)
-            return await request.answered(self._parts.functions[frame.call])
+            call = OperationCall(
+                row,
+                who,
+                frame.session or "",
+                operations.limits,
+                None if row.body is None else body_of(row, frame.body),
+                None if row.query is None else query_of(row, socket_frames.query_pairs(frame.query)),
+                frame.command,
+                headers,
+                self._peer,
+                note,
+                gone,
+                is_on_socket=True,
+            )
+            answer = await operations.carry_out(call)
         except AgentrailError as error:
             if isinstance(error, NotAuthenticated):
                 refused()
-            problem = told_problem(error, call.attempt, who.tenant, note.id)
-            return LaterAnswer(problem.status, PROBLEM, make=lambda: problem.content)
+            return told_problem(error, row.attempt, who.tenant, note.id)
+        if not isinstance(answer, Shown | Problem):
+            raise BadChoice("answer", type(answer).__name__, "a value: one message answers a call on a WebSocket")
+        return answer
 
 
-def _log_answer(frame: CallFrame, answer: HttpResponse, peer: str, seconds: float, note: RequestNote) -> bytes:
+def _log_answer(frame: CallFrame, answer: Shown | Problem, peer: str, seconds: float, note: RequestNote) -> bytes:
     """Return an answer as a message, and log it as that of a request."""
-    content = answer.make() if isinstance(answer, LaterAnswer) else answer.content
-    if not isinstance(content, bytes):
-        raise BadChoice("content", "a stream", "bytes: a call on a WebSocket is answered by one message")
+    content = answer.content
     tell_request(peer, answer.status, len(content), seconds, note)
-    if dict(answer.headers).get("content-type") == MEDIA_TYPE:
+    if isinstance(answer, Problem) or answer.is_problem:
         return socket_frames.refused(frame.id, answer.status, content)
     return socket_frames.answer(frame.id, answer.status, content)

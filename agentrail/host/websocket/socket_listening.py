@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Final
@@ -11,22 +11,21 @@ from typing import Final
 import trio
 
 from agentrail.api import socket_frames
-from agentrail.api.bodies import EventsQuery
-from agentrail.api.body_parsing import classes_of, start_of
-from agentrail.api.operation_table import CALLS
+from agentrail.api.bodies import EventsQuery, Query
+from agentrail.api.body_parsing import classes_of, query_of, start_of
+from agentrail.api.operation_table import CALLS, HostCall
 from agentrail.api.problems import INTERNAL, Problem
 from agentrail.api.public_ids import WHOLE_JOURNAL
-from agentrail.api.socket_frames import PATH, ListenFrame, is_view
+from agentrail.api.socket_frames import ListenFrame, is_view
 from agentrail.api.sse_frames import GAP, data_of
 from agentrail.errors import AgentrailError, HostClosing, SessionHeld
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.cluster.forwarded_events import ForwardedEvents, SseFrame, cursor_of, open_events
 from agentrail.host.error_responses import told_problem
 from agentrail.host.health.tree_feed import rows_query
-from agentrail.host.hosted_sessions import check_scope
-from agentrail.host.operations.call_request import CallRequest, LaterAnswer
+from agentrail.host.operations.answers import Shown
+from agentrail.host.operations.call import OperationCall
 from agentrail.host.operations.event_frames import AT_ONCE
-from agentrail.host.operations.plugin_calls import GivenBody
 from agentrail.host.requests.access_log import RequestNote
 from agentrail.host.requests.http_messages import HttpRequest
 from agentrail.host.websocket.send_queue import MAX_AT_ONCE, Outbox
@@ -73,43 +72,53 @@ class SocketListening:
         return f"{self._handshake.note.id}.{frame.id}"
 
     async def _send_until_end(self, frame: ListenFrame) -> Problem | None:
-        call, who, parts = CALLS["rows" if frame.changes else frame.listen], NOBODY, self._parts
+        row, who, parts = CALLS["rows" if frame.changes else frame.listen], NOBODY, self._parts
         try:
-            if parts.drain.has_begun:
-                raise HostClosing
+            parts.operations.check_open()
             who = await self._user.identity()
-            parts.rates.take(who.tenant)
-            check_scope(call, who)
-            query = f"limit={parts.limits.most_page}" if frame.listen == "approvals" else frame.query_text
-            note, peer = RequestNote(self._id_of(frame)), self._handshake.peer
-            http_request = HttpRequest("GET", PATH, query, self._user.headers, peer, GivenBody(b""), note=note)
-            request = CallRequest(http_request, call, who, frame.session or "", parts.limits, on_socket=True)
+            parts.operations.admit(row, who)
+            call = OperationCall(
+                row,
+                who,
+                frame.session or "",
+                parts.limits,
+                query=self._query(row, frame),
+                headers=self._user.headers,
+                peer=self._handshake.peer,
+                note=RequestNote(self._id_of(frame)),
+                is_on_socket=True,
+            )
             with parts.streams.counted(who):
                 if frame.changes:
-                    await self._send_changes(frame.id, request)
+                    await self._send_changes(frame.id, call)
                 elif is_view(frame.listen):
-                    await self._send_approvals(frame.id, request)
+                    await self._send_approvals(frame.id, call)
                 else:
-                    await self._send_events(frame, request)
+                    await self._send_events(frame, call)
         except AgentrailError as error:
-            return told_problem(error, call.attempt, who.tenant, self._id_of(frame))
+            return told_problem(error, row.attempt, who.tenant, self._id_of(frame))
         return None
 
-    async def _send_events(self, frame: ListenFrame, request: CallRequest) -> None:
-        since = start_of(request.call, EventsQuery(since=frame.since), "")
-        types = None if frame.types is None else classes_of(request.call, frame.types)
+    def _query(self, row: HostCall, frame: ListenFrame) -> Query | None:
+        if frame.listen == "events":
+            return EventsQuery(frame.since, None if frame.types is None else ",".join(frame.types))
+        most = (("limit", str(self._parts.limits.most_page)),)
+        return query_of(row, most if frame.listen == "approvals" else socket_frames.query_pairs(frame.query))
+
+    async def _send_events(self, frame: ListenFrame, call: OperationCall) -> None:
+        since = start_of(call.row, EventsQuery(since=frame.since), "")
+        types = None if frame.types is None else classes_of(call.row, frame.types)
         policy = frame.policy or POLICIES[0]
-        opening = partial(self._parts.looking.subscribed, request, since, types, policy)
+        opening = partial(self._parts.looking.subscribed, call, since, types, policy)
         forwarding = self._parts.forwarding
         if forwarding is None:
-            await self._send_own(frame, await request.watch.answered(opening))
+            await self._send_own(frame, await call.watch.answered(opening))
             return
-        names = None if frame.types is None else tuple(frame.types)
-        elsewhere = partial(open_events, forwarding, request=request, since=frame.since, types=names, policy=policy)
+        elsewhere = partial(open_events, forwarding, call=call, policy=policy)
         try:
-            events = await request.watch.answered(partial(forwarding.served, request, opening, elsewhere))
+            events = await call.watch.answered(partial(forwarding.served, call, opening, elsewhere))
         except SessionHeld as refusal:
-            if forwarding.may(request, refusal):  # its host is not reached: that does not end a subscription
+            if forwarding.may(call, refusal):  # its host is not reached: that does not end a subscription
                 raise HostClosing from None
             raise
         if isinstance(events, Subscription):
@@ -119,7 +128,7 @@ class SocketListening:
                 await self._send_forwarded(frame.id, events)
             finally:
                 await events.close()  # noqa: ASYNC102 - it waits for nothing
-        await self._parts.sessions.check_over(request.call, request.who, request.session)
+        await self._parts.sessions.check_over(call.row, call.who, call.session)
 
     async def _send_forwarded(self, name: str, events: ForwardedEvents) -> None:
         """Send the events of a session of another host."""
@@ -135,8 +144,7 @@ class SocketListening:
         async with subscription as events:
             await self._outbox.put(partial(socket_frames.begun, frame.id, events.position))
             await self._parts.frames.give_all(events, give)
-        if self._parts.drain.has_begun:  # the session is parked, as the host stops: for the client, it has not ended
-            raise HostClosing
+        self._parts.operations.check_open()  # if the session is parked, as the host stops, it has not ended
 
     def _ready(self, name: str, events: Subscription, first: Envelope) -> Sequence[bytes]:
         """Return the messages with *first*, and with the events after it that are ready."""
@@ -154,32 +162,32 @@ class SocketListening:
             return socket_frames.gap(name, data)
         return socket_frames.event(name, type(envelope.event).__name__, data, envelope.cursor)
 
-    async def _send_approvals(self, name: str, request: CallRequest) -> None:
+    async def _send_approvals(self, name: str, call: OperationCall) -> None:
         """Send what waits for people, and again when that has changed; what changes faster than it is sent is skipped.
 
         It is looked at again when a session has told that other calls wait.
         """
-        carry_out, last = self._parts.functions[request.call.name], b""
-        is_told = self._parts.others is None and request.who.tenant != WHOLE_JOURNAL
+        carry_out, last = self._parts.operations.functions[call.row.name], b""
+        is_told = self._parts.others is None and call.who.tenant != WHOLE_JOURNAL
         while True:
-            change = self._parts.held_changes.following(request.who.tenant)
+            change = self._parts.held_changes.following(call.who.tenant)
             async with self._looking:
-                answer = await carry_out(request)
-                if isinstance(answer, LaterAnswer) and (now := sha256(answer.make()).digest()) != last:
+                answer = await carry_out(call)
+                if isinstance(answer, Shown) and (now := sha256(answer.content).digest()) != last:
                     last = now
-                    await self._outbox.put(partial(_view, name, answer.make))
+                    await self._outbox.put(partial(_view, name, answer))
             await trio.sleep(self._parts.limits.view_seconds)
             if is_told:
                 with trio.move_on_after(UNTOLD_SECONDS):
                     await change.wait()
                     await trio.sleep(self._parts.limits.changes_seconds)  # others come with it
 
-    async def _send_changes(self, name: str, request: CallRequest) -> None:
+    async def _send_changes(self, name: str, call: OperationCall) -> None:
         """Send the rows of the tree, and then those that change; what changes faster than it is sent is merged."""
-        feed = self._parts.tree.listening(request.who.tenant, rows_query(request), request.limits)
+        feed = self._parts.tree.listening(call.who.tenant, rows_query(call), call.limits)
         async with feed as listener, open_shielded_nursery() as nursery:
             if self._parts.others is not None:
-                nursery.start_soon(self._parts.others.follow_rows, request, listener)
+                nursery.start_soon(self._parts.others.follow_rows, call, listener)
             while True:
                 await self._outbox.put(partial(listener.message, name))
                 await listener.wait()
@@ -195,5 +203,5 @@ def _forwarded_message(name: str, frame: SseFrame) -> bytes:
     return socket_frames.event(name, frame.event, data, cursor_of(frame))
 
 
-def _view(name: str, make: Callable[[], bytes]) -> bytes:
-    return socket_frames.view(name, make())
+def _view(name: str, answer: Shown) -> bytes:
+    return socket_frames.view(name, answer.content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from attrs import frozen
@@ -11,17 +10,15 @@ from agentrail.api.limits import HostLimits
 from agentrail.errors import AgentrailError, NotAuthenticated
 from agentrail.host.authentication.identity import AUTHORIZATION, Authenticator, ForwardedIdentity, Identity
 from agentrail.host.authentication.key_watch import CHANGED, KeyWatch
-from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.cluster.forwarding import Forwarding
 from agentrail.host.cluster.other_hosts import OtherHosts
 from agentrail.host.health.held_changes import HeldChanges
 from agentrail.host.health.request_figures import RequestFigures
 from agentrail.host.health.tree_feed import TreeFeed
-from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.operations.call_request import CallFunction
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.event_frames import EventFrames
+from agentrail.host.operations.host_operations import HostOperations
 from agentrail.host.operations.view_calls import ViewCalls
 from agentrail.host.requests.http_messages import Headers
 
@@ -74,13 +71,11 @@ class SocketUser:
 class SocketParts:
     """What all WebSockets of a host share."""
 
-    functions: Mapping[str, CallFunction]
-    """The functions of the calls, by name."""
+    operations: HostOperations
+    """Admits and carries out the calls."""
     authenticator: Authenticator
     keys: KeyWatch
     """Looks at the keys of WebSockets as long as they are open."""
-    rates: Rates
-    drain: HostDrain
     limits: HostLimits
     looking: ViewCalls
     """Opens subscriptions to events."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from agentrail.adapters.journals.archive_reader import outside
 from agentrail.adapters.journals.packing import NO_CHECK, PackedRecord, check_of, pack
-from agentrail.adapters.journals.sqlite.tables import COLUMNS, FACTS, RECORD_COLUMNS, RecordRow, SessionRow, seal_row
+from agentrail.adapters.journals.sql.stored_rows import ChainedColumns
 from agentrail.codec.versions import FORMAT
 from agentrail.journals import SqliteJournal
 from tests.kit import prompted, run_of
@@ -41,13 +41,12 @@ async def write_database(path: Path, bodies: Sequence[PackedRecord]) -> None:
     with closing(sqlite3.connect(path)) as db, db:
         check = NO_CHECK
         for number, packed in enumerate(bodies, 1):
-            query = f"SELECT {RECORD_COLUMNS} FROM record WHERE number = ?"  # noqa: S608
-            row = RecordRow._make(db.execute(query, (number,)).fetchone())
-            row = row._replace(body=packed.body, blobs=" ".join(packed.blobs))
+            query = "SELECT epoch, seq, format FROM record WHERE number = ?"
+            epoch, seq, form = db.execute(query, (number,)).fetchone()
+            names = " ".join(packed.blobs)
+            row = ChainedColumns("s", number, epoch, seq, None, form, names, b"", packed.body, None)
             check = check_of(check, row.outside, row.body)
-            query = 'UPDATE record SET body = ?, blobs = ?, "check" = ? WHERE number = ?'
+            query = "UPDATE record SET body = ?, blobs = ?, checksum = ? WHERE number = ?"
             db.execute(query, (row.body, row.blobs, check, number))
-            db.executemany("INSERT OR IGNORE INTO blob VALUES (?, ?)", packed.blobs.items())
-        session = SessionRow._make(db.execute(f"SELECT {COLUMNS} FROM session").fetchone())  # noqa: S608
-        sealed = seal_row(session._replace(check=check)[:FACTS], session.slot)
-        db.execute('UPDATE session SET "check" = ?, seal = ?', (sealed.check, sealed.seal))
+            db.executemany("INSERT OR IGNORE INTO blob SELECT key, ?, ? FROM session", packed.blobs.items())
+        db.execute("UPDATE session SET checksum = ?", (check,))

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
-from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, TABLES, seal_of, seal_row
+from agentrail.adapters.journals.sql.sqlite_tables import PAGE_SIZE, make_tables
 from agentrail.journals import SessionFilter
 
 TENANTS: Final = 50
@@ -50,9 +50,8 @@ def fill(path: Path, count: int) -> None:
     path.parent.mkdir(exist_ok=True)
     with closing(sqlite3.connect(path, isolation_level=None)) as file:
         file.execute(f"PRAGMA page_size = {PAGE_SIZE}")
-        for statement in TABLES:
-            file.execute(statement)
         file.execute("BEGIN")
+        make_tables(file)
         for number in range(count):
             _add(file, number)
         file.execute("COMMIT")
@@ -62,10 +61,10 @@ def _add(file: sqlite3.Connection, number: int) -> None:
     name = f"s{(number * 7_919) % 1_000_003:07}"
     at_work = int(number % AT_WORK == 0)
     due = NOW + number * 1000 if number % DUE == 0 else None
-    row = seal_row((name, 1, "test", 1, 1, b"check", due, at_work, int(number % 2 == 1), NOW), number)
+    row = (number + 1, name.encode(), 0, 1, 0, 0, 1, 1, b"check", due, at_work, int(number % 2 == 1), NOW)
     file.execute(f"INSERT INTO session VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
     labels = [f"label {number % 20}"]
-    facts = (name, f"tenant {number % TENANTS}", f"owner {number % OWNERS}", "spec", "", json.dumps(labels), NOW)
-    file.execute("INSERT INTO about VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*facts, seal_of(facts), number % 2))
-    owned = (name, *facts[1:3], number % 2)
-    file.executemany("INSERT INTO label VALUES (?, ?, ?, ?, ?)", [(label, *owned) for label in labels])
+    texts = (f"tenant {number % TENANTS}", f"owner {number % OWNERS}", "spec", "", json.dumps(labels))
+    about = (name.encode(), None, *[text.encode() for text in texts], NOW)
+    file.execute("INSERT INTO about VALUES (?, ?, ?, ?, ?, ?, ?, ?)", about)
+    file.executemany("INSERT INTO label VALUES (?, ?)", [(label.encode(), name.encode()) for label in labels])

@@ -13,17 +13,9 @@ from typing import Final, TypeAlias, cast
 
 from agentrail.adapters.journals.checksums import check_of_snapshot
 from agentrail.adapters.journals.packing import check_of, pack
-from agentrail.adapters.journals.sqlite.session_summaries import ABOUT_COLUMNS, SEALED
-from agentrail.adapters.journals.sqlite.tables import (
-    FACTS,
-    PAGE_SIZE,
-    SCHEMA,
-    STRIDE,
-    TABLES,
-    RecordRow,
-    SessionRow,
-    seal_of,
-)
+from agentrail.adapters.journals.sql.sql_tables import VERSION
+from agentrail.adapters.journals.sql.sqlite_tables import PAGE_SIZE, TABLES
+from agentrail.adapters.journals.sql.stored_rows import ChainedColumns
 from agentrail.adapters.journals.text_dedup import share_texts
 from agentrail.codec.versions import FORMAT
 from tests.codec.sampling import stored_classes
@@ -40,15 +32,11 @@ REQUIRED: Final = "required"
 
 
 def tables() -> dict[str, object]:
-    """Return what version `SCHEMA` stands for: statements, and checksums and seals of rows that are always the same."""
-    session = SessionRow("s", 1, "test", 2, 3, b"check", 4, 1, 0, 5)
-    record = RecordRow(7, 6, "s", 2, 1, 3, "c1", 5, "name", b"check", b"{}")
+    """Return what version `VERSION` stands for: statements, and checksums of rows that are always the same."""
+    record = ChainedColumns("s", 2, 1, 3, "c1", 5, "name", b"check", b"{}", None)
     return {
         "tables": [" ".join(statement.split()) for statement in TABLES],
         "page size": PAGE_SIZE,
-        "stride": STRIDE,
-        "sealed columns": [*SessionRow._fields[:FACTS], *ABOUT_COLUMNS.split(", ")[:SEALED]],
-        "seal": seal_of(session[:FACTS]).hex(),
         "record": check_of(b"before", record.outside, record.body).hex(),
         "snapshot": check_of_snapshot(b"behind", ("s", 2, 5, "name"), b"{}").hex(),
     }
@@ -128,7 +116,7 @@ def known() -> dict[str, dict[str, object]]:
 def main() -> None:
     """Add what is new."""
     noted = known() if FILE.exists() else {"tables": {}, "spelling": {}, "form": {}}
-    noted["tables"].setdefault(str(SCHEMA), tables())
+    noted["tables"].setdefault(str(VERSION), tables())
     noted["spelling"].setdefault(str(FORMAT), spelling())
     older = cast("Form", noted["form"].get(str(FORMAT), {}))
     if not broken(older, form()):

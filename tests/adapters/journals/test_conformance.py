@@ -4,6 +4,8 @@ from typing import ClassVar
 
 import pytest
 
+from agentrail.adapters.journals.sql.sql_journal import SqlJournal
+from agentrail.adapters.journals.sql.sqlite_dialect import SqliteDialect
 from agentrail.journals import Journal, MemoryJournal, SqliteJournal
 from agentrail.testing import JournalConformance, StrictConformance
 
@@ -48,4 +50,31 @@ class TestReopenedSqlite(JournalConformance, StrictConformance):
     async def again(self, journal: Journal) -> Journal:
         await journal.close()
         self.opened.append(SqliteJournal(self.opened[0].path))
+        return self.opened[-1]
+
+
+class TestSqlOnSqlite(JournalConformance, StrictConformance):
+    @pytest.fixture
+    async def journal(self, tmp_path: Path) -> AsyncIterator[Journal]:
+        journal = SqlJournal(SqliteDialect(tmp_path / "agentrail.db"))
+        yield journal
+        await journal.close()
+
+
+class TestReopenedSqlOnSqlite(JournalConformance, StrictConformance):
+    """Each time another object on the same file, while the first one is open: as another process has it."""
+
+    opened: ClassVar[list[SqlJournal]] = []
+    path: ClassVar[Path]
+
+    @pytest.fixture
+    async def journal(self, tmp_path: Path) -> AsyncIterator[Journal]:
+        type(self).path = tmp_path / "agentrail.db"
+        self.opened[:] = [SqlJournal(SqliteDialect(self.path, sync="normal"))]
+        yield self.opened[0]
+        for journal in self.opened:
+            await journal.close()
+
+    async def again(self, journal: Journal) -> Journal:
+        self.opened.append(SqlJournal(SqliteDialect(self.path)))
         return self.opened[-1]

@@ -16,7 +16,7 @@ import trio
 
 from agentrail import Accepted, SessionSpec, State, open_supervisor, tool
 from agentrail.adapters.journals.packing import pack
-from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE
+from agentrail.adapters.journals.sql.sqlite_tables import PAGE_SIZE
 from agentrail.errors import BadRecord, JournalError, JournalUnusable
 from agentrail.events import SessionForked
 from agentrail.journals import Record, Redaction, Snapshot, SqliteJournal, redacted
@@ -188,12 +188,6 @@ async def test_a_cut_file_is_never_a_shorter_session(tmp_path: Path, whole: byte
     record_property("cuts of the file", f"{len(lengths):,}, sessions: {said(outcomes)}")
 
 
-def last_commit(log: bytes) -> int:
-    """Return where the frames of the last commit in a whole log begin."""
-    ends = [at for at in range(32, len(log), FRAME) if int.from_bytes(log[at + 4 : at + 8])]
-    return ends[-2] + FRAME
-
-
 @pytest.mark.long
 async def test_a_cut_log_leads_back_to_a_commit(tmp_path: Path, record_property: Says) -> None:
     """What was not moved into the file yet is lost from its end, commit by commit, and nothing else."""
@@ -215,94 +209,6 @@ async def test_a_cut_log_leads_back_to_a_commit(tmp_path: Path, record_property:
     assert {(0, 0, 0), (5, 5, 5)} <= states
     assert outcomes.keys() == {"whole", "earlier state"}
     record_property("cuts of the log", f"{len(cuts):,}, sessions: {said(outcomes)}")
-
-
-@pytest.mark.campaign
-@pytest.mark.long
-async def test_a_log_that_is_damaged_before_its_last_commit_is_refused(tmp_path: Path, record_property: Says) -> None:
-    """Of what SQLite would drop without a word, only a last commit may go: a power cut can have torn that one."""
-    path, copy = tmp_path / "open.db", tmp_path / "copy.db"
-    journal = await fill(path, close=False)
-    claim = await journal.claim("a", "another")
-    await journal.append(claim, 5, [silent("a", 6)])
-    data, log = path.read_bytes(), path.with_name("open.db-wal").read_bytes()  # noqa: ASYNC240
-    await journal.close()
-    last = last_commit(log)
-    assert 32 < last < len(log) - FRAME
-    whole = {name: records_of(name) for name in NAMES}
-    outcomes: Counter[str] = Counter()
-    flips = 0
-    heads = [at for frame in range(32, len(log), FRAME) for at in range(frame, frame + 24, 1 if CAMPAIGN else 17)]
-    for at in sorted({*range(0, len(log), 20 * SPREAD), *range(32), *heads}):
-        found = await look(copy, data, flipped(log, at, at % 8))
-        kinds = {kind(name, each) for name, each in found.items()} if found != whole else {"without the last commit"}
-        assert kinds == {"file refused"} or (at >= last and kinds == {"without the last commit"}), at
-        outcomes.update(kinds)
-        flips += 1
-    assert outcomes.keys() == {"file refused", "without the last commit"}
-    record_property("flips in the log", f"{flips:,}: {said(outcomes)}")
-
-
-@pytest.mark.long
-async def test_a_bit_that_hides_the_end_of_a_commit_hides_no_commit(tmp_path: Path) -> None:
-    """The end of a commit says how large the file is: of a size with one bit set, that bit alone makes it no end."""
-    path, copy = tmp_path / "open.db", tmp_path / "copy.db"
-    journal = await fill(path, close=False)
-    claim = await journal.claim("c", "another")
-    records = records_of("c")
-    while sizes(path)[-2].bit_count() != 1:
-        records = (*records, prompted("c", len(records) + 1, "x" * 3000))
-        await journal.append(claim, len(records) - 1, records[-1:])
-    data, log = path.read_bytes(), path.with_name("open.db-wal").read_bytes()  # noqa: ASYNC240
-    await journal.close()
-    last = last_commit(log)
-    whole = await look(copy, data, log)
-    size = int.from_bytes(log[last - FRAME + 4 : last - FRAME + 8])
-    for bit in range(32) if CAMPAIGN else (size.bit_length() - 1, 31):
-        place, mask = 7 - bit // 8, bit % 8
-        found = await look(copy, data, flipped(log, last - FRAME + place, mask))
-        assert {type(error) for error in found.values()} == {JournalUnusable}, bit
-        found = await look(copy, data, flipped(log, last + place, mask))  # the middle of the last commit
-        assert found == {**whole, "c": records[:-1]}, bit
-
-
-def sizes(path: Path) -> list[int]:
-    """Return the sizes of the file in pages that the ends of commits in its log say."""
-    log = path.with_name(f"{path.name}-wal").read_bytes()
-    return [size for at in range(32, len(log), FRAME) if (size := int.from_bytes(log[at + 4 : at + 8]))]
-
-
-async def test_a_refusal_of_a_log_says_what_can_be_done(tmp_path: Path) -> None:
-    """Nothing is changed by it, whoever opens; and done as it says, what was before the damage is there."""
-    path, copy = tmp_path / "open.db", tmp_path / "copy.db"
-    journal = await fill(path, close=False)
-    data, log = path.read_bytes(), path.with_name("open.db-wal").read_bytes()  # noqa: ASYNC240
-    await journal.close()
-    at = log.index(pack(records_of("a")[-1]).body)  # in the commit of this record: later ones write its page again
-    damaged, frame = flipped(log, at, 0), (at - 32) // FRAME * FRAME + 32
-    copy.write_bytes(data)  # noqa: ASYNC240
-    beside, kept = copy.with_name("copy.db-wal"), copy.with_name("copy.db-wal.damaged")
-    beside.write_bytes(damaged)
-    repair = f"sqlite3 {copy} 'PRAGMA wal_checkpoint(TRUNCATE)'"
-    refusal = JournalUnusable(
-        str(copy),
-        f"its log `copy.db-wal` is damaged at byte {frame}, and commits behind that would be lost; bring both files "
-        f"back from a copy, or go on without those commits: `{repair}`; the log as it is stays in "
-        f"`copy.db-wal.damaged`",
-    )
-    damaged_journal = SqliteJournal(copy)
-    for attempt in (damaged_journal.sessions, partial(damaged_journal.claim, "b", "test")):
-        with pytest.raises(JournalUnusable) as raised:
-            await attempt()
-        assert raised.value == refusal
-    await damaged_journal.close()
-    assert (copy.read_bytes(), beside.read_bytes(), kept.read_bytes()) == (data, damaged, damaged)  # noqa: ASYNC240
-    assert kept.stat().st_mode & 0o777 == 0o600
-    with closing(sqlite3.connect(copy)) as file:
-        file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    repaired = SqliteJournal(copy)
-    assert {name: len(await repaired.read(name)) for name in NAMES} == dict.fromkeys(NAMES, 4)
-    await repaired.close()
 
 
 @pytest.mark.long

@@ -1,9 +1,7 @@
-"""Where records lie, and how they are found without an index of all."""
+"""Records are found along indexes, wherever reading begins."""
 
 from __future__ import annotations
 
-import errno
-import os
 import random
 import sqlite3
 from collections.abc import AsyncIterator
@@ -17,15 +15,15 @@ import trio
 import trio.testing
 
 from agentrail import Accepted, State
-from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, STRIDE
-from agentrail.errors import BadRecord, JournalError
+from agentrail.adapters.journals.sql.sqlite_tables import PAGE_SIZE
+from agentrail.errors import BadRecord
 from agentrail.journals import Record, Snapshot, SqliteJournal
 from agentrail.testing.conformance.expected_errors import raised
 from tests.adapters.journals.sick import Connection, connecting
-from tests.adapters.journals.test_sqlite import change, content, foreign
 from tests.kit import Setup, opened, prompted, run_of
 from tests.patience import PATIENCE
 
+STRIDE = 64
 LENGTH = 3 * STRIDE + 10
 EDGES = sorted({1, 2, LENGTH - 1, LENGTH, *(STRIDE * n + more for n in (1, 2, 3) for more in (-1, 0, 1, 2))})
 SESSIONS = ("a", "b")
@@ -55,29 +53,9 @@ async def written(journal: SqliteJournal) -> dict[str, tuple[Record, ...]]:
     return {name: run_of(name, 1, LENGTH) for name in SESSIONS}
 
 
-def version(path: Path) -> int:
-    with closing(sqlite3.connect(path)) as file:
-        (found,) = file.execute("PRAGMA user_version").fetchone()
-    return int(found)
-
-
 def change_number(path: Path, statement: str, number: object) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as file:
         file.execute(statement, (number,))
-
-
-def last_slot(path: Path) -> int:
-    with closing(sqlite3.connect(path)) as file:
-        return int(file.execute("SELECT max(rowid) FROM record").fetchone()[0])
-
-
-def last_written(path: Path) -> str:
-    with closing(sqlite3.connect(path)) as file:
-        return str(file.execute("SELECT session FROM record ORDER BY rowid DESC LIMIT 1").fetchone()[0])
-
-
-async def all_of(journal: SqliteJournal) -> dict[str, tuple[Record, ...]]:
-    return {stored.session_id: await journal.read(stored.session_id) for stored in await journal.sessions()}
 
 
 @pytest.mark.long
@@ -116,7 +94,6 @@ async def test_no_look_goes_through_all_records(path: Path) -> None:
     await journal.append(claim, LENGTH, [prompted("a", LENGTH + 1, command="c")])
     await journal.keep(claim, Snapshot("a", 70, State("a", Setup(), "demo")))
     await journal.claim("new", "test")
-    change(path, "UPDATE record SET back = 0 WHERE number = 75")
     for look in (
         journal.read("a", 70, 10),
         journal.record_of_seq("a", 80),
@@ -125,13 +102,11 @@ async def test_no_look_goes_through_all_records(path: Path) -> None:
     ):
         await look
     await journal.close()
-    looks = [sql for sql in Watched.seen if "FROM record" in sql and sql.startswith(("SELECT", "WITH"))]
-    assert len(looks) >= 4
+    looks = [sql for sql in Watched.seen if "from record" in sql and sql.startswith("select")]
+    assert len(looks) >= 3
     with closing(sqlite3.connect(path)) as file:
         for sql in looks:
-            count = sql.count("?")
-            given = ("a",) * count if count else {"session": "a", "slot": 5, "first": 3, "last": 5, "count": 3}
-            plan = [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
+            plan = [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {sql}", ("a",) * sql.count("?"))]
             assert not [step for step in plan if step.startswith("SCAN record")], (sql, plan)
 
 
@@ -149,7 +124,7 @@ async def test_a_commit_writes_about_as_many_pages_as_its_records_fill(journal: 
     for head in range(rounds):
         held, gate = Event(), Event()  # the writer is held until all have asked: one commit on any machine
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(journal._writing.do, partial(_waits, held, gate))  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            nursery.start_soon(journal._writing[0].do, partial(_waits, held, gate))  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             assert await trio.to_thread.run_sync(held.wait, PATIENCE)
             for number in range(sessions):
                 nursery.start_soon(write, number, head)
@@ -157,7 +132,7 @@ async def test_a_commit_writes_about_as_many_pages_as_its_records_fill(journal: 
             gate.set()
     pages = (log.stat().st_size - before) / PAGE_SIZE
     bodies = sum(len(record) for record in records_in(path)) / PAGE_SIZE
-    assert pages < 4 * bodies  # with an index of all records it is eight times as many
+    assert pages < 6 * bodies
 
 
 def _waits(held: Event, gate: Event, _: object) -> None:
@@ -170,65 +145,6 @@ def records_in(path: Path) -> list[bytes]:
         return [body for (body,) in file.execute("SELECT body FROM record")]
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "UPDATE record SET back = 0 WHERE number = 30",
-        "UPDATE record SET back = slot",
-        "UPDATE record SET back = back + 1 WHERE number % 7 = 3",
-        "UPDATE session SET slot = 0",
-        "UPDATE session SET slot = slot - 3",
-        "DROP INDEX record_by_number",
-    ],
-)
-async def test_where_the_way_back_is_damaged_nothing_is_lost(journal: SqliteJournal, path: Path, damage: str) -> None:
-    records = await written(journal)
-    await journal.close()
-    change(path, damage)
-    assert await all_of(journal) == records
-    claim = await journal.claim("a", "test")
-    assert await journal.append(claim, LENGTH, run_of("a", LENGTH + 1, 2)) == LENGTH + 2
-    assert await journal.read("a", LENGTH - 2) == run_of("a", LENGTH - 1, 4)
-
-
-# Damaged pages
-
-
-async def test_a_damaged_page_hides_nothing_that_stood_before_it(journal: SqliteJournal, path: Path) -> None:
-    records = await written(journal)
-    claim = await journal.claim("a", "test")
-    snapshot = Snapshot("a", 194, State("a", Setup(), "demo"))
-    await journal.keep(claim, snapshot)
-    await journal.close()
-    name = last_written(path)
-    data = content(path)
-    last = data.rindex(f'"ref":"p{LENGTH}"'.encode()) // PAGE_SIZE * PAGE_SIZE
-    foreign(path, data[:last] + bytes(PAGE_SIZE) + data[last + PAGE_SIZE :])
-    for other, whole in records.items():
-        assert await journal.read(other, 185, 10) == whole[185:195]
-    assert (await journal.latest("a")).snapshot == snapshot
-    await raised(BadRecord, journal.read(name, 140, LENGTH))
-
-
-async def test_slots_are_not_taken_twice_when_the_last_record_lies_about_its_own(path: Path) -> None:
-    journal = SqliteJournal(path, sync="normal")
-    records = await written(journal)
-    await journal.close()
-    data = content(path)
-    slot = 2 * LENGTH
-    varint = bytes((0x80 | slot >> 7, slot & 0x7F))
-    at = data.rindex(varint, 0, data.rindex(f'"ref":"p{LENGTH}"'.encode()))
-    foreign(path, data[:at] + bytes((varint[0] ^ 1,)) + data[at + 1 :])
-    assert last_slot(path) < slot
-    for name in ("a", "b", "c"):
-        claim = await journal.claim(name, "test")
-        assert await journal.append(claim, claim.head, run_of(name, claim.head + 1, 3)) == claim.head + 3
-    for name in ("a", "b"):
-        assert await journal.read(name, 0, LENGTH - 1) == records[name][: LENGTH - 1]
-    assert await journal.read("c") == run_of("c", 1, 3)
-    await journal.close()
-
-
 async def test_a_number_that_has_changed_is_an_error_or_no_snapshot(journal: SqliteJournal, path: Path) -> None:
     claim = await opened(journal, "a")
     await journal.append(claim, 3, [prompted("a", 4, command="c", answer=Accepted("p", "started"))])
@@ -238,18 +154,5 @@ async def test_a_number_that_has_changed_is_an_error_or_no_snapshot(journal: Sql
         change_number(path, "UPDATE snapshot SET number = ?", number)
         assert (await journal.latest("a")).snapshot is None
     for number in ("", 99, -1):
-        change_number(path, "UPDATE record SET number = ? WHERE command = 'c'", number)
-        await raised(BadRecord, journal.answer("a", "c"))
-        await raised(BadRecord, journal.record_of_seq("a", 4))
-
-
-async def test_a_lock_that_cannot_be_marked_is_let_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_file: int, _length: int) -> None:
-        raise OSError(errno.ENOSPC, "no space")
-
-    journal = SqliteJournal(path)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "truncate", full)
-        await raised(JournalError, journal.claim("s", "test"))
-    await opened(journal, "s")
-    await journal.close()
+        change_number(path, "UPDATE record SET number = ? WHERE command IS NOT NULL", number)
+        await raised(BadRecord, journal.read("a"))

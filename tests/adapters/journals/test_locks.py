@@ -9,7 +9,8 @@ import pytest
 
 from agentrail.adapters import file_lock
 from agentrail.adapters.journals.archive_writer import open_archive_writer
-from agentrail.adapters.journals.sqlite.writer_lock import WRITE_LOCK, FileUse, write_lock_holder
+from agentrail.adapters.journals.sql.journal_files import WRITE_LOCK, write_lock_holder
+from agentrail.cli.shared_host import sole_server
 from agentrail.errors import FileFailed, JournalUnusable
 from agentrail.journals import SqliteJournal
 
@@ -59,6 +60,7 @@ async def made(path: Path) -> None:
 async def test_a_lock_file_that_is_not_one_is_refused_and_no_file_is_emptied(
     kind: str, tmp_path: Path, own_file: Path
 ) -> None:
+    await made(tmp_path / "kept.db")
     lock = tmp_path / "kept.db.lock"
     match kind:
         case "link":
@@ -72,30 +74,22 @@ async def test_a_lock_file_that_is_not_one_is_refused_and_no_file_is_emptied(
         case _:
             lock.write_bytes(OWN)
             os.chown(lock, 12345, 12345)
-    journal = SqliteJournal(tmp_path / "kept.db")
-    with pytest.raises(JournalUnusable, match=r"`kept\.db\.lock` is a link, no regular file, or not of this user"):
-        await journal.release(())
-    await journal.close()
+    with (
+        pytest.raises(OSError, match=r"`kept\.db\.lock` is a link, no regular file, or not of this user"),
+        sole_server(tmp_path / "kept.db"),
+    ):
+        pass
     assert content_of(own_file) == OWN
     assert not (tmp_path / "new").exists()
 
 
 async def test_the_lock_file_may_be_of_the_user_who_has_the_journal(tmp_path: Path) -> None:
     await made(tmp_path / "kept.db")
+    (tmp_path / "kept.db.lock").touch()
     for name in ("kept.db", "kept.db.lock"):
         os.chown(tmp_path / name, 12345, 12345)
-    await made(tmp_path / "kept.db")
-
-
-async def test_a_take_over_empties_no_file_to_which_a_link_leads(tmp_path: Path, own_file: Path) -> None:
-    old = SqliteJournal(tmp_path / "kept.db")
-    await old.release(())
-    (tmp_path / f"kept.db.lock.{os.getpid()}").symlink_to(own_file)
-    new = SqliteJournal(tmp_path / "kept.db", take_over=True)
-    await new.release(())
-    await new.close()
-    await old.close()
-    assert content_of(own_file) == OWN
+    with sole_server(tmp_path / "kept.db"):
+        pass
 
 
 @pytest.mark.parametrize("ending", ["-wal", "-shm", "-journal"])
@@ -112,19 +106,6 @@ async def test_a_file_of_sqlite_that_is_a_link_is_refused(
         await journal.release(())
     await journal.close()
     assert content_of(own_file) == content
-
-
-async def test_an_error_shows_nothing_of_a_file_to_which_the_lock_file_leads(tmp_path: Path, own_file: Path) -> None:
-    holder = SqliteJournal(tmp_path / "kept.db")
-    await holder.release(())
-    (tmp_path / "kept.db.lock").unlink()
-    (tmp_path / "kept.db.lock").symlink_to(own_file)
-    looking = FileUse(tmp_path / "kept.db")
-    looking.begin()
-    told = looking.other_writer() or ""
-    looking.end()
-    await holder.close()
-    assert OWN.decode().strip() not in told
 
 
 @pytest.mark.parametrize("replaces", [False, True])

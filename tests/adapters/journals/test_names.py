@@ -1,4 +1,4 @@
-"""One file, whatever its name: two processes never write it at a time, and nothing that was acknowledged is lost."""
+"""One file, under one name at a time: whatever is done to it, nothing that was acknowledged is lost."""
 
 import os
 import signal
@@ -11,23 +11,25 @@ from subprocess import PIPE, Popen
 import pytest
 import trio
 
-from agentrail.adapters.journals.sqlite.writer_lock import CAN_LOCK, Ownership
-from agentrail.errors import Fenced, JournalInUse, JournalLinked, JournalLocked, JournalUnusable
-from agentrail.journals import Claim, SqliteJournal
+from agentrail.adapters.journals.sql.journal_files import CAN_LOCK
+from agentrail.errors import JournalLinked, JournalUnusable, NothingWritten, SessionHeld
+from agentrail.journals import Lease, SqliteJournal
 from agentrail.testing.conformance.expected_errors import raised
 from tests.kit import opened, run_of
 
 pytestmark = pytest.mark.skipif(not CAN_LOCK, reason="the kernel has no locks that belong to a descriptor")
 
+LEASE = 10**15
+
 WRITER = """
 import os, sys, trio
-from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.testing.conformance.journal_tests import opened, run_of
+from agentrail.journals import Lease, SqliteJournal
+from agentrail.testing.conformance.journal_tests import run_of
 
 async def main():
     journal = SqliteJournal(sys.argv[1])
-    claim = await opened(journal, "theirs")
-    head = 3
+    claim = await journal.claim("theirs", "test" if "fork" not in sys.argv else "them", Lease(0, 10**15))
+    head = await journal.append(claim, 0, run_of("theirs", 1, 3))
     if "fork" in sys.argv:
         forked, tell = os.pipe()
         if not (child := os.fork()):
@@ -123,9 +125,11 @@ async def test_a_symbolic_link_is_the_file_that_it_leads_to(path: Path, tmp_path
     folder.symlink_to(path.parent)
     for theirs, ours in ((path, link), (link, path), (folder / path.name, link)):
         with writing(theirs) as other:
-            error = await raised(JournalInUse, SqliteJournal(ours).claim("mine", "test"))
-            assert str(error).startswith(f"the journal `{path}` is in use (process {other.process.pid})")
+            journal = SqliteJournal(ours)
+            assert journal.path == path
+            await opened(journal, "mine")
             assert other.writes(20) == "23"
+            await journal.close()
             other.end()
         await readable(ours, 23)
         path.unlink()  # noqa: ASYNC240
@@ -208,7 +212,7 @@ async def test_one_that_was_renamed_is_still_in_use_and_nothing_is_written_under
         path.rename(new)  # noqa: ASYNC240
         error = await raised(JournalLinked, SqliteJournal(new).claim("mine", "test"))
         assert "has another name, under which another process has it open" in str(error)
-        await raised(JournalLinked, SqliteJournal(new, take_over=True).claim("mine", "test"))
+        await raised(JournalLinked, SqliteJournal(new).read("theirs"))
         assert other.writes(1).startswith(f"JournalUnusable the journal `{path}` cannot be used: it was removed or")
         new.rename(path)
         assert other.writes(1) == "4"
@@ -233,55 +237,25 @@ async def test_nothing_is_written_to_a_file_that_was_replaced_or_removed(journal
 
 
 @pytest.mark.long
-async def test_two_that_begin_together_are_told_apart(path: Path) -> None:
-    """One of them is the owner, and the other is told who; neither is taken for a second name."""
-    command = [sys.executable, "-c", WRITER, str(path)]
-    processes = [Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) for _ in range(4)]  # noqa: ASYNC220, S603
-    writers = [Writer(process) for process in processes]
-    said = [writer.line() for writer in writers]
-    assert sorted(said) == ["", "", "", "ready"]
-    for writer, line in zip(writers, said, strict=True):
-        error = "" if line else writer.process.communicate()[1]
-        assert line or ("JournalInUse" in error and "JournalLinked" not in error), error
-    for writer in writers:
-        writer.process.kill()
-        writer.process.communicate()
-
-
-@pytest.mark.long
-async def test_what_is_forked_has_no_part_in_the_lock(path: Path) -> None:
+async def test_what_is_forked_keeps_no_session_and_no_name(path: Path) -> None:
     with writing(path, "fork") as other:
         child = int(other.line())
         assert other.line() == "ready"
-        await raised(JournalInUse, SqliteJournal(path).claim("mine", "test"))
+        journal = SqliteJournal(path)
+        with pytest.raises(SessionHeld):
+            await journal.claim("theirs", "test", Lease(0, LEASE))
+        await journal.close()
         other.process.kill()
         other.process.wait()
-        journal = SqliteJournal(path)
-        await opened(journal, "mine")
+        new = path.with_name("new.db")
+        path.rename(new)  # noqa: ASYNC240
+        Path(f"{path}-wal").rename(f"{new}-wal")  # noqa: ASYNC240
+        journal = SqliteJournal(new)
+        assert (await journal.claim("theirs", "test", Lease(0, LEASE))).head == 3
         os.kill(child, 0)
         os.kill(child, signal.SIGKILL)
         await journal.close()
-    await readable(path, 3)
-
-
-@pytest.mark.long
-async def test_a_forked_process_is_refused_and_takes_nothing_from_the_one_above(
-    journal: SqliteJournal, path: Path
-) -> None:
-    claim = await opened(journal, "theirs")
-    before = locks(path, "POSIX")
-    child = os.fork()
-    if not child:
-        code = 3
-        try:
-            Ownership(path).enter(over=False)
-        except JournalInUse as error:
-            code = 0 if f"process {os.getppid()}" in str(error) else 2
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0  # noqa: ASYNC222
-    assert (locks(path, "OFDLCK"), locks(path, "POSIX")) == (1, before)
-    assert await journal.append(claim, 3, run_of("theirs", 4, 1)) == 4
+    await readable(new, 3)
 
 
 async def test_the_locks_of_sqlite_outlive_everything_that_others_here_do_with_the_file(path: Path) -> None:
@@ -290,45 +264,23 @@ async def test_the_locks_of_sqlite_outlive_everything_that_others_here_do_with_t
     held = locks(path, "POSIX")
     assert (locks(path, "OFDLCK"), held > 0) == (1, True)
     second, reader = SqliteJournal(path), SqliteJournal(path)
-    await raised(JournalInUse, second.claim("mine", "test"))
+    await second.claim("mine", "test")
     assert await reader.read("theirs") == run_of("theirs", 1, 3)
     assert await second.read("theirs") == run_of("theirs", 1, 3)
     for other in (reader, second):
         await other.close()
         assert locks(path, "POSIX") >= held, "a descriptor of the file was closed here"
     assert await reader.read("theirs") == run_of("theirs", 1, 3)
-    third = SqliteJournal(path, take_over=True)
-    await third.claim("theirs", "test")
-    await raised(Fenced, first.append(claim, 3, run_of("theirs", 4, 1)))
+    assert await first.append(claim, 3, run_of("theirs", 4, 1)) == 4
     await first.close()
-    assert locks(path, "POSIX") >= held
-    await third.claim("theirs", "test")
-    assert locks(path, "OFDLCK") == 1, "it has passed to the one that has taken over"
-    await third.close()
     assert locks(path, "POSIX") > 0, "the reader's"
     await reader.close()
     assert (locks(path, "OFDLCK"), locks(path, "POSIX")) == (0, 0)
 
 
-@pytest.mark.long
-async def test_what_was_taken_over_from_a_process_that_hangs_is_safe_under_any_name_when_that_is_gone(
-    path: Path,
-) -> None:
-    with writing(path) as other:
-        other.process.send_signal(signal.SIGSTOP)
-        journal = SqliteJournal(path, take_over=True)
-        claim = await journal.claim("theirs", "test")
-        assert await journal.append(claim, 3, run_of("theirs", 4, 1)) == 4
-        other.process.kill()
-        other.process.wait()
-        assert await journal.append(claim, 4, run_of("theirs", 5, 1)) == 5
-        assert locks(path, "OFDLCK") == 1
-        await _stays_theirs(journal, claim, path)
-
-
 HANGS = """
 import signal, sys, threading, trio
-from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.testing.conformance.journal_tests import opened, run_of
 
@@ -358,12 +310,14 @@ def hanging(path: Path, point: str) -> "Iterator[Popen[str]]":
 @pytest.mark.campaign
 @pytest.mark.long
 @pytest.mark.parametrize("point", ["BEGUN", "COMMIT"])
-async def test_what_hangs_inside_a_write_is_named_and_taken_over_when_it_was_killed(path: Path, point: str) -> None:
+async def test_what_hangs_inside_a_write_is_named_and_what_it_had_goes_on_when_it_was_killed(
+    path: Path, point: str
+) -> None:
     """No other process can write then: SQLite's lock is that process's, and what it has written is half a commit."""
     with hanging(path, point) as other:
-        journal = SqliteJournal(path, take_over=True)
+        journal = SqliteJournal(path)
         with trio.fail_after(30):
-            error = await raised(JournalLocked, journal.claim("mine", "test"))
+            error = await raised(NothingWritten, journal.claim("mine", "test"))
         assert f"process {other.pid} is inside a write" in str(error)
         assert "kill it" in str(error)
         assert await journal.read("theirs") == run_of("theirs", 1, 3)
@@ -375,17 +329,23 @@ async def test_what_hangs_inside_a_write_is_named_and_taken_over_when_it_was_kil
 
 
 @pytest.mark.long
-async def test_what_hangs_after_its_commit_is_taken_over(path: Path) -> None:
+async def test_what_hangs_after_its_commit_keeps_nobody_away(path: Path) -> None:
     with hanging(path, "COMMITTED"):
-        journal = SqliteJournal(path, take_over=True)
+        journal = SqliteJournal(path)
         claim = await journal.claim("theirs", "test")
         assert await journal.append(claim, 4, run_of("theirs", 5, 1)) == 5
         await journal.close()
 
 
-async def _stays_theirs(journal: SqliteJournal, claim: Claim, path: Path) -> None:
-    with Popen([sys.executable, "-c", WRITER, str(path)], stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) as third:  # noqa: ASYNC220, S603
-        assert f"process {os.getpid()}" in third.communicate()[1]
-    assert await journal.append(claim, 5, run_of("theirs", 6, 1)) == 6
-    await journal.close()
-    await readable(path, 6)
+@pytest.mark.long
+async def test_late_writes_of_a_process_that_was_stopped_are_refused(path: Path) -> None:
+    with writing(path) as other:
+        other.process.send_signal(signal.SIGSTOP)
+        journal = SqliteJournal(path)
+        claim = await journal.claim("theirs", "test", take_over=True)
+        assert await journal.append(claim, 3, run_of("theirs", 4, 1)) == 4
+        other.process.send_signal(signal.SIGCONT)
+        assert other.writes(1).startswith("Fenced ")
+        assert await journal.append(claim, 4, run_of("theirs", 5, 1)) == 5
+        await journal.close()
+    await readable(path, 5)

@@ -73,7 +73,7 @@ def sleeps(session: SessionHandle) -> bool:
 async def written(journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a process write all sessions and leave them: at work, waiting for a timer, at rest."""
     with monkeypatch.context() as patch:
-        patch.setattr("agentrail.adapters.journals.sqlite.writing.pack", packed_by_others)
+        patch.setattr("agentrail.adapters.journals.sql.writer.pack", packed_by_others)
         async with open_supervisor(journal=journal) as supervisor:
             for name in ("a-busy", *REFUSED, "z-busy"):
                 session = await supervisor.spawn(busy(), name, labels=["mine"])

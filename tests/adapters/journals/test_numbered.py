@@ -6,16 +6,16 @@ from typing import cast
 
 import pytest
 
-from agentrail.adapters.journals.sqlite.tables import SCHEMA
+from agentrail.adapters.journals.sql.sql_tables import VERSION
 from agentrail.codec.versions import FORMAT
 from tests.adapters.journals.numbered import Form, broken, form, known, spelling, tables
 
 ADD = "`python -m tests.adapters.journals.numbered` adds what is new"
 
 
-def test_the_tables_and_seals_are_those_of_their_version() -> None:
-    assert str(SCHEMA) in known()["tables"], ADD
-    assert tables() == known()["tables"][str(SCHEMA)], "raise `tables.SCHEMA`, and say what becomes of older files"
+def test_the_tables_are_those_of_their_version() -> None:
+    assert str(VERSION) in known()["tables"], ADD
+    assert tables() == known()["tables"][str(VERSION)], "raise `sql_tables.VERSION`, and convert older files"
 
 
 def test_what_is_written_is_spelled_as_its_format_says() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.adapters.journals.sqlite.opening import open_for_reading, open_for_writing
-from agentrail.adapters.journals.sqlite.writer_lock import FileUse, Ownership, make_file
+from agentrail.adapters.journals.sql.journal_files import make_file
+from agentrail.adapters.journals.sql.sqlite_dialect import SqliteDialect
 from tests.adapters.journals.sick import Connection, connecting
 
 FIRST_STATEMENTS = range(12)
@@ -17,11 +17,8 @@ FIRST_STATEMENTS = range(12)
 
 
 def write_and_leave(path: Path) -> None:
-    """Become the writer of the journal, which makes its tables, and let it go again."""
-    ownership = Ownership(path)
-    connection, _, _ = open_for_writing(path, sqlite3.connect, ownership, sync="full", take_over=False)
-    connection.close()
-    ownership.release()
+    """Open the journal for writing, which makes its tables, and let it go again."""
+    SqliteDialect(path).connect().close()
 
 
 def made_before(path: Path, number: int) -> Callable[..., sqlite3.Connection]:
@@ -43,9 +40,7 @@ def made_before(path: Path, number: int) -> Callable[..., sqlite3.Connection]:
 def test_a_reader_may_come_while_the_tables_are_made(tmp_path: Path, number: int) -> None:
     path = tmp_path / "agentrail.db"
     make_file(path)
-    file = FileUse(path)
-    connection = open_for_reading(path, made_before(path, number), file)
+    connection = SqliteDialect(path, connect=made_before(path, number)).connect_to_read(lambda: False)
     if connection is not None:
-        assert connection.execute("SELECT count(*) FROM session").fetchone() == (0,)
+        assert connection.run("SELECT count(*) FROM ~session") == [(0,)]
         connection.close()
-    file.end()

@@ -11,10 +11,8 @@ from subprocess import PIPE, Popen
 
 import pytest
 
-from agentrail.adapters.journals.sqlite.writer_lock import CAN_LOCK
-from agentrail.errors import JournalInUse
+from agentrail.adapters.journals.sql.journal_files import CAN_LOCK
 from agentrail.journals import SqliteJournal
-from agentrail.testing.conformance.expected_errors import raised
 from tests.adapters.journals.test_names import WRITER, Writer, path, readable, writing
 from tests.kit import opened, run_of
 
@@ -29,28 +27,39 @@ MANY = 20 if os.environ.get("AGENTRAIL_PROFILE") == "campaign" else 6
 """Processes that open one journal at the same time."""
 
 
-def test_of_many_processes_that_begin_together_one_wins_also_after_the_winner_was_killed(path: Path) -> None:
-    for name in ("first", "second"):
-        command = [sys.executable, "-c", WRITER.replace("theirs", name), str(path)]
-        processes = [Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) for _ in range(MANY)]  # noqa: S603 - our own program
-        try:
-            said = {process: Writer(process).line() for process in processes}
-            assert sorted(said.values()) == [*[""] * (MANY - 1), "ready"]
-            errors = [process.communicate()[1] for process, line in said.items() if not line]
-            assert [error for error in errors if "JournalInUse" not in error] == []
-        finally:
-            for process in processes:  # the winner too, by SIGKILL
-                process.kill()
-                process.communicate()
+async def test_of_many_processes_that_begin_together_each_has_its_session(path: Path) -> None:
+    processes: list[Popen[str]] = []
+    try:
+        for number in range(MANY):
+            command = [sys.executable, "-c", WRITER.replace("theirs", f"session-{number}"), str(path)]
+            processes.append(Popen(command, stdin=PIPE, stdout=PIPE, text=True))  # noqa: ASYNC220, S603 - our own program
+        assert [Writer(process).line() for process in processes] == ["ready"] * MANY
+        assert [Writer(process).writes(2) for process in processes] == ["5"] * MANY
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+    journal = SqliteJournal(path)
+    for number in range(MANY):
+        assert await journal.read(f"session-{number}") == run_of(f"session-{number}", 1, 5)
+    await journal.close()
+
+
+async def shared(place: Path, other: Writer) -> None:
+    """Assert that a journal under the path *place* is the one that *other* writes."""
+    journal = SqliteJournal(place)
+    await opened(journal, "mine")
+    assert other.writes(1) == "4"
+    assert await journal.read("theirs") == run_of("theirs", 1, 4)
+    await journal.close()
+    other.end()
+    await readable(place, 4)
 
 
 async def test_a_folder_of_another_name_holds_the_same_journal(path: Path, tmp_path: Path) -> None:
     (tmp_path / "other").symlink_to(path.parent)
     with writing(path) as other:
-        await raised(JournalInUse, SqliteJournal(tmp_path / "other" / path.name).claim("mine", "test"))
-        assert other.writes(1) == "4"
-        other.end()
-    await readable(tmp_path / "other" / path.name, 4)
+        await shared(tmp_path / "other" / path.name, other)
 
 
 async def test_a_folder_that_is_mounted_elsewhere_holds_the_same_journal(path: Path, tmp_path: Path) -> None:
@@ -64,10 +73,7 @@ async def test_a_folder_that_is_mounted_elsewhere_holds_the_same_journal(path: P
         pytest.skip(f"this process may not mount a folder: {done.stderr.decode().strip()}")
     try:
         with writing(path) as other:
-            await raised(JournalInUse, SqliteJournal(place / path.name).claim("mine", "test"))
-            assert other.writes(1) == "4"
-            other.end()
-        await readable(place / path.name, 4)
+            await shared(place / path.name, other)
     finally:
         subprocess.run([umount, str(place)], check=True)  # noqa: ASYNC221, S603 - at once
 
@@ -93,7 +99,7 @@ async def test_a_copy_of_a_journal_that_is_open_is_another_one(path: Path) -> No
     await readable(path, 4)
 
 
-async def test_a_journal_in_memory_is_locked_as_on_a_disk() -> None:
+async def test_a_journal_in_memory_is_shared_as_on_a_disk() -> None:
     memory = Path("/dev/shm")  # noqa: S108 - the folder below has a name of its own
     if not os.access(memory, os.W_OK):
         pytest.skip("there is no /dev/shm to write to")
@@ -101,8 +107,6 @@ async def test_a_journal_in_memory_is_locked_as_on_a_disk() -> None:
     folder.mkdir()
     try:
         with writing(folder / "agentrail.db") as other:
-            await raised(JournalInUse, SqliteJournal(folder / "agentrail.db").claim("mine", "test"))
-            other.end()
-        await readable(folder / "agentrail.db", 3)
+            await shared(folder / "agentrail.db", other)
     finally:
         shutil.rmtree(folder)

@@ -11,7 +11,7 @@ from attrs import evolve
 
 from agentrail import open_supervisor
 from agentrail.adapters.journals.packing import PackedRecord, UnpackError, unpack, unpack_snapshot
-from agentrail.adapters.journals.sqlite.tables import SCHEMA
+from agentrail.adapters.journals.sql.sql_tables import VERSION
 from agentrail.codec.decode_error import MisfitError
 from agentrail.codec.json_text import from_text, to_text
 from agentrail.codec.plugin_states import Stored
@@ -159,7 +159,7 @@ async def test_a_journal_of_an_older_format_is_refused_and_not_changed(older: Pa
     version = before[JOURNAL][63]
     for refused in (reading, writing):
         text = str(refused.value)
-        assert f"its tables have version {version}, and agentrail {__version__} knows {SCHEMA}" in text
+        assert f"its tables have version {version}, and agentrail {__version__} knows {VERSION}" in text
         assert f"{USE}, or give another path" in text
     assert contents(older) == before
 

@@ -369,15 +369,22 @@ async def test_what_comes_before_damage_and_all_other_sessions_are_copied(tmp_pa
         await copied(source, file)
     await source.close()
     with closing(sqlite3.connect(tmp_path / "from.db")) as db, db:
-        db.execute("UPDATE record SET body = 'no' WHERE session = 'b' AND number = 117")
-        db.execute("UPDATE session SET head = 7 WHERE id = 'c'")
+        db.execute(
+            "UPDATE record SET body = 'no' WHERE number = 117 AND session = (SELECT key FROM session WHERE "
+            "id = CAST('b' AS BLOB))"
+        )
+        db.execute("UPDATE session SET head = 7 WHERE id = CAST('c' AS BLOB)")
     async with in_sqlite(tmp_path) as target:
         report = await copied(source, target)
         assert report.problems == {
             "b": "record 117 cannot be read: it has changed since it was written",
-            "c": "record 1 cannot be read: the entry that names its last record has changed since it was written",
+            "c": "record 7 cannot be read: it has changed since it was written",
         }
-        assert {stored.session_id: stored.head for stored in await target.sessions()} == {"a": 130, "b": 116}
+        assert {stored.session_id: stored.head for stored in await target.sessions()} == {
+            "a": 130,
+            "b": 116,
+            "c": 6,
+        }
     await source.close()
     lines = (tmp_path / "to.jsonl").read_bytes().splitlines(keepends=True)
     lines[132 + 117] = lines[132 + 117].replace(b"go on", b"go in")

@@ -182,7 +182,7 @@ async def test_a_sync_that_may_have_lost_commits_ends_everything(
     path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With `sync="normal"`: the log is synced by the checkpoint alone, after its commits were answered."""
-    monkeypatch.setattr("agentrail.adapters.journals.sqlite.writing.CHECKPOINT_AFTER", 0)
+    monkeypatch.setattr("agentrail.adapters.journals.sql.sqlite_dialect.CHECKPOINT_AFTER", 0)
     journal = Dozing(SqliteJournal(path, connect=connecting(Sick), sync="normal"))
 
     async def until_it_ends() -> None:

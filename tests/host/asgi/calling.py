@@ -38,7 +38,7 @@ def scope_of(method: str, path: str, *, user: str | None = "ann", **more: object
     }
 
 
-class Call:
+class OperationCall:
     """One call of an app: the test puts events, and takes those that come back."""
 
     def __init__(self, room: float) -> None:
@@ -91,9 +91,9 @@ class Call:
 
 
 @asynccontextmanager
-async def called(app: AsgiApp, scope: AsgiMessage, room: float = EVENTS) -> AsyncGenerator[Call]:
+async def called(app: AsgiApp, scope: AsgiMessage, room: float = EVENTS) -> AsyncGenerator[OperationCall]:
     """Call *app*; *room* is how many events it may send before the test takes one. Leaving it cancels the call."""
-    call = Call(room)
+    call = OperationCall(room)
     async with open_shielded_nursery() as nursery:
         nursery.start_soon(call.run, app, scope)
         yield call

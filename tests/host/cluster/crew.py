@@ -21,7 +21,7 @@ import psycopg
 import trio
 from attrs import define, field
 
-from agentrail.adapters.journals.postgres.server_tables import as_stored, as_text
+from agentrail.adapters.journals.sql.sql_tables import as_stored, as_text
 from agentrail.journals import PostgresJournal
 from tests.adapters.journals.postgres.server import PostgresServer
 from tests.free_port import free_port
@@ -42,8 +42,8 @@ FORGE = (sys.executable, "-m", "tests.host.cluster.forge")
 STOPS = "immediate stops of PostgreSQL"
 KILLS = ("kills of ", STOPS)
 """How the names of figures begin that count kills."""
-HELD = """select s.id from agentrail.session s join agentrail.lease l on l.id = s.lease
-where s.held and l.holder = %b and l.until > agentrail.now_ms()"""
+HELD = """select s.id from agentrail.session s join agentrail.lease l on l.key = s.lease
+where s.held = 1 and l.holder = %b and l.until > agentrail.now_ms()"""
 
 
 @define

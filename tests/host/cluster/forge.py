@@ -13,13 +13,13 @@ import sys
 from typing import cast
 
 import tests.host.deployed.desk
-from agentrail.adapters.journals.postgres import database, fenced_writer, snapshot_reader
+from agentrail.adapters.journals.postgres import postgres_dialect, postgres_writer
 from agentrail.cli.command import main as run
 from agentrail.host import host_server
 from agentrail.plugins import HumanApproval
 from tests.recovery import shared
 
-IMPORTED = (database, fenced_writer, snapshot_reader, host_server, HumanApproval, shared, tests.host.deployed.desk)
+IMPORTED = (postgres_dialect, postgres_writer, host_server, HumanApproval, shared, tests.host.deployed.desk)
 
 
 def live(line: str) -> None:

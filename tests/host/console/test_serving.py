@@ -8,16 +8,12 @@ from typing import Final
 
 import pytest
 
-from agentrail.api.limits import DEFAULTS
-from agentrail.api.operation_table import CALLS
 from agentrail.errors import UsageError
-from agentrail.host.authentication.identity import NOBODY
-from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.console_calls import FOR_EVER, PLAIN_PAGE, ConsoleCalls
-from agentrail.host.operations.plugin_calls import GivenBody
 from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
 from agentrail.host.requests.static_content import takes_gzip
 from tests.coded import coded
+from tests.host.model.in_process import GivenBody
 
 PAGE: Final = b"<!doctype html><title>built</title>"
 SCRIPT: Final = b"export default 1"
@@ -33,10 +29,8 @@ def built(folder: Path) -> Path:
     return folder
 
 
-def asked(path: str, *headers: tuple[str, str]) -> CallRequest:
-    http = HttpRequest("GET", path, "", headers, "127.0.0.1", GivenBody(b""))
-    call = CALLS["page" if path == "/" else "console_file"]
-    return CallRequest(http, call, NOBODY, "", DEFAULTS)
+def asked(path: str, *headers: tuple[str, str]) -> HttpRequest:
+    return HttpRequest("GET", path, "", headers, "127.0.0.1", GivenBody(b""))
 
 
 def header(answer: HttpResponse, name: str) -> str:

@@ -1,19 +1,15 @@
-"""`Database`: one connection to the server, used by one thread; opened when it is needed, and again after a loss."""
+"""`Target`: a database, by its URL, and how it is connected to."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
-from typing import Final, TypeAlias, cast
+from typing import Final
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from agentrail.adapters.journals.postgres.server_tables import BEGUN, FOUND, LOCK, REACHED, VERSIONS
-from agentrail.errors import JournalUnusable, WrongType
-
-Row: TypeAlias = tuple[object, ...]
-"""A row of a result."""
+from agentrail.adapters.journals.postgres.binary_arrays import register_arrays
+from agentrail.adapters.journals.sql.sql_tables import SqlRow
+from agentrail.errors import WrongType
 
 PATIENCE: Final = {
     "connect_timeout": 10,
@@ -57,75 +53,9 @@ class Target:
     def __str__(self) -> str:
         return self._shown
 
-    def connect(self) -> psycopg.Connection[Row]:
+    def connect(self) -> psycopg.Connection[SqlRow]:
         """Connect, in autocommit mode."""
         # no prepared statements: with a pool between, the next statement may be at another connection
-        return psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None)
-
-
-class Database:
-    """The connection of one thread to *target*."""
-
-    def __init__(self, target: Target) -> None:
-        self.target = target
-        self._connection: psycopg.Connection[Row] | None = None
-
-    def run(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        """Run one statement and return its rows; it is a transaction of its own, except within `transaction`."""
-        cursor = self._open().execute(statement.encode(), values, binary=True)
-        return cursor.fetchall() if cursor.description is not None else []
-
-    @contextmanager
-    def transaction(self, mode: str = "") -> Generator[None]:
-        """Run the statements of the block in one transaction of *mode*, such as `read only`."""
-        self.run(f"begin {mode}")
-        try:
-            yield
-        except BaseException:
-            if self._connection is not None and not self._connection.broken:
-                self.run("rollback")
-            raise
-        self.run("commit")
-
-    def close(self) -> None:
-        """Close the connection; the next statement opens another one."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
-    def _open(self) -> psycopg.Connection[Row]:
-        if self._connection is not None and (self._connection.broken or self._connection.closed):
-            self.close()
-        if self._connection is None:
-            self._connection = self.target.connect()
-            try:
-                self._check_tables()
-            except BaseException:
-                self.close()
-                raise
-        return self._connection
-
-    def _check_tables(self) -> None:
-        """Make or upgrade the tables, unless they are there."""
-        try:
-            rows = self.run(FOUND)
-        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
-            rows = []
-        if rows != [(len(VERSIONS),)]:
-            self._make_tables()
-
-    def _make_tables(self) -> None:
-        with self.transaction():
-            self.run(LOCK)
-            for statement in BEGUN:
-                self.run(statement)
-            version = cast("int", self.run(FOUND)[0][0])
-            if version > len(VERSIONS):
-                problem = (
-                    f"its tables have version {version}, and this agentrail knows {len(VERSIONS)}; use a later one"
-                )
-                raise JournalUnusable(str(self.target), problem)
-            for statements in VERSIONS[version:]:
-                for statement in statements:
-                    self.run(statement)
-            self.run(REACHED, (len(VERSIONS),))
+        connection = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None)
+        register_arrays(connection)
+        return connection

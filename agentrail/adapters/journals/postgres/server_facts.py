@@ -7,9 +7,10 @@ from typing import Final, cast
 
 import psycopg
 
-from agentrail.adapters.journals.postgres.database import Row, Target
-from agentrail.adapters.journals.postgres.server_tables import FOUND, VERSIONS, as_stored, as_text
+from agentrail.adapters.journals.postgres.database import Target
+from agentrail.adapters.journals.postgres.server_tables import FOUND, VERSION
 from agentrail.adapters.journals.postgres.sqlstates import in_statement
+from agentrail.adapters.journals.sql.sql_tables import SqlRow, as_stored, as_text
 from agentrail.ports.journal import SLOTS, slot_claim
 from agentrail.values.value import Value
 
@@ -25,14 +26,15 @@ SLOT_IDS: Final = [as_stored(slot_claim(slot)) for slot in range(SLOTS)]
 
 HOLDERS: Final = """select holder, max(until) - agentrail.now_ms(), count(*) filter (where s.id = any(%b)),
 count(*) filter (where head > 0)
-from agentrail.lease join agentrail.session s on s.lease = lease.id and s.held where until > agentrail.now_ms()
+from agentrail.lease join agentrail.session s on s.lease = lease.key and s.held = 1 where until > agentrail.now_ms()
 group by holder order by holder"""
 
-LEFT: Final = """select count(*) from agentrail.session s where at_work and not exists (
-    select from agentrail.lease where lease.id = s.lease and s.held and until > agentrail.now_ms()
+LEFT: Final = """select count(*) from agentrail.session s where at_work = 1 and not exists (
+    select from agentrail.lease where lease.key = s.lease and s.held = 1 and until > agentrail.now_ms()
 )"""
 
-KNOWN: Final = len(VERSIONS)
+
+KNOWN: Final = VERSION
 """The version of the tables that this code makes."""
 
 
@@ -92,7 +94,7 @@ def server_facts(url: str, now_ms: Callable[[], int]) -> ServerFacts:
         raise in_statement(error, "look at its server", str(target)) from error
 
 
-def _server(connection: psycopg.Connection[Row], now_ms: Callable[[], int]) -> ServerFacts:
+def _server(connection: psycopg.Connection[SqlRow], now_ms: Callable[[], int]) -> ServerFacts:
     before = now_ms()
     (row,) = connection.execute(SERVER.encode()).fetchall()
     after = now_ms()
@@ -105,12 +107,12 @@ def _server(connection: psycopg.Connection[Row], now_ms: Callable[[], int]) -> S
     return ServerFacts(version, number, ahead, is_pooled, is_durable, is_replica, is_archived, isolation)
 
 
-def _stored(connection: psycopg.Connection[Row], facts: ServerFacts) -> ServerFacts:
+def _stored(connection: psycopg.Connection[SqlRow], facts: ServerFacts) -> ServerFacts:
     try:
         tables = cast("int", connection.execute(FOUND.encode()).fetchall()[0][0])
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
         return facts
-    if tables != KNOWN:
+    if tables != VERSION:
         return facts.but(tables=tables)
     (row,) = connection.execute(STORED.encode()).fetchall()
     sessions, highest, last = cast("tuple[int, int, int]", row)
@@ -125,7 +127,7 @@ def _stored(connection: psycopg.Connection[Row], facts: ServerFacts) -> ServerFa
     )
 
 
-def _holders(connection: psycopg.Connection[Row]) -> tuple[HolderFacts, ...]:
+def _holders(connection: psycopg.Connection[SqlRow]) -> tuple[HolderFacts, ...]:
     rows = connection.execute(HOLDERS.encode(), (SLOT_IDS,)).fetchall()
     return tuple(
         [

@@ -1,114 +1,128 @@
-"""The tables of a journal in PostgreSQL, in a schema of their own; made and upgraded by whoever connects first.
+"""The tables of a journal in PostgreSQL, in a schema of their own; made, or converted, by the process that connects.
 
-Texts are stored as the bytes of their UTF-8, because `text` holds no NUL. So ids are sorted by their bytes, as
-`COLLATE "C"` sorts texts.
-
-A session's row changes with each record; what is said about it seldom does, and has a table of its own, so that a
-record touches as few indexes as possible.
+They are those of each database, see `sql_tables`, with what PostgreSQL adds: a sequence of epochs, its clock, and the
+fence of a session. That is a number which is raised when it is not known whether a statement was carried out whose
+line was cut: from then on the statement is refused.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
-VERSIONS: Final[tuple[tuple[str, ...], ...]] = (
-    (
-        "create sequence agentrail.epoch",
-        # volatile: within a statement that waited for a lock, each call sees what was committed meanwhile
-        """create function agentrail.now_ms() returns bigint language sql volatile
-        as $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint $$""",
-        """create table agentrail.lease (
-            id bigint primary key,
-            holder bytea not null,
-            until bigint not null
-        )""",
-        """create function agentrail.time_left(held_by bigint, wanted_by bytea) returns bigint language sql volatile
-        as $$ select until - agentrail.now_ms() from agentrail.lease where id = held_by and holder <> wanted_by $$""",
-        """create table agentrail.session (
-            id bytea primary key,
-            epoch bigint not null,
-            lease bigint not null,
-            held boolean not null,
-            head bigint not null default 0,
-            seq bigint not null default 0,
-            "check" bytea not null default '',
-            due bigint,
-            at_work boolean not null default false,
-            ended boolean not null default false,
-            active bigint not null default 0
-        ) with (fillfactor = 60)""",
-        "create index session_by_due on agentrail.session (due, id) where due is not null and not at_work",
-        "create index session_at_work on agentrail.session (id) where at_work",
-        "create index session_ended on agentrail.session (id) where ended",
-        """create table agentrail.about (
-            session bytea primary key,
-            parent bytea,
-            tenant bytea not null,
-            owner bytea not null,
-            spec bytea not null,
-            title bytea not null,
-            labels bytea[] not null,
-            created bigint not null
-        )""",
-        "create index about_by_parent on agentrail.about (parent) where parent is not null",
-        "create index about_by_tenant on agentrail.about (tenant, session) where tenant <> ''",
-        "create index about_by_owner on agentrail.about (owner, session) where owner <> ''",
-        "create index about_by_label on agentrail.about using gin (labels)",
-        """create table agentrail.record (
-            session bytea not null,
-            number bigint not null,
-            epoch bigint not null,
-            seq bigint not null,
-            command bytea,
-            format integer not null,
-            blobs text not null,
-            "check" bytea not null,
-            body bytea not null,
-            sealed bytea,
-            primary key (session, number)
-        )""",
-        "create index record_by_command on agentrail.record (session, command) where command is not null",
-        """create table agentrail.snapshot (
-            session bytea primary key,
-            number bigint not null,
-            behind bytea not null,
-            format integer not null,
-            blobs text not null,
-            "check" bytea not null,
-            body bytea not null
-        )""",
-        """create table agentrail.blob (
-            session bytea not null,
-            digest text not null,
-            content bytea not null,
-            primary key (session, digest)
-        )""",
-    ),
-)
-"""The statements that make version 1 of the tables, then those that turn each version into the next."""
+import psycopg
 
-TABLES: Final = ("session", "about", "record", "snapshot", "blob")
+from agentrail.adapters.journals.postgres.old_tables import CONVERTED, DROPPED, MOVED_ASIDE, copy_labels, rows_left_out
+from agentrail.adapters.journals.sql.sql_tables import DEFINITIONS, SqlRow
+from agentrail.errors import JournalUnusable
+from agentrail.ports.failpoints import reach
+
+SCHEMA: Final = "agentrail"
+"""The schema that the tables are in."""
+
+VERSION: Final = 2
+"""The version of the tables."""
+
+OLD: Final = 1
+"""The version that is converted."""
+
+TABLES: Final = ("session", "about", "label", "record", "snapshot", "blob")
 """The tables with rows of sessions."""
 
-FOUND: Final = "select version from agentrail.journal"
+FOUND: Final = f"select version from {SCHEMA}.journal"  # noqa: S608
 
-LOCK: Final = "select pg_advisory_xact_lock(6211204521)"
-"""Only one process makes or upgrades tables; it is held to the end of the transaction, so a pool can be between."""
-
-BEGUN: Final = (
-    "create schema if not exists agentrail",
-    "create table if not exists agentrail.journal (version integer not null)",
-    "insert into agentrail.journal select 0 where not exists (select from agentrail.journal)",
+TYPES: Final = (
+    ("~", f"{SCHEMA}."),
+    ("KEY", "bigint generated by default as identity primary key"),
+    ("NUMBER", "bigint"),
+    ("BYTES", "bytea"),
 )
 
-REACHED: Final = "update agentrail.journal set version = %s"
+EPOCHS: Final = (
+    f"create sequence {SCHEMA}.epoch",
+    # volatile: within a transaction that waited for a lock, it is the time after that
+    f"""create function {SCHEMA}.now_ms() returns bigint language sql volatile
+    as $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint $$""",  # noqa: S608
+)
+"""The numbers of claims, and the clock; the same in each version."""
+
+ADDED: Final = (
+    # each process has a lease of its own, also if one before it had the same address
+    f"alter table {SCHEMA}.lease drop constraint lease_holder_key",
+    f"alter table {SCHEMA}.session add column fence bigint not null default 0",
+    # room for the next versions of a row on its page, so that no index has to be written
+    f"alter table {SCHEMA}.session set (fillfactor = 60)",
+)
+
+LOCK: Final = "select pg_advisory_xact_lock(6211204521)"
+"""Only one process makes the tables; it is held to the end of the transaction, so a pool can be between."""
 
 
-def as_stored(text: str) -> bytes:
-    """Return *text* as it is stored."""
-    return text.encode(errors="surrogatepass")
+def defined(statement: str) -> str:
+    """Return *statement* with PostgreSQL's words for the types and names in it."""
+    for word, meaning in TYPES:
+        statement = statement.replace(word, meaning)
+    return statement
 
 
-def as_text(stored: bytes) -> str:
-    """Return the text that `as_stored` was given."""
-    return stored.decode(errors="surrogatepass")
+def check_tables(connection: psycopg.Connection[SqlRow], place: str) -> None:
+    """Make the tables, or convert those of version 1; no-op if they are there. Raise `JournalUnusable` for later ones.
+
+    It is one transaction, so a process may be killed at any moment: the next one finds the tables as they were. Other
+    processes wait for its end; an earlier agentrail among them is refused then, as none of its statements fits.
+    """
+    if _version(connection) == VERSION:
+        return
+    # so that after a wait for the lock it is seen what the process before has made
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    with connection.transaction():
+        connection.execute(LOCK)
+        version = _version(connection)
+        if version is None:
+            _run(connection, f"create schema if not exists {SCHEMA}", *EPOCHS)
+            _make(connection)
+        elif version == OLD:
+            _convert(connection, place)
+        reach("COMMIT")
+    version = _version(connection)
+    if version != VERSION:
+        problem = f"its tables have version {version}, and this agentrail knows {VERSION}; use a later one"
+        raise JournalUnusable(place, problem)
+
+
+def _version(connection: psycopg.Connection[SqlRow]) -> int | None:
+    """Return the version of the tables; `None` if there are none."""
+    # the catalog itself: functions of names may answer with what was so before the wait for the lock
+    query = "select from pg_tables where schemaname = %s and tablename = 'journal'"
+    is_there = bool(connection.execute(query, (SCHEMA,)).fetchall())
+    rows = connection.execute(FOUND.encode()).fetchall() if is_there else []
+    return cast("int", rows[0][0]) if rows else None
+
+
+def _make(connection: psycopg.Connection[SqlRow]) -> None:
+    insertion = f"insert into {SCHEMA}.journal values ({VERSION}, 0)"  # noqa: S608
+    _run(connection, *map(defined, DEFINITIONS), *ADDED, insertion)
+
+
+def _convert(connection: psycopg.Connection[SqlRow], place: str) -> None:
+    """Make the tables beside the old ones, fill them, and drop the old ones if no row is missing."""
+    _run(connection, *MOVED_ASIDE)
+    reach("BEGUN")
+    _make(connection)
+    for statement in CONVERTED:
+        _run(connection, statement)
+        reach("BLOB_WRITTEN")
+
+    def run(query: str, *values: object) -> list[SqlRow]:
+        cursor = connection.execute(query.encode(), values, binary=True)
+        return cursor.fetchall() if cursor.description is not None else []
+
+    copy_labels(run)
+    for table, count in rows_left_out(run).items():
+        problem = f"{count} rows of its table `{table}` belong to no session, so it was left as it was"
+        raise JournalUnusable(place, problem)
+    _run(connection, DROPPED)
+
+
+def _run(connection: psycopg.Connection[SqlRow], *statements: str) -> None:
+    for statement in statements:
+        connection.execute(statement.encode())

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Final, cast
 
 import psycopg
 
-from agentrail.adapters.journals.postgres.database import Database, Target
+from agentrail.adapters.journals.postgres.database import Target
+from agentrail.adapters.journals.postgres.server_tables import check_tables
 from agentrail.adapters.journals.postgres.sqlstates import in_statement
+from agentrail.adapters.journals.sql.sql_tables import SqlRow
 
 RAISE: Final = "select setval('agentrail.epoch', greatest(nextval('agentrail.epoch'), %s) + %s)"
-EXPIRE: Final = "update agentrail.session set epoch = nextval('agentrail.epoch'), held = false"
+EXPIRE: Final = "update agentrail.session set epoch = nextval('agentrail.epoch'), held = 0"
 FORGET: Final = "delete from agentrail.lease"
 HIGHEST: Final = "select coalesce(max(epoch), 0) from agentrail.session"
 
@@ -26,13 +28,12 @@ def raise_epochs(url: str) -> int:
     The sequence is raised first: it does not go back if the rest fails, and the function may be called again.
     """
     with _opened(url, "raise the claims of its journal") as db:
-        highest = cast("int", db.run(HIGHEST)[0][0])
-        db.run(RAISE, (highest, SPARE_EPOCHS))
+        db.execute(RAISE, (_number(db, HIGHEST), SPARE_EPOCHS))
         with db.transaction():
-            db.run("lock table agentrail.session in exclusive mode")
-            db.run(EXPIRE)
-            db.run(FORGET)
-        return cast("int", db.run("select count(*) from agentrail.session where head > 0")[0][0])
+            db.execute("lock table agentrail.session in exclusive mode")
+            db.execute(EXPIRE)
+            db.execute(FORGET)
+        return _number(db, "select count(*) from agentrail.session where head > 0")
 
 
 def rewrite_table(url: str, table: str) -> tuple[int, int]:
@@ -42,7 +43,7 @@ def rewrite_table(url: str, table: str) -> tuple[int, int]:
     """
     with _opened(url, f"write its table `{table}` anew") as db:
         before = _size(db, table)
-        db.run(f"vacuum (full, analyze) agentrail.{table}")
+        db.execute(f"vacuum (full, analyze) agentrail.{table}".encode())
         return before, _size(db, table)
 
 
@@ -50,24 +51,28 @@ def flush_pages(url: str) -> bool:
     """Have the server write all pages to its files now; return whether the user may do that."""
     with _opened(url, "have it write its files") as db:
         try:
-            db.run("checkpoint")
+            db.execute("checkpoint")
         except psycopg.errors.InsufficientPrivilege:
             return False
         return True
 
 
-def _size(db: Database, table: str) -> int:
-    return cast("int", db.run("select pg_total_relation_size(%s::regclass)", (f"agentrail.{table}",))[0][0])
+def _size(db: psycopg.Connection[SqlRow], table: str) -> int:
+    return _number(db, "select pg_total_relation_size(%s::regclass)", f"agentrail.{table}")
+
+
+def _number(db: psycopg.Connection[SqlRow], query: str, *values: str) -> int:
+    ((number,),) = db.execute(query.encode(), values).fetchall()
+    return cast("int", number)
 
 
 @contextmanager
-def _opened(url: str, attempt: str) -> Generator[Database]:
+def _opened(url: str, attempt: str) -> Generator[psycopg.Connection[SqlRow]]:
     """Connect to the server at *url*; raise `JournalUnavailable` or `JournalFailed` for an error of it."""
     target = Target(url)
-    db = Database(target)
     try:
-        yield db
+        with closing(target.connect()) as connection:
+            check_tables(connection, str(target))
+            yield connection
     except psycopg.Error as error:
         raise in_statement(error, attempt, str(target)) from error
-    finally:
-        db.close()

@@ -21,6 +21,9 @@ FULL: Final = "53100"
 LOST: Final = frozenset({"08", "57"})
 """Classes of SQLSTATE with which the server ends a connection; what it was doing may be done or not."""
 
+IDLE: Final = "25P03"
+"""SQLSTATE: the server has ended the connection, because it heard nothing for too long within a transaction."""
+
 NOT_SET_UP: Final = frozenset({"28", "3D", "3F", "42"})
 """Classes of SQLSTATE that say that the database, its tables or the rights of the user are not as they must be."""
 
@@ -31,23 +34,18 @@ def _kind(error: psycopg.Error) -> str:
 
 def is_lost(error: psycopg.Error) -> bool:
     """Whether the connection was lost, so that the last statement may have been carried out or not."""
-    return _kind(error) in LOST
+    return _kind(error) in LOST or error.sqlstate == IDLE
 
 
 def is_outage(error: psycopg.Error) -> bool:
     """Whether *error* is temporary, and not caused by the statement or its values."""
-    return _kind(error) in OUTAGES or error.sqlstate == READ_ONLY
+    return _kind(error) in OUTAGES or error.sqlstate in {READ_ONLY, IDLE}
 
 
 def _message(error: psycopg.Error) -> str:
     return (
         " ".join(str(error).split()) if error.sqlstate is None else f"{' '.join(str(error).split())}, {error.sqlstate}"
     )
-
-
-def in_doubt(error: psycopg.Error, attempt: str) -> JournalFailed:
-    """Return the journal's error for *error* met while it is asked whether something was written that may be."""
-    return JournalFailed(attempt, _message(error))
 
 
 def in_statement(error: psycopg.Error, attempt: str, place: str) -> AgentrailError:

@@ -40,7 +40,11 @@ class CutLine:
                 if self.is_down:
                     _end(client)
                     continue
-                server = socket.create_connection(("127.0.0.1", self._server))
+                try:
+                    server = socket.create_connection(("127.0.0.1", self._server))
+                except OSError:  # the server is down
+                    _end(client)
+                    continue
                 self._lines.append(server)
                 self._clients.append(client)
                 threading.Thread(target=self._pass, args=(client, server), daemon=True).start()

@@ -17,7 +17,7 @@ from tests.kit import opened, prompted
 
 pytestmark = [needs_postgres, pytest.mark.long]
 
-SOUND = ServerFacts("15.18", 150_018, 0, is_pooled=False, is_durable=True, is_replica=False, tables=1)
+SOUND = ServerFacts("15.18", 150_018, 0, is_pooled=False, is_durable=True, is_replica=False, tables=2)
 
 
 def doctor(capsys: pytest.CaptureFixture[str], url: str) -> list[tuple[str, str]]:
@@ -43,7 +43,7 @@ async def test_its_sessions_and_claims_are_counted(url: str) -> None:
     await journal.claim("b", "test")
     await journal.close()
     facts = server_facts(url, Clock().now_ms)
-    assert (facts.tables, facts.sessions, facts.is_pooled) == (1, 1, False)
+    assert (facts.tables, facts.sessions, facts.is_pooled) == (2, 1, False)
     assert abs(facts.ahead_ms) < 1_000  # the clock is the same; only the way there takes time
     assert facts.highest_epoch == facts.last_epoch > 1
     with psycopg.connect(url) as connection:
@@ -104,8 +104,8 @@ async def test_a_pool_between_is_noticed(pool: PgBouncer) -> None:
             ),
         ),
         (
-            SOUND.but(tables=2),
-            ("bad", "its tables have version 2, and this agentrail makes 1", "use a later agentrail"),
+            SOUND.but(tables=3),
+            ("bad", "its tables have version 3, and this agentrail makes 2", "use a later agentrail"),
         ),
         (
             SOUND.but(highest_epoch=7, last_epoch=3),
@@ -144,7 +144,7 @@ async def test_a_pool_between_is_noticed(pool: PgBouncer) -> None:
     ],
 )
 def test_what_is_found_is_told(facts: ServerFacts, finding: tuple[str, str, str]) -> None:
-    assert finding in list(server_findings(facts, 1))
+    assert finding in list(server_findings(facts, 2))
 
 
 def test_a_server_that_is_away_is_told(capsys: pytest.CaptureFixture[str]) -> None:

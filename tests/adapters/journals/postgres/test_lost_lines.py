@@ -103,6 +103,8 @@ async def test_nothing_is_read_of_a_session_in_doubt_before_it_is_settled(
     line.is_down = False
     assert await journal.read("s") == run_of("s", 1, 4)
     assert await journal.append(claim, 4, run_of("s", 5, 1)) == 5
+    # it is written by another connection, which was cut, too
+    await raised(NothingWritten, journal.append(other, 3, run_of("t", 4, 1)))
     assert await journal.append(other, 3, run_of("t", 4, 1)) == 4
 
 

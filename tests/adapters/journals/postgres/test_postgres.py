@@ -14,12 +14,15 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.postgres import database, server_tables
+from agentrail.adapters.journals.postgres.binary_arrays import array_of
+from agentrail.adapters.journals.postgres.postgres_dialect import PostgresConnection, PostgresDialect
+from agentrail.adapters.journals.postgres.postgres_writer import PostgresWriter
 from agentrail.adapters.journals.postgres.sqlstates import in_statement, is_lost, is_outage
 from agentrail.cli.sessions import main
 from agentrail.errors import (
     BrokenJournal,
     ExtraMissing,
+    Fenced,
     JournalFailed,
     JournalFull,
     JournalUnavailable,
@@ -188,22 +191,69 @@ async def test_many_begin_at_the_same_time(url: str) -> None:
         await journal.close()
 
 
-async def test_tables_are_upgraded_once_and_later_ones_are_refused(url: str) -> None:
-    first = PostgresJournal(url)
-    await opened(first, "s")
-    await first.close()
-    later = (*server_tables.VERSIONS, ("alter table agentrail.session add column more integer",))
-    with patch.object(database, "VERSIONS", later):
-        journals = [PostgresJournal(url) for _ in range(3)]
-        async with trio.open_nursery() as nursery:
-            for journal in journals:
-                nursery.start_soon(journal.read, "s")
-        assert await journals[0].read("s") == run_of("s", 1, 3)
-        for journal in journals:
-            await journal.close()
-    error = await raised(JournalUnusable, first.read("s"))
-    assert "version 2" in str(error)
-    await first.close()
+async def test_later_tables_are_refused(url: str) -> None:
+    journal = PostgresJournal(url)
+    await opened(journal, "s")
+    await journal.close()
+    with psycopg.connect(url) as connection:
+        connection.execute("update agentrail.journal set version = 3")
+    error = await raised(JournalUnusable, journal.read("s"))
+    assert "version 3, and this agentrail knows 2" in str(error)
+    await journal.close()
+
+
+@pytest.mark.parametrize(
+    ("type_", "values"),
+    [
+        ("NUMBER", []),
+        ("NUMBER", [0, -1, 2**63 - 1, -(2**63)]),
+        ("NUMBER", [None, 7, None]),
+        ("BYTES", [b"", None, b"\0\xff" * 9_000]),
+        ("text", ["", "é 🙂", "a b"]),
+    ],
+)
+def test_arrays_arrive_as_they_were(type_: str, values: list[object], url: str) -> None:
+    db = PostgresDialect(url).connect()
+    type_there = {"NUMBER": "bigint", "BYTES": "bytea", "text": "text"}[type_]
+    rows = db.run(f"select * from unnest(?::{type_there}[])", (array_of(type_, values),))  # noqa: S608
+    assert rows == [(value,) for value in values]
+    db.close()
+
+
+# One statement, and transactions
+
+
+async def test_a_claim_of_another_process_is_noticed_by_the_statement(journal: PostgresJournal, url: str) -> None:
+    claim = await opened(journal, "s")
+    assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
+    other = PostgresJournal(url)
+    theirs = await other.claim("s", "another")
+    fenced = await raised(Fenced, journal.append(claim, 4, run_of("s", 5, 1)))
+    assert f"{theirs.epoch}" in str(fenced)
+    assert await other.append(theirs, 4, run_of("s", 5, 1)) == 5
+    assert await journal.read("s") == run_of("s", 1, 5)
+    await other.close()
+
+
+async def test_the_same_claim_is_used_in_two_processes(journal: PostgresJournal, url: str) -> None:
+    claim = await opened(journal, "s")
+    other = PostgresJournal(url)
+    for head, each in enumerate((journal, other, other, journal, other), 3):
+        assert await each.append(claim, head, run_of("s", head + 1, 1)) == head + 1
+    await raised(Fenced, journal.append(claim, 7, run_of("s", 8, 1)))
+    assert await journal.read("s") == run_of("s", 1, 8)
+    await other.close()
+
+
+async def test_a_statement_that_cannot_be_made_leaves_nothing_behind(
+    journal: PostgresJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = await opened(journal, "s")
+    with monkeypatch.context() as patched:
+        patched.setattr(PostgresWriter, "_values", lambda *_: 1 // 0)
+        assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
+    assert await journal.append(claim, 4, run_of("s", 5, 1)) == 5
+    assert await journal.read("s") == run_of("s", 1, 5)
 
 
 # Leases
@@ -252,6 +302,20 @@ async def test_leases_of_processes_that_ended_long_ago_are_deleted(
     await again.close()
 
 
+async def test_a_process_that_claims_again_after_a_long_time_has_a_lease(
+    journal: PostgresJournal, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await opened(journal, "s", lease=Lease(0, 60_000))
+    now_of = PostgresConnection.now
+    monkeypatch.setattr(PostgresConnection, "now", lambda self, at: now_of(self, at) + 50 * 86_400_000)
+    again = PostgresJournal(url)
+    await again.claim("t", "new", Lease(0, 60_000))  # this deletes the lease that has ended
+    claim = await journal.claim("s", "test", Lease(0, 60_000))
+    await raised(SessionHeld, again.claim("s", "another"))
+    assert await journal.renew([claim], Lease(0, 60_000)) == ()
+    await again.close()
+
+
 @pytest.mark.parametrize("off", [-60, 60])
 async def test_a_held_session_is_seldom_claimed_whatever_the_clock_shows(off: int, url: str) -> None:
     """The clock of a supervisor is a minute wrong; it waits for a session that another one holds."""
@@ -274,7 +338,7 @@ async def test_a_held_session_is_seldom_claimed_whatever_the_clock_shows(off: in
         await session.ask("go")
     await holder.claim("s", "a living one", Lease(0, 300))
     with psycopg.connect(url) as db:
-        db.execute("update agentrail.session set at_work = true")
+        db.execute("update agentrail.session set at_work = 1")
     with patch.object(clock, "time", SimpleNamespace(time=lambda: time.time() + off)):
         async with open_supervisor(journal=waiting, specs={"n": build}) as supervisor:
             began = trio.current_time()

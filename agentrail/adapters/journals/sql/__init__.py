@@ -1,0 +1,1 @@
+"""A journal in a database: the same tables and statements for SQLite and PostgreSQL."""

@@ -1,0 +1,78 @@
+"""The tables as SQLite has them, and the settings of a new file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+from agentrail.adapters.journals.sql.foreign_parts import known_parts
+from agentrail.adapters.journals.sql.sql_tables import DEFINITIONS, VERSION
+
+NO_TABLES: Final = 0
+"""Version number of a file without tables."""
+
+APPLICATION: Final = 0x41524A4C
+"""The `application_id` of the file: the letters ARJL."""
+
+PAGE_SIZE: Final = 512
+"""Bytes of a page of a new file. A commit writes whole pages, and for a short turn it writes 5 to 8 of them."""
+
+AUTO_VACUUM: Final = "auto_vacuum = INCREMENTAL"
+"""The setting with which a file gives free pages back, and has a map that says what each page is."""
+
+NEW_FILE: Final = (f"page_size = {PAGE_SIZE}", AUTO_VACUUM)
+"""Settings that a file has from its first page on."""
+
+TYPES: Final = (("~", ""), ("KEY", "integer primary key"), ("NUMBER", "integer"), ("BYTES", "blob"))
+
+ALL_DEFINITIONS: Final = (
+    *DEFINITIONS,
+    "create table ~cleaning (mark integer primary key autoincrement)",
+)
+"""The definitions of the tables; `cleaning` has a row for each deletion whose bytes may still be in the file."""
+
+
+def _defined(statement: str) -> str:
+    for word, meaning in TYPES:
+        statement = statement.replace(word, meaning)
+    return statement
+
+
+TABLES: Final = tuple(map(_defined, ALL_DEFINITIONS))
+KNOWN: Final = known_parts(TABLES)
+
+
+def make_tables(db: sqlite3.Connection) -> None:
+    """Make the tables, within a transaction."""
+    for statement in TABLES:
+        db.execute(statement)
+    db.execute("INSERT INTO journal VALUES (?, 0)", (VERSION,))
+    db.execute(f"PRAGMA application_id = {APPLICATION}")
+    db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def is_ours(connection: sqlite3.Connection) -> bool:
+    """Whether the file is a journal, by its `application_id`; an empty file has none yet."""
+    return bool(pragma(connection, "application_id") == APPLICATION)
+
+
+def pragma(connection: sqlite3.Connection, name: str) -> object:
+    """Run a pragma of SQLite and return its value."""
+    row: tuple[object, ...] = connection.execute(f"PRAGMA {name}").fetchone()
+    return row[0]
+
+
+@contextmanager
+def without_waiting(db: sqlite3.Connection) -> Generator[None]:
+    """Let statements fail at once that meet the lock of another connection.
+
+    A checkpoint that empties the log would wait for those who read, and keep others from writing as long as it waits.
+    """
+    patience = pragma(db, "busy_timeout")
+    db.execute("PRAGMA busy_timeout = 0")
+    try:
+        yield
+    finally:
+        db.execute(f"PRAGMA busy_timeout = {patience}")
