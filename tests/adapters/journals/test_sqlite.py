@@ -644,11 +644,11 @@ class Counting:
 async def test_those_who_were_answered_together_are_waited_for_until_all_have_come_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """However the first jobs fall; without that, the thread takes one alone while the loop is busy with the next."""
+    """Without that, the thread takes one alone while the loop is busy with the next."""
     monkeypatch.setattr("agentrail.adapters.journals.writer_thread.MAX_PATIENCE", 30.0)
     counting = Counting()
     worker = Worker("counting", counting, 100)
-    never = threading.Event()
+    all_are_there, never = threading.Event(), threading.Event()
 
     async def come_back() -> None:
         for _ in range(10):
@@ -656,11 +656,14 @@ async def test_those_who_were_answered_together_are_waited_for_until_all_have_co
             never.wait(0.001)
 
     async with trio.open_nursery() as nursery:
+        nursery.start_soon(worker.do, lambda _: all_are_there.wait())
         for _ in range(5):
             nursery.start_soon(come_back)
+        await trio.testing.wait_all_tasks_blocked()
+        all_are_there.set()
     await worker.close()
-    assert sum(counting.sizes) == 50
-    assert len(counting.sizes) <= 14, counting.sizes
+    assert sum(counting.sizes) == 51
+    assert len(counting.sizes) <= 15, counting.sizes
 
 
 async def test_whoever_is_held_up_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ from agentrail.ports.journal import Lease
 
 
 async def hold():
-    journal = SqliteJournal(sys.argv[1], take_over=True)
+    journal = SqliteJournal(sys.argv[1])
     await journal.claim("h.acme.ann.trip", "elsewhere:1", Lease(int(time.time() * 1000), 60_000), take_over=True)
     print("held", flush=True)
     await trio.sleep_forever()
@@ -40,7 +40,7 @@ async def hold():
 
 trio.run(hold)
 """
-"""A process that takes over a journal, and holds a session of it."""
+"""A process that takes over a session, and holds it."""
 
 APP: Final = """
 import os
@@ -104,7 +104,7 @@ async def test_files_stay_if_another_supervisor_runs_their_session(tmp_path: Pat
 
 
 @pytest.mark.long
-async def test_files_stay_if_another_process_has_taken_over_the_journal(tmp_path: Path) -> None:
+async def test_files_stay_if_another_process_holds_their_session(tmp_path: Path) -> None:
     root, path = tmp_path / "root", tmp_path / "journal.db"
     async with open_desk(spec(root), journal=SqliteJournal(path)) as desk:
         name = await uploaded(desk)
@@ -114,7 +114,7 @@ async def test_files_stay_if_another_process_has_taken_over_the_journal(tmp_path
         assert process.stdout is not None
         with trio.fail_after(60):
             assert await process.stdout.receive_some(1) == b"h"
-        assert await refused(desk) == "fenced"
+        assert await refused(desk) == "session-held"
         assert contents(root) == [b"tea at four"]
         process.kill()
     async with open_desk(spec(root), journal=SqliteJournal(path)) as desk:

@@ -105,8 +105,8 @@ def _labels_of(stored: object) -> tuple[str, ...]:
         labels: object = json.loads(as_text(stored))
     except ValueError:
         return ()
-    found = cast("list[object]", labels) if isinstance(labels, list) else []
-    return tuple(label for label in found if isinstance(label, str))
+    items = cast("list[object]", labels) if isinstance(labels, list) else []
+    return tuple(label for label in items if isinstance(label, str))
 
 
 def about_row(stored_id: bytes, parent: str | None, about: About) -> tuple[SqlValue, ...]:

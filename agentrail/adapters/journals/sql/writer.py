@@ -469,13 +469,13 @@ class SqlWriter:
     def _lease_key(self, holder: str, at: int) -> int:
         """Return the key of the lease of *holder*, which is made if it is missing: others delete old ones."""
         stored = as_stored(holder)
-        found = self._db.run(LEASE_OF, (stored,))
-        if not found:
+        keys = self._db.run(LEASE_OF, (stored,))
+        if not keys:
             self._write_leases()  # else one that an earlier call has extended would count as ended
             self._db.run(ENDED_LEASES, (at - KEPT_MS,))
             self._db.run(NEW_LEASE, (stored,))
-            found = self._db.run(LEASE_OF, (stored,))
-        ((key,),) = found
+            keys = self._db.run(LEASE_OF, (stored,))
+        ((key,),) = keys
         return cast("int", key)
 
     def _draw_epoch(self, above: int) -> int:
