@@ -51,15 +51,15 @@ class Heard:
                 await self.more.wait()
 
 
-@pytest.fixture
-def descriptors(capfd: pytest.CaptureFixture[str]) -> list[os.stat_result]:
-    del capfd  # it has files in the place of both streams
-    return [os.fstat(1), os.fstat(2)]
+def files_of_streams() -> list[tuple[int, int]]:
+    """Return which files standard output and standard error lead to; `capfd` has some in the place of both."""
+    return [(status.st_dev, status.st_ino) for status in (os.fstat(1), os.fstat(2))]
 
 
 @pytest.mark.long
-async def test_what_is_printed_is_shown_at_once(descriptors: list[os.stat_result]) -> None:
-    heard = Heard()
+@pytest.mark.usefixtures("capfd")
+async def test_what_is_printed_is_shown_at_once() -> None:
+    heard, files = Heard(), files_of_streams()
     with PrintedLines(heard.show).caught():
         os.write(1, b"hello\nhalf")
         await heard.wait_for("  printed: hello")
@@ -68,11 +68,12 @@ async def test_what_is_printed_is_shown_at_once(descriptors: list[os.stat_result
         await heard.wait_for("  printed: half a line")
         os.write(1, b"the end")
     assert heard.rows == ["  printed: hello", "  printed: half a line", "  printed: the end"]
-    assert [os.fstat(1), os.fstat(2)] == descriptors
+    assert files_of_streams() == files
 
 
-async def test_who_prints_without_end_blocks_nobody_and_is_not_followed(descriptors: list[os.stat_result]) -> None:
-    heard = Heard()
+@pytest.mark.usefixtures("capfd")
+async def test_who_prints_without_end_blocks_nobody_and_is_not_followed() -> None:
+    heard, files = Heard(), files_of_streams()
     with PrintedLines(heard.show).caught():
         os.write(1, b"x" * 10 * LONGEST + b"\n")
         os.write(1, b"again\n" * 100_000)  # more than a pipe has room for, in the thread of Trio
@@ -80,7 +81,7 @@ async def test_who_prints_without_end_blocks_nobody_and_is_not_followed(descript
     assert heard.rows[0] == f"  printed: {'x' * LONGEST}"
     assert len(heard.rows) <= 2 * (MOST_AT_ONCE + 1)
     assert any(row.endswith(" more lines") for row in heard.rows)
-    assert [os.fstat(1), os.fstat(2)] == descriptors
+    assert files_of_streams() == files
 
 
 @pytest.mark.long
