@@ -6,6 +6,7 @@ first use, and refuses something only inside `refusing`.
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import io
 import os
@@ -142,9 +143,13 @@ def _refuse(refused: list[str] | None, deed: str | None) -> None:
 
 
 def _frames_of_hook(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield the frames from *frame* outwards, without those of this module, up to `refusing`."""
+    """Yield the frames from *frame* outwards, without those of this module, up to `refusing`.
+
+    Nor with that of a `print` that a library has put in the place of Python's, as Ray does.
+    """
+    their_print: object = getattr(builtins.print, "__code__", None)
     while frame is not None and frame.f_code is not refusing.__code__:
-        if frame.f_code.co_filename != __file__:
+        if frame.f_code.co_filename != __file__ and frame.f_code is not their_print:
             yield frame
         frame = frame.f_back
 

@@ -113,6 +113,15 @@ def test_an_impure_call_in_a_hook_breaks_a_law(what: str, cls: type[Impure]) -> 
     assert not FILE.exists()
 
 
+def test_what_stands_in_the_place_of_print_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "own = print\ndef safe_print(*words): own(*words)"
+    exec(compile(script, "library.py", "exec"), namespace := dict[str, Callable[..., None]]())  # noqa: S102 - ours
+    monkeypatch.setattr("builtins.print", namespace["safe_print"])
+    act, _ = IMPURE["print"]
+    broken = broken_by(lambda: check_hook(Impure("print"), BeforePrompt("a", "p1")))
+    assert broken.problem == f"it printed in {__file__}, line {act.__code__.co_firstlineno}"
+
+
 def test_the_search_for_broken_laws_finds_it_with_the_smallest_example() -> None:
     broken = broken_by(lambda: check_plugin(Quiet("write")))
     assert "BeforePrompt(" in broken.example
