@@ -15,7 +15,7 @@ Snapshots: what they keep of a history, which ones a journal takes, and how the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from typing import Final, NamedTuple, Protocol, TypeGuard, cast
 
@@ -96,6 +96,11 @@ class RecordWithStates(NamedTuple):
     def with_change(self) -> RecordWithStates:
         """Return the entry with the change in its record."""
         return RecordWithStates(self.record.but(change=change(self.before, self.after)), self.before, self.after)
+
+
+def changed(entries: Iterable[RecordWithStates]) -> tuple[Record, ...]:
+    """Return the records of *entries* with their changes."""
+    return tuple([entry.with_change().record for entry in entries])
 
 
 class Claim(Authored):
@@ -436,22 +441,40 @@ class Journal(Protocol):
         ...
 
 
-class DirectJournal(Journal, Protocol):
-    """A journal that may write at once, as one in memory does: a session needs no task to wait for it."""
+Written = Callable[["tuple[Record, ...] | Exception"], None]
+"""Called in the event loop when submitted records are written, with them, or with what `append` would have raised."""
+
+
+Withdraw = Callable[[], bool]
+"""Takes submitted records back; returns whether they are not written then. Else `Written` is called as for others."""
+
+
+class SubmitJournal(Journal, Protocol):
+    """A journal that is given records without a wait: a session needs no task for it."""
+
+    @property
+    def submits(self) -> bool:
+        """Whether sessions submit their records; else they `append` them."""
+        ...
 
     @property
     def is_direct(self) -> bool:
-        """Whether it does; else it is written to by `append`."""
+        """Whether it writes at once. It keeps the states of the entries then, so that it is given no snapshots."""
         ...
 
-    def submit(self, claim: Claim, expected: int, entries: Sequence[RecordWithStates]) -> int:
-        """Write *entries* as `append` writes records; it keeps their states, so that it is given no snapshots."""
+    def submit(
+        self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], written: Written
+    ) -> Withdraw | None:
+        """Write *entries* as `append` writes records, and make their changes.
+
+        `None` if that is done, or an error of `append`; *written* is not called then. Else it is called later.
+        """
         ...
 
 
-def is_direct(journal: Journal) -> TypeGuard[DirectJournal]:
-    """Whether *journal* writes at once, and no subclass has an `append` of its own, which `submit` would pass by."""
-    if not getattr(journal, "is_direct", False):
+def submits(journal: Journal) -> TypeGuard[SubmitJournal]:
+    """Whether *journal* can be submitted to, and no subclass has an `append` of its own that would be passed by."""
+    if not getattr(journal, "submits", False):
         return False
     for class_ in type(journal).__mro__:
         names = vars(class_)

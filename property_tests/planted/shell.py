@@ -16,6 +16,8 @@ from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.errors import JournalFull
 from agentrail.events import AgentAbort, Cursor, Envelope
 from agentrail.hooks import live_hook_runner
+from agentrail.journals import Record
+from agentrail.ports.journal import changed
 from agentrail.runtime.actor import effect_runner as performing
 from agentrail.runtime.actor.effect_runner import Performer
 from agentrail.runtime.actor.journal_log import Records
@@ -89,11 +91,11 @@ def visible_before_commit(p: Planting) -> None:
 def full_journal_taken_for_written(p: Planting) -> None:
     append = Records._append
 
-    async def wrong(self: Records) -> int:
+    async def wrong(self: Records) -> Sequence[Record]:
         try:
             return await append(self)
         except JournalFull:
-            return self.head
+            return changed(self.unwritten)
 
     p.put(Records, "_append", wrong)
 

@@ -30,6 +30,7 @@ from agentrail.ports.journal import (
     Snapshot,
     StoredAnswer,
     StoredSession,
+    Written,
     about_after,
     check_free,
     check_numbers,
@@ -302,12 +303,18 @@ class MemoryJournal:
                 session.is_held = False
 
     @property
-    def is_direct(self) -> bool:
+    def submits(self) -> bool:
         """Whether sessions give it their states: with `encode` they give it records to be written as bytes."""
         return not self._encode
 
-    def submit(self, claim: Claim, expected: int, entries: Sequence[RecordWithStates]) -> int:
-        """Write *entries* after record number *expected*, all or none; return the number of the last one."""
+    @property
+    def is_direct(self) -> bool:
+        """Whether it keeps these states."""
+        return not self._encode
+
+    def submit(self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], written: Written) -> None:
+        """Write *entries* after record number *expected*, all or none, at once: *written* is not called."""
+        del written
         session = self._writable(claim, expected, [entry.record for entry in entries])
         session.stored.extend(entries)
         for entry in entries:
@@ -316,7 +323,6 @@ class MemoryJournal:
         if self._keep is not None:
             self._note_order(session, len(entries))
             self._drop_oldest(self._keep)
-        return session.head
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* after record number *expected*, all or none; return the number of the last one."""

@@ -46,6 +46,8 @@ class ThreadJob(Struct, Generic[C, T_co], eq=False):
     creates: bool = False
     task: Task = field(default_factory=current_task)
     token: TrioToken = field(default_factory=current_trio_token)
+    told: Callable[[ThreadJob[C, T_co]], None] | None = None
+    """Called in the event loop when the job is done, in place of a task that waits; it never raises."""
     is_unwanted: bool = False
     """Whether the task was cancelled after the job had begun."""
     error: Exception | None = None
@@ -150,6 +152,17 @@ class Worker(Generic[C]):
             await trio.lowlevel.checkpoint()  # raises `Cancelled`, or `KeyboardInterrupt`
         return job.outcome()
 
+    def submit(
+        self, run: Callable[[C, *Ts], T], *arguments: *Ts, about: str, told: Callable[[ThreadJob[C, T]], None]
+    ) -> Callable[[], bool]:
+        """Run the function *run* in the thread as `do` does, but return at once; *told* is called when that is done.
+
+        The function that is returned takes the job back, and returns whether it has not begun.
+        """
+        job: ThreadJob[C, T] = ThreadJob(run, arguments, about, told=told)
+        self._give(job, self._jobs)
+        return partial(self._take_out, job, self._jobs)
+
     async def close(self) -> None:
         """Wait until the thread has done its jobs, closed its connection and ended; raise the error of closing it."""
         with self._lock:
@@ -173,18 +186,28 @@ class Worker(Generic[C]):
     def _take_back(
         self, job: ThreadJob[C, object], queue: list[ThreadJob[C, object]], _: object
     ) -> trio.lowlevel.Abort:
+        if self._take_out(job, queue):
+            return trio.lowlevel.Abort.SUCCEEDED
+        job.is_unwanted = True
+        return trio.lowlevel.Abort.FAILED
+
+    def _take_out(self, job: ThreadJob[C, object], queue: list[ThreadJob[C, object]]) -> bool:
+        """Remove *job*, unless it has begun; return whether it is removed."""
         with self._lock:
             if job not in queue:
-                job.is_unwanted = True
-                return trio.lowlevel.Abort.FAILED
+                return False
             queue.remove(job)
-        return trio.lowlevel.Abort.SUCCEEDED
+        return True
 
     # Called in the event loop, where the thread schedules them; it calls `_go_on` itself too
 
-    def _wake(self, token: TrioToken, tasks: Sequence[Task], are_awaited: bool) -> None:
-        for task in tasks:
-            trio.lowlevel.reschedule(task)
+    def _wake(self, token: TrioToken, waiting: list[Task | ThreadJob[C, object]], are_awaited: bool) -> None:
+        for waiter in waiting:
+            if isinstance(waiter, Task):
+                trio.lowlevel.reschedule(waiter)
+            elif waiter.told is not None:
+                waiter.told(waiter)
+        waiting.clear()
         if are_awaited:
             self._pass(token, PASSES)
 
@@ -255,11 +278,13 @@ class Worker(Generic[C]):
         With *are_awaited*, that callback rings the bell after the tasks have run.
         """
         tokens = {job.token for job in jobs}
-        by_run = {token: [job.task for job in jobs if job.token is token] for token in tokens}
+        by_run = {
+            token: [job.task if job.told is None else job for job in jobs if job.token is token] for token in tokens
+        }
         jobs.clear()  # so a job is freed with its task, and the garbage collector meets fewer objects
-        for token, tasks in by_run.items():
+        for token, waiting in by_run.items():
             try:
-                token.run_sync_soon(self._wake, token, tasks, are_awaited)
+                token.run_sync_soon(self._wake, token, waiting, are_awaited)
             except trio.RunFinishedError:  # the Trio run has ended, and with it the tasks that waited
                 self._go_on()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Final, NamedTuple, Protocol, TypeVar
 
@@ -33,6 +33,9 @@ from agentrail.ports.journal import (
     Record,
     RecordWithStates,
     Snapshot,
+    Withdraw,
+    Written,
+    changed,
     folded,
     grown,
     opening_of,
@@ -248,16 +251,32 @@ class Records:
         if not self._add(before, arrival, outcome, command):
             return
         try:
-            self.head = await self._append()
+            records = await self._append()
         except JournalUnavailable as error:
-            self.head = await self.retry(self._append, None if self.has_written else ATTEMPTS, error)
-        self._note_written(before)
+            records = await self._append_again(error)
+        self.note_written(before, records)
 
-    def write_now(self, before: State, arrival: Arrival, outcome: Step, command: str | None) -> None:
-        """Write as `write` does, to a journal that `is_direct`."""
-        if self._add(before, arrival, outcome, command):
-            self.head = self._submit()
-            self._note_written(before)
+    def submit(
+        self, before: State, arrival: Arrival, outcome: Step, command: str | None, written: Written
+    ) -> Withdraw | None:
+        """Write as `write` does, to a journal that `submits`, but without a wait.
+
+        `None` if that is done. Else *written* is called later, and then `note_written` or `write_after` is called.
+        """
+        if not self._add(before, arrival, outcome, command):
+            return None
+        withdraw = self._submit(written)
+        if withdraw is None:
+            self.note_written(before, ())
+        return withdraw
+
+    async def write_after(self, error: JournalUnavailable, before: State) -> None:
+        """Write what was submitted, and could not be written because of *error*."""
+        self._doubtful = not isinstance(error, NothingWritten)
+        self.note_written(before, await self._append_again(error))
+
+    async def _append_again(self, error: JournalUnavailable) -> Sequence[Record]:
+        return await self.retry(self._append, None if self.has_written else ATTEMPTS, error)
 
     def _add(self, before: State, arrival: Arrival, outcome: Step, command: str | None) -> bool:
         """Add the record of a step to those that are unwritten; return whether they are to be written now."""
@@ -279,20 +298,20 @@ class Records:
         )
         self._opening = None
         entry = RecordWithStates(record, before if begun is None else begun.before, after)
-        if not self._shared.journal.is_direct:
-            entry = entry.with_change()
-            self.stem = stem_after(self.stem, record.number, entry.record.change, after)
         self.unwritten = (*self.unwritten, entry)
         return not after.is_starting
 
-    def _note_written(self, before: State) -> None:
-        """Note that all records are written, and store a snapshot if one is due."""
+    def note_written(self, before: State, records: Sequence[Record]) -> None:
+        """Note that all entries are written, as *records* if not with their states; store a snapshot if one is due."""
         entries, self.unwritten, self._begun = self.unwritten, (), None
+        self.head = entries[-1].record.number
         self.has_written = True
         shared = self._shared
+        for entry, record in zip(entries, records, strict=False):
+            self.stem = stem_after(self.stem, record.number, record.change, entry.after)
         if shared.listener is not None:
-            for entry in entries:
-                shared.listener(before, entry.with_change().record if shared.journal.is_direct else entry.record)
+            for record in records or changed(entries):
+                shared.listener(before, record)
         if self.head >= self._kept + SNAPSHOT_EVERY:
             self._kept = self.head
             name = f"snapshot ({self.claim.session_id})"
@@ -311,32 +330,36 @@ class Records:
         finally:
             self.outage = None
 
-    async def _append(self) -> int:
-        """Append the unwritten records, unless a failed attempt has written them after all; return the new head."""
-        if self._doubtful:
-            stored = await self._shared.journal.read(self.claim.session_id, self.head, len(self.unwritten))
-            self._doubtful = False
-            attempted = [entry.record for entry in self.unwritten]
-            if len(stored) == len(attempted) and all(map(_is_same, stored, attempted)):
-                return stored[-1].number
+    async def _append(self) -> Sequence[Record]:
+        """Append the unwritten records, unless a failed attempt has written them after all; return them.
+
+        None are returned by a journal that `is_direct`, which makes their changes when somebody reads them.
+        """
         if self._shared.journal.is_direct:
-            return self._submit()
+            self._submit(_unheard)
+            return ()
+        records = changed(self.unwritten)
+        if self._doubtful:
+            stored = await self._shared.journal.read(self.claim.session_id, self.head, len(records))
+            self._doubtful = False
+            if len(stored) == len(records) and all(map(_is_same, stored, records)):
+                return records
         reach("APPEND")
         try:
-            records = [entry.record for entry in self.unwritten]
-            head = await self._shared.journal.append(self.claim, self.head, records)
+            await self._shared.journal.append(self.claim, self.head, records)
         except JournalUnavailable as error:
             self._doubtful = not isinstance(error, NothingWritten)
             raise
         reach("APPENDED")
-        return head
+        return records
 
-    def _submit(self) -> int:
-        """Write the unwritten records without a wait; return the new head."""
+    def _submit(self, written: Written) -> Withdraw | None:
+        """Submit the unwritten records; `None` if that has written them."""
         reach("APPEND")
-        head = self._shared.journal.submit(self.claim, self.head, self.unwritten)
-        reach("APPENDED")
-        return head
+        withdraw = self._shared.journal.submit(self.claim, self.head, self.unwritten, written)
+        if withdraw is None:
+            reach("APPENDED")
+        return withdraw
 
     def come_back(self, state: State, head: int, stem: Stem) -> State:
         """After a crash, drop unwritten records and continue after record *head*, the last one, at *state*.
@@ -376,6 +399,10 @@ class Records:
         if self.callers is not None:
             self.callers.relieve()
         reach("NO_ROOM")
+
+
+def _unheard(_: object) -> None:
+    """No-op: a journal that `is_direct` calls nobody."""
 
 
 def _is_same(stored: Record, attempted: Record) -> bool:

@@ -1,13 +1,14 @@
 """The session's actor, which takes messages, runs steps and journals them. Only it changes the state.
 
-It has a task while it waits: to start, for its journal, to come back after a crash. With a journal that writes at once
-it rests without one, and makes its steps in the pass of whoever posts a letter.
+It has a task while it waits: to start, for a journal that fails, to come back after a crash. With a journal that it
+submits records to, it rests without one: it makes a step in the pass of whoever posts a letter, and carries it out as
+soon as that is written.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import Context
 from functools import partial
 from typing import Final
@@ -33,13 +34,14 @@ from agentrail.errors import JournalUnavailable, SessionAsleep
 from agentrail.hooks.live_hook_runner import Live
 from agentrail.insight.cache_prefix import CachePrefix
 from agentrail.ports.failpoints import reach
-from agentrail.ports.journal import Claim
+from agentrail.ports.journal import Claim, Record
 from agentrail.ports.tool import ToolSource
 from agentrail.reprs import in_brackets, listed
 from agentrail.runtime.actor.amend import amend
 from agentrail.runtime.actor.effect_runner import Performer
 from agentrail.runtime.actor.journal_log import Records, rebuilt, with_plugins_of
 from agentrail.runtime.actor.parent_link import FamilyLinks
+from agentrail.runtime.actor.pending_step import PendingStep
 from agentrail.runtime.actor.screened_inputs import screened_digest
 from agentrail.runtime.actor.sleep import sleeping_state, with_plugin_classes, without_code
 from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, report_slow_hooks
@@ -85,6 +87,7 @@ class Session:
         "_found_revision",
         "_in_hand",
         "_last_active_ms",
+        "_pending",
         "_performer",
         "_prefix",
         "_unconfirmed_step",
@@ -127,6 +130,7 @@ class Session:
         self._code: SessionCode | None = code  # `None` while the session sleeps, unless code was added at run time
         self._context = NO_CONTEXT  # of the actor's task, for the steps that are made in other tasks
         self._crash: BaseException | None = None  # of such a step; the actor's task raises it
+        self._pending: PendingStep | None = None  # such a step, while its record is written
         self._begun: str | None = None  # request whose response has begun, to be noted after the step under way
         self._in_hand: Letter | None = None  # letter that the actor handles, or handled when it crashed
         self.mailbox = Mailbox(state.session_id, shared.gate)
@@ -207,6 +211,8 @@ class Session:
     async def run(self) -> None:
         """Run the actor until the session ends, falls asleep or rests; after a crash, recover first."""
         self._raise_crash()
+        if self._pending is not None:
+            await self._end_pending(self._pending)
         if self.is_asleep:
             await self._wake()
         elif self.crash_text is not None:
@@ -216,7 +222,7 @@ class Session:
             self._last_active_ms = self.shared.clock.now_ms()
             self._schedule_sleep()
         self.rests = False
-        if self.shared.journal.is_direct:
+        if self.shared.journal.submits:
             self._context = trio.lowlevel.current_task().context
             self.mailbox.actor = self
         while self.state.phase is not ENDED:
@@ -301,20 +307,66 @@ class Session:
     def handle_now(self, letter: Letter) -> bool:
         """Handle a letter in the pass of whoever posts it; return whether the actor needs a task to go on.
 
-        Between two awaits the event loop is the lock, and a journal that writes at once needs none. The step is made
+        Between two awaits the event loop is the lock, and a journal that is submitted to needs none. The step is made
         with the context variables of the actor, and a crash is the actor's, never that of the caller.
         """
         if letter.command is not None:  # its answer may have to be read from the journal
             self.mailbox.put_back(letter)
             return True
         self._in_hand = letter
+        return self._needs_task_after(partial(self._step_now, letter))
+
+    def _needs_task_after(self, work: Callable[[], None]) -> bool:
+        """Do *work* with the context variables of the actor; return whether the actor needs a task to go on."""
         try:
-            self._context.run(self._step_now, letter)
+            self._context.run(work)
         except BaseException as crash:  # noqa: BLE001, ASYNC103 - the actor raises it
             self._crash = crash
             return True  # noqa: ASYNC104 - nothing is awaited
+        if self._pending is not None:
+            return False
         self._in_hand = None
         return self.state.phase is ENDED or self.state.asleep or self.shared.parkable is not None
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a step that was made without a task is being written, or could not be."""
+        return self._pending is not None
+
+    def _written(self, result: Sequence[Record] | Exception) -> None:
+        """Called when the record of a step that was made without a task is written, or could not be."""
+        pending = self._pending
+        if pending is None or pending.settle(result):
+            return
+        if isinstance(result, Exception):
+            needs_task = True
+        else:
+            self._pending = None
+            needs_task = self._needs_task_after(partial(self._finish_pending, pending, result))
+        self.mailbox.go_on(needs_task=needs_task)
+
+    def _finish_pending(self, pending: PendingStep, records: Sequence[Record]) -> None:
+        """Carry out a step whose record is written."""
+        reach("APPENDED")
+        self.records.note_written(self.state, records)
+        self._unconfirmed_step = None
+        self._finish_step(pending.letter, pending.arrival, pending.outcome)
+
+    async def _end_pending(self, pending: PendingStep) -> None:
+        """Wait until the record of a step that was made without a task is written, and carry out the step."""
+        try:
+            result = await pending.written()
+        finally:
+            self._pending = None
+        if isinstance(result, JournalUnavailable):
+            await self.records.write_after(result, self.state)
+            self._unconfirmed_step = None
+            self._finish_step(pending.letter, pending.arrival, pending.outcome)
+        elif isinstance(result, Exception):
+            raise result
+        else:
+            self._finish_pending(pending, result)
+        self._in_hand = None
 
     def _raise_crash(self) -> None:
         """Raise the exception of a step that was made in another task; no-op if there is none."""
@@ -326,11 +378,14 @@ class Session:
             del crash  # its traceback holds this frame
 
     def _step_now(self, letter: Letter) -> None:
-        """Make the step for *letter*, and write it to a journal that writes at once."""
+        """Make the step for *letter*, and submit it to the journal."""
         arrival, outcome, is_record = self._make_step(letter)
         if is_record:
             self._unconfirmed_step = outcome
-            self.records.write_now(self.state, arrival, outcome, letter.command)
+            withdraw = self.records.submit(self.state, arrival, outcome, letter.command, self._written)
+            if withdraw is not None:
+                self._pending = PendingStep(letter, arrival, outcome, withdraw)
+                return
             self._unconfirmed_step = None
         self._finish_step(letter, arrival, outcome)
 
@@ -617,6 +672,7 @@ class Session:
         if self.shared.figures is not None:
             self.shared.figures.forget(self.state if self._performer is None else self._performer.state)
         gone = self.gone = why_gone(self.state, error, parked=self.parked)
+        self._pending = None
         if self._performer is not None:
             self._performer.close()
             self._performer.started.settle(gone.error)

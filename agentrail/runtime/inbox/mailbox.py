@@ -37,6 +37,11 @@ class Actor(Protocol):
         """Whether the next letter is to be handled at once."""
         ...
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether the step of the last letter is being written: the next one is handled after that."""
+        ...
+
     def handle_now(self, letter: Letter) -> bool:
         """Handle a letter; return whether the actor needs a task."""
         ...
@@ -367,17 +372,32 @@ class Mailbox:
         if task is not None:
             trio.lowlevel.reschedule(task)
         elif wake is not None:
-            if self.actor is not None and self._handle_here(self.actor):
-                self.wake_callback = wake
-            else:
-                wake()
+            self._go_on(wake, needs_task=False)
+
+    def _go_on(self, wake: Callable[[], None], *, needs_task: bool) -> None:
+        """Have an actor without a task handle the letters; start its task by *wake* if it needs one."""
+        if not needs_task and self.actor is not None and self._handle_here(self.actor):
+            self.wake_callback = wake
+        else:
+            wake()
+
+    def go_on(self, *, needs_task: bool) -> None:
+        """Called by an actor without a task when a step is written. No-op if a task was started meanwhile."""
+        wake, self.wake_callback = self.wake_callback, None
+        self._letters_this_pass = 0
+        if wake is not None:
+            self._go_on(wake, needs_task=needs_task)
 
     def _handle_here(self, actor: Actor) -> bool:
         """Have *actor* handle the letters, as it has no task; return whether it needs none.
 
         Whoever posts meanwhile only puts letters into the lanes, as nobody is to be woken.
         """
-        while actor.takes_now and self._letters_this_pass < LETTERS_PER_PASS:
+        if actor.is_writing:
+            return True
+        while self._letters_this_pass < LETTERS_PER_PASS:
+            if not actor.takes_now:
+                return self.is_empty
             letter = self._next()
             if letter is None:
                 self._letters_this_pass = 0
@@ -386,6 +406,8 @@ class Mailbox:
             reach("MESSAGE_TAKEN")
             if actor.handle_now(letter):
                 return False
+            if actor.is_writing:
+                return True
         return False
 
     def __call__(self, _: object) -> trio.lowlevel.Abort:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final, TypeVar, cast
 
 import trio
@@ -22,7 +23,6 @@ from agentrail.ports.journal import (
     ALL_SESSIONS,
     NO_LEASE,
     Claim,
-    DirectJournal,
     Journal,
     Latest,
     Lease,
@@ -33,7 +33,10 @@ from agentrail.ports.journal import (
     Snapshot,
     StoredAnswer,
     StoredSession,
-    is_direct,
+    SubmitJournal,
+    Withdraw,
+    Written,
+    submits,
 )
 from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.clock import Clock
@@ -58,6 +61,9 @@ FAILING: Final = 30.0
 
 MEANWHILE: Final = "sessions wait and go on by themselves when it is back; until then, calls to them are refused"
 """What the log says of an outage, beside what was found: the advice in the error is for callers."""
+
+WRITE: Final = "write a record of session `{}`"
+"""What an append attempts, for errors."""
 
 FINAL: Final = (CommitUnknown, Fenced, BadRecord, SessionHeld)
 """Errors that are never retried and are raised as they are; in a group, the first in this order counts."""
@@ -136,13 +142,15 @@ class SteadyJournal:
         "commits",
         "failures",
         "is_direct",
+        "submits",
         "when_committed",
     )
 
     def __init__(self, journal: Journal, clock: Clock) -> None:
         self._clock = clock
         self._journal = journal
-        self.is_direct = is_direct(journal)
+        self.submits = submits(journal)
+        self.is_direct = submits(journal) and journal.is_direct
         self._logged_at: float | None = None
         self._unlogged = 0
         self.commits = self.failures = 0
@@ -190,21 +198,33 @@ class SteadyJournal:
         try:
             head = await self._journal.append(claim, expected, records)
         except BaseException as error:
-            self._pass_on(error, "write a record of session `{}`", claim.session_id)
+            self._pass_on(error, WRITE, claim.session_id)
             raise
         self._note_commit(began)
         return head
 
-    def submit(self, claim: Claim, expected: int, entries: Sequence[RecordWithStates]) -> int:
-        """Write *entries* at once, to a journal that `is_direct`, and return the new head."""
+    def submit(
+        self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], written: Written
+    ) -> Withdraw | None:
+        """Give *entries* to a journal that `submits`; `None` if they are written, else *written* is called later."""
         began = 0.0 if self.when_committed is None else self._clock.now()
+        heard = partial(self._written, claim.session_id, began, written)
         try:
-            head = cast("DirectJournal", self._journal).submit(claim, expected, entries)
+            withdraw = cast("SubmitJournal", self._journal).submit(claim, expected, entries, heard)
         except BaseException as error:
-            self._pass_on(error, "write a record of session `{}`", claim.session_id)
+            self._pass_on(error, WRITE, claim.session_id)
             raise
-        self._note_commit(began)
-        return head
+        if withdraw is None:
+            self._note_commit(began)
+        return withdraw
+
+    def _written(self, session_id: str, began: float, written: Written, result: tuple[Record, ...] | Exception) -> None:
+        """Pass on how a submission has ended."""
+        if isinstance(result, Exception):
+            result = self._failure(result, WRITE.format(session_id))
+        else:
+            self._note_commit(began)
+        written(result)
 
     def _note_commit(self, began: float) -> None:
         """Count a commit; *began* is when it began, if anybody wants to know."""
@@ -294,11 +314,16 @@ class SteadyJournal:
             return
         if passing is not None:
             raise passing from None
-        failure = meaning(crash, attempt.format(about))
-        if isinstance(failure, JournalUnavailable):
-            self._failed(failure)
+        failure = self._failure(crash, attempt.format(about))
         if failure is not error:
             raise failure from error
+
+    def _failure(self, error: BaseException, attempt: str) -> Exception:
+        """Return the translation of *error* (see `meaning`), and note an outage."""
+        failure = meaning(error, attempt)
+        if isinstance(failure, JournalUnavailable):
+            self._failed(failure)
+        return failure
 
     def _failed(self, error: JournalUnavailable) -> None:
         """Log an outage: the first failure, then at most one line per `LOG_EVERY` seconds."""

@@ -312,6 +312,9 @@ class Child:
     def cancel(self) -> None:
         """Cancel the run; a session without a task is down, and no letter starts one any more."""
         self.stop_requested = True
+        session = session_of(self)
+        if self.rests and session is not None and session.is_writing:
+            session.mailbox.go_on(needs_task=True)  # a task, which waits for the end of that
         self.scope.cancel()
         if (self.rests or self.state is ChildState.ASLEEP) and isinstance(self.runner, SessionRunner):
             self.runner.session.mailbox.wake_callback = None

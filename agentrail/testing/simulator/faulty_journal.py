@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final
 
 import trio
@@ -22,6 +23,9 @@ from agentrail.ports.journal import (
     Snapshot,
     StoredAnswer,
     StoredSession,
+    Withdraw,
+    Written,
+    changed,
 )
 from agentrail.testing.simulator.auditor import Auditor
 from agentrail.testing.simulator.fault_kinds import Chaos, choice
@@ -43,16 +47,52 @@ class MistakeError(LookupError):
     """A planted bug in the journal."""
 
 
+class LateWrite:
+    """A write that begins in the next pass of the event loop, unless it is withdrawn before; it tells of its end."""
+
+    def __init__(self, append: Callable[[], Awaitable[object]], records: Sequence[Record], written: Written) -> None:
+        self._append = append
+        self._records = records
+        self._written = written
+        self._has_begun = self._is_withdrawn = False
+
+    def withdraw(self) -> bool:
+        """Take the records back; return whether the write has not begun."""
+        self._is_withdrawn = not self._has_begun
+        return self._is_withdrawn
+
+    async def run(self) -> None:
+        """Write."""
+        if self._is_withdrawn:
+            return
+        self._has_begun = True
+        result: tuple[Record, ...] | Exception = tuple(self._records)
+        try:
+            await self._append()
+        except Exception as error:  # noqa: BLE001 - raised where the session goes on
+            result = error
+        self._written(result)
+
+
 class FaultyJournal:
     """Wraps a `MemoryJournal`: raises planted errors before or after its methods, and passes records to the auditor.
 
-    One that *is_direct* is written to at once, as the journal that it wraps; then it has no outage.
+    One that *is_direct* is written to at once, as the journal that it wraps; then it has no outage. Another one that
+    *submits* is told what to write, and tells later how that went.
     """
 
     def __init__(
-        self, disk: MemoryJournal, chaos: Chaos, auditor: Auditor, life: int, *, is_direct: bool = False
+        self,
+        disk: MemoryJournal,
+        chaos: Chaos,
+        auditor: Auditor,
+        life: int,
+        *,
+        submits: bool = False,
+        is_direct: bool = False,
     ) -> None:
         self._disk = disk
+        self.submits = submits
         self.is_direct = is_direct
         self._chaos = chaos
         self._auditor = auditor
@@ -69,8 +109,19 @@ class FaultyJournal:
         if trio.current_time() < self._back_at or (fault is not None and self._chaos.fires(fault)):
             raise DiskError(ON_PURPOSE)
 
-    def submit(self, claim: Claim, expected: int, entries: Sequence[RecordWithStates]) -> int:
-        """Write *entries* at once, or fail before or after writing them, as faults fire."""
+    def submit(
+        self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], written: Written
+    ) -> Withdraw | None:
+        """Write *entries* at once or later, or fail before or after writing them, as faults fire."""
+        if self.is_direct:
+            self._write_now(claim, expected, entries, written)
+            return None
+        records = changed(entries)
+        late = LateWrite(partial(self.append, claim, expected, records), records, written)
+        trio.lowlevel.spawn_system_task(late.run)
+        return late.withdraw
+
+    def _write_now(self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], written: Written) -> None:
         fires = self._chaos.fires
         if self.dead:
             raise CommitUnknown(GONE)
@@ -79,14 +130,13 @@ class FaultyJournal:
         if fires("commit_unknown"):
             self.dead = True
             raise CommitUnknown(ON_PURPOSE)
-        head = self._disk.submit(claim, expected, entries)
-        self._auditor.committed([entry.with_change().record for entry in entries])
+        self._disk.submit(claim, expected, entries, written)
+        self._auditor.committed(changed(entries))
         if fires("commit_unknown_kept"):
             self.dead = True
             raise CommitUnknown(ON_PURPOSE)
         if fires("journal_breaks_behind"):
             raise MistakeError(expected + 1)
-        return head
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records*, or fail before or after writing them, as faults fire."""

@@ -55,7 +55,8 @@ class Life:
         self._plugins = plugins
         self._choose = stage.choice("life", number)
         is_direct = disk.is_direct and stage.choice("direct").percent(40)  # in all lives, or in none
-        self._journal = FaultyJournal(disk, stage.chaos, stage.auditor, number, is_direct=is_direct)
+        submits = is_direct or stage.choice("submits", number).percent(70)
+        self._journal = FaultyJournal(disk, stage.chaos, stage.auditor, number, submits=submits, is_direct=is_direct)
         self._handles: list[SessionHandle] = []
         self._busy = 0
         self._gone = False

@@ -17,7 +17,7 @@ from agentrail.adapters.journals.sql.sql_dialect import CleaningState, SqlDialec
 from agentrail.adapters.journals.sql.sql_tables import as_stored
 from agentrail.adapters.journals.sql.sqlite_errors import still_read
 from agentrail.adapters.journals.sql.writer import SqlWriter
-from agentrail.adapters.journals.writer_thread import Worker
+from agentrail.adapters.journals.writer_thread import ThreadJob, Worker
 from agentrail.errors import BadRecord, JournalFailed, NothingWritten
 from agentrail.ports.journal import (
     ALL_SESSIONS,
@@ -26,11 +26,14 @@ from agentrail.ports.journal import (
     Latest,
     Lease,
     Record,
+    RecordWithStates,
     Redaction,
     SessionFilter,
     Snapshot,
     StoredAnswer,
     StoredSession,
+    Withdraw,
+    Written,
     check_numbers,
 )
 
@@ -86,6 +89,26 @@ class SqlJournal:
         check_numbers(claim, expected, records)
         session_id = claim.session_id
         return await self._writer_of(session_id).do(SqlWriter.append, claim, expected, records, about=session_id)
+
+    @property
+    def submits(self) -> bool:
+        """Whether sessions submit their records: the thread makes the changes, and no task waits."""
+        return True
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether it writes at once: no."""
+        return False
+
+    def submit(
+        self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], written: Written
+    ) -> Withdraw | None:
+        """Write *entries* after record number *expected*, all or none; *written* is called when that is done."""
+        check_numbers(claim, expected, [entry.record for entry in entries])
+        session_id, told = claim.session_id, partial(_pass_on, written)
+        return self._writer_of(session_id).submit(
+            SqlWriter.submit, claim, expected, entries, about=session_id, told=told
+        )
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         """Return up to *limit* records that follow number *after*."""
@@ -216,3 +239,13 @@ class SqlJournal:
                     f"find out what was written of session `{session_id}` last", error.problem
                 ) from error
         return await next(self._next_reader).do(run, about=session_id)
+
+
+def _pass_on(written: Written, job: ThreadJob[SqlWriter, tuple[Record, ...]]) -> None:
+    """Tell whoever has submitted records how that has ended."""
+    try:
+        records = job.outcome()
+    except Exception as error:  # noqa: BLE001 - raised where the session goes on
+        written(error)
+    else:
+        written(records)

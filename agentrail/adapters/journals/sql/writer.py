@@ -29,9 +29,11 @@ from agentrail.ports.journal import (
     Holding,
     Lease,
     Record,
+    RecordWithStates,
     Redaction,
     Snapshot,
     about_after,
+    changed,
     check_free,
     check_snapshot,
     has_ended,
@@ -337,6 +339,12 @@ class SqlWriter:
             elif row.is_held != is_held:
                 self._change(claim.session_id, row, row._replace(is_held=int(is_held)))
         return lost
+
+    def submit(self, claim: Claim, expected: int, entries: Sequence[RecordWithStates]) -> tuple[Record, ...]:
+        """Collect the records of *entries* as `append` does; return them with their changes."""
+        records = changed(entries)
+        self.append(claim, expected, records)
+        return records
 
     def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Collect *records*, after record number *expected*, for `_flush`; return the number of the last one."""
