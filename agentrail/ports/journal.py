@@ -441,12 +441,12 @@ class Journal(Protocol):
         ...
 
 
-Written = Callable[["tuple[Record, ...] | Exception"], None]
+OnWritten = Callable[["tuple[Record, ...] | Exception"], None]
 """Called in the event loop when submitted records are written, with them, or with what `append` would have raised."""
 
 
 Withdraw = Callable[[], bool]
-"""Takes submitted records back; returns whether they are not written then. Else `Written` is called as for others."""
+"""Takes submitted records back; returns whether they are not written then. Else `OnWritten` is called as for others."""
 
 
 class SubmitJournal(Journal, Protocol):
@@ -463,11 +463,11 @@ class SubmitJournal(Journal, Protocol):
         ...
 
     def submit(
-        self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], written: Written
+        self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], on_written: OnWritten
     ) -> Withdraw | None:
         """Write *entries* as `append` writes records, and make their changes.
 
-        `None` if that is done, or an error of `append`; *written* is not called then. Else it is called later.
+        `None` if that is done, or an error of `append`; *on_written* is not called then. Else it is called later.
         """
         ...
 

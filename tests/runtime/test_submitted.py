@@ -10,7 +10,7 @@ import trio.testing
 from agentrail import open_supervisor
 from agentrail.errors import Fenced, JournalFailed, NothingWritten, SessionParked
 from agentrail.journals import Claim, Record
-from agentrail.ports.journal import RecordWithStates, Withdraw, Written, changed
+from agentrail.ports.journal import OnWritten, RecordWithStates, Withdraw, changed
 from agentrail.runtime.inbox.end_reason import TAKEN
 from agentrail.testing import ScriptedModel
 from tests.kit import Failpoint
@@ -28,11 +28,11 @@ class Queued(TestJournal):
 
     def __init__(self) -> None:
         super().__init__()
-        self.waiting: list[tuple[Claim, int, tuple[Record, ...], Written]] = []
+        self.waiting: list[tuple[Claim, int, tuple[Record, ...], OnWritten]] = []
         self.withdrawn = 0
 
     def submit(
-        self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], written: Written
+        self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], written: OnWritten
     ) -> Withdraw | None:
         submission = (claim, expected, changed(entries), written)
         self.waiting.append(submission)

@@ -23,6 +23,7 @@ from agentrail.ports.journal import (
     Holding,
     Latest,
     Lease,
+    OnWritten,
     Record,
     RecordWithStates,
     Redaction,
@@ -30,7 +31,6 @@ from agentrail.ports.journal import (
     Snapshot,
     StoredAnswer,
     StoredSession,
-    Written,
     about_after,
     check_free,
     check_numbers,
@@ -312,9 +312,9 @@ class MemoryJournal:
         """Whether it keeps these states."""
         return not self._encode
 
-    def submit(self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], written: Written) -> None:
-        """Write *entries* after record number *expected*, all or none, at once: *written* is not called."""
-        del written
+    def submit(self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], on_written: OnWritten) -> None:
+        """Write *entries* after record number *expected*, all or none, at once: *on_written* is not called."""
+        del on_written
         session = self._writable(claim, expected, [entry.record for entry in entries])
         session.stored.extend(entries)
         for entry in entries:

@@ -46,7 +46,7 @@ class ThreadJob(Struct, Generic[C, T_co], eq=False):
     creates: bool = False
     task: Task = field(default_factory=current_task)
     token: TrioToken = field(default_factory=current_trio_token)
-    told: Callable[[ThreadJob[C, T_co]], None] | None = None
+    on_done: Callable[[ThreadJob[C, T_co]], None] | None = None
     """Called in the event loop when the job is done, in place of a task that waits; it never raises."""
     is_unwanted: bool = False
     """Whether the task was cancelled after the job had begun."""
@@ -153,13 +153,13 @@ class Worker(Generic[C]):
         return job.outcome()
 
     def submit(
-        self, run: Callable[[C, *Ts], T], *arguments: *Ts, about: str, told: Callable[[ThreadJob[C, T]], None]
+        self, run: Callable[[C, *Ts], T], *arguments: *Ts, about: str, on_done: Callable[[ThreadJob[C, T]], None]
     ) -> Callable[[], bool]:
-        """Run the function *run* in the thread as `do` does, but return at once; *told* is called when that is done.
+        """Run the function *run* in the thread as `do` does, but return at once; *on_done* is called when that is done.
 
         The function that is returned takes the job back, and returns whether it has not begun.
         """
-        job: ThreadJob[C, T] = ThreadJob(run, arguments, about, told=told)
+        job: ThreadJob[C, T] = ThreadJob(run, arguments, about, on_done=on_done)
         self._give(job, self._jobs)
         return partial(self._take_out, job, self._jobs)
 
@@ -205,8 +205,8 @@ class Worker(Generic[C]):
         for waiter in waiting:
             if isinstance(waiter, Task):
                 trio.lowlevel.reschedule(waiter)
-            elif waiter.told is not None:
-                waiter.told(waiter)
+            elif waiter.on_done is not None:
+                waiter.on_done(waiter)
         waiting.clear()
         if are_awaited:
             self._pass(token, PASSES)
@@ -279,7 +279,7 @@ class Worker(Generic[C]):
         """
         tokens = {job.token for job in jobs}
         by_run = {
-            token: [job.task if job.told is None else job for job in jobs if job.token is token] for token in tokens
+            token: [job.task if job.on_done is None else job for job in jobs if job.token is token] for token in tokens
         }
         jobs.clear()  # so a job is freed with its task, and the garbage collector meets fewer objects
         for token, waiting in by_run.items():

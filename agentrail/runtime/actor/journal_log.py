@@ -30,11 +30,11 @@ from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import (
     Claim,
     Journal,
+    OnWritten,
     Record,
     RecordWithStates,
     Snapshot,
     Withdraw,
-    Written,
     changed,
     folded,
     grown,
@@ -257,15 +257,15 @@ class Records:
         self.note_written(before, records)
 
     def submit(
-        self, before: State, arrival: Arrival, outcome: Step, command: str | None, written: Written
+        self, before: State, arrival: Arrival, outcome: Step, command: str | None, on_written: OnWritten
     ) -> Withdraw | None:
         """Write as `write` does, to a journal that `submits`, but without a wait.
 
-        `None` if that is done. Else *written* is called later, and then `note_written` or `write_after` is called.
+        `None` if that is done. Else *on_written* is called later, and then `note_written` or `write_after` is called.
         """
         if not self._add(before, arrival, outcome, command):
             return None
-        withdraw = self._submit(written)
+        withdraw = self._submit(on_written)
         if withdraw is None:
             self.note_written(before, ())
         return withdraw
@@ -353,10 +353,10 @@ class Records:
         reach("APPENDED")
         return records
 
-    def _submit(self, written: Written) -> Withdraw | None:
+    def _submit(self, on_written: OnWritten) -> Withdraw | None:
         """Submit the unwritten records; `None` if that has written them."""
         reach("APPEND")
-        withdraw = self._shared.journal.submit(self.claim, self.head, self.unwritten, written)
+        withdraw = self._shared.journal.submit(self.claim, self.head, self.unwritten, on_written)
         if withdraw is None:
             reach("APPENDED")
         return withdraw

@@ -35,7 +35,7 @@ class PendingStep:
         trio.lowlevel.reschedule(task)
         return True
 
-    async def written(self) -> Sequence[Record] | Exception:
+    async def wait(self) -> Sequence[Record] | Exception:
         """Wait for the result. If it is cancelled, nothing was written."""
         if self.result is None:
             self._task = trio.lowlevel.current_task()

@@ -125,8 +125,7 @@ class Session:
         self.shared = shared
         self.state = state  # state after the last journaled step; reduced while the session sleeps
         self.find_code = find_code
-        # If `code.revision` differs, plugins, tools or models were added at run time.
-        self._found_revision = code.revision
+        self._found_revision = code.revision  # if the code's differs, plugins, tools or models were added at run time
         self._code: SessionCode | None = code  # `None` while the session sleeps, unless code was added at run time
         self._context = NO_CONTEXT  # of the actor's task, for the steps that are made in other tasks
         self._crash: BaseException | None = None  # of such a step; the actor's task raises it
@@ -157,8 +156,7 @@ class Session:
         )
         self.end_waiters: tuple[Slot[Gone], ...] = ()
         self.gone: Gone | None = None  # why this process no longer runs the session; `None` while it does
-        # The last abort or stop that stopped work before it was journaled.
-        self._aborting: Letter | None = None
+        self._aborting: Letter | None = None  # the last abort or stop that stopped work before it was journaled
         self.crash_text: str | None = None  # how the last actor crashed; the next actor reports it
         self.rests = False  # whether the actor has no task, and needs none for the next letter
         self.parked = False  # whether the session was stopped without being ended, to continue from its journal
@@ -333,7 +331,7 @@ class Session:
         """Whether a step that was made without a task is being written, or could not be."""
         return self._pending is not None
 
-    def _written(self, result: Sequence[Record] | Exception) -> None:
+    def _on_written(self, result: Sequence[Record] | Exception) -> None:
         """Called when the record of a step that was made without a task is written, or could not be."""
         pending = self._pending
         if pending is None or pending.settle(result):
@@ -355,7 +353,7 @@ class Session:
     async def _end_pending(self, pending: PendingStep) -> None:
         """Wait until the record of a step that was made without a task is written, and carry out the step."""
         try:
-            result = await pending.written()
+            result = await pending.wait()
         finally:
             self._pending = None
         if isinstance(result, JournalUnavailable):
@@ -382,7 +380,7 @@ class Session:
         arrival, outcome, is_record = self._make_step(letter)
         if is_record:
             self._unconfirmed_step = outcome
-            withdraw = self.records.submit(self.state, arrival, outcome, letter.command, self._written)
+            withdraw = self.records.submit(self.state, arrival, outcome, letter.command, self._on_written)
             if withdraw is not None:
                 self._pending = PendingStep(letter, arrival, outcome, withdraw)
                 return

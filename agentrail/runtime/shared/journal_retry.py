@@ -26,6 +26,7 @@ from agentrail.ports.journal import (
     Journal,
     Latest,
     Lease,
+    OnWritten,
     Record,
     RecordWithStates,
     Redaction,
@@ -35,7 +36,6 @@ from agentrail.ports.journal import (
     StoredSession,
     SubmitJournal,
     Withdraw,
-    Written,
     submits,
 )
 from agentrail.reprs import in_brackets
@@ -204,13 +204,13 @@ class SteadyJournal:
         return head
 
     def submit(
-        self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], written: Written
+        self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], on_written: OnWritten
     ) -> Withdraw | None:
-        """Give *entries* to a journal that `submits`; `None` if they are written, else *written* is called later."""
+        """Give *entries* to a journal that `submits`; `None` if they are written, else *on_written* is called later."""
         began = 0.0 if self.when_committed is None else self._clock.now()
-        heard = partial(self._written, claim.session_id, began, written)
+        report = partial(self._on_written, claim.session_id, began, on_written)
         try:
-            withdraw = cast("SubmitJournal", self._journal).submit(claim, expected, entries, heard)
+            withdraw = cast("SubmitJournal", self._journal).submit(claim, expected, entries, report)
         except BaseException as error:
             self._pass_on(error, WRITE, claim.session_id)
             raise
@@ -218,13 +218,15 @@ class SteadyJournal:
             self._note_commit(began)
         return withdraw
 
-    def _written(self, session_id: str, began: float, written: Written, result: tuple[Record, ...] | Exception) -> None:
+    def _on_written(
+        self, session_id: str, began: float, on_written: OnWritten, result: tuple[Record, ...] | Exception
+    ) -> None:
         """Pass on how a submission has ended."""
         if isinstance(result, Exception):
             result = self._failure(result, WRITE.format(session_id))
         else:
             self._note_commit(began)
-        written(result)
+        on_written(result)
 
     def _note_commit(self, began: float) -> None:
         """Count a commit; *began* is when it began, if anybody wants to know."""

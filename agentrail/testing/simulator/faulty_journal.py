@@ -16,6 +16,7 @@ from agentrail.ports.journal import (
     Claim,
     Latest,
     Lease,
+    OnWritten,
     Record,
     RecordWithStates,
     Redaction,
@@ -24,7 +25,6 @@ from agentrail.ports.journal import (
     StoredAnswer,
     StoredSession,
     Withdraw,
-    Written,
     changed,
 )
 from agentrail.testing.simulator.auditor import Auditor
@@ -50,10 +50,12 @@ class MistakeError(LookupError):
 class LateWrite:
     """A write that begins in the next pass of the event loop, unless it is withdrawn before; it tells of its end."""
 
-    def __init__(self, append: Callable[[], Awaitable[object]], records: Sequence[Record], written: Written) -> None:
+    def __init__(
+        self, append: Callable[[], Awaitable[object]], records: Sequence[Record], on_written: OnWritten
+    ) -> None:
         self._append = append
         self._records = records
-        self._written = written
+        self._on_written = on_written
         self._has_begun = self._is_withdrawn = False
 
     def withdraw(self) -> bool:
@@ -71,7 +73,7 @@ class LateWrite:
             await self._append()
         except Exception as error:  # noqa: BLE001 - raised where the session goes on
             result = error
-        self._written(result)
+        self._on_written(result)
 
 
 class FaultyJournal:
@@ -110,18 +112,20 @@ class FaultyJournal:
             raise DiskError(ON_PURPOSE)
 
     def submit(
-        self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], written: Written
+        self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], on_written: OnWritten
     ) -> Withdraw | None:
         """Write *entries* at once or later, or fail before or after writing them, as faults fire."""
         if self.is_direct:
-            self._write_now(claim, expected, entries, written)
+            self._write_now(claim, expected, entries, on_written)
             return None
         records = changed(entries)
-        late = LateWrite(partial(self.append, claim, expected, records), records, written)
+        late = LateWrite(partial(self.append, claim, expected, records), records, on_written)
         trio.lowlevel.spawn_system_task(late.run)
         return late.withdraw
 
-    def _write_now(self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], written: Written) -> None:
+    def _write_now(
+        self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], on_written: OnWritten
+    ) -> None:
         fires = self._chaos.fires
         if self.dead:
             raise CommitUnknown(GONE)
@@ -130,7 +134,7 @@ class FaultyJournal:
         if fires("commit_unknown"):
             self.dead = True
             raise CommitUnknown(ON_PURPOSE)
-        self._disk.submit(claim, expected, entries, written)
+        self._disk.submit(claim, expected, entries, on_written)
         self._auditor.committed(changed(entries))
         if fires("commit_unknown_kept"):
             self.dead = True

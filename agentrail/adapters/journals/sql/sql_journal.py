@@ -25,6 +25,7 @@ from agentrail.ports.journal import (
     Claim,
     Latest,
     Lease,
+    OnWritten,
     Record,
     RecordWithStates,
     Redaction,
@@ -33,7 +34,6 @@ from agentrail.ports.journal import (
     StoredAnswer,
     StoredSession,
     Withdraw,
-    Written,
     check_numbers,
 )
 
@@ -101,13 +101,13 @@ class SqlJournal:
         return False
 
     def submit(
-        self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], written: Written
+        self, claim: Claim, expected: int, entries: Sequence[RecordWithStates], on_written: OnWritten
     ) -> Withdraw | None:
-        """Write *entries* after record number *expected*, all or none; *written* is called when that is done."""
+        """Write *entries* after record number *expected*, all or none; *on_written* is called when that is done."""
         check_numbers(claim, expected, [entry.record for entry in entries])
-        session_id, told = claim.session_id, partial(_pass_on, written)
+        session_id, on_done = claim.session_id, partial(_pass_on, on_written)
         return self._writer_of(session_id).submit(
-            SqlWriter.submit, claim, expected, entries, about=session_id, told=told
+            SqlWriter.submit, claim, expected, entries, about=session_id, on_done=on_done
         )
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
@@ -241,11 +241,11 @@ class SqlJournal:
         return await next(self._next_reader).do(run, about=session_id)
 
 
-def _pass_on(written: Written, job: ThreadJob[SqlWriter, tuple[Record, ...]]) -> None:
+def _pass_on(on_written: OnWritten, job: ThreadJob[SqlWriter, tuple[Record, ...]]) -> None:
     """Tell whoever has submitted records how that has ended."""
     try:
         records = job.outcome()
     except Exception as error:  # noqa: BLE001 - raised where the session goes on
-        written(error)
+        on_written(error)
     else:
-        written(records)
+        on_written(records)
