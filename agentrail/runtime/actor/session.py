@@ -147,8 +147,7 @@ class Session:
         self.waiters = Waiters()
         self.traces = Traces()
         self._answers = Answers(state.session_id, shared.journal, new=not returned)
-        # Callbacks, called with the error of each failed attempt to write.
-        self.when_stuck: tuple[Callable[[JournalUnavailable], None], ...] = ()
+        self.when_stuck: tuple[Callable[[JournalUnavailable], None], ...] = ()  # called for each failed attempt to write
         code.judge.askers = self.waiters
         # `None` while the session sleeps.
         self._performer: Performer | None = Performer(
