@@ -134,20 +134,14 @@ class Session:
         self._in_hand: Letter | None = None  # letter that the actor handles, or handled when it crashed
         self.mailbox = Mailbox(state.session_id, shared.gate)
         self.records = Records(claim, shared, None if returned else state, self)
-        self.events = EventLog(
-            state.session_id,
-            state.setup.options.event_buffer_size,
-            self.records,
-            shared.hearing,
-            state.last_seq,
-            mid_turn=state.phase is not Phase.IDLE,
-        )
+        size, mid_turn = state.setup.options.event_buffer_size, state.phase is not Phase.IDLE
+        self.events = EventLog(state.session_id, size, self.records, shared.hearing, state.last_seq, mid_turn=mid_turn)
         self.links = FamilyLinks()
         self.sources = Sources()
         self.waiters = Waiters()
         self.traces = Traces()
         self._answers = Answers(state.session_id, shared.journal, new=not returned)
-        self.when_stuck: tuple[Callable[[JournalUnavailable], None], ...] = ()  # called for each failed attempt to write
+        self.when_stuck: tuple[Callable[[JournalUnavailable], None], ...] = ()  # called at each failed attempt to write
         code.judge.askers = self.waiters
         # `None` while the session sleeps.
         self._performer: Performer | None = Performer(
