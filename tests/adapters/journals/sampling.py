@@ -11,7 +11,7 @@ import trio
 
 from agentrail import Ask, Context, Continue, Plugin, SessionSpec, open_supervisor, tool
 from agentrail.codec.versions import FORMAT
-from agentrail.events import ToolExecutionEnd
+from agentrail.events import AgentEnd, ToolExecutionEnd
 from agentrail.journals import SqliteJournal, export_session
 from agentrail.models import Json
 from agentrail.plugins import (
@@ -123,7 +123,11 @@ async def make(folder: Path) -> None:
         session = await supervisor.spawn(spec, "sample")
         other = await supervisor.spawn(spec, "other")
         (held,) = (await session.ask("go on", command="c1")).held
-        await session.approve(held.id, command="c2")
+        async with session.subscribe() as events:  # else the abort may be one of the turn before
+            await session.approve(held.id, command="c2")
+            async for envelope in events:
+                if isinstance(envelope.event, AgentEnd):
+                    break
         await session.prompt("and then?")
         await session.abort("enough")
         await session.ask("a long one, please")
