@@ -1,5 +1,7 @@
 """The cost of ending a session does not depend on the number of sessions; it is measured in opcodes."""
 
+from statistics import fmean
+
 import pytest
 import trio
 import trio.testing
@@ -56,6 +58,7 @@ async def _opcodes_per_session(count: int, way: str) -> float:
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_the_end_of_a_session_costs_the_same_among_many(way: str) -> None:
-    few = await _opcodes_per_session(FEW, way)
+    # one time among few varies by 4 %, as the order does in which Trio runs tasks
+    few = fmean([await _opcodes_per_session(FEW, way) for _ in range(8)])
     many = await _opcodes_per_session(MANY, way)
     assert many <= 1.03 * few, f"{way}: {few:.0f} opcodes among {FEW}, {many:.0f} among {MANY}"
