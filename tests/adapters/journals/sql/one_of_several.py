@@ -1,11 +1,13 @@
 """One of several processes that write one file: `python -m tests.adapters.journals.sql.one_of_several PATH NAME SEED`.
 
-It claims sessions that the others claim too, and appends to them until it is told to end, or killed. Each acknowledged
-append is a line on standard output: session, number and text of the record. At the end it says how many were refused.
+It claims sessions that the others claim too, and appends to them until it is told to end, or killed. Its clock is
+right, or a minute wrong, by its seed. Each acknowledged append is a line on standard output: session, number and text
+of the record. At the end it says how many were refused.
 """
 
 import random
 import sys
+import time
 from pathlib import Path
 
 import trio
@@ -18,6 +20,10 @@ from tests.kit import prompted
 
 SESSIONS = tuple(f"shared-{number}" for number in range(4))
 LEASE_MS = 10**15
+SHORT_MS = 50
+
+CLOCKS_MS = (0, 60_000, -60_000)
+"""How wrong the clocks of three processes are."""
 
 
 def say(*words: object) -> None:
@@ -33,6 +39,7 @@ class Process:
         self._name = name
         self._seed = seed
         self._chance = random.Random(seed)
+        self._clock_ms = CLOCKS_MS[seed % len(CLOCKS_MS)]
         self._refused = 0
         self._count = 0
 
@@ -50,7 +57,8 @@ class Process:
         while True:
             session_id = self._chance.choice(SESSIONS)
             try:
-                claim = await self._journal.claim(session_id, self._name, take_over=self._chance.random() < 0.5)
+                lease = Lease(int(time.time() * 1000) + self._clock_ms, SHORT_MS)
+                claim = await self._journal.claim(session_id, self._name, lease, take_over=self._chance.random() < 0.5)
                 head = claim.head
                 for _ in range(self._chance.randrange(4)):
                     self._count += 1

@@ -1,4 +1,4 @@
-"""Several processes write one SQLite file, and some of them are killed: nothing is lost, doubled or written late."""
+"""Several processes write one SQLite file, by clocks that differ, and some are killed: nothing is lost or doubled."""
 
 import random
 import sqlite3
