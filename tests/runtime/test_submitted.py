@@ -195,6 +195,29 @@ async def test_what_is_being_written_when_the_session_is_killed_is_waited_for() 
     assert [record.number for record in await journal.read("s")][: expected + 1] == list(range(1, expected + 2))
 
 
+async def test_one_that_was_left_behind_while_it_was_written_ends_after_that() -> None:
+    journal = Queued()
+    async with trio.open_nursery() as nursery:
+
+        async def ask() -> None:
+            with pytest.raises(SessionParked):
+                await session.prompt("hi")
+
+        async def write_late() -> None:
+            await trio.sleep(1)
+            on_written(records)
+
+        async with open_supervisor(journal=journal, stop_within=5) as supervisor:
+            session = await supervisor.spawn(spec_of(ScriptedModel(["one"]), shutdown=0.2), "s")
+            await journal.write_all()
+            nursery.start_soon(ask)
+            await trio.testing.wait_all_tasks_blocked()
+            *_, records, on_written = journal.waiting.pop()  # it has begun
+            nursery.start_soon(write_late)
+            began = trio.current_time()
+        assert trio.current_time() - began == pytest.approx(1)
+
+
 async def test_one_that_is_taken_over_while_it_writes_ends() -> None:
     journal = Queued()
     async with open_supervisor(journal=journal) as supervisor, trio.open_nursery() as nursery:

@@ -327,7 +327,9 @@ class Session:
     def _on_written(self, result: Sequence[Record] | Exception) -> None:
         """Called when the record of a step that was made without a task is written, or could not be."""
         pending = self._pending
-        if pending is None or pending.settle(result):
+        # One that was left behind still waits in its task:
+        # tests/runtime/test_submitted.py::test_one_that_was_left_behind_while_it_was_written_ends_after_that
+        if pending is None or pending.settle(result) or self.gone is not None:
             return
         if isinstance(result, Exception):
             needs_task = True
@@ -663,7 +665,6 @@ class Session:
         if self.shared.figures is not None:
             self.shared.figures.forget(self.state if self._performer is None else self._performer.state)
         gone = self.gone = why_gone(self.state, error, parked=self.parked)
-        self._pending = None
         if self._performer is not None:
             self._performer.close()
             self._performer.started.settle(gone.error)
