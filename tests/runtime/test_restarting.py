@@ -9,8 +9,9 @@ from agentrail.errors import SessionCrashed, TurnAborted
 from agentrail.events import InputQuarantined, SessionQuarantined, SessionRestarted, ToolExecutionEnd
 from agentrail.journals import MemoryJournal, Record
 from agentrail.models import ToolMessage
-from agentrail.plugins import AfterResponse, BudgetGuard
+from agentrail.plugins import AfterResponse, BeforePrompt, BudgetGuard
 from agentrail.testing import ScriptedModel, call, say
+from agentrail.values.value import Value
 from tests.kit import Failpoint, watching
 from tests.runtime.journals import BROKEN, BROKEN_CAUSE, TestJournal
 from tests.runtime.poison import POISONED, OurBug, Poison, crash_this_step
@@ -96,6 +97,45 @@ async def test_what_was_written_before_the_crash_is_not_done_twice() -> None:
         assert (await session.ask("go")).text == "fine"
         assert world.heard(session).names.count("PromptReceived") == 1
         assert world.heard(session).names[1:4] == ["PromptReceived", "AgentStart", "RequestStart"]
+
+
+class Once(Value, eq=False):
+    """A plugin state whose first comparison raises."""
+
+    number: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        if not COMPARED:
+            COMPARED.append(other)
+            raise OurBug
+        return isinstance(other, Once) and other.number == self.number
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+COMPARED: list[object] = []
+
+
+class Counts(Plugin[Once]):
+    """Counts prompts in such a state."""
+
+    def init(self, ctx: Context) -> Once:
+        return Once()
+
+    def before_prompt(self, hook: BeforePrompt, state: Once, ctx: Context) -> Continue[Once]:
+        return Continue(Once(state.number + 1))
+
+
+async def test_a_crash_while_it_comes_back_loses_nothing_of_what_was_written_before_the_first() -> None:
+    COMPARED.clear()
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(["fine"], plugins=[Counts()])
+        journal.fails_after = times(1)
+        assert (await session.ask("go")).text == "fine"
+        assert len(COMPARED) == 1
+        assert world.heard(session).names.count("PromptReceived") == 1
 
 
 @pytest.mark.parametrize("point", ["PUBLISH", "PUBLISHED", "ANSWER", "ANSWERED"])

@@ -1,5 +1,6 @@
 """With a journal that is submitted to, a session has no task while a record is being written."""
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 
@@ -216,6 +217,48 @@ async def test_one_that_was_left_behind_while_it_was_written_ends_after_that() -
             nursery.start_soon(write_late)
             began = trio.current_time()
         assert trio.current_time() - began == pytest.approx(1)
+
+
+async def test_what_raises_while_the_end_of_a_write_is_told_is_the_crash_of_the_session() -> None:
+    journal = Queued()
+
+    def broken(_: logging.LogRecord) -> bool:
+        log.removeFilter(broken)
+        raise OSError
+
+    log = logging.getLogger("agentrail.journal")
+    async with open_supervisor(journal=journal) as supervisor, trio.open_nursery() as nursery:
+        session = await supervisor.spawn(spec_of(ScriptedModel(["one"])))
+        await journal.write_all()
+        nursery.start_soon(session.prompt, "hi")
+        await trio.testing.wait_all_tasks_blocked()
+        log.addFilter(broken)
+        journal.fail(NothingWritten("the disk is away"))
+        await journal.write_all()
+        assert [report.done for report in supervisor.crashes()] == ["restarted"]
+    assert [message.text for message in session.messages()] == ["hi", "one"]
+
+
+async def test_what_is_written_before_a_takeover_is_answered_when_a_renewal_tells_of_that_first() -> None:
+    journal = Queued()
+    answered: list[bool] = []
+    async with trio.open_nursery() as nursery, open_supervisor(journal=journal, lease=30.0) as supervisor:
+        session = await supervisor.spawn(spec_of(ScriptedModel(["one"])), "s")
+        await journal.write_all()
+
+        async def ask() -> None:
+            answered.append(bool((await session.prompt("hi")).ref))
+
+        nursery.start_soon(ask)
+        await trio.testing.wait_all_tasks_blocked()
+        claim, expected, records, on_written = journal.waiting.pop()
+        await journal.append(claim, expected, records)
+        await journal.claim("s", "elsewhere", take_over=True)
+        await trio.sleep(20)  # until the leases are renewed
+        on_written(records)
+        await trio.testing.wait_all_tasks_blocked()
+        assert answered == [True]
+        assert supervisor.sessions() == ()
 
 
 async def test_one_that_is_taken_over_while_it_writes_ends() -> None:

@@ -280,8 +280,8 @@ class Session:
             self.state, self._unfinished_step = unconfirmed.state, (unconfirmed, letter, True)
         elif head != records.head:
             raise records.fenced
-        self._unconfirmed_step = None
         self.state = records.come_back(with_plugins_of(state, self.state, head), head, stem)
+        self._unconfirmed_step = None
         if self._unfinished_step is not None:
             self._carry_out(self.performer, *self._unfinished_step)
         elif letter is not None and type(letter.input) not in OWN_REPORTS:
@@ -329,7 +329,10 @@ class Session:
         pending = self._pending
         # One that was left behind still waits in its task:
         # tests/runtime/test_submitted.py::test_one_that_was_left_behind_while_it_was_written_ends_after_that
-        if pending is None or pending.settle(result) or self.gone is not None:
+        if pending is None or pending.settle(result):
+            return
+        if self.gone is not None:
+            self._pending = None
             return
         if isinstance(result, Exception):
             needs_task = True

@@ -222,10 +222,13 @@ class SteadyJournal:
         self, session_id: str, began: float, on_written: OnWritten, result: tuple[Record, ...] | Exception
     ) -> None:
         """Pass on how a submission has ended."""
-        if isinstance(result, Exception):
-            result = self._failure(result, WRITE.format(session_id))
-        else:
-            self._note_commit(began)
+        try:
+            if isinstance(result, Exception):
+                result = self._failure(result, WRITE.format(session_id))
+            else:
+                self._note_commit(began)
+        except Exception as crash:  # noqa: BLE001 - of a clock or a log; raised where the session goes on
+            result = crash
         on_written(result)
 
     def _note_commit(self, began: float) -> None:

@@ -123,7 +123,7 @@ class SessionRunner:
 
     def run(self, ready: Callable[[], None]) -> Awaitable[None]:
         """Run the session's actor until the session ends."""
-        if self.fenced_by is not None:
+        if self.fenced_by is not None and not self.session.is_writing:
             raise self.fenced_by
         ready()
         return self.session.run()  # no coroutine of its own, which would take 224 bytes as long as the session lives
