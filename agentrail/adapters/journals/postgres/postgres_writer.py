@@ -18,7 +18,7 @@ from agentrail.adapters.journals.postgres.postgres_dialect import PostgresConnec
 from agentrail.adapters.journals.sql.sql_dialect import SqlDialect
 from agentrail.adapters.journals.sql.sql_tables import BLOB, RECORD, SqlRow, as_stored
 from agentrail.adapters.journals.sql.stored_rows import SessionColumns
-from agentrail.adapters.journals.sql.writer import KEPT_MS, ROWS_KEPT, WRITE, SqlWriter
+from agentrail.adapters.journals.sql.writer import KEPT_MS, ROWS_KEPT, WRITE, SqlWriter, Submitted
 from agentrail.adapters.journals.writer_thread import ThreadJob, WriterJob
 from agentrail.errors import AgentrailError, JournalFailed, NothingWritten
 from agentrail.ports.failpoints import reach
@@ -98,11 +98,16 @@ class PostgresWriter(SqlWriter):
     def _is_fenced(self, job: WriterJob[SqlWriter]) -> bool:
         """Whether *job* appends to a session that is known, and changes nothing that it can be found by."""
         row = self._known.get(job.about)
-        if row is None or not isinstance(job, ThreadJob) or job.run != SqlWriter.append:
+        if row is None or not isinstance(job, ThreadJob) or job.run not in {SqlWriter.append, SqlWriter.submit}:
             return False
-        claim, expected, records = cast("tuple[Claim, int, Sequence[Record]]", job.given)
-        fits = row.epoch == claim.epoch and row.head == expected
-        return fits and bool(records) and not any(map(tells_about, records))
+        claim, expected, given = cast("tuple[Claim, int, Sequence[Record] | Submitted]", job.given)
+        if row.epoch != claim.epoch or row.head != expected:
+            return False
+        try:
+            records = given.records if isinstance(given, Submitted) else given
+        except Exception:  # noqa: BLE001 - raised again where the job is run
+            return False
+        return bool(records) and not any(map(tells_about, records))
 
     def _append_fenced(self, jobs: Sequence[WriterJob[SqlWriter]]) -> list[WriterJob[SqlWriter]]:
         """Run *jobs* as one statement; return those that it has left out, as a transaction can say why."""

@@ -16,7 +16,7 @@ from agentrail.adapters.journals.sql.reader import SqlReader
 from agentrail.adapters.journals.sql.sql_dialect import CleaningState, SqlDialect
 from agentrail.adapters.journals.sql.sql_tables import as_stored
 from agentrail.adapters.journals.sql.sqlite_errors import still_read
-from agentrail.adapters.journals.sql.writer import SqlWriter
+from agentrail.adapters.journals.sql.writer import SqlWriter, Submitted
 from agentrail.adapters.journals.writer_thread import ThreadJob, Worker
 from agentrail.errors import BadRecord, JournalFailed, NothingWritten
 from agentrail.ports.journal import (
@@ -107,7 +107,7 @@ class SqlJournal:
         check_numbers(claim, expected, [entry.record for entry in entries])
         session_id, on_done = claim.session_id, partial(_pass_on, on_written)
         return self._writer_of(session_id).submit(
-            SqlWriter.submit, claim, expected, entries, about=session_id, on_done=on_done
+            SqlWriter.submit, claim, expected, Submitted(entries), about=session_id, on_done=on_done
         )
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:

@@ -7,6 +7,7 @@ written with one statement for each table. If a call makes the transaction fail,
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from typing import Final, cast
 
 from agentrail.adapters.journals.checksums import as_bytes, check_of_snapshot
@@ -60,6 +61,18 @@ LEASE_OF: Final = "select key from ~lease where holder = ?"
 
 UNSAID: Final = About()
 """What a session without a record can be found by."""
+
+
+class Submitted:
+    """Records that were submitted as *entries*: their changes are made once, in the thread, however often they run."""
+
+    def __init__(self, entries: Sequence[RecordWithStates]) -> None:
+        self._entries = entries
+
+    @cached_property
+    def records(self) -> tuple[Record, ...]:
+        """The records with their changes."""
+        return changed(self._entries)
 
 
 class SqlWriter:
@@ -340,11 +353,10 @@ class SqlWriter:
                 self._change(claim.session_id, row, row._replace(is_held=int(is_held)))
         return lost
 
-    def submit(self, claim: Claim, expected: int, entries: Sequence[RecordWithStates]) -> tuple[Record, ...]:
-        """Collect the records of *entries* as `append` does; return them with their changes."""
-        records = changed(entries)
-        self.append(claim, expected, records)
-        return records
+    def submit(self, claim: Claim, expected: int, submitted: Submitted) -> tuple[Record, ...]:
+        """Collect the records of *submitted* as `append` does; return them with their changes."""
+        self.append(claim, expected, submitted.records)
+        return submitted.records
 
     def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Collect *records*, after record number *expected*, for `_flush`; return the number of the last one."""

@@ -235,6 +235,27 @@ async def test_a_claim_of_another_process_is_noticed_by_the_statement(journal: P
     await other.close()
 
 
+async def test_a_turn_of_a_session_is_written_without_a_transaction(
+    journal: PostgresJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[None] = []
+    begin = PostgresConnection.begin
+
+    def counted(self: PostgresConnection) -> bool:
+        begun.append(None)
+        return begin(self)
+
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one", "two"])), "s")
+        await session.ask("hi")
+        head = len(await journal.read("s"))
+        with monkeypatch.context() as patched:
+            patched.setattr(PostgresConnection, "begin", counted)
+            await session.ask("and?")
+        assert len(await journal.read("s")) > head
+        assert begun == []
+
+
 async def test_the_same_claim_is_used_in_two_processes(journal: PostgresJournal, url: str) -> None:
     claim = await opened(journal, "s")
     other = PostgresJournal(url)
