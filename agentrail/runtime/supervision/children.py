@@ -316,8 +316,8 @@ class Child:
         if self.rests and session is not None and session.is_writing:
             session.mailbox.go_on(needs_task=True)  # a task, which waits for the end of that
         self.scope.cancel()
-        if (self.rests or self.state is ChildState.ASLEEP) and isinstance(self.runner, SessionRunner):
-            self.runner.session.mailbox.wake_callback = None
+        if (self.rests or self.state is ChildState.ASLEEP) and session is not None:
+            session.mailbox.wake_callback = None
             self.mark_ended()
 
     def mark_ended(self, state: ChildState = ChildState.DOWN) -> None:
