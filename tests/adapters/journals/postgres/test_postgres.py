@@ -4,7 +4,6 @@ import logging
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -35,7 +34,7 @@ from agentrail.journals import Claim, Lease, PostgresJournal
 from agentrail.runtime.shared import clock
 from agentrail.testing import ScriptedModel
 from agentrail.testing.conformance.expected_errors import raised
-from tests.adapters.journals.postgres.server import PostgresServer, folder_of_servers, needs_postgres
+from tests.adapters.journals.postgres.server import PostgresServer, needs_postgres
 from tests.adapters.journals.test_listing import check_last_used
 from tests.kit import opened, run_of
 from tests.patience import PATIENCE
@@ -370,63 +369,3 @@ async def test_a_held_session_is_seldom_claimed_whatever_the_clock_shows(off: in
             assert waiting.claims < 5 * took + 2
     await holder.close()
     await waiting.close()
-
-
-# A server that dies
-
-
-async def test_what_was_acknowledged_outlives_a_server_that_is_killed_under_load() -> None:
-    with folder_of_servers() as folder:
-        server = PostgresServer(folder)
-        await trio.to_thread.run_sync(server.make)
-        await trio.to_thread.run_sync(server.start)
-        journal = PostgresJournal(server.url)
-        acknowledged = 0
-        heads = Counter[str]()
-        is_over = False
-
-        async def write(claim: Claim) -> None:
-            nonlocal acknowledged
-            name = claim.session_id
-            while not is_over:
-                try:
-                    heads[name] = await journal.append(claim, heads[name], run_of(name, heads[name] + 1, 1))
-                    acknowledged += 1
-                except NothingWritten:
-                    await trio.sleep(0.05)
-                except JournalUnavailable:
-                    heads[name] = await _head(journal, name, heads[name])
-
-        try:
-            async with trio.open_nursery() as nursery:
-                for number in range(30):
-                    nursery.start_soon(write, await journal.claim(f"s{number}", "test", Lease(0, 60_000)))
-                for _ in range(3):
-                    await trio.sleep(0.7)
-                    await trio.to_thread.run_sync(server.kill)
-                    await trio.sleep(0.1)
-                    await trio.to_thread.run_sync(server.start)
-                    before = acknowledged
-                    with trio.fail_after(PATIENCE):
-                        while acknowledged <= before:  # noqa: ASYNC110 - nobody sets an event for it
-                            await trio.sleep(0.01)
-                is_over = True
-            for name, head in heads.items():
-                await _head(journal, name, head)
-            await journal.close()
-        finally:
-            if server.process is not None:
-                await trio.to_thread.run_sync(server.kill)
-
-
-async def _head(journal: PostgresJournal, name: str, known: int) -> int:
-    """Return the number of the last record: the one that is *known*, or the next, whose answer the kill cut off."""
-    while True:
-        try:
-            records = await journal.read(name, 0, 100_000)
-        except JournalUnavailable:
-            await trio.sleep(0.05)
-        else:
-            assert records == run_of(name, 1, len(records))
-            assert len(records) - known in {0, 1}
-            return len(records)
