@@ -219,6 +219,8 @@ async def _fork(journal: PlacedJournal, options: SessionOptions) -> int:
 async def _delete(journal: Journal, options: SessionOptions) -> int:
     session_id = options.words[0]
     if not await journal.read(session_id, 0, 1):
+        # another program may have read the file while it was deleted, so that its bytes are still there
+        await journal.delete(session_id, _holder(), Clock().now_ms())
         raise SessionNotStored(session_id)
     if not options.is_sure and not await _confirmed(f"Delete {session_id} and its sub-agents for good?", "deleted"):
         tell("nothing is deleted")

@@ -126,6 +126,37 @@ def test_a_session_is_deleted_only_if_somebody_says_so(
     assert listed(capsys, journal) == ["other"]
 
 
+READER: Final = """
+import sqlite3, sys
+file = sqlite3.connect(sys.argv[1], isolation_level=None)
+file.execute("PRAGMA wal_autocheckpoint = 0")
+file.execute("UPDATE about SET created = created + 1")  # so the title is in the log too
+file.execute("BEGIN")
+file.execute("SELECT * FROM session").fetchall()
+print("reads", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.long
+def test_a_deletion_that_another_program_held_up_is_ended_by_the_same_command(
+    journal: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentrail.adapters.journals.sql.sql_journal.PATIENCE", 1)
+    delete = ("delete", "trip", "--yes", "--journal", journal)
+    command = [sys.executable, "-c", READER, str(journal)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:  # noqa: S603 - ours
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == b"reads\n"
+        status, _, err = sessions(capsys, *delete)
+        assert (status, "close that program and delete again" in err) == (1, True)
+        reader.kill()
+    assert any(b"Rome" in file.read_bytes() for file in journal.parent.iterdir())
+    status, _, err = sessions(capsys, *delete)
+    assert (status, "there is no session `trip`" in err) == (1, True)
+    assert not any(b"Rome" in file.read_bytes() for file in journal.parent.iterdir())
+
+
 @pytest.mark.parametrize(
     "command", [("show",), ("export", "x.jsonl"), ("copy", "x.db"), ("fork",), ("delete", "--yes")]
 )

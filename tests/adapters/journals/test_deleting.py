@@ -16,6 +16,8 @@ from agentrail.adapters.journals.sql.page_gaps import dirty_gaps
 from agentrail.errors import BadRecord, JournalFailed
 from agentrail.journals import Journal, Snapshot, SqliteJournal
 from agentrail.models import History, Text, UserMessage
+from agentrail.testing.conformance.expected_errors import raised
+from tests.adapters.journals.sick import Connection, connecting, sqlite_error
 from tests.adapters.journals.test_sqlite import KEY
 from tests.kit import Setup, prompted, run_of
 from tests.profiles import CAMPAIGN
@@ -176,6 +178,31 @@ async def test_what_reads_the_file_all_the_time_is_named(
     await journal.delete("s", *BY)
     assert await journal.read("s") == ()
     assert not found_in(path, canary("s"))
+
+
+@pytest.mark.parametrize("call", ["delete", "redact"])
+async def test_what_removes_and_cannot_end_is_not_said_to_have_written_nothing(call: str, path: Path) -> None:
+    """The disk fails after the first transaction, which has removed the texts."""
+
+    class Failing(Connection):
+        has_removed = False
+
+        def execute(self, sql: str, parameters: object = (), /) -> sqlite3.Cursor:
+            if sql == "BEGIN IMMEDIATE" and type(self).has_removed:
+                raise sqlite_error("SQLITE_IOERR")
+            type(self).has_removed |= sql == "COMMIT" and self.total_changes > changes
+            return super().execute(sql, parameters)
+
+    changes = 1_000_000
+    journal = SqliteJournal(path, connect=connecting(Failing))
+    await talked(journal, "s", 3)
+    changes = 0
+    removal = journal.delete("s", *BY) if call == "delete" else journal.redact("s", 1, 3, NOTE, "")
+    error = await raised(JournalFailed, removal)
+    assert "has removed some" in str(error)
+    Failing.has_removed, changes = False, 1_000_000
+    assert all(record.redacted for record in await journal.read("s"))
+    await journal.close()
 
 
 async def test_a_session_whose_records_are_damaged_can_be_deleted(journal: SqliteJournal, path: Path) -> None:

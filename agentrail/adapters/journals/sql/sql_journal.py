@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import cycle
 from typing import Final, TypeVar
@@ -164,7 +164,8 @@ class SqlJournal:
         """
         writer = self._writer_of(session_id)
         count, mark = await writer.do(SqlWriter.delete, session_id, holder, at, about=session_id)
-        await self._wait_until_clean(session_id, mark)
+        with _removing(session_id):
+            await self._wait_until_clean(session_id, mark)
         return count
 
     async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
@@ -175,16 +176,19 @@ class SqlJournal:
         """
         names = await self._kept_names(session_id)
         writer = self._writer_of(session_id)
-        count, start = 0, max(first, 1)
-        while True:
+        start = max(first, 1)
+
+        async def redact_page() -> int:
             stop = min(last, start + READ_AT_ONCE - 1)
             arguments = session_id, start, stop, note, holder, names
-            count += await writer.do(SqlWriter.redact, *arguments, about=session_id)
-            start += READ_AT_ONCE
-            if start > last or not await self.read(session_id, start - 1, 1):
-                break
-        mark = await writer.do(SqlWriter.drop_unnamed_blobs, session_id, about=session_id)
-        await self._wait_until_clean(session_id, mark)
+            return await writer.do(SqlWriter.redact, *arguments, about=session_id)
+
+        count = await redact_page()
+        with _removing(session_id):
+            while (start := start + READ_AT_ONCE) <= last and await self.read(session_id, start - 1, 1):
+                count += await redact_page()
+            mark = await writer.do(SqlWriter.drop_unnamed_blobs, session_id, about=session_id)
+            await self._wait_until_clean(session_id, mark)
         return count
 
     async def _wait_until_clean(self, session_id: str, mark: int) -> None:
@@ -239,6 +243,16 @@ class SqlJournal:
                     f"find out what was written of session `{session_id}` last", error.problem
                 ) from error
         return await next(self._next_reader).do(run, about=session_id)
+
+
+@contextmanager
+def _removing(session_id: str) -> Generator[None]:
+    """Raise `JournalFailed` in place of `NothingWritten`: the transaction before has removed something."""
+    try:
+        yield
+    except NothingWritten as error:
+        attempt = f"finish what removes texts of session `{session_id}`, and has removed some"
+        raise JournalFailed(attempt, error.problem) from error
 
 
 def _pass_on(on_written: OnWritten, job: ThreadJob[SqlWriter, tuple[Record, ...]]) -> None:
