@@ -84,7 +84,7 @@ class SessionHeld(JournalError):
     wording = (
         "session `{session}` is held by `{holder}` for {left} more milliseconds, unless that lease is "
         "renewed; talk to the session there, wait until the lease ends, or take the session over with "
-        "`take_over=True`"
+        "`supervisor.resume({session!r}, take_over=True)`"
     )
 
     session: str
@@ -106,7 +106,7 @@ class Fenced(JournalError):
 
     wording = (
         "session `{session}` was claimed by another holder (epoch {epoch}), so it was stopped here; "
-        "`supervisor.resume({session!r})` says who holds it"
+        "`supervisor.resume({session!r})` says who holds it, or goes on with it if nobody does"
     )
 
     session: str

@@ -21,6 +21,7 @@ import trio
 from msgspec import Struct, field
 from trio.lowlevel import Task, TrioToken, current_task, current_trio_token
 
+from agentrail.errors import NothingWritten
 from agentrail.ports.failpoints import reach
 from agentrail.values.untrusted_values import described
 
@@ -175,13 +176,20 @@ class Worker(Generic[C]):
 
     def _give(self, job: ThreadJob[C, object], queue: list[ThreadJob[C, object]]) -> None:
         with self._lock:
-            queue.append(job)
             if not self._alive:
-                self._alive = True
-                threading.Thread(target=self._run, name=self._name, daemon=True).start()
+                self._start()
             elif self._mood is Mood.IDLE:
                 self._mood = Mood.BUSY
                 self._bell.release()
+            queue.append(job)
+
+    def _start(self) -> None:
+        try:
+            threading.Thread(target=self._run, name=self._name, daemon=True).start()
+        except RuntimeError as error:  # the system has no more threads for this process
+            problem = f"the thread of the {self._name} cannot be started: {error}"
+            raise NothingWritten(problem) from error
+        self._alive = True
 
     def _take_back(
         self, job: ThreadJob[C, object], queue: list[ThreadJob[C, object]], _: object

@@ -641,6 +641,23 @@ class Counting:
         pass
 
 
+async def test_a_thread_that_cannot_be_started_is_told_and_started_by_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        message = "can't start new thread"
+        raise RuntimeError(message)
+
+    journal = SqliteJournal(tmp_path / "agentrail.db")
+    with monkeypatch.context() as patch, trio.fail_after(1):
+        patch.setattr(threading.Thread, "start", refuse)
+        error = await raised(NothingWritten, journal.claim("s", "test"))
+        assert "cannot be started: can't start new thread" in str(error)
+    claim = await journal.claim("s", "test")
+    assert await journal.append(claim, 0, run_of("s", 1, 1)) == 1
+    await journal.close()
+
+
 async def test_those_who_were_answered_together_are_waited_for_until_all_have_come_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
