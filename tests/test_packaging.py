@@ -131,7 +131,9 @@ def test_the_core_needs_only_what_was_agreed() -> None:
         "referencing",
         "regex",
         "trio",
+        "trio-websocket",
         "typing-extensions",
+        "wsproto",
     ]
 
 

@@ -24,7 +24,7 @@ from agentrail.nurseries import open_shielded_nursery
 from agentrail.open_context import OpenContext, Way
 from agentrail.ports.journal import SLOTS
 from agentrail.remote.remote_supervisor import RemoteSupervisor
-from agentrail.remote.transport.client_socket import cut_reason
+from agentrail.remote.transport.dialling import cut_reason
 from agentrail.remote.transport.host_connection import PATIENCE
 from agentrail.values.argument_checks import checked
 from agentrail.values.secrets import Secret, secret_name

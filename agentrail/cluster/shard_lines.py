@@ -16,7 +16,7 @@ from agentrail.errors import AgentrailError
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.cluster.cluster_identity import SignedCall, signed_key
 from agentrail.nurseries import open_shielded_nursery
-from agentrail.remote.transport.client_socket import CutError, dial_address
+from agentrail.remote.transport.dialling import CutError, dial_address
 from agentrail.remote.transport.host_address import HostAddress, HostKey
 from agentrail.remote.transport.host_connection import HostConnection, open_line
 from agentrail.remote.transport.host_subscription import HostSubscription

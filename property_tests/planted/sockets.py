@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.api import websocket_protocol
-from agentrail.api.websocket_protocol import MessageReader
+from agentrail.host.http11 import websocket_protocol
+from agentrail.host.http11.websocket_protocol import MessageReader
 from agentrail.host.operations.view_calls import ViewCalls
 from agentrail.host.websocket.send_queue import Outbox
 from agentrail.host.websocket.socket_connection import SocketConnection
@@ -125,8 +125,8 @@ BED = Bed()
 def unmasked_frames_taken(plant: Planting) -> None:
     plant.rewrite(
         MessageReader._check_second,
-        "if bool(byte & _MASKED) != self._of_client:",
-        "if bool(byte & _MASKED) != self._of_client and byte & 0x7F == 0:",
+        "if not byte & _MASKED:",
+        "if not byte & _MASKED and byte & 0x7F == 0:",
     )
 
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from typing import Final
 
 import pytest
 import trio
 import trio.testing
+from trio_websocket import ConnectionRejected
 from wsproto import ConnectionType, WSConnection, events
 
-from agentrail.remote.transport.client_connection import ClientConnection
-from agentrail.remote.transport.client_handshake import MAX_REJECTION, NotAHostError, RejectedError
-from agentrail.remote.transport.client_socket import MAX_MESSAGE, ClientSocket, CutError
+from agentrail.remote.transport.client_connection import MAX_MESSAGE, ClientConnection, open_connection
+from agentrail.remote.transport.dialling import CutError, Dial
 from agentrail.remote.transport.host_address import HostAddress, HostKey
 from agentrail.remote.transport.host_frames import read_host_frame
+from agentrail.remote.transport.watched_stream import MAX_ANSWER, NotAHostError
 from tests.host.rfc6455.raw_peer import accept_of
 
 ADDRESS: Final = HostAddress("127.0.0.1", 80)
+CLOSE: Final = b"\x88\x00"
 TAKEN: Final = b"\x81\x02{}"
 """A message of the host: `{}`."""
 
@@ -47,51 +51,77 @@ class Host:
                     return
 
 
-async def opened() -> tuple[ClientSocket, Host]:
-    near, far = trio.testing.memory_stream_pair()
-    socket, host = ClientSocket(near), Host(far)
+Dispatch = Callable[[str], None]
+
+
+@asynccontextmanager
+async def connected(
+    take: Dispatch, pair: tuple[trio.abc.Stream, trio.abc.Stream] | None = None
+) -> AsyncGenerator[tuple[ClientConnection, Host]]:
+    near, far = pair or trio.testing.memory_stream_pair()
+    host = Host(far)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(host.accept)
-        await socket.shake(ADDRESS, HostKey("key"))
-    return socket, host
+        async with open_connection(ADDRESS, HostKey("key"), dialling(near), take) as connection:
+            yield connection, host
+
+
+def dialling(stream: trio.abc.Stream) -> Dial:
+    async def dial() -> trio.abc.Stream:
+        return stream
+
+    return dial
+
+
+async def cut_of(stream: trio.abc.Stream) -> CutError:
+    """Return how a connection over *stream* is cut."""
+    async with open_connection(ADDRESS, HostKey("key"), dialling(stream), _ignore) as connection:
+        return await connection.run()
 
 
 async def test_a_host_that_says_nothing_is_left(autojump_clock: object) -> None:  # noqa: ARG001
-    socket, host = await opened()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(lambda: host.listen(pongs=False))
         began = trio.current_time()
-        cut = await ClientConnection(socket, _ignore).run()
-        assert (cut.problem, trio.current_time() - began) == ("nothing came from it for 45 s", 45)
+        async with connected(_ignore) as (connection, host):
+            nursery.start_soon(lambda: host.listen(pongs=False))
+            cut = await connection.run()
+            assert (cut.problem, trio.current_time() - began) == ("nothing came from it for 45 s", 45)
     assert [type(event) for event in host.heard] == [events.Ping, events.Ping, events.CloseConnection]
 
 
 async def test_a_host_that_answers_pings_is_not_left(autojump_clock: object) -> None:  # noqa: ARG001
-    socket, host = await opened()
-    connection = ClientConnection(socket, _ignore)
-    async with trio.open_nursery() as nursery:
+    async with trio.open_nursery() as nursery, connected(_ignore) as (connection, host):
         nursery.start_soon(lambda: host.listen(pongs=True))
         with trio.move_on_after(1000):
             await connection.run()
-    assert connection.has_heard
+        assert connection.has_heard
     assert [type(event) for event in host.heard] == [*[events.Ping] * 40, events.CloseConnection]
 
 
 async def test_a_host_that_takes_nothing_is_left(autojump_clock: object) -> None:  # noqa: ARG001
-    near, far = trio.testing.lockstep_stream_pair()
-    socket, host = ClientSocket(near), Host(far)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(host.accept)
-        await socket.shake(ADDRESS, HostKey("key"))
+    async with connected(_ignore, trio.testing.lockstep_stream_pair()) as (connection, _):
+        began = trio.current_time()
+        cut = await connection.run()
+        assert (cut.problem, trio.current_time() - began) == ("it took nothing for 20 s", 20)
+
+
+async def test_one_that_leaves_says_so_and_does_not_wait_for_an_answer(autojump_clock: object) -> None:  # noqa: ARG001
     began = trio.current_time()
-    cut = await ClientConnection(socket, _ignore).run()
-    assert (cut.problem, trio.current_time() - began) == ("it took nothing for 20 s", 20)
+    async with connected(_ignore) as (_, host):
+        pass
+    with trio.CancelScope() as scope:
+        async with connected(_ignore) as (connection, other):
+            scope.cancel()
+            await connection.run()
+    assert trio.current_time() == began
+    for left in (host, other):
+        await left.listen(pongs=False)
+        assert type(left.heard[-1]) is events.CloseConnection
 
 
 async def test_pings_of_the_host_are_answered() -> None:
-    socket, host = await opened()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ClientConnection(socket, _ignore).run)
+    async with trio.open_nursery() as nursery, connected(_ignore) as (connection, host):
+        nursery.start_soon(connection.run)
         await host.stream.send_all(b"\x89\x03abc")
         while events.Pong(payload=b"abc") not in host.heard:
             host.protocol.receive_data(bytes(await host.stream.receive_some(65536)))
@@ -100,11 +130,11 @@ async def test_pings_of_the_host_are_answered() -> None:
 
 
 BAD: Final = {
-    "it broke a rule of WebSocket: a message is no UTF-8": b"\x81\x01\xff",
+    "a rule of WebSocket was broken (1007: ": b"\x81\x01\xff",
     "it sent a message that is no text": b"\x82\x02ab",
-    "it broke a rule of WebSocket: a reserved bit is set": b"\xf1\x00",
+    "a rule of WebSocket was broken (1002: ": b"\xf1\x00",
     "it closed the connection (1012: later)": b"\x88\x07\x03\xf4later",
-    "it closed the connection (1005)": b"\x88\x00",
+    "it closed the connection (1005)": CLOSE,
     "the connection was cut": b"",
     "it sent a message that cannot be read": b"\x81\x03{]}",
 }
@@ -112,62 +142,74 @@ BAD: Final = {
 
 @pytest.mark.parametrize("problem", BAD)
 async def test_what_ends_a_connection(problem: str) -> None:
-    socket, host = await opened()
-    await host.stream.send_all(TAKEN + BAD[problem])
-    if not BAD[problem]:
-        await host.stream.aclose()
-
     def take(text: str) -> None:
         read_host_frame(text)
 
     with trio.fail_after(30):
-        cut = await ClientConnection(socket, take).run()
+        async with connected(take) as (connection, host):
+            await host.stream.send_all(TAKEN + BAD[problem])
+            if not BAD[problem]:
+                await host.stream.aclose()
+            cut = await connection.run()
     assert cut.problem.startswith(problem)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("more", [-1, 0, 1])
 async def test_a_message_has_a_most(more: int) -> None:
-    socket, host = await opened()
+    lengths: list[int] = []
     length = MAX_MESSAGE + more
-    await host.stream.send_all(b"\x81\x7f" + length.to_bytes(8, "big") + b"x" * length)
+    async with connected(lambda text: lengths.append(len(text))) as (connection, host):
+        await host.stream.send_all(b"\x81\x7f" + length.to_bytes(8, "big") + b"x" * length + CLOSE * (more <= 0))
+        cut = await connection.run()
     if more > 0:
-        with pytest.raises(CutError, match="at most 67108864 bytes"):
-            await socket.receive()
+        assert (cut.problem, cut.code) == ("it sent a message of more than 67108864 characters", 1006)
     else:
-        assert len(str(await socket.receive())) == length
+        assert lengths == [length]
 
 
-@pytest.mark.parametrize("more", [-1, 0, 1])
-async def test_of_a_refusal_only_so_much_is_kept(more: int) -> None:
+@pytest.mark.parametrize("more", [-1_000, 1])
+async def test_the_answer_to_a_handshake_has_a_most(more: int) -> None:
     near, far = trio.testing.memory_stream_pair()
-    length = MAX_REJECTION + more
+    length = MAX_ANSWER + more
     head = f"HTTP/1.1 403 No\r\ncontent-type: text/plain\r\ncontent-length: {length}\r\n\r\n"
     await far.send_all(head.encode() + b"x" * length)
-    with pytest.raises(RejectedError) as raised:
-        await ClientSocket(near).shake(ADDRESS, HostKey("key"))
-    assert (raised.value.rejection.status, len(raised.value.rejection.body)) == (403, min(length, MAX_REJECTION))
+    with pytest.raises((ConnectionRejected, NotAHostError)) as raised:
+        await cut_of(near)
+    if isinstance(raised.value, ConnectionRejected):
+        assert (raised.value.status_code, raised.value.body, more < 0) == (403, b"x" * length, True)
+    else:
+        assert (str(raised.value), more > 0) == ("its answer to the handshake has more than 131072 bytes", True)
 
 
 HEAD: Final = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
 OTHERS: Final = {
-    "it does not speak HTTP as a host does": b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
-    "it does not speak WebSocket as a host does": f"{HEAD}Sec-WebSocket-Accept: wrong\r\n\r\n".encode(),
-    "it closed the connection during the handshake": b"HTTP/1.1 101 Switch",
+    b"SSH-2.0-OpenSSH_9.2\r\n\r\n": "it does not speak WebSocket as a host does",
+    f"{HEAD}Sec-WebSocket-Accept: wrong\r\n\r\n".encode(): "it does not speak WebSocket as a host does",
+    b"HTTP/1.1 101 Switch": "it closed the connection during the handshake",
+    b"HTTP/1.1 502 No\r\ncontent-length: 99\r\n\r\nhello": "it closed the connection during the handshake",
 }
 
 
-@pytest.mark.parametrize("problem", OTHERS)
-async def test_what_answers_may_be_no_host(problem: str) -> None:
+@pytest.mark.parametrize("answer", OTHERS)
+async def test_what_answers_may_be_no_host(answer: bytes, autojump_clock: object) -> None:  # noqa: ARG001
     near, far = trio.testing.memory_stream_pair()
-    await far.send_all(OTHERS[problem])
+    await far.send_all(answer)
     await far.send_eof()
+    began = trio.current_time()
     try:
-        await ClientSocket(near).shake(ADDRESS, HostKey("key"))
+        await cut_of(near)
     except (NotAHostError, CutError) as error:
-        assert error.problem == problem  # noqa: PT017 - two classes, each of which has a `problem`
+        assert error.problem == OTHERS[answer]  # noqa: PT017 - two classes, each of which has a `problem`
     else:
         pytest.fail("it was taken for a host")
+    assert trio.current_time() == began
+
+
+async def test_what_never_answers_is_left(autojump_clock: object) -> None:  # noqa: ARG001
+    near, _ = trio.testing.memory_stream_pair()
+    with pytest.raises(CutError, match="it did not answer within 10 s"):
+        await cut_of(near)
 
 
 @pytest.mark.parametrize("subprotocol", [None, "agentrail.v2"])
@@ -182,36 +224,29 @@ async def test_a_host_speaks_the_protocol(subprotocol: str | None) -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(accept)
-        with pytest.raises(NotAHostError) as raised:
-            await ClientSocket(near).shake(ADDRESS, HostKey("key"))
-    assert raised.value.problem == "it does not speak the protocol `agentrail.v1`"
-
-
-@pytest.mark.parametrize("coding", ["chunked", None])
-async def test_a_refusal_is_read_also_when_it_is_cut(coding: str | None) -> None:
-    near, far = trio.testing.memory_stream_pair()
-    named = "content-length: 99\r\n" if coding is None else f"transfer-encoding: {coding}\r\n"
-    await far.send_all(f"HTTP/1.1 502 No\r\n{named}\r\n".encode() + (b"5\r\nhello\r\n" if coding else b"hello"))
-    await far.send_eof()
-    with pytest.raises(RejectedError) as raised:
-        await ClientSocket(near).shake(ADDRESS, HostKey("key"))
-    assert (raised.value.rejection.status, raised.value.rejection.body) == (502, b"hello")
+        with pytest.raises(NotAHostError, match="does not speak"):
+            await cut_of(near)
 
 
 async def test_frames_that_come_with_the_answer_are_read() -> None:
     near, far = trio.testing.memory_stream_pair()
-    host = Host(far)
+    host, texts = Host(far), list[str]()
 
     async def accept() -> None:
         host.protocol.receive_data(bytes(await far.receive_some(65536)))
         answer = host.protocol.send(events.AcceptConnection(subprotocol="agentrail.v1"))
         await far.send_all(answer + TAKEN)
+        await host.listen(pongs=True)
 
-    socket = ClientSocket(near)
+    def take(text: str) -> None:
+        texts.append(text)
+        nursery.cancel_scope.cancel()
+
     async with trio.open_nursery() as nursery:
         nursery.start_soon(accept)
-        await socket.shake(ADDRESS, HostKey("key"))
-    assert await socket.receive() == "{}"
+        async with open_connection(ADDRESS, HostKey("key"), dialling(near), take) as connection:
+            await connection.run()
+    assert texts == ["{}"]
 
 
 def _ignore(text: str) -> None:

@@ -9,7 +9,7 @@ import trio
 
 from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.host.requests.http_messages import OWNED, Headers
-from agentrail.remote.transport.client_socket import CutError, dial_address
+from agentrail.remote.transport.dialling import CutError, dial_address
 from agentrail.remote.transport.host_address import HostAddress
 
 CONNECT_SECONDS: Final = 2.0

@@ -10,9 +10,9 @@ from typing import Final
 import trio
 
 from agentrail.api.socket_frames import SLOW_READER, TRY_LATER
-from agentrail.api.websocket_protocol import NORMAL, close_frame
 from agentrail.host.http11.receive_buffer import PIECE
 from agentrail.host.http11.response_writer import send_at_once
+from agentrail.host.http11.websocket_protocol import NORMAL, close_frame
 from agentrail.runtime.shared.admission import Gate
 
 GOODBYE: Final = close_frame(NORMAL, "")[:1]

@@ -6,8 +6,8 @@ import binascii
 from base64 import b64decode
 from typing import Final
 
-from agentrail.api.websocket_protocol import VERSION, accepted_key
 from agentrail.host.http11.request_head import RequestHead
+from agentrail.host.http11.websocket_protocol import VERSION, accepted_key
 from agentrail.host.requests.http_messages import NO_UPGRADE, Headers, words_of
 
 KEY: Final = "sec-websocket-key"

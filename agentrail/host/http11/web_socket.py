@@ -9,7 +9,9 @@ from contextlib import asynccontextmanager, suppress
 import trio
 
 from agentrail.api.limits import HostLimits
-from agentrail.api.websocket_protocol import (
+from agentrail.host.http11.frame_writer import FrameWriter
+from agentrail.host.http11.receive_buffer import PIECE
+from agentrail.host.http11.websocket_protocol import (
     PING,
     PONG,
     TEXT,
@@ -21,8 +23,6 @@ from agentrail.api.websocket_protocol import (
     close_frame,
     frame,
 )
-from agentrail.host.http11.frame_writer import FrameWriter
-from agentrail.host.http11.receive_buffer import PIECE
 from agentrail.host.requests.message_socket import MessageSocket, SocketClosed
 from agentrail.runtime.shared.admission import Gate
 
@@ -36,7 +36,7 @@ class WebSocket(MessageSocket):
         self._stream = stream
         self._received = received  # bytes that came before the handshake was answered
         self._answer = answer  # to the handshake
-        self._reader = MessageReader(limits.body_bytes + limits.header_bytes, of_client=True)
+        self._reader = MessageReader(limits.body_bytes + limits.header_bytes)
         self._writer = FrameWriter(stream, limits.write_seconds, closing)
         self._message: str | bytes | None = None  # the one that is read in advance
         self._moved = trio.lowlevel.ParkingLot()  # woken when a message has come, and when it is taken

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Final, cast
 
+import h11
 import trio
+from trio_websocket import ConnectionClosed, ConnectionRejected, WebSocketConnection, wrap_client_stream
+from wsproto.utilities import LocalProtocolError, ProtocolError
 
-from agentrail.api.websocket_protocol import PING, PONG, TEXT, Ping
+from agentrail.api.socket_frames import PATH, SUBPROTOCOL, USER
 from agentrail.errors import BadText
-from agentrail.remote.transport.client_socket import ClientSocket, CutError
+from agentrail.remote.transport.dialling import ABNORMAL, CUT, CutError, Dial, cut_reason
+from agentrail.remote.transport.host_address import HostAddress, HostKey
+from agentrail.remote.transport.watched_stream import NO_WEBSOCKET, NotAHostError, WatchedStream
+
+MAX_MESSAGE: Final = 64 * 1024 * 1024
+"""The most characters of one message of a host: an answer may be a page of messages with images in them."""
+
+OPEN_SECONDS: Final = 10.0
+"""How long a connection may take, the handshake included."""
 
 QUIET_SECONDS: Final = 25.0
 """After how long without a word of the host it is asked for one."""
@@ -18,19 +30,38 @@ QUIET_SECONDS: Final = 25.0
 PONG_SECONDS: Final = 20.0
 """How long the host has to answer that."""
 
+CHUNK: Final = 64 * 1024
+"""The most bytes that are read at once."""
+
+TOO_SLOW: Final = f"it did not answer within {OPEN_SECONDS:g} s"
+BROKEN: Final = "a rule of WebSocket was broken"
+BROKEN_RULES: Final = frozenset({1002, 1007})
+"""Codes of a close because of it: the host's, or those with which wsproto ends what it cannot read."""
+
+TOO_LARGE: Final = f"Exceeded maximum message size: {MAX_MESSAGE} bytes"
+"""What trio-websocket gives as the reason for which it closes; its code would be taken for one of the host."""
+
 
 class ClientConnection:
-    """One WebSocket, with what waits to be sent over it."""
+    """One WebSocket, with what waits to be sent over it; `open_connection` makes it."""
 
-    def __init__(self, socket: ClientSocket, take: Callable[[str], None]) -> None:
-        self._socket = socket
+    def __init__(self, websocket: WebSocketConnection, stream: WatchedStream, take: Callable[[str], None]) -> None:
+        self._websocket = websocket
+        self._stream = stream
         self._dispatch = take
         self._texts: deque[str] = deque()
-        self._controls: deque[tuple[int, bytes]] = deque(maxlen=4)
         self._work = trio.Event()
         self._cut: CutError | None = None
-        self.has_heard = False
+
+    @property
+    def user(self) -> str:
+        """The user of the key, as ids of sessions have it; empty if they have none."""
+        return dict(self._websocket.handshake_headers).get(USER.encode(), b"").decode("latin-1")
+
+    @property
+    def has_heard(self) -> bool:
         """Whether the host has said anything since the handshake."""
+        return self._stream.has_heard
 
     def post(self, text: str) -> None:
         """Queue *text* to be sent."""
@@ -38,56 +69,130 @@ class ClientConnection:
         self._work.set()
 
     async def run(self) -> CutError:
-        """Send and receive until the connection is cut, and close it; return the reason of the cut."""
-        self._control(PING)  # the pong sets `has_heard`, even if the host has nothing to send
-        try:
-            async with trio.open_nursery() as nursery:  # noqa: TID251 - its tasks end with the connection
-                for work in (self._read, self._write, self._watch):
-                    nursery.start_soon(self._until_cut, work, nursery.cancel_scope)
-        finally:
-            await self._socket.close()  # noqa: ASYNC102 - it is shielded, and bounds its own time
+        """Send and receive until the connection is cut; return the reason of the cut.
+
+        It begins with a ping: the pong sets `has_heard`, even if the host has nothing to send.
+        """
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - its tasks end with the connection
+            for work in (self._read, self._write, self._watch, self._websocket.ping):
+                nursery.start_soon(self._until_cut, work, nursery.cancel_scope)
         return self._cut or CutError("it was left")
 
     async def _until_cut(self, work: Callable[[], Awaitable[None]], scope: trio.CancelScope) -> None:
         try:
             await work()
-        except CutError as cut:
-            self._cut = self._cut or cut
+        except (CutError, ConnectionClosed, LocalProtocolError) as error:
+            self._cut = self._cut or cut_of(error, self._stream.problem)
             scope.cancel()
 
     async def _read(self) -> None:
         while True:
-            received = await self._socket.receive()
-            if isinstance(received, Ping):
-                self._control(PONG, received.content)
-                continue
-            self.has_heard = True
-            if isinstance(received, str):
-                try:
-                    self._dispatch(received)
-                except BadText as bad:
-                    raise CutError(problem=f"it sent a message that cannot be read: {bad.args[0]}") from None
+            received = await self._websocket.get_message()
+            if isinstance(received, bytes):
+                raise CutError(problem="it sent a message that is no text")
+            try:
+                self._dispatch(received)
+            except BadText as bad:
+                raise CutError(problem=f"it sent a message that cannot be read: {bad.args[0]}") from None
 
     async def _write(self) -> None:
         while True:
-            while self._controls or self._texts:
-                if self._controls:
-                    await self._socket.send(*self._controls.popleft())
-                else:
-                    await self._socket.send(TEXT, self._texts.popleft().encode())
+            while self._texts:
+                await self._websocket.send_message(self._texts.popleft())
             self._work = trio.Event()
             await self._work.wait()
 
-    def _control(self, opcode: int, content: bytes = b"") -> None:
-        self._controls.append((opcode, content))
-        self._work.set()
-
     async def _watch(self) -> None:
         while True:
-            heard_at = self._socket.heard_at
+            heard_at = self._stream.heard_at
             await trio.sleep_until(heard_at + QUIET_SECONDS)
-            if self._socket.heard_at == heard_at:
-                self._control(PING)
-                await trio.sleep(PONG_SECONDS)
-            if self._socket.heard_at == heard_at:
+            if self._stream.heard_at == heard_at:
+                with trio.move_on_after(PONG_SECONDS):
+                    await self._websocket.ping()
+            if self._stream.heard_at == heard_at:
                 raise CutError(problem=f"nothing came from it for {QUIET_SECONDS + PONG_SECONDS:g} s")
+
+
+@asynccontextmanager
+async def open_connection(
+    address: HostAddress, key: HostKey, dial: Dial, take: Callable[[str], None]
+) -> AsyncGenerator[ClientConnection, None]:
+    """Connect to a host; *take* is called with each of its messages.
+
+    Raises `ConnectionRejected`, `NotAHostError` or `CutError` if there is no connection. One that is broken while it is
+    in use ends the block without an error.
+    """
+    deadline = trio.current_time() + OPEN_SECONDS
+    stream = WatchedStream(await _dialled(dial, deadline))
+    try:
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - for the task of trio-websocket
+            with trio.fail_at(deadline):
+                websocket = await wrap_client_stream(
+                    nursery,
+                    cast("trio.SocketStream", stream),  # it takes any stream
+                    address.authority,
+                    f"{address.prefix}{PATH}",
+                    subprotocols=[SUBPROTOCOL],
+                    extra_headers=[key.header],
+                    max_message_size=MAX_MESSAGE,
+                    receive_buffer_size=CHUNK,
+                )
+            stream.is_open = True
+            try:
+                if websocket.subprotocol != SUBPROTOCOL:
+                    raise NotAHostError(problem=f"it does not speak the protocol `{SUBPROTOCOL}`")
+                yield ClientConnection(websocket, stream, take)
+            finally:
+                await stream.leave(websocket)  # noqa: ASYNC102 - it is shielded, and bounds its own time
+                nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        error = next((error for error in leaves(group) if not isinstance(error, trio.Cancelled)), None)
+        match error:
+            case ConnectionClosed():
+                return  # trio-websocket could not tell the host which rule it broke
+            case trio.TooSlowError():
+                raise CutError(TOO_SLOW) from None
+            case CutError() | NotAHostError() | ConnectionRejected():
+                raise error from None
+            case ProtocolError() | h11.ProtocolError() if not stream.is_open:
+                raise NotAHostError(NO_WEBSOCKET) from None
+            case _:
+                raise
+    finally:
+        if not stream.is_open:
+            await stream.drop()  # noqa: ASYNC102 - it closes at once
+
+
+async def _dialled(dial: Dial, deadline: float) -> trio.abc.Stream:
+    try:
+        with trio.fail_at(deadline):
+            return await dial()
+    except trio.TooSlowError:
+        raise CutError(TOO_SLOW) from None
+    except OSError as failed:
+        raise CutError(cut_reason(failed)) from None
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors in a group, and in groups in it."""
+    if isinstance(error, BaseExceptionGroup):
+        for part in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from leaves(part)
+    else:
+        yield error
+
+
+def cut_of(error: CutError | ConnectionClosed | LocalProtocolError, problem: str) -> CutError:
+    """Return how a connection was cut by *error*; *problem* says what the stream knows."""
+    if isinstance(error, CutError):
+        return error
+    closed = error.reason if isinstance(error, ConnectionClosed) else None
+    if closed is None:
+        return CutError(BROKEN if problem == CUT else problem)
+    if closed.code == ABNORMAL:
+        return CutError(problem)
+    if closed.reason == TOO_LARGE:
+        return CutError(problem=f"it sent a message of more than {MAX_MESSAGE} characters")
+    what = BROKEN if closed.code in BROKEN_RULES else "it closed the connection"
+    suffix = f": {closed.reason}" if closed.reason else ""
+    return CutError(f"{what} ({closed.code}{suffix})", closed.code, closed.reason or "")

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 import trio
+from trio_websocket import ConnectionRejected
 
 from agentrail.api import problems
 from agentrail.api.operation_table import CALLS
@@ -32,12 +33,13 @@ from agentrail.errors import (
 )
 from agentrail.errors.agentrail_error import fresh
 from agentrail.nurseries import open_shielded_nursery
-from agentrail.remote.transport.client_connection import ClientConnection
-from agentrail.remote.transport.client_handshake import NotAHostError, RejectedError, describe_rejection, document_in
-from agentrail.remote.transport.client_socket import ClientSocket, CutError, Dial, dial_address, open_websocket
+from agentrail.remote.transport.client_connection import BROKEN, ClientConnection, open_connection
+from agentrail.remote.transport.dialling import CutError, Dial, dial_address
 from agentrail.remote.transport.host_address import HostAddress, HostKey, read_address
 from agentrail.remote.transport.host_frames import AnswerFrame, EndedFrame, RefusalFrame, read_host_frame
 from agentrail.remote.transport.host_subscription import HostSubscription
+from agentrail.remote.transport.rejections import describe_rejection, document_in
+from agentrail.remote.transport.watched_stream import NotAHostError
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import SubscriptionPolicy
@@ -278,61 +280,57 @@ class HostConnection:
 
     # The connection
 
-    async def open(self) -> ClientSocket:
-        """Make the first connection and return it; raise an error if that fails."""
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve calls and subscriptions over a connection, and over the next one whenever it is cut.
+
+        Raise an error if the first one fails. Return if the host refuses the key of a later one.
+        """
+        backoff = Backoff(self._longest_pause)
+        cut: CutError | None = await self._serve_first(backoff, task_status)
+        while cut is not None:
+            log.info("the connection to %s is over: %s", self.address, cut.problem)
+            self._fail_causes(cut)
+            cut = await self._serve_again(cut.problem, backoff)
+
+    async def _serve_first(self, backoff: Backoff, task_status: trio.TaskStatus[None]) -> CutError:
+        """Serve over the first connection until it is cut; return how. Raise an error if it cannot be made."""
         deadline = trio.current_time() + self._patience
         while True:
             try:
-                socket = await self._connect()
-            except TooManyRequests as refused:
-                seconds = refused.retry_after
-                if trio.current_time() + seconds > deadline:
-                    raise
-            else:
-                self._user = socket.user
-                return socket
-            await trio.sleep(seconds)
+                return await self._serve(backoff, task_status)
+            except CutError as cut:
+                raise HostNotReached(str(self.address), cut.problem, START_IT) from None
+            except NotAHostError as other:
+                raise HostNotReached(str(self.address), other.problem, NO_HOST) from None
+            except ConnectionRejected as rejected:
+                document = document_in(rejected)
+                if document is None:
+                    raise HostNotReached(str(self.address), describe_rejection(rejected), NO_HOST) from None
+                error = error_of(document)
+            if not isinstance(error, TooManyRequests) or trio.current_time() + error.retry_after > deadline:
+                raise error
+            await trio.sleep(error.retry_after)
 
-    async def _connect(self) -> ClientSocket:
-        try:
-            return await open_websocket(self.address, self._key, self._dial)
-        except CutError as cut:
-            raise HostNotReached(str(self.address), cut.problem, START_IT) from None
-        except NotAHostError as other:
-            raise HostNotReached(str(self.address), other.problem, NO_HOST) from None
-        except RejectedError as rejected:
-            document = document_in(rejected.rejection)
-            if document is None:
-                raise HostNotReached(str(self.address), describe_rejection(rejected.rejection), NO_HOST) from None
-            raise error_of(document) from None
+    async def _serve(self, backoff: Backoff, task_status: trio.TaskStatus[None] | None = None) -> CutError:
+        """Connect, and serve calls and subscriptions until the connection is cut; return how it was cut.
 
-    async def run(self, socket: ClientSocket) -> None:
-        """Serve calls and subscriptions over *socket*, and over the next one whenever it is cut.
-
-        Return if the host refuses the key.
+        Raises the errors of `open_connection`.
         """
-        backoff = Backoff(self._longest_pause)
-        while True:
-            cut = await self._serve(socket, backoff)
-            log.info("the connection to %s is over: %s", self.address, cut.problem)
-            self._fail_causes(cut)
-            reconnected = await self._reconnect(cut.problem, backoff)
-            if reconnected is None:
-                return
-            socket = reconnected
-
-    async def _serve(self, socket: ClientSocket, backoff: Backoff) -> CutError:
-        """Serve calls and subscriptions over *socket* until it is cut; return how it was cut."""
-        connection = self._current = ClientConnection(socket, self._dispatch)
-        opened, self._reconnected = self._reconnected, trio.Event()
-        opened.set()
-        self._resume(connection)
-        try:
-            cut = await connection.run()
-        finally:
-            self._current = None
-        if connection.has_heard:
-            backoff.mark_served(has_failed=cut.code == FAULT)
+        cut = CutError(BROKEN)
+        async with open_connection(self.address, self._key, self._dial, self._dispatch) as connection:
+            if task_status is not None:
+                self._user = connection.user
+                task_status.started()
+            self._current = connection
+            opened, self._reconnected = self._reconnected, trio.Event()
+            opened.set()
+            self._resume(connection)
+            try:
+                cut = await connection.run()
+            finally:
+                self._current = None
+            if connection.has_heard:
+                backoff.mark_served(has_failed=cut.code == FAULT)
         return cut
 
     def _fail_causes(self, cut: CutError) -> None:
@@ -352,8 +350,8 @@ class HostConnection:
         for call in self._calls.values():
             connection.post(call.text)
 
-    async def _reconnect(self, problem: str, backoff: Backoff) -> ClientSocket | None:
-        """Try until there is a connection again, and return it; `None` if the host refuses the key."""
+    async def _serve_again(self, problem: str, backoff: Backoff) -> CutError | None:
+        """Try until there is a connection again, and serve over it; `None` if the host refuses the key."""
         wanted_pause = 0.0
         while True:
             if backoff.lost_for >= self._patience:
@@ -361,15 +359,15 @@ class HostConnection:
             await trio.sleep(max(wanted_pause, backoff.next_pause()))
             wanted_pause = 0.0
             try:
-                return await open_websocket(self.address, self._key, self._dial)
+                return await self._serve(backoff)
             except (CutError, NotAHostError) as failed:
                 problem = failed.problem
-            except RejectedError as rejected:
-                document = document_in(rejected.rejection)
-                if document is not None and rejected.rejection.status in {401, 403}:
+            except ConnectionRejected as rejected:
+                document = document_in(rejected)
+                if document is not None and rejected.status_code in {401, 403}:
                     self.end(error_of(document))
                     return None
-                problem = describe_rejection(rejected.rejection)
+                problem = describe_rejection(rejected)
                 wanted_pause = min(_seconds(document or {}), self._longest_pause)
 
     def _fail_repeated_faults(self, problem: str) -> None:
@@ -474,7 +472,7 @@ async def open_line(
     key = key if isinstance(key, HostKey) else HostKey(key)
     connection = HostConnection(address, key, dial or partial(dial_address, address, tls), patience, longest_pause)
     async with open_shielded_nursery() as nursery:
-        nursery.start_soon(connection.run, await connection.open())
+        await nursery.start(connection.run)
         try:
             yield connection
         finally:

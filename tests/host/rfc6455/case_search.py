@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from agentrail.api.websocket_protocol import MessageReader
+from agentrail.host.http11.websocket_protocol import MessageReader
 from tests.host.model.expecting import expect
 from tests.host.rfc6455.frame_cases import CASES, sizes
 
@@ -17,7 +17,7 @@ def check_case(seed: int) -> None:
     """Read the case with the number *seed*; raise `ModelError` if it is judged wrongly."""
     case, draw = EVERY[seed % len(EVERY)], Random(seed)
     sent = b"".join([*case.first, *case.last])
-    reader, place = MessageReader(MOST, of_client=True), 0
+    reader, place = MessageReader(MOST), 0
     while place < len(sent):
         piece = sent[place : place + draw.choice((1, 10, 100_000))]
         reader.read(piece)

@@ -8,9 +8,9 @@ import pytest
 import trio
 
 from agentrail.api.limits import DEFAULTS
-from agentrail.api.websocket_protocol import TEXT, frame
 from agentrail.host import HostLimits
 from agentrail.host.http11.frame_writer import FrameWriter
+from agentrail.host.http11.websocket_protocol import TEXT, frame
 from agentrail.runtime.shared.admission import Gate
 
 OPEN = Gate(math.inf)

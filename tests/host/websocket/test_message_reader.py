@@ -13,7 +13,7 @@ from wsproto import events
 from wsproto.connection import Connection, ConnectionState, ConnectionType
 
 from agentrail.api.socket_frames import TOO_LARGE
-from agentrail.api.websocket_protocol import (
+from agentrail.host.http11.websocket_protocol import (
     BINARY,
     FRAGMENT,
     NO_CODE,
@@ -41,7 +41,7 @@ EVERY: Final = (*CASES, *sizes(MOST))
 
 
 def reader(most: int = MOST) -> MessageReader:
-    return MessageReader(most, of_client=True)
+    return MessageReader(most)
 
 
 def read(reading: MessageReader, pieces: Iterable[bytes]) -> tuple[int | None, list[Received]]:
@@ -75,12 +75,6 @@ def test_a_close_frame_is_the_last_that_is_read() -> None:
     close = b"\x88\x80\x00\x00\x00\x00"
     assert [reading.read(close + b"\xff"), reading.read(b"\xff")] == [[Closed(NO_CODE, "")], []]
     assert reading.broken is None
-
-
-def test_a_host_masks_no_frame() -> None:
-    reading = MessageReader(MOST, of_client=False)
-    assert reading.read(b"\x81\x01a" + text(b"a")) == ["a"]
-    assert reading.broken == BrokenRule(1002, "a frame has a mask")
 
 
 @pytest.mark.parametrize(("count", "code"), [(9, None), (10, None), (11, 1009)])
@@ -138,20 +132,27 @@ SIZES: Final = (0, 1, 125, 126, 127, 65_535, 65_536, 65_537)
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("of_client", [False, True])
-def test_frames_that_are_written_are_read_by_wsproto(size: int, *, of_client: bool) -> None:
-    mask = b"\x01\xfe\x00\x80" if of_client else b""
+def test_frames_that_are_written_are_read_by_wsproto(size: int) -> None:
     content = bytes(range(256)) * 257
-    sent = frame(TEXT, b"a" * size, mask) + frame(BINARY, content[:size], mask)
-    sent += frame(PING, content[: min(size, 125)], mask) + frame(PONG, b"", mask) + close_frame(1012, "later", mask)
+    sent = frame(TEXT, b"a" * size) + frame(BINARY, content[:size])
+    sent += frame(PING, content[: min(size, 125)]) + frame(PONG, b"") + close_frame(1012, "later")
     received = ["a" * size, content[:size], Ping(content[: min(size, 125)]), Pong(b""), Closed(1012, "later")]
-    assert read_by_wsproto(sent, ConnectionType.SERVER if of_client else ConnectionType.CLIENT) == (None, received)
-    assert read(MessageReader(MOST, of_client=of_client), [sent]) == (None, received)
+    assert read_by_wsproto(sent, ConnectionType.CLIENT) == (None, received)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_frames_that_wsproto_writes_are_read(size: int) -> None:
+    client = Connection(ConnectionType.CLIENT)
+    content = bytes(range(256)) * 257
+    sent = client.send(events.TextMessage("a" * size)) + client.send(events.BytesMessage(content[:size]))
+    sent += client.send(events.Ping(content[: min(size, 125)])) + client.send(events.CloseConnection(1012, "later"))
+    received = ["a" * size, content[:size], Ping(content[: min(size, 125)]), Closed(1012, "later")]
+    assert read(reader(), [sent]) == (None, received)
 
 
 def test_a_reason_is_cut_between_characters() -> None:
     sent = close_frame(1008, "\u20ac" * 50)
-    assert read(MessageReader(MOST, of_client=False), [sent]) == (None, [Closed(1008, "\u20ac" * 41)])
+    assert read_by_wsproto(sent, ConnectionType.CLIENT) == (None, [Closed(1008, "\u20ac" * 41)])
 
 
 def test_a_close_without_a_code_is_empty() -> None:

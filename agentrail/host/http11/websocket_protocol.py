@@ -1,6 +1,7 @@
-"""WebSocket without I/O (RFC 6455), for both sides: `MessageReader` reads what a peer sends; the rest writes frames.
+"""WebSocket without I/O (RFC 6455), as a host speaks it: `MessageReader` reads what a client sends.
 
-`MessageReader` is strict and accepts no extension. For a peer that breaks a rule, it returns the code to close with.
+The rest writes frames. `MessageReader` is strict and accepts no extension. For a client that breaks a rule, it returns
+the code to close with.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Pong:
 
 @frozen
 class Closed:
-    """The peer closes, and sends nothing more."""
+    """The client closes, and sends nothing more."""
 
     code: int
     """1005 if its frame had none."""
@@ -103,11 +104,10 @@ class _BrokenRuleError(Exception):
 
 
 class MessageReader:
-    """Reads what a peer sends, messages of at most *most* bytes. A client masks its frames, a host does not."""
+    """Reads what a client sends, messages of at most *most* bytes."""
 
-    def __init__(self, most: int, *, of_client: bool) -> None:
+    def __init__(self, most: int) -> None:
         self._most = most
-        self._of_client = of_client
         self._buffer = bytearray()
         self._in_frame = False
         self._opcode = CONTINUATION
@@ -168,7 +168,7 @@ class MessageReader:
         if width:
             length = int.from_bytes(buffer[2:start], "big")
         self._check_length(buffer[0] & 0x0F, length, width)
-        end = start + 4 * self._of_client
+        end = start + 4
         if len(buffer) < end:
             return False
         self._in_frame, self._fin, self._opcode = True, bool(buffer[0] & _FIN), buffer[0] & 0x0F
@@ -193,8 +193,8 @@ class MessageReader:
             raise _BrokenRuleError(PROTOCOL, problem)
 
     def _check_second(self, byte: int) -> None:
-        if bool(byte & _MASKED) != self._of_client:
-            raise _BrokenRuleError(PROTOCOL, "a frame has no mask" if self._of_client else "a frame has a mask")
+        if not byte & _MASKED:
+            raise _BrokenRuleError(PROTOCOL, "a frame has no mask")
         if self._buffer[0] & 0x0F >= CLOSE and byte & 0x7F > MAX_CONTROL:
             raise _BrokenRuleError(PROTOCOL, "a control frame is too long")
 
@@ -212,8 +212,7 @@ class MessageReader:
         piece = bytes(self._buffer[: self._left])
         del self._buffer[: len(piece)]
         self._left -= len(piece)
-        if self._of_client:
-            piece = self._unmask(piece)
+        piece = self._unmask(piece)
         if self._opcode >= CLOSE:
             self._control += piece
         elif self._is_text:
@@ -224,7 +223,9 @@ class MessageReader:
 
     def _unmask(self, piece: bytes) -> bytes:
         turn, self._at = self._at % 4, self._at + len(piece)
-        return masked(piece, self._mask[turn:] + self._mask[:turn])
+        key = (self._mask[turn:] + self._mask[:turn]) * (len(piece) // 4 + 1)
+        number = int.from_bytes(piece, "big") ^ int.from_bytes(key[: len(piece)], "big")
+        return number.to_bytes(len(piece), "big")
 
     def _decode(self, piece: bytes, *, final: bool = False) -> None:
         try:
@@ -281,31 +282,22 @@ def _read_close(content: bytes) -> Closed:
 # What is sent
 
 
-def masked(content: bytes, mask: bytes) -> bytes:
-    """Return *content* masked by four bytes; masked again, it is as before."""
-    key = mask * (len(content) // 4 + 1)
-    number = int.from_bytes(content, "big") ^ int.from_bytes(key[: len(content)], "big")
-    return number.to_bytes(len(content), "big")
-
-
-def frame(opcode: int, content: bytes, mask: bytes = b"") -> bytes:
-    """Return a complete frame; a client's frame has a *mask*, four unpredictable bytes."""
-    size, masks = len(content), _MASKED if mask else 0
-    if mask:
-        content = masked(content, mask)
+def frame(opcode: int, content: bytes) -> bytes:
+    """Return a complete frame."""
+    size = len(content)
     if size <= MAX_CONTROL:
-        return struct.pack("!BB", _FIN | opcode, masks | size) + mask + content
+        return struct.pack("!BB", _FIN | opcode, size) + content
     if size < 1 << 16:
-        return struct.pack("!BBH", _FIN | opcode, masks | MAX_CONTROL + 1, size) + mask + content
-    return struct.pack("!BBQ", _FIN | opcode, masks | MAX_CONTROL + 2, size) + mask + content
+        return struct.pack("!BBH", _FIN | opcode, MAX_CONTROL + 1, size) + content
+    return struct.pack("!BBQ", _FIN | opcode, MAX_CONTROL + 2, size) + content
 
 
-def close_frame(code: int, reason: str, mask: bytes = b"") -> bytes:
+def close_frame(code: int, reason: str) -> bytes:
     """Return a close frame, with as much of *reason* as fits; for code 1005 it is empty."""
     if code == NO_CODE:
-        return frame(CLOSE, b"", mask)
+        return frame(CLOSE, b"")
     words = reason.encode()[: MAX_CONTROL - 2].decode(errors="ignore").encode()
-    return frame(CLOSE, code.to_bytes(2, "big") + words, mask)
+    return frame(CLOSE, code.to_bytes(2, "big") + words)
 
 
 def accepted_key(key: str) -> str:
