@@ -94,6 +94,8 @@ class SqlWriter:
         """Of the sessions in `_abouts` those that have had no labels, so that none are removed."""
         self._appended: SessionColumns | None = None
         """A row that the transaction has moved on: whether it is there tells whether the transaction was committed."""
+        self._removes = False
+        """Whether the transaction deletes or redacts."""
         self._doubts: set[str] = set()
         self._epochs: list[int] = []
         self._jobs_at_once = 1
@@ -217,29 +219,32 @@ class SqlWriter:
         try:
             self._db.commit()
             reach("COMMITTED")
-            self._appended = None
+            self._appended, self._removes = None, False
             self._epochs.clear()
         except self._dialect.errors as error:
             failure = self._dialect.commit_failure(error)
-            appended = self._appended
+            appended, removes = self._appended, self._removes
             self._roll_back()
             if failure is None:
-                failure = self._outcome(jobs, appended, error)
+                failure = self._outcome(jobs, appended, error, removes=removes)
             if failure is not None:
                 _fail(jobs, failure)
 
     def _outcome(
-        self, jobs: Sequence[WriterJob[SqlWriter]], appended: SessionColumns | None, lost: Exception
+        self, jobs: Sequence[WriterJob[SqlWriter]], appended: SessionColumns | None, lost: Exception, *, removes: bool
     ) -> AgentrailError | None:
         """Find out whether a transaction was committed whose answer was lost; return `None` if it was."""
+        problem = lost
         try:
-            if appended is None:  # claims and the like, which may be repeated
+            if appended is not None:
+                return None if self._is_written(appended) else NothingWritten(str(lost))
+            if not removes:  # claims and the like, which may be repeated
                 return NothingWritten(str(lost))
-            return None if self._is_written(appended) else NothingWritten(str(lost))
         except self._dialect.errors as error:
             self._roll_back()
-            self._doubts.update(job.about for job in jobs if job.about)
-            return JournalFailed(WRITE, str(error))
+            problem = error
+        self._doubts.update(job.about for job in jobs if job.about)
+        return JournalFailed(WRITE, str(problem))
 
     def _is_written(self, appended: SessionColumns) -> bool:
         """Whether the last record of *appended* is stored; it waits for the end of a transaction that has its lock."""
@@ -281,7 +286,7 @@ class SqlWriter:
         self._epochs.clear()
         self._extended.clear()
         self._places.clear()
-        self._appended = None
+        self._appended, self._removes = None, False
 
     # The jobs
 
@@ -423,6 +428,7 @@ class SqlWriter:
         for row in rows:
             check_free(row.id, self._holding(row), holder, now)
         if rows:
+            self._note_removal(rows)
             delete_rows(self._db, rows)
         for row in rows:
             del self._rows[row.id]
@@ -440,6 +446,7 @@ class SqlWriter:
         if row is None:
             return 0
         check_free(session_id, self._holding(row), holder, self._db.now(note.at))
+        self._note_removal((row,))
         count, about = redact_rows(self._db, row, (first, min(last, row.head)), note, names)
         if about is not None:
             self._abouts[session_id] = (None, about)
@@ -464,6 +471,12 @@ class SqlWriter:
         self._doubts.discard(session_id)
 
     # What they share
+
+    def _note_removal(self, rows: Collection[SessionColumns]) -> None:
+        """Note that the transaction removes something of *rows*: an appended record of them tells nothing any more."""
+        self._removes = True
+        if self._appended is not None and self._appended.key in {row.key for row in rows}:
+            self._appended = None
 
     def _claimed(self, claim: Claim) -> SessionColumns:
         """Return the row of the claimed session; raise `Fenced` after a later claim, or if there is no such session."""

@@ -12,7 +12,7 @@ from agentrail.adapters.journals.postgres.postgres_writer import APPEND
 from agentrail.adapters.journals.postgres.sqlstates import is_lost
 from agentrail.adapters.journals.sql.sql_tables import SqlRow
 from agentrail.errors import Fenced, JournalFailed, NothingWritten
-from agentrail.journals import Lease, PostgresJournal
+from agentrail.journals import Lease, PostgresJournal, Redaction
 from agentrail.testing.conformance.expected_errors import raised
 from tests.adapters.journals.postgres.proxy import CutLine
 from tests.adapters.journals.postgres.server import PostgresServer, needs_postgres
@@ -128,6 +128,21 @@ async def test_a_claim_whose_answer_is_lost_can_be_repeated(journal: PostgresJou
     second = await journal.claim("s", "test")
     assert (second.epoch > first.epoch, second.head) == (True, 3)
     await raised(Fenced, journal.append(first, 3, run_of("s", 4, 1)))
+
+
+@pytest.mark.parametrize("call", ["delete", "redact"])
+async def test_a_removal_whose_answer_is_lost_is_not_said_to_have_done_nothing(
+    journal: PostgresJournal, line: CutLine, call: str
+) -> None:
+    claim = await opened(journal, "s")
+    with cutting(line):
+        note = Redaction(1, "test")
+        await raised(
+            JournalFailed, journal.delete("s", "", 1) if call == "delete" else journal.redact("s", 1, 3, note, "")
+        )
+    records = await journal.read("s")
+    assert (len(records), {record.redacted for record in records}) == ((0, set()) if call == "delete" else (3, {note}))
+    await raised(Fenced, journal.append(claim, 3, run_of("s", 4, 1)))
 
 
 async def test_a_server_that_is_killed_loses_nothing(journal: PostgresJournal, server: PostgresServer) -> None:
