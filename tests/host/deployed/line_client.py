@@ -10,11 +10,11 @@ from attrs import define, field
 
 import agentrail
 from agentrail import RemoteSession, RemoteSupervisor
-from agentrail.errors import HostNotReached, JournalFailed, SessionHeld, WaitsForJournal
+from agentrail.errors import HostNotReached, JournalFailed, NothingWritten, SessionHeld, WaitsForJournal
 from agentrail.events import Cursor, Envelope, Gap
 from tests.host.deployed.client import Client, Heard
 
-TRY_AGAIN = (JournalFailed, SessionHeld, WaitsForJournal)
+TRY_AGAIN = (JournalFailed, NothingWritten, SessionHeld, WaitsForJournal)
 """Errors of a host that the database or another host is cut off from; the same command may be sent again."""
 
 
