@@ -16,7 +16,7 @@ COGGED := README.md $(shell find docs -name '*.md') $(shell grep -l '^\# \[\[\[c
 COG := $(PY) -m cogapp
 WHEEL := $(CURDIR)/build/wheel
 WEB := agentrail/console/web
-EXTRAS := cli cluster mcp otel postgres prices testing
+EXTRAS := cli cluster mcp otel postgres prices testing uvicorn
 COMMA := ,
 SPACE := $(subst ,, )
 

@@ -49,6 +49,7 @@ OF_EXTRA: Final = {
     "otel": "from agentrail.telemetry import OpenTelemetry; OpenTelemetry(); import agentrail.adapters.otel.otlp",
     "postgres": "from agentrail.journals import PostgresJournal; PostgresJournal('postgresql://127.0.0.1/x')",
     "prices": "import genai_prices; from agentrail.adapters.published_prices import published_cost",
+    "uvicorn": "from agentrail.cli.uvicorn_server import serve_by_uvicorn",
     "testing": "import agentrail.testing.laws.checking, agentrail.testing.fixtures",
 }
 """What works with an extra."""

@@ -112,6 +112,7 @@ NEEDS_EXTRA: Final = {
     "agentrail/adapters/published_prices.py": "prices",
     "agentrail/cli/markdown_rows.py": "cli",
     "agentrail/testing/": "testing",
+    "agentrail/cli/uvicorn_server.py": "uvicorn",
 }
 """Which extra the modules of a place may import from; all others import from the core's requirements alone."""
 

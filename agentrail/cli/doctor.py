@@ -68,6 +68,7 @@ EXTRAS: Final = {
     "postgres": ("psycopg", "keep sessions in PostgreSQL"),
     "prices": ("genai_prices", "tell what models cost"),
     "testing": ("hypothesis", "test agents, and check plugins"),
+    "uvicorn": ("uvicorn", "serve a host by uvicorn"),
 }
 """A package that each extra brings, and what for."""
 

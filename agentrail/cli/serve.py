@@ -51,6 +51,10 @@ def main(argv: Sequence[str]) -> int:
 
             return serve_reloading(options)
         host, description = find_host(options.served, None if link is None else link.cluster())
+        if options.server is not None:
+            from agentrail.cli.uvicorn_server import serve_by_uvicorn  # noqa: PLC0415 - its extra need not be there
+
+            return serve_by_uvicorn(host, description, options)
         _give_token(host, options)
         # At its end, Python collects garbage among all objects there are. That took four fifths of the CPU of an exit,
         # for which the clients of the next process wait:

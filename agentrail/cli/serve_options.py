@@ -24,6 +24,9 @@ FIRST_DESCRIPTOR: Final = 3
 
 RELOAD: Final = "--reload"
 
+SERVERS: Final = ("uvicorn",)
+"""Servers by which a host is served as an app."""
+
 ALL: Final = "all"
 """What `--cores` is given for as many processes as there are cores."""
 
@@ -66,6 +69,8 @@ class ServeOptions:
     replace: bool
     token: str | None
     """The token for this machine; `None` for that of the folder."""
+    server: str | None
+    """Name of the server that serves the host as an app; `None`: its own server does."""
     reload: bool
     """Whether the host starts anew whenever a Python file of the folder changes."""
 
@@ -93,6 +98,8 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
         parser.error("--replace is for shards of Ray; give --ray ADDRESS too")
     if words.token and (words.keys or words.ray):
         parser.error("--token is for this machine alone, without --keys and --ray; leave it out")
+    if words.server and (words.unix or words.ray or words.token or words.reload or words.cores > 1):
+        parser.error("--server is for one process at a port, without --unix, --cores, --ray, --token and --reload")
     if words.reload and (words.ray or words.cores > 1):
         parser.error("--reload is for one process, without --cores and --ray; leave it out")
     if words.reload and not text:
@@ -114,6 +121,7 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
         words.ray,
         words.replace,
         words.token,
+        words.server,
         words.reload,
     )
 
@@ -160,6 +168,7 @@ def options_parser() -> argparse.ArgumentParser:
     parser.add_argument("--keys", type=Path, metavar="PATH", help="a file of keys (default: a token for this machine)")
     parser.add_argument(RELOAD, action="store_true", help="start anew when a Python file changes")
     parser.add_argument("--token", type=token_named, metavar="TEXT", help="that token (default: one for each folder)")
+    parser.add_argument("--server", choices=SERVERS, metavar="NAME", help="serve by uvicorn (default: its own server)")
     parser.add_argument("--log-form", choices=FORMS, default=FORMS[0], metavar="FORM", help=" or ".join(FORMS))
     add_collections = partial(parser.add_argument, dest="fewer_collections", default=True)
     add_collections("--fewer-collections", action="store_true", help=argparse.SUPPRESS)

@@ -1,0 +1,78 @@
+"""`agentrail serve --server uvicorn`: the same host, behind a server that nobody here wrote."""
+
+from __future__ import annotations
+
+import signal
+import ssl
+from pathlib import Path
+
+import pytest
+import trio
+import trustme
+
+import agentrail
+from agentrail.cli.serve_options import parsed
+from tests.host.commanded import LOG, SERVE, commanded
+from tests.host.hosted import KEYS, LINES
+
+BY_UVICORN = ("--server", "uvicorn", "--port", "0")
+APP = """
+from agentrail import SessionSpec
+from agentrail.host import Profile
+desk = Profile("desk", SessionSpec(model="demo"))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "app.py").write_text(APP)
+    (tmp_path / "keys.txt").write_text(LINES, encoding="utf-8")
+    (tmp_path / "keys.txt").chmod(0o600)
+    return tmp_path
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("has_tls", [False, True], ids=["plain", "tls"])
+async def test_a_session_is_talked_to_by_uvicorn_and_comes_back(folder: Path, *, has_tls: bool) -> None:
+    authority, trusted = trustme.CA(), ssl.create_default_context()
+    authority.configure_trust(trusted)
+    certificate = authority.issue_cert("127.0.0.1")
+    certificate.private_key_and_cert_chain_pem.write_to_path(folder / "own.pem")
+    tls = ["--tls", "own.pem", "own.pem"] if has_tls else []
+    command = [*SERVE, "app.py", "--keys", "keys.txt", "--journal", "kept.db", *BY_UVICORN, *tls]
+    for count in (2, 4):
+        async with commanded(command, folder) as served:
+            assert "agentrail serves the Profile `desk` of app.py by uvicorn at http" in served.said
+            assert served.url.startswith("https" if has_tls else "http:")
+            async with agentrail.connect(served.url, KEYS["ann"], tls=trusted) as host:
+                session = await host.spawn("desk", "trip", command="open")
+                assert "demo model" in (await session.ask("Hi")).text
+                assert len(await session.messages()) == count
+            served.process.send_signal(signal.SIGTERM)
+            assert await served.process.wait() == 0
+    assert "Traceback" not in (folder / LOG).read_text(encoding="utf-8")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            (),
+            "--server uvicorn needs keys, as an app does not know who reaches its server: give --keys PATH",
+        ),
+        (("--keys", "keys.txt", "--port", "65536"), "cannot listen at 127.0.0.1:65536: there is no such port"),
+        (("--keys", "keys.txt", "--tls", "gone.pem", "key.pem"), "gone.pem cannot be read"),
+    ],
+)
+async def test_what_uvicorn_cannot_serve_is_told(folder: Path, arguments: tuple[str, ...], told: str) -> None:
+    command = [*SERVE, "app.py", *BY_UVICORN, *arguments]
+    done = await trio.run_process(command, cwd=folder, capture_stderr=True, check=False)
+    assert (done.returncode, told in done.stderr.decode()) == (2, True)
+
+
+@pytest.mark.parametrize("other", [["--unix", "s"], ["--token", "x" * 32], ["--cores", "2"], ["--reload", __file__]])
+def test_options_that_uvicorn_has_no_use_for_are_refused(other: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed([*other, *BY_UVICORN])
+    assert "--server is for one process at a port, without --unix, --cores" in capsys.readouterr().err
