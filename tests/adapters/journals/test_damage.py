@@ -21,6 +21,7 @@ from agentrail.errors import BadRecord, JournalError, JournalUnusable
 from agentrail.events import SessionForked
 from agentrail.journals import Record, Redaction, Snapshot, SqliteJournal, redacted
 from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.conformance.expected_errors import raised
 from agentrail.testing.conformance.journal_tests import silent
 from tests.kit import Element, Setup, prompted, run_of
 from tests.profiles import CAMPAIGN
@@ -167,6 +168,33 @@ async def test_a_changed_bit_anywhere_is_never_a_hole(tmp_path: Path, whole: byt
             flips += 1
     assert outcomes["refused by name"]
     record_property("flips anywhere", f"{flips:,}, sessions: {said(outcomes)}")
+
+
+async def test_a_session_that_a_damaged_index_hides_is_not_taken_for_a_new_one(tmp_path: Path, whole: bytes) -> None:
+    path = tmp_path / "damaged.db"
+    path.write_bytes(whole)
+    with closing(sqlite3.connect(path)) as file:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_session_1'"
+        ((page,),) = file.execute(query).fetchall()
+    path.write_bytes(flipped(whole, (page - 1) * PAGE_SIZE + 8, 0))  # where the first entry is
+    journal = SqliteJournal(path)
+    for attempt in (
+        lambda: journal.read("a"),
+        lambda: journal.latest("a"),
+        lambda: journal.claim("a", "test"),
+        lambda: journal.delete("a", "test", 1),
+        lambda: journal.redact("a", 1, 2, Redaction(1, "test"), "test"),
+    ):
+        error = await raised(BadRecord, attempt())
+        assert (error.args[0], "`REINDEX` mends that" in str(error)) == ("a", True)
+    assert await journal.read("b") == stored_of("b")
+    assert (await journal.claim("new", "test")).head == 0
+    assert await journal.read("none") == ()
+    await journal.close()
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("REINDEX")
+    assert await journal.read("a") == stored_of("a")
+    await journal.close()
 
 
 async def test_damage_that_sqlite_cannot_even_quote_is_a_refusal_too(tmp_path: Path, whole: bytes) -> None:

@@ -76,6 +76,8 @@ SESSION_COLUMNS: Final = ", ".join(SESSION.columns)
 
 _SESSIONS: Final = f"select {SESSION_COLUMNS} from ~session where id {{}} order by id"  # noqa: S608
 
+_FOUND_BY: Final = "select session from ~about where session {}"
+
 _BETWEEN: Final = f"""select {", ".join(RECORD.columns[1:])}, sealed from ~record
 where session = ? and number between ? and ? order by number"""  # noqa: S608
 
@@ -91,8 +93,26 @@ def read_sessions(db: SqlConnection, ids: Sequence[bytes], lock: str = "") -> di
 
 
 def read_session(db: SqlConnection, session_id: str) -> SessionColumns | None:
-    """Return the row of a session; `None` if it is not stored."""
-    return read_sessions(db, (as_stored(session_id),)).get(session_id)
+    """Return the row of a session; `None` if it is not stored. Raise `BadRecord` if it is only not found."""
+    stored_id = as_stored(session_id)
+    row = read_sessions(db, (stored_id,)).get(session_id)
+    if row is None and hidden_sessions(db, (stored_id,)):
+        raise hidden(session_id)
+    return row
+
+
+def hidden_sessions(db: SqlConnection, ids: Sequence[bytes]) -> set[str]:
+    """Return which of *ids*, of which no row was found in this transaction, are stored all the same.
+
+    What they can be found by is in a table of its own. If only that has them, an index of the sessions is damaged: one
+    would be taken for new, and begun once more.
+    """
+    return {as_text(cast("bytes", stored_id)) for (stored_id,) in db.run_among(_FOUND_BY, ids)}
+
+
+def hidden(session_id: str) -> BadRecord:
+    """Return the error about a session of `hidden_sessions`."""
+    return BadRecord(session_id, 0, "an index of the journal is damaged, and does not find it; `REINDEX` mends that")
 
 
 def checked_records(db: SqlConnection, end: SessionColumns, first: int, last: int) -> list[ChainedColumns]:

@@ -18,7 +18,13 @@ from agentrail.adapters.journals.sql.row_removal import delete_rows, drop_unname
 from agentrail.adapters.journals.sql.session_listing import about_row, read_about, stored_time
 from agentrail.adapters.journals.sql.sql_dialect import CleaningState, SqlConnection, SqlDialect
 from agentrail.adapters.journals.sql.sql_tables import SqlValue, as_stored, as_text
-from agentrail.adapters.journals.sql.stored_rows import SessionColumns, checked_records, read_sessions
+from agentrail.adapters.journals.sql.stored_rows import (
+    SessionColumns,
+    checked_records,
+    hidden,
+    hidden_sessions,
+    read_sessions,
+)
 from agentrail.adapters.journals.writer_thread import WriterJob
 from agentrail.errors import AgentrailError, Fenced, JournalFailed, NothingWritten
 from agentrail.errors.agentrail_error import fresh
@@ -84,6 +90,8 @@ class SqlWriter:
         self._places = PlacesBySession()
         self._rows: dict[str, SessionColumns] = {}
         """Rows of sessions, as they are after the calls of the transaction."""
+        self._hidden: set[str] = set()
+        """Sessions of the transaction that are stored, and that a damaged index does not find."""
         self._listings: dict[str, tuple[int | None, int, int]] = {}
         """By session that the transaction has changed: the indexed columns of its row as it was read."""
         self._records: list[tuple[SqlValue, ...]] = []
@@ -156,12 +164,24 @@ class SqlWriter:
         self._jobs_at_once = len(jobs)
         ids = {job.about for job in jobs if job.about} - self._rows.keys()
         self._read({as_stored(session_id) for session_id in ids})
-        new_ids = {job.about for job in jobs if job.creates} - self._rows.keys()
+        self._hidden = self._find_hidden(ids - self._rows.keys())
+        new_ids = {job.about for job in jobs if job.creates} - self._rows.keys() - self._hidden
         if new_ids:
             # in their order, so that two who make the same ones do not deadlock; another process may be faster
             rows = [(as_stored(name), slot_of(name), 0, 0, 0, 0, 0, NO_CHECK, 0, 0, 0) for name in sorted(new_ids)]
             self._db.insert(sql_tables.NEW_SESSION, rows, sql_tables.AS_IT_IS)
             self._read({row[0] for row in rows})
+
+    def _find_hidden(self, ids: Collection[str]) -> set[str]:
+        # not on a server, where another process may store one between the two statements
+        if not ids or self._dialect.for_update:
+            return set()
+        return hidden_sessions(self._db, [as_stored(session_id) for session_id in ids])
+
+    def _check_hidden(self, session_id: str) -> None:
+        """Raise `BadRecord` if the session is stored, and not found."""
+        if session_id in self._hidden:
+            raise hidden(session_id)
 
     def _read(self, ids: Collection[bytes]) -> None:
         if ids:
@@ -292,6 +312,7 @@ class SqlWriter:
 
     def claim(self, session_id: str, holder: str, lease: Lease, *, take_over: bool | str) -> Claim:
         """Make the caller the only writer of a session."""
+        self._check_hidden(session_id)
         row = self._rows.get(session_id)
         at = self._db.now(lease.at)
         if row is None:
@@ -420,6 +441,7 @@ class SqlWriter:
 
     def delete(self, session_id: str, holder: str, at: int) -> tuple[int, int]:
         """Delete a session and its sub-agents; return how many of them had records, and a mark for `cleaning_state`."""
+        self._check_hidden(session_id)
         self._flush()
         tree = find_tree(self._db, session_id)
         self._read({as_stored(name) for name in tree if name not in self._rows})
@@ -441,6 +463,7 @@ class SqlWriter:
         self, session_id: str, first: int, last: int, note: Redaction, holder: str, names: Collection[str]
     ) -> int:
         """Redact the records from *first* to *last*; return how many."""
+        self._check_hidden(session_id)
         self._flush()
         row = self._rows.get(session_id)
         if row is None:
