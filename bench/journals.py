@@ -1,4 +1,4 @@
-"""What a journal writes and takes: `SqliteJournal`, and beside `PostgresJournal` what is to replace it.
+"""What a journal writes and takes: `SqliteJournal`, or `PostgresJournal`.
 
 Bytes are those that SQLite writes to its log, and the time is that of all threads of this process; both are of records
 as the two commits of a turn leave them. With PostgreSQL (`python -m bench.journals postgres`) it is the time that
@@ -178,11 +178,10 @@ def main() -> None:
     """Measure, and print."""
     gc.collect()
     gc.freeze()  # what was imported is out of the collector's reach for both
-    print(f"{'':>38}{'is':>10}{'must be':>10}")
+    print(f"{'':>38}{'is':>10}{'must be':>10}", flush=True)
     if "postgres" in sys.argv:
         on_postgres()
     else:
-        print(f"{'':>38}{'today':>10}{'SQL':>10}{'must be':>10}")
         on_sqlite()
 
 
