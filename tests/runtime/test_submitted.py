@@ -197,7 +197,7 @@ async def test_what_is_being_written_when_the_session_is_killed_is_waited_for() 
 
 
 async def test_one_that_was_left_behind_while_it_was_written_ends_after_that() -> None:
-    journal = Queued()
+    journal, model = Queued(), ScriptedModel(["one"])
     async with trio.open_nursery() as nursery:
 
         async def ask() -> None:
@@ -209,7 +209,7 @@ async def test_one_that_was_left_behind_while_it_was_written_ends_after_that() -
             on_written(records)
 
         async with open_supervisor(journal=journal, stop_within=5) as supervisor:
-            session = await supervisor.spawn(spec_of(ScriptedModel(["one"]), shutdown=0.2), "s")
+            session = await supervisor.spawn(spec_of(model, shutdown=0.2), "s")
             await journal.write_all()
             nursery.start_soon(ask)
             await trio.testing.wait_all_tasks_blocked()
@@ -217,6 +217,8 @@ async def test_one_that_was_left_behind_while_it_was_written_ends_after_that() -
             nursery.start_soon(write_late)
             began = trio.current_time()
         assert trio.current_time() - began == pytest.approx(1)
+        await trio.testing.wait_all_tasks_blocked()
+    assert model.requests == []  # it is over: nobody would hear the answer
 
 
 async def test_what_raises_while_the_end_of_a_write_is_told_is_the_crash_of_the_session() -> None:

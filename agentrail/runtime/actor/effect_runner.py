@@ -117,7 +117,9 @@ class Performer:
         return f"{self._session_id!r} {'closed' if self.closed else busy or 'idle'}"
 
     def perform(self, effect: AnyEffect) -> None:
-        """Start or cancel the work that *effect* names."""
+        """Start or cancel the work that *effect* names; no-op once the session is over: all is cancelled then."""
+        if self.closed:
+            return
         _PERFORM[type(effect)](self, effect)
 
     def stop_early(self, effects: Sequence[AnyEffect]) -> None:
