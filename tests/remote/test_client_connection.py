@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import pytest
@@ -76,7 +76,8 @@ def dialling(stream: trio.abc.Stream) -> Dial:
 async def cut_of(stream: trio.abc.Stream) -> CutError:
     """Return how a connection over *stream* is cut."""
     async with open_connection(ADDRESS, HostKey("key"), dialling(stream), _ignore) as connection:
-        return await connection.run()
+        await connection.run()
+    return connection.cut
 
 
 async def test_a_host_that_says_nothing_is_left(autojump_clock: object) -> None:  # noqa: ARG001
@@ -84,8 +85,8 @@ async def test_a_host_that_says_nothing_is_left(autojump_clock: object) -> None:
         began = trio.current_time()
         async with connected(_ignore) as (connection, host):
             nursery.start_soon(lambda: host.listen(pongs=False))
-            cut = await connection.run()
-            assert (cut.problem, trio.current_time() - began) == ("nothing came from it for 45 s", 45)
+            await connection.run()
+            assert (connection.cut.problem, trio.current_time() - began) == ("nothing came from it for 45 s", 45)
     assert [type(event) for event in host.heard] == [events.Ping, events.Ping, events.CloseConnection]
 
 
@@ -101,8 +102,8 @@ async def test_a_host_that_answers_pings_is_not_left(autojump_clock: object) -> 
 async def test_a_host_that_takes_nothing_is_left(autojump_clock: object) -> None:  # noqa: ARG001
     async with connected(_ignore, trio.testing.lockstep_stream_pair()) as (connection, _):
         began = trio.current_time()
-        cut = await connection.run()
-        assert (cut.problem, trio.current_time() - began) == ("it took nothing for 20 s", 20)
+        await connection.run()
+        assert (connection.cut.problem, trio.current_time() - began) == ("it took nothing for 20 s", 20)
 
 
 async def test_one_that_leaves_says_so_and_does_not_wait_for_an_answer(autojump_clock: object) -> None:  # noqa: ARG001
@@ -142,16 +143,13 @@ BAD: Final = {
 
 @pytest.mark.parametrize("problem", BAD)
 async def test_what_ends_a_connection(problem: str) -> None:
-    def take(text: str) -> None:
-        read_host_frame(text)
-
     with trio.fail_after(30):
-        async with connected(take) as (connection, host):
+        async with connected(_reading) as (connection, host):
             await host.stream.send_all(TAKEN + BAD[problem])
             if not BAD[problem]:
                 await host.stream.aclose()
-            cut = await connection.run()
-    assert cut.problem.startswith(problem)
+            await connection.run()
+    assert connection.cut.problem.startswith(problem)
 
 
 @pytest.mark.long
@@ -161,7 +159,8 @@ async def test_a_message_has_a_most(more: int) -> None:
     length = MAX_MESSAGE + more
     async with connected(lambda text: lengths.append(len(text))) as (connection, host):
         await host.stream.send_all(b"\x81\x7f" + length.to_bytes(8, "big") + b"x" * length + CLOSE * (more <= 0))
-        cut = await connection.run()
+        await connection.run()
+    cut = connection.cut
     if more > 0:
         assert (cut.problem, cut.code) == ("it sent a message of more than 67108864 characters", 1006)
     else:
@@ -187,7 +186,7 @@ OTHERS: Final = {
     b"SSH-2.0-OpenSSH_9.2\r\n\r\n": "it does not speak WebSocket as a host does",
     f"{HEAD}Sec-WebSocket-Accept: wrong\r\n\r\n".encode(): "it does not speak WebSocket as a host does",
     b"HTTP/1.1 101 Switch": "it closed the connection during the handshake",
-    b"HTTP/1.1 502 No\r\ncontent-length: 99\r\n\r\nhello": "it closed the connection during the handshake",
+    f"{HEAD}Sec-WebSocket-Protocol: \u00e9\r\n\r\n".encode(): "it does not speak WebSocket as a host does",
 }
 
 
@@ -204,6 +203,70 @@ async def test_what_answers_may_be_no_host(answer: bytes, autojump_clock: object
     else:
         pytest.fail("it was taken for a host")
     assert trio.current_time() == began
+
+
+REFUSALS: Final = {
+    "cut": b"HTTP/1.1 502 No\r\ncontent-length: 99\r\n\r\nhello",
+    "cut in a chunk": b"HTTP/1.1 502 No\r\ntransfer-encoding: chunked\r\n\r\n9\r\nhello",
+    "whole": b"HTTP/1.1 502 No\r\nconnection: close\r\n\r\nhello",
+    "of HTTP/1.0": b"HTTP/1.0 502 No\r\n\r\nhello",
+}
+
+
+@pytest.mark.parametrize("answer", REFUSALS)
+async def test_a_refusal_is_read_also_when_its_end_is_that_of_the_connection(answer: str) -> None:
+    near, far = trio.testing.memory_stream_pair()
+    await far.send_all(REFUSALS[answer])
+    await far.send_eof()
+    with pytest.raises(ConnectionRejected) as raised:
+        await cut_of(near)
+    assert (raised.value.status_code, raised.value.body) == (502, b"hello")
+
+
+async def test_one_that_is_cut_at_the_end_of_its_handshake_is_made_or_not() -> None:
+    """In whichever order the tasks run: never is it made, and an error of the handshake raised afterwards."""
+    for _ in range(20):
+        near, far = trio.testing.memory_stream_pair()
+        host, made = Host(far), list[ClientConnection]()
+
+        async def accept_and_end(host: Host = host) -> None:
+            await host.accept()
+            await host.stream.aclose()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(accept_and_end)
+            with suppress(CutError):
+                async with open_connection(ADDRESS, HostKey("key"), dialling(near), _ignore) as connection:
+                    made.append(connection)
+                    await connection.run()
+                assert connection.cut.problem == "the connection was cut"
+                made.clear()
+        assert made == []
+
+
+@pytest.mark.parametrize("wrong", [b"\x82\x02ab", b"\x81\x03{]}"])
+async def test_pings_after_a_close_of_ours_are_no_error(wrong: bytes) -> None:
+    async with connected(_reading) as (connection, host):
+        await host.stream.send_all(wrong + 2_000 * b"\x89\x00")
+        await connection.run()
+    assert connection.cut.problem.startswith("it sent a message")
+
+
+async def test_only_a_message_or_a_pong_counts_as_heard() -> None:
+    for said, has_heard in ((b"\x88\x02\x03\xf5", False), (b"\x89\x00" + CLOSE, False), (TAKEN + CLOSE, True)):
+        async with connected(_ignore) as (connection, host):
+            await host.stream.send_all(said)
+            await connection.run()
+        assert connection.has_heard == has_heard, said
+
+
+async def test_a_long_name_with_a_port_is_named_as_it_is(autojump_clock: object) -> None:  # noqa: ARG001
+    near, far = trio.testing.memory_stream_pair()
+    name = "a" * 58
+    with pytest.raises(CutError, match="did not answer"):
+        async with open_connection(HostAddress(name, 12_345), HostKey("key"), dialling(near), _ignore):
+            pass
+    assert f"Host: {name}:12345\r\n".encode() in await far.receive_some(65_536)
 
 
 async def test_what_never_answers_is_left(autojump_clock: object) -> None:  # noqa: ARG001
@@ -247,6 +310,10 @@ async def test_frames_that_come_with_the_answer_are_read() -> None:
         async with open_connection(ADDRESS, HostKey("key"), dialling(near), take) as connection:
             await connection.run()
     assert texts == ["{}"]
+
+
+def _reading(text: str) -> None:
+    read_host_frame(text)
 
 
 def _ignore(text: str) -> None:

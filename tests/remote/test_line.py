@@ -663,7 +663,7 @@ async def test_another_version_of_the_protocol() -> None:
 
 OTHERS: Final = {
     b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno": "it answers the handshake of a WebSocket with status 404",
-    b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhal": "it closed the connection during the handshake",
+    b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhal": "it answers the handshake of a WebSocket with status 200",
     b"SSH-2.0-OpenSSH_9.6\r\n\r\n": "it does not speak WebSocket as a host does",
     b"": "it closed the connection during the handshake",
 }

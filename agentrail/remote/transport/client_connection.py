@@ -16,6 +16,7 @@ from agentrail.api.socket_frames import PATH, SUBPROTOCOL, USER
 from agentrail.errors import BadText
 from agentrail.remote.transport.dialling import ABNORMAL, CUT, CutError, Dial, cut_reason
 from agentrail.remote.transport.host_address import HostAddress, HostKey
+from agentrail.remote.transport.rejections import refusal_in
 from agentrail.remote.transport.watched_stream import NO_WEBSOCKET, NotAHostError, WatchedStream
 
 MAX_MESSAGE: Final = 64 * 1024 * 1024
@@ -30,8 +31,8 @@ QUIET_SECONDS: Final = 25.0
 PONG_SECONDS: Final = 20.0
 """How long the host has to answer that."""
 
-CHUNK: Final = 64 * 1024
-"""The most bytes that are read at once."""
+CHUNK: Final = 16 * 1024
+"""The most bytes that are read at once: between two reads trio-websocket lets nobody else run."""
 
 TOO_SLOW: Final = f"it did not answer within {OPEN_SECONDS:g} s"
 BROKEN: Final = "a rule of WebSocket was broken"
@@ -40,6 +41,16 @@ BROKEN_RULES: Final = frozenset({1002, 1007})
 
 TOO_LARGE: Final = f"Exceeded maximum message size: {MAX_MESSAGE} bytes"
 """What trio-websocket gives as the reason for which it closes; its code would be taken for one of the host."""
+
+
+class Authority(str):
+    """Host and port as they are: wsproto would encode them by `idna`, in which a long name with a port has no form."""
+
+    __slots__ = ()
+
+    def encode(self, *_: object) -> bytes:
+        """Return the bytes of the header."""
+        return super().encode("ascii")
 
 
 class ClientConnection:
@@ -52,6 +63,8 @@ class ClientConnection:
         self._texts: deque[str] = deque()
         self._work = trio.Event()
         self._cut: CutError | None = None
+        self.has_heard = False
+        """Whether the host has said anything since the handshake: a message, or a pong."""
 
     @property
     def user(self) -> str:
@@ -59,24 +72,23 @@ class ClientConnection:
         return dict(self._websocket.handshake_headers).get(USER.encode(), b"").decode("latin-1")
 
     @property
-    def has_heard(self) -> bool:
-        """Whether the host has said anything since the handshake."""
-        return self._stream.has_heard
+    def cut(self) -> CutError:
+        """How it was cut, once it is."""
+        return self._cut or cut_of(ConnectionClosed(self._websocket.closed), self._stream.problem)
 
     def post(self, text: str) -> None:
         """Queue *text* to be sent."""
         self._texts.append(text)
         self._work.set()
 
-    async def run(self) -> CutError:
-        """Send and receive until the connection is cut; return the reason of the cut.
+    async def run(self) -> None:
+        """Send and receive until the connection is cut.
 
         It begins with a ping: the pong sets `has_heard`, even if the host has nothing to send.
         """
         async with trio.open_nursery() as nursery:  # noqa: TID251 - its tasks end with the connection
-            for work in (self._read, self._write, self._watch, self._websocket.ping):
+            for work in (self._read, self._write, self._watch, self._ping):
                 nursery.start_soon(self._until_cut, work, nursery.cancel_scope)
-        return self._cut or CutError("it was left")
 
     async def _until_cut(self, work: Callable[[], Awaitable[None]], scope: trio.CancelScope) -> None:
         try:
@@ -90,6 +102,7 @@ class ClientConnection:
             received = await self._websocket.get_message()
             if isinstance(received, bytes):
                 raise CutError(problem="it sent a message that is no text")
+            self.has_heard = True
             try:
                 self._dispatch(received)
             except BadText as bad:
@@ -102,13 +115,17 @@ class ClientConnection:
             self._work = trio.Event()
             await self._work.wait()
 
+    async def _ping(self) -> None:
+        await self._websocket.ping()
+        self.has_heard = True
+
     async def _watch(self) -> None:
         while True:
             heard_at = self._stream.heard_at
             await trio.sleep_until(heard_at + QUIET_SECONDS)
             if self._stream.heard_at == heard_at:
                 with trio.move_on_after(PONG_SECONDS):
-                    await self._websocket.ping()
+                    await self._ping()
             if self._stream.heard_at == heard_at:
                 raise CutError(problem=f"nothing came from it for {QUIET_SECONDS + PONG_SECONDS:g} s")
 
@@ -126,17 +143,20 @@ async def open_connection(
     stream = WatchedStream(await _dialled(dial, deadline))
     try:
         async with trio.open_nursery() as nursery:  # noqa: TID251 - for the task of trio-websocket
-            with trio.fail_at(deadline):
+            websocket = None
+            with trio.fail_at(deadline), stream.shaking:
                 websocket = await wrap_client_stream(
                     nursery,
                     cast("trio.SocketStream", stream),  # it takes any stream
-                    address.authority,
+                    Authority(address.authority),
                     f"{address.prefix}{PATH}",
                     subprotocols=[SUBPROTOCOL],
                     extra_headers=[key.header],
                     max_message_size=MAX_MESSAGE,
                     receive_buffer_size=CHUNK,
                 )
+            if websocket is None:
+                raise refusal_in(stream.answer) or CutError(stream.problem)
             stream.is_open = True
             try:
                 if websocket.subprotocol != SUBPROTOCOL:
@@ -148,13 +168,13 @@ async def open_connection(
     except BaseExceptionGroup as group:
         error = next((error for error in leaves(group) if not isinstance(error, trio.Cancelled)), None)
         match error:
-            case ConnectionClosed():
-                return  # trio-websocket could not tell the host which rule it broke
+            case ConnectionClosed() | LocalProtocolError() if stream.is_open:
+                return  # trio-websocket could not say that a rule was broken, or answered a ping after a close
             case trio.TooSlowError():
                 raise CutError(TOO_SLOW) from None
             case CutError() | NotAHostError() | ConnectionRejected():
                 raise error from None
-            case ProtocolError() | h11.ProtocolError() if not stream.is_open:
+            case ProtocolError() | h11.ProtocolError() | UnicodeError() if not stream.is_open:
                 raise NotAHostError(NO_WEBSOCKET) from None
             case _:
                 raise

@@ -33,7 +33,7 @@ from agentrail.errors import (
 )
 from agentrail.errors.agentrail_error import fresh
 from agentrail.nurseries import open_shielded_nursery
-from agentrail.remote.transport.client_connection import BROKEN, ClientConnection, open_connection
+from agentrail.remote.transport.client_connection import ClientConnection, open_connection
 from agentrail.remote.transport.dialling import CutError, Dial, dial_address
 from agentrail.remote.transport.host_address import HostAddress, HostKey, read_address
 from agentrail.remote.transport.host_frames import AnswerFrame, EndedFrame, RefusalFrame, read_host_frame
@@ -316,7 +316,6 @@ class HostConnection:
 
         Raises the errors of `open_connection`.
         """
-        cut = CutError(BROKEN)
         async with open_connection(self.address, self._key, self._dial, self._dispatch) as connection:
             if task_status is not None:
                 self._user = connection.user
@@ -326,12 +325,12 @@ class HostConnection:
             opened.set()
             self._resume(connection)
             try:
-                cut = await connection.run()
+                await connection.run()
             finally:
                 self._current = None
-            if connection.has_heard:
-                backoff.mark_served(has_failed=cut.code == FAULT)
-        return cut
+        if connection.has_heard:
+            backoff.mark_served(has_failed=connection.cut.code == FAULT)
+        return connection.cut
 
     def _fail_causes(self, cut: CutError) -> None:
         """Fail the calls and subscriptions that made the host close the connection; the others go on."""

@@ -7,13 +7,17 @@ from typing import Final
 import trio
 from trio_websocket import WebSocketConnection
 
-from agentrail.remote.transport.dialling import CUT, CutError, cut_reason
+from agentrail.remote.transport.dialling import CUT, cut_reason
 
 WRITE_SECONDS: Final = 20.0
 """How long the host may take nothing of what is sent."""
 
 CLOSE_SECONDS: Final = 0.5
 """How long it may take to send a close frame."""
+
+OPCODE: Final = 0x0F
+CLOSE: Final = 8
+"""Opcode of a close frame, in the lower bits of its first byte."""
 
 MAX_ANSWER: Final = 128 * 1024
 """The most bytes of a host's answer to the handshake, the body included if it refuses."""
@@ -31,21 +35,18 @@ class NotAHostError(Exception):
 
 
 class WatchedStream(trio.abc.Stream):
-    """A stream to a host.
-
-    Until the handshake is made it raises what has gone wrong: trio-websocket would wait for the rest of the answer.
-    """
+    """A stream to a host. If it ends before the handshake is made, it ends the wait for that."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
-        self._answered = 0
-        """Bytes that have come before the handshake was made."""
+        self.answer = b""
+        """What has come before the handshake was made."""
+        self.shaking = trio.CancelScope()
+        """The scope of the handshake: trio-websocket would wait for the rest of an answer that has ended."""
         self._is_sending = False
         self._leaving: trio.CancelScope | None = None
         self.is_open = False
         """Whether the handshake is made."""
-        self.has_heard = False
-        """Whether the host has said anything since then."""
         self.heard_at = trio.current_time()
         """When the host last sent anything."""
         self.problem = CUT
@@ -59,12 +60,11 @@ class WatchedStream(trio.abc.Stream):
             self._break(cut_reason(broken))
             raise
         self.heard_at = trio.current_time()
-        self.has_heard = self.is_open
         if not self.is_open:
-            self._answered += len(data)
+            self.answer += data
             if not data:
                 self._break("it closed the connection during the handshake")
-            if self._answered > MAX_ANSWER:
+            if len(self.answer) > MAX_ANSWER:
                 raise NotAHostError(problem=f"its answer to the handshake has more than {MAX_ANSWER} bytes")
         return data
 
@@ -83,7 +83,7 @@ class WatchedStream(trio.abc.Stream):
             self._break(cut_reason(broken))
             raise
         self._is_sending = False
-        if self._leaving is not None:
+        if self._leaving is not None and data[0] & OPCODE == CLOSE:
             self._leaving.cancel()
 
     async def wait_send_all_might_not_block(self) -> None:
@@ -108,8 +108,8 @@ class WatchedStream(trio.abc.Stream):
         await trio.aclose_forcefully(self._stream)
 
     def _break(self, problem: str) -> None:
-        """Note why it is cut, once; raise that as long as the handshake is not made."""
+        """Note why it is cut, once; end the handshake, if it is not made."""
         if self.problem == CUT:
             self.problem = problem
         if not self.is_open:
-            raise CutError(problem)
+            self.shaking.cancel()
