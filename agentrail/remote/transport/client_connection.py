@@ -48,7 +48,7 @@ class Authority(str):
 
     __slots__ = ()
 
-    def encode(self, *_: object) -> bytes:
+    def encode(self, encoding: str = "", errors: str = "") -> bytes:  # noqa: ARG002 - none is wanted
         """Return the bytes of the header."""
         return super().encode("ascii")
 

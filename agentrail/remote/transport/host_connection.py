@@ -6,7 +6,7 @@ import logging
 import random
 import secrets
 import ssl
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import count
@@ -280,24 +280,24 @@ class HostConnection:
 
     # The connection
 
-    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    async def run(self, task_status: trio.TaskStatus[None]) -> None:  # noqa: ASYNC128 - it hands that on
         """Serve calls and subscriptions over a connection, and over the next one whenever it is cut.
 
         Raise an error if the first one fails. Return if the host refuses the key of a later one.
         """
         backoff = Backoff(self._longest_pause)
-        cut: CutError | None = await self._serve_first(backoff, task_status)
+        cut: CutError | None = await self._serve_first(backoff, task_status.started)
         while cut is not None:
             log.info("the connection to %s is over: %s", self.address, cut.problem)
             self._fail_causes(cut)
             cut = await self._serve_again(cut.problem, backoff)
 
-    async def _serve_first(self, backoff: Backoff, task_status: trio.TaskStatus[None]) -> CutError:
+    async def _serve_first(self, backoff: Backoff, has_begun: Callable[[], None]) -> CutError:
         """Serve over the first connection until it is cut; return how. Raise an error if it cannot be made."""
         deadline = trio.current_time() + self._patience
         while True:
             try:
-                return await self._serve(backoff, task_status)
+                return await self._serve(backoff, has_begun)
             except CutError as cut:
                 raise HostNotReached(str(self.address), cut.problem, START_IT) from None
             except NotAHostError as other:
@@ -311,15 +311,15 @@ class HostConnection:
                 raise error
             await trio.sleep(error.retry_after)
 
-    async def _serve(self, backoff: Backoff, task_status: trio.TaskStatus[None] | None = None) -> CutError:
+    async def _serve(self, backoff: Backoff, has_begun: Callable[[], None] | None = None) -> CutError:
         """Connect, and serve calls and subscriptions until the connection is cut; return how it was cut.
 
-        Raises the errors of `open_connection`.
+        *has_begun* is called when the first connection is made. Raises the errors of `open_connection`.
         """
         async with open_connection(self.address, self._key, self._dial, self._dispatch) as connection:
-            if task_status is not None:
+            if has_begun is not None:
                 self._user = connection.user
-                task_status.started()
+                has_begun()
             self._current = connection
             opened, self._reconnected = self._reconnected, trio.Event()
             opened.set()
