@@ -87,23 +87,10 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
     text, name = split_name(words.file or "")
     if text and not Path(text).is_file():
         parser.error(f"there is no file {text!r}")
-    if words.unix and words.tls:
-        parser.error("--tls is for a port: only this machine can reach a socket")
+    _check_together(words, text, parser.error)
     descriptor = _activated(parser.error) if words.descriptor is None else words.descriptor
     if words.unix and descriptor is not None:
         parser.error("--unix is an address, and a socket that listens has one; give one of them")
-    if words.ray and not text:
-        parser.error("--ray is for a program, which each machine has; give its FILE")
-    if words.replace and not words.ray:
-        parser.error("--replace is for shards of Ray; give --ray ADDRESS too")
-    if words.token and (words.keys or words.ray):
-        parser.error("--token is for this machine alone, without --keys and --ray; leave it out")
-    if words.server and (words.unix or words.ray or words.token or words.reload or words.cores > 1):
-        parser.error("--server is for one process at a port, without --unix, --cores, --ray, --token and --reload")
-    if words.reload and (words.ray or words.cores > 1):
-        parser.error("--reload is for one process, without --cores and --ray; leave it out")
-    if words.reload and not text:
-        parser.error("--reload is for a file that changes; give its FILE")
     file = Path(text) if text else None
     return ServeOptions(
         ServedFile(file, name, words.journal, words.keys, words.otel, tuple(words.member)),
@@ -124,6 +111,24 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
         words.server,
         words.reload,
     )
+
+
+def _check_together(words: argparse.Namespace, text: str, refuse: Callable[[str], object]) -> None:
+    """Refuse options that cannot be given together, or without the file *text*."""
+    if words.unix and words.tls:
+        refuse("--tls is for a port: only this machine can reach a socket")
+    if words.ray and not text:
+        refuse("--ray is for a program, which each machine has; give its FILE")
+    if words.replace and not words.ray:
+        refuse("--replace is for shards of Ray; give --ray ADDRESS too")
+    if words.token and (words.keys or words.ray):
+        refuse("--token is for this machine alone, without --keys and --ray; leave it out")
+    if words.server and (words.unix or words.ray or words.token or words.reload or words.cores > 1):
+        refuse("--server is for one process at a port, without --unix, --cores, --ray, --token and --reload")
+    if words.reload and (words.ray or words.cores > 1):
+        refuse("--reload is for one process, without --cores and --ray; leave it out")
+    if words.reload and not text:
+        refuse("--reload is for a file that changes; give its FILE")
 
 
 def cores_named(text: str) -> int:
@@ -168,7 +173,7 @@ def options_parser() -> argparse.ArgumentParser:
     parser.add_argument("--keys", type=Path, metavar="PATH", help="a file of keys (default: a token for this machine)")
     parser.add_argument(RELOAD, action="store_true", help="start anew when a Python file changes")
     parser.add_argument("--token", type=token_named, metavar="TEXT", help="that token (default: one for each folder)")
-    parser.add_argument("--server", choices=SERVERS, metavar="NAME", help="serve by uvicorn (default: its own server)")
+    parser.add_argument("--server", choices=SERVERS, metavar="NAME", help=argparse.SUPPRESS)
     parser.add_argument("--log-form", choices=FORMS, default=FORMS[0], metavar="FORM", help=" or ".join(FORMS))
     add_collections = partial(parser.add_argument, dest="fewer_collections", default=True)
     add_collections("--fewer-collections", action="store_true", help=argparse.SUPPRESS)

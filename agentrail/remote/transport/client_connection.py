@@ -143,18 +143,7 @@ async def open_connection(
     stream = WatchedStream(await _dialled(dial, deadline))
     try:
         async with trio.open_nursery() as nursery:  # noqa: TID251 - for the task of trio-websocket
-            websocket = None
-            with trio.fail_at(deadline), stream.shaking:
-                websocket = await wrap_client_stream(
-                    nursery,
-                    cast("trio.SocketStream", stream),  # it takes any stream
-                    Authority(address.authority),
-                    f"{address.prefix}{PATH}",
-                    subprotocols=[SUBPROTOCOL],
-                    extra_headers=[key.header],
-                    max_message_size=MAX_MESSAGE,
-                    receive_buffer_size=CHUNK,
-                )
+            websocket = await _handshake(nursery, stream, address, key, deadline)
             if websocket is None:
                 raise refusal_in(stream.answer) or CutError(stream.problem)
             stream.is_open = True
@@ -166,21 +155,46 @@ async def open_connection(
                 await stream.leave(websocket)  # noqa: ASYNC102 - it is shielded, and bounds its own time
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
-        error = next((error for error in leaves(group) if not isinstance(error, trio.Cancelled)), None)
-        match error:
-            case ConnectionClosed() | LocalProtocolError() if stream.is_open:
-                return  # trio-websocket could not say that a rule was broken, or answered a ping after a close
-            case trio.TooSlowError():
-                raise CutError(TOO_SLOW) from None
-            case CutError() | NotAHostError() | ConnectionRejected():
-                raise error from None
-            case ProtocolError() | h11.ProtocolError() | UnicodeError() if not stream.is_open:
-                raise NotAHostError(NO_WEBSOCKET) from None
-            case _:
-                raise
+        error = _meant(group, is_open=stream.is_open)
+        if error is not None:
+            raise error from None
     finally:
         if not stream.is_open:
             await stream.drop()  # noqa: ASYNC102 - it closes at once
+
+
+async def _handshake(
+    nursery: trio.Nursery, stream: WatchedStream, address: HostAddress, key: HostKey, deadline: float
+) -> WebSocketConnection | None:
+    """Make the handshake; return `None` if *stream* has ended before."""
+    with trio.fail_at(deadline), stream.shaking:
+        return await wrap_client_stream(
+            nursery,
+            cast("trio.SocketStream", stream),  # it takes any stream
+            Authority(address.authority),
+            f"{address.prefix}{PATH}",
+            subprotocols=[SUBPROTOCOL],
+            extra_headers=[key.header],
+            max_message_size=MAX_MESSAGE,
+            receive_buffer_size=CHUNK,
+        )
+    return None
+
+
+def _meant(group: BaseExceptionGroup[BaseException], *, is_open: bool) -> BaseException | None:
+    """Return the error that *group* stands for; `None` if a connection that *is_open* has ended by a broken rule."""
+    error = next((error for error in leaves(group) if not isinstance(error, trio.Cancelled)), group)
+    match error:
+        case ConnectionClosed() | LocalProtocolError() if is_open:
+            return None  # trio-websocket could not say that a rule was broken, or answered a ping after a close
+        case trio.TooSlowError():
+            return CutError(TOO_SLOW)
+        case CutError() | NotAHostError() | ConnectionRejected():
+            return error
+        case ProtocolError() | h11.ProtocolError() | UnicodeError() if not is_open:
+            return NotAHostError(NO_WEBSOCKET)
+        case _:
+            return group
 
 
 async def _dialled(dial: Dial, deadline: float) -> trio.abc.Stream:
