@@ -143,7 +143,7 @@ async def open_connection(
     stream = WatchedStream(await _dialled(dial, deadline))
     try:
         async with trio.open_nursery() as nursery:  # noqa: TID251 - for the task of trio-websocket
-            websocket = await _handshake(nursery, stream, address, key, deadline)
+            websocket = await _open_websocket(nursery, stream, address, key, deadline)
             if websocket is None:
                 raise refusal_in(stream.answer) or CutError(stream.problem)
             stream.is_open = True
@@ -163,7 +163,7 @@ async def open_connection(
             await stream.drop()  # noqa: ASYNC102 - it closes at once
 
 
-async def _handshake(
+async def _open_websocket(
     nursery: trio.Nursery, stream: WatchedStream, address: HostAddress, key: HostKey, deadline: float
 ) -> WebSocketConnection | None:
     """Make the handshake; return `None` if *stream* has ended before."""
