@@ -155,7 +155,7 @@ async def open_connection(
                 await stream.leave(websocket)  # noqa: ASYNC102 - it is shielded, and bounds its own time
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
-        error = _meant(group, is_open=stream.is_open)
+        error = _cause_in(group, is_open=stream.is_open)
         if error is not None:
             raise error from None
     finally:
@@ -181,7 +181,7 @@ async def _open_websocket(
     return None
 
 
-def _meant(group: BaseExceptionGroup[BaseException], *, is_open: bool) -> BaseException | None:
+def _cause_in(group: BaseExceptionGroup[BaseException], *, is_open: bool) -> BaseException | None:
     """Return the error that *group* stands for; `None` if a connection that *is_open* has ended by a broken rule."""
     error = next((error for error in leaves(group) if not isinstance(error, trio.Cancelled)), group)
     match error:
