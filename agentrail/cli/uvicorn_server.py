@@ -13,7 +13,7 @@ from agentrail.adapters.extras import need_extra
 from agentrail.cli.serve_options import ServeOptions
 from agentrail.host.host_server import Host
 from agentrail.host.http11.certificates import Certificate
-from agentrail.host.http11.listening import Tcp, inherited, listen_tcp
+from agentrail.host.http11.listening import Tcp, inherited, listen_tcp, url_of
 from agentrail.host.served_file import NothingToServeError
 
 need_extra("uvicorn", "uvicorn", "a host on uvicorn")
@@ -44,7 +44,7 @@ def serve_by_uvicorn(host: Host, description: str, options: ServeOptions) -> int
     if host.needs_token:
         raise NothingToServeError(NEEDS_KEYS)
     certificate = None if options.tls is None else Certificate(*options.tls)
-    sockets = _sockets(options)
+    named, sockets = _sockets(options)
     config = Config(
         host.asgi(hosts=[options.host, *options.names], origins=options.origins, proxies=options.proxies),
         lifespan="on",
@@ -56,9 +56,7 @@ def serve_by_uvicorn(host: Host, description: str, options: ServeOptions) -> int
         timeout_graceful_shutdown=STREAMS_END,
         ssl_context_factory=None if certificate is None else lambda _config, _default: certificate.context,
     )
-    address, port = sockets[0].getsockname()[:2]
-    name = f"[{address}]" if ":" in address else address
-    url = f"{'http' if certificate is None else 'https'}://{name}:{port}"
+    url = url_of(sockets[0].getsockname(), named, has_tls=certificate is not None)
     server = AnnouncedServer(config, f"agentrail serves {description} by uvicorn at {url}\nCtrl-C ends it.")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _ended)
@@ -70,9 +68,10 @@ def _ended(number: int, frame: object) -> None:
     """No-op: uvicorn raises the signal that has ended it once more when all is over."""
 
 
-def _sockets(options: ServeOptions) -> list[socket.socket]:
-    """Listen at the address of *options*, or at the socket that this process has inherited."""
+def _sockets(options: ServeOptions) -> tuple[str, list[socket.socket]]:
+    """Listen at the address of *options*, or at the socket that this process has inherited; return the host too."""
     if options.descriptor is not None:
-        return [inherited(options.descriptor).socket]
+        listener = inherited(options.descriptor)
+        return listener.host, [listener.socket]
     listeners = trio.run(partial(listen_tcp, Tcp(options.host, options.port)))
-    return [socket.socket(fileno=listener.socket.detach()) for listener in listeners]
+    return options.host, [socket.socket(fileno=listener.socket.detach()) for listener in listeners]

@@ -257,13 +257,20 @@ def _inherited(address: Inherited) -> Listening:
     name: object = address.socket.getsockname()
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(address.socket))
     if not isinstance(name, tuple):
-        return Listening(f"unix:{name!s}", 0, (EagerListener(listener, shared=True),))
+        return Listening(url_of(name, "", has_tls=False), 0, (EagerListener(listener, shared=True),))
     return _listening(Tcp(address.host, 0, address.tls), [listener], shared=True)
 
 
 def _listening(address: Tcp, listeners: list[trio.SocketListener], *, shared: bool = False) -> Listening:
-    port: int = listeners[0].socket.getsockname()[1]
-    host = f"[{address.host}]" if ":" in address.host else address.host
-    scheme = "http" if address.tls is None else "https"
+    name = listeners[0].socket.getsockname()
+    url = url_of(name, address.host, has_tls=address.tls is not None)
     eager = [EagerListener(listener, address.tls, shared=shared) for listener in listeners]
-    return Listening(f"{scheme}://{host}:{port}", port, tuple(eager))
+    return Listening(url, name[1], tuple(eager))
+
+
+def url_of(name: object, host: str, *, has_tls: bool) -> str:
+    """Return the URL of a socket with the system's *name*, which listens at *host*, as that was given."""
+    if not isinstance(name, tuple):
+        return f"unix:{name!s}"
+    in_url = f"[{host}]" if ":" in host else host
+    return f"{'https' if has_tls else 'http'}://{in_url}:{cast('tuple[object, ...]', name)[1]}"

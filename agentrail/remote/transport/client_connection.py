@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final, cast
 
@@ -14,7 +14,7 @@ from wsproto.utilities import LocalProtocolError, ProtocolError
 
 from agentrail.api.socket_frames import PATH, SUBPROTOCOL, USER
 from agentrail.errors import BadText
-from agentrail.remote.transport.dialling import ABNORMAL, CUT, CutError, Dial, cut_reason
+from agentrail.remote.transport.dialling import ABNORMAL, CUT, CutError, Dial, cut_reason, first_in
 from agentrail.remote.transport.host_address import HostAddress, HostKey
 from agentrail.remote.transport.rejections import refusal_in
 from agentrail.remote.transport.watched_stream import NO_WEBSOCKET, NotAHostError, WatchedStream
@@ -183,8 +183,8 @@ async def _open_websocket(
 
 def _cause_in(group: BaseExceptionGroup[BaseException], *, is_open: bool) -> BaseException | None:
     """Return the error that *group* stands for; `None` if a connection that *is_open* has ended by a broken rule."""
-    error = next((error for error in leaves(group) if not isinstance(error, trio.Cancelled)), group)
-    match error:
+    _, others = group.split(trio.Cancelled)
+    match error := first_in(others):
         case ConnectionClosed() | LocalProtocolError() if is_open:
             return None  # trio-websocket could not say that a rule was broken, or answered a ping after a close
         case trio.TooSlowError():
@@ -205,15 +205,6 @@ async def _dialled(dial: Dial, deadline: float) -> trio.abc.Stream:
         raise CutError(TOO_SLOW) from None
     except OSError as failed:
         raise CutError(cut_reason(failed)) from None
-
-
-def leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the errors in a group, and in groups in it."""
-    if isinstance(error, BaseExceptionGroup):
-        for part in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-            yield from leaves(part)
-    else:
-        yield error
 
 
 def cut_of(error: CutError | ConnectionClosed | LocalProtocolError, problem: str) -> CutError:

@@ -57,10 +57,7 @@ async def dial_address(address: HostAddress, tls: ssl.SSLContext | None) -> trio
 
 def cut_reason(error: BaseException) -> str:
     """Return the words of the system for *error*."""
-    cause = error.__cause__
-    while isinstance(cause, BaseExceptionGroup):
-        cause = next(iter(cast("BaseExceptionGroup[BaseException]", cause).exceptions))
-    for failure in (cause, error):
+    for failure in (first_in(error.__cause__), error):
         if isinstance(failure, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted: {failure.verify_message} ({TRUST_IT})"
         if isinstance(failure, ssl.SSLError):
@@ -69,3 +66,10 @@ def cut_reason(error: BaseException) -> str:
             number = failure.errno or 0
             return os.strerror(number) if number > 0 else failure.strerror or str(failure)
     return CUT
+
+
+def first_in(error: BaseException | None) -> BaseException | None:
+    """Return the first error in a group, and in groups in it; *error* itself if it is none."""
+    while isinstance(error, BaseExceptionGroup):
+        error = next(iter(cast("BaseExceptionGroup[BaseException]", error).exceptions))
+    return error

@@ -6,6 +6,7 @@ from typing import Final
 
 import trio
 from trio_websocket import WebSocketConnection
+from wsproto.frame_protocol import Opcode
 
 from agentrail.remote.transport.dialling import CUT, cut_reason
 
@@ -14,10 +15,6 @@ WRITE_SECONDS: Final = 20.0
 
 CLOSE_SECONDS: Final = 0.5
 """How long it may take to send a close frame."""
-
-OPCODE: Final = 0x0F
-CLOSE: Final = 8
-"""Opcode of a close frame, in the lower bits of its first byte."""
 
 MAX_ANSWER: Final = 128 * 1024
 """The most bytes of a host's answer to the handshake, the body included if it refuses."""
@@ -83,7 +80,7 @@ class WatchedStream(trio.abc.Stream):
             self._break(cut_reason(broken))
             raise
         self._is_sending = False
-        if self._leaving is not None and data[0] & OPCODE == CLOSE:
+        if self._leaving is not None and data[0] & 0x0F == Opcode.CLOSE:
             self._leaving.cancel()
 
     async def wait_send_all_might_not_block(self) -> None:

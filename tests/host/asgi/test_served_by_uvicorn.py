@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import ssl
 from pathlib import Path
 
@@ -51,6 +52,22 @@ async def test_a_session_is_talked_to_by_uvicorn_and_comes_back(folder: Path, *,
             served.process.send_signal(signal.SIGTERM)
             assert await served.process.wait() == 0
     assert "Traceback" not in (folder / LOG).read_text(encoding="utf-8")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("family", ["tcp", "unix"])
+async def test_the_address_of_an_inherited_socket_is_told(folder: Path, family: str) -> None:
+    path = folder / "s"
+    address = ("127.0.0.1", 0) if family == "tcp" else str(path)
+    kind = socket.AF_INET if family == "tcp" else socket.AF_UNIX
+    with socket.create_server(address, family=kind) as listener:
+        name, number = listener.getsockname(), listener.fileno()
+        url = f"unix:{path}" if family == "unix" else f"http://127.0.0.1:{name[1]}"
+        command = [*SERVE, "app.py", "--keys", "keys.txt", "--server", "uvicorn", "--descriptor", str(number)]
+        async with commanded(command, folder, given=[number]) as served:
+            assert f"by uvicorn at {url}\n" in served.said
+            async with agentrail.connect(url, KEYS["ann"]) as host:
+                assert "demo model" in (await (await host.spawn("desk", "trip")).ask("Hi")).text
 
 
 @pytest.mark.long
