@@ -34,8 +34,9 @@ NPM_CLIENTS := openapi-fetch@0.17.0 openapi-typescript@7.13.0 typescript@5.9.3
 # The tests of the host: its edge on real sockets, its tables, and a browser that talks to it.
 HOST := tests/host tests/api
 AT_ONCE := -p tests.runner.plugin --workers 4
-# Of a test that is not marked `long`; only those that are may start a process.
-BUDGET := --budget 0.1
+# Of a test that is not marked `long`; only those that are may start a process. One that hangs is shown, and fails.
+HANGS := -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true
+BUDGET := --budget 0.1 $(HANGS)
 
 ##@ Use
 

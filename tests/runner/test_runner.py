@@ -178,6 +178,16 @@ def test_a_worker_that_dies_fails_its_test_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_a_test_that_hangs_is_shown_and_fails_alone(tmp_path: Path) -> None:
+    text = "import threading\ndef test_a(): pass\ndef test_hangs(): threading.Event().wait()\ndef test_z(): pass\n"
+    hangs = ("-p", "faulthandler", "-o", "faulthandler_timeout=1", "-o", "faulthandler_exit_on_timeout=true")
+    done = ran(tmp_path, *hangs, test_a=text, test_b=PASSING)
+    assert summary(done) == "1 failed, 4 passed"
+    assert "FAILED test_a.py::test_hangs - worker" in done.stdout
+    assert "in test_hangs" in done.stderr
+
+
+@pytest.mark.long
 def test_workers_that_die_between_tests_leave_word_of_what_did_not_run(tmp_path: Path) -> None:
     dying = "import os\nos.register_at_fork(after_in_child=lambda: os._exit(3))\n"
     done = ran(tmp_path, conftest=dying, test_a=PASSING, test_b=PASSING, test_c=PASSING)
