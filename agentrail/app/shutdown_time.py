@@ -87,8 +87,9 @@ async def leave(roof: Roof, sessions: Sessions | None, within: float | None) -> 
         sessions.abandon()
     if ended:
         return None
-    threads = {} if sessions is None else sessions.shared.threads.working
-    return SupervisorStuck(trio.current_time() - began, roof.unfinished(threads))
+    stuck = roof.unfinished({} if sessions is None else sessions.shared.threads.working)
+    # The last of them may have ended at the last moment, when it was no more waited for.
+    return SupervisorStuck(trio.current_time() - began, stuck) if stuck else None
 
 
 def check_time(argument: str, within: object) -> None:

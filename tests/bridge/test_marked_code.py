@@ -324,10 +324,12 @@ def test_deaf_code_is_left_behind_and_named(caplog: pytest.LogCaptureFixture) ->
             return "late"
 
         spec = SessionSpec(model=calling("deaf"), tools=[deaf], tool_grace=0.01)
-        async with aio.open_supervisor(stop_within=0.2) as supervisor:
-            await (await supervisor.spawn(spec)).prompt("go")
-            await begun.wait()
-        free.set()
+        try:
+            async with aio.open_supervisor(stop_within=1.0) as supervisor:
+                await (await supervisor.spawn(spec)).prompt("go")
+                await begun.wait()
+        finally:
+            free.set()  # else the loop would not end
         await is_over.wait()
         await until(lambda: not any("deaf" in task.get_name() for task in asyncio.all_tasks()))
 

@@ -149,6 +149,31 @@ async def test_whatever_does_not_heed_its_cancellation_is_left_and_named(begin: 
     assert all(f" at {HERE}" in found for found in stuck)
 
 
+async def test_the_thread_of_the_loop_is_not_named_whatever_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def supervised() -> None:
+        async with open_supervisor(stop_within=WITHIN) as supervisor:
+            await deaf_tool(supervisor)
+            await settle()
+
+    monkeypatch.setattr(threading.current_thread(), "name", "agentrail")  # as that of the asyncio and sync packages
+    stuck = await left_and_gone(supervised)
+    assert [found.partition(" ")[0] for found in stuck] == ["task"]
+
+
+@pytest.mark.parametrize("late", [-0.01, 0.0])
+async def test_whatever_ends_at_the_last_moment_is_not_stuck(late: float) -> None:
+    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        with trio.CancelScope(shield=True):
+            await trio.sleep_until(end + late)
+        return ok("late")
+
+    end = trio.current_time() + WITHIN
+    async with open_supervisor(stop_within=WITHIN) as supervisor:
+        model = ScriptedModel([say(calls=[call("deaf")])])
+        await (await supervisor.spawn(spec_of(model, tools=[fake("deaf", body)]), "mine")).prompt("go")
+        await settle()
+
+
 async def test_without_a_limit_it_is_waited_for() -> None:
     async with open_supervisor(stop_within=None) as supervisor:
         await deaf_tool(supervisor)

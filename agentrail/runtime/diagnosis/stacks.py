@@ -72,13 +72,16 @@ def threads_among(
 ) -> Iterator[tuple[str, str]]:
     """Yield name and place of each thread that is in *names*, works for one of *tasks*, or was started by agentrail.
 
-    A thread of agentrail's own that only waits for work is left out: it has called nothing outside of its own file.
-    *stacks* are frames by thread, if they were read already.
+    Left out are the one that asks, and one of agentrail's own that only waits for work: it has called nothing outside
+    of its own file. *stacks* are frames by thread, if they were read already.
     """
     if stacks is None:
         with Scratch() as scratch:
             stacks = scratch.stacks()
+    asks = threading.current_thread()
     for thread in threading.enumerate():
+        if thread is asks:
+            continue
         frames = [match for line in stacks.get(thread.ident or 0, ()) if (match := _FRAME.match(line))]
         files = [frame[1] for frame in frames if not frame[1].endswith("threading.py")]
         ours = tasks and thread.name.startswith(OURS) and files[:1] != files[-1:]
