@@ -107,7 +107,7 @@ class Spending:
         self._pending: list[tuple[Purse, Reservation]] = []
 
     @property
-    def _purse(self) -> Purse:
+    def purse(self) -> Purse:
         """The uncounted requests of the family; of the session alone if it has no family."""
         shared = self._links.purse
         if shared is not None:
@@ -117,7 +117,7 @@ class Spending:
 
     async def _begin(self, name: str, request: ModelRequest) -> Reservation:
         """Wait until *request* may be sent, and return its reservation; raise `LimitReached` if a limit is reached."""
-        purse, session_id = self._purse, self.state.session_id
+        purse, session_id = self.purse, self.state.session_id
         line = (*self.state.setup.path[::2], session_id)
         set_by, _ = used_beside(self.state, self._links)
         shared: list[LimitKey] = [(session, False) for session in line[line.index(set_by) :]]
@@ -198,7 +198,7 @@ class Spending:
         for purse, reservation in tuple(self._pending):
             if self._is_counted(reservation, input_):
                 self._give_back(purse, reservation)
-        self._purse.queue.look()
+        self.purse.queue.look()
 
     def _is_counted(self, reservation: Reservation, input_: AnyInput | None) -> bool:
         """Whether the session's state includes the usage of the request of *reservation*."""

@@ -103,9 +103,9 @@ class Watchman:
         calls = {call_id for call_id in out.live_calls if _is_seen(out.calls[call_id].start)}
         self._demand(calls <= runs, "of `{}` {} are said to run, and do not", name, sorted(calls - runs))
         requests = {request_id for request_id in out.live_requests if not stage.asking[name, request_id]}
-        purse = session.links.purse
-        if requests and purse is not None and purse.queue.waiting_of(name):
-            runs_beside = any(not reservation.ended for reservation in purse.pending)
+        spending = None if session.is_asleep else session.performer.spending
+        if requests and spending is not None and spending.purse.queue.waiting_of(name):
+            runs_beside = any(not reservation.ended for reservation in spending.purse.pending)
             self._demand(runs_beside, "a request of `{}` waits near a limit, and no other is under way", name)
         else:
             names_ = sorted(requests)

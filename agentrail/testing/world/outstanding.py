@@ -272,6 +272,12 @@ class Outstanding:
         """Ids of the outstanding compactions that were not cancelled."""
         return [name for name, out in self.compactions.items() if not out.cancelled]
 
+    @property
+    def late_answers(self) -> int:
+        """How many requests, asks and compactions were cancelled and may still answer, which each is a record."""
+        live = len(self.live_requests) + len(self.live_asks) + len(self.live_compactions)
+        return len(self.requests) + len(self.asks) + len(self.compactions) - live
+
 
 def _cancel(
     those: dict[str, RequestOut] | dict[str, AskOut] | dict[str, CompactionOut], name: str, live: list[str]

@@ -40,6 +40,16 @@ def test_a_broken_invariant_breaks_a_rule_and_the_command_that_is_told_repeats_i
 
 
 @pytest.mark.long
+def test_a_request_may_wait_near_a_limit_for_a_question_of_the_same_session() -> None:
+    CheckedSimulator("liveness").check(20007)  # a plugin's question goes on after its cancellation, and may still cost
+
+
+@pytest.mark.long
+def test_a_question_may_end_long_after_it_was_cancelled() -> None:
+    CheckedSimulator("liveness").check(21469)  # its end is a record of a session that rests
+
+
+@pytest.mark.long
 def test_the_command_line_runs_many_and_shows_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--seeds", "4", "--jobs", "1"]) == 0
     out = capsys.readouterr().out
