@@ -177,10 +177,9 @@ def _check_alone(spec: SessionSpec) -> None:
         raise BadSpec("model", MISSING)
     fields = FIELDS(spec)
     changed = tuple(map(is_not, fields, DEFAULT_FIELDS))
-    changes = dict(zip(compress(SessionSpec.__struct_fields__, changed), compress(fields, changed), strict=True))
-    for name, check in CHECKS.items():
-        if name in changes:
-            check(name, changes[name])
+    for name, value in zip(compress(SessionSpec.__struct_fields__, changed), compress(fields, changed), strict=True):
+        if name in CHECKS:
+            CHECKS[name](name, value)
     if spec.skills and "skills" in spec.memory:
         raise BadSpec("memory", "has a file `skills`, as the list of skills in the prompt is called; write `./skills`")
     for model, _ in chain_of(spec.model, spec.model_options):
@@ -586,7 +585,7 @@ CHECKS: Final[Mapping[str, Callable[[str, object], None]]] = {
     **dict.fromkeys(AT_LEAST, _check_figure),
     **dict.fromkeys(("prompt_mode", *CHOICES), _check_choice),
 }
-"""What is checked of each field that is not the default, in this order."""
+"""What is checked of each field that is not the default."""
 
 SPEC_WANTED: Final = "a `SessionSpec`"
 

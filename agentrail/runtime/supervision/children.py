@@ -302,7 +302,8 @@ class Child:
 
     def mark_ready(self) -> None:
         """Settle `run_ready` and `first_ready`, and lift the time limit of the start."""
-        self.scope.deadline = math.inf
+        if self.scope.deadline != math.inf:  # to set it is dear
+            self.scope.deadline = math.inf
         if self.state is ChildState.STARTING:
             self.state = ChildState.RUNNING
         self.run_ready.settle(None)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
@@ -37,6 +36,7 @@ from agentrail.runtime.resources import FindCode, FoundCode, SessionCode
 from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.supervision.children import Child, ChildState, SessionRunner, session_of
+from agentrail.runtime.supervision.reserved_id import ReservedId
 from agentrail.runtime.supervision.restore import Returning, brought_back, forked, stored_state
 from agentrail.runtime.supervision.root_nursery import leavable
 from agentrail.runtime.supervision.subagents.subagents import Subagents
@@ -223,9 +223,8 @@ class Sessions:
                 await node.park(child)
         raise answer.error
 
-    @contextmanager
-    def _taking(self, node: SupervisorNode, session_id: str, above: ParentLink | None = None) -> Generator[None]:
-        """Reserve a session id while the session starts, so that no other caller starts one under it."""
+    def _taking(self, node: SupervisorNode, session_id: str, above: ParentLink | None = None) -> ReservedId:
+        """Return the reserved id of a session that is to start under *node*; raise if it cannot."""
         node.check_open(session_id)
         if self.shared.parkable is not None and above is None:
             raise SupervisorClosed(session_id)
@@ -234,11 +233,7 @@ class Sessions:
         if session_id in self.starting or session_id in self.tree.sessions:
             raise SessionExists(session_id)
         node.check(session_id)
-        with self.reserved(session_id):
-            try:
-                yield
-            finally:
-                self._unclaim(session_id)
+        return ReservedId(self.starting, session_id, self._unclaim)
 
     def _unclaim(self, session_id: str) -> None:
         """Give up the claim of a session that did not start."""
@@ -248,14 +243,9 @@ class Sessions:
         if self.shared.forget is not None:
             self.shared.forget(session_id)  # a session that failed to start may have claimed the id
 
-    @contextmanager
-    def reserved(self, session_id: str) -> Generator[None]:
+    def reserved(self, session_id: str) -> ReservedId:
         """Let no session start under this id while this is open: callers of `resume` wait, `spawn` is refused."""
-        self.starting[session_id] = trio.Event()
-        try:
-            yield
-        finally:
-            self.starting.pop(session_id).set()
+        return ReservedId(self.starting, session_id)
 
     def _adopted(self, node: SupervisorNode, session: Session, restart: str) -> tuple[SessionHandle, Child]:
         """Run a session as a child of *node*."""

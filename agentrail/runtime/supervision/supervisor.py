@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -180,7 +181,8 @@ class SupervisorNode:
                     child.state = ChildState.WAITING
                     await trio.sleep(pause)
                     child.state = ChildState.STARTING
-                child.scope.deadline = self.tree.shared.clock.deadline_in(child.start_timeout)
+                if child.start_timeout != math.inf:
+                    child.scope.deadline = self.tree.shared.clock.deadline_in(child.start_timeout)
                 await child.runner.run(child.mark_ready)
         except BaseException as crash:  # noqa: ASYNC103 - what is ours is raised again
             # Its scope is shielded: a `Cancelled` that a service kept from elsewhere is a crash as any other.
@@ -460,7 +462,8 @@ class SupervisorNode:
             del self._children[child.key]
             if child.has_task():
                 child.cancel()  # it was asleep when its siblings were stopped, and a message has woken it since
-            child.first_ready.settle(error or NotReady(child.key))
+            if not child.first_ready.settled:
+                child.first_ready.settle(error or NotReady(child.key))
             self._facts.pop(child.key, None)
             if isinstance(child.runner, SessionRunner):
                 self.tree.forget(child.key)
