@@ -325,7 +325,7 @@ def test_deaf_code_is_left_behind_and_named(caplog: pytest.LogCaptureFixture) ->
 
         spec = SessionSpec(model=calling("deaf"), tools=[deaf], tool_grace=0.01)
         try:
-            async with aio.open_supervisor(stop_within=1.0) as supervisor:
+            async with aio.open_supervisor(stop_within=2.0) as supervisor:
                 await (await supervisor.spawn(spec)).prompt("go")
                 await begun.wait()
         finally:
