@@ -31,6 +31,7 @@ PROVIDES: Final = {
     "opentelemetry-exporter-otlp-proto-http": {"opentelemetry"},
     "opentelemetry-sdk": {"opentelemetry"},
     "pytest-trio": {"pytest_trio"},
+    "pyyaml": {"yaml"},
     "typing-extensions": {"typing_extensions"},
 }
 """What a requirement brings, where that is not called as it is; the package `mcp` shows packages of its own."""
@@ -129,6 +130,7 @@ def test_the_core_needs_only_what_was_agreed() -> None:
         "httpx",
         "jsonschema",
         "msgspec",
+        "pyyaml",
         "referencing",
         "regex",
         "trio",

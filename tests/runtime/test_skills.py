@@ -133,7 +133,7 @@ async def test_what_is_invalid_is_named_once_at_spawn_and_harms_nothing(
         bytes=b"---\nname: bytes\n\xff\n---\n",
         large=skill("large", text="x" * MAX_SKILL),
         silent=b"---\nname: silent\n---\n",
-        twisted=b"---\nname: twisted\ndescription: &a *a\n---\n",
+        twisted=b"---\nname: twisted\ndescription: &a b\n---\n",
         wordy=skill("wordy", "x" * 1025),
         sewing=skill("sewing"),
     )
