@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from agentrail import State
-from agentrail.adapters.otel.conventions import Spelling, attributes_of, name_of
+from agentrail.adapters.otel.conventions import attributes_of, name_of
 from agentrail.adapters.otel.span_fold import NOTHING_OPEN, OpenSpans, fold
 from agentrail.adapters.otel.spans import Span, SpanRef, TurnSpan
 from agentrail.core.vocabulary.inputs import SessionReturned
@@ -22,7 +22,6 @@ from tests.machinery.worlds.checked_world import CheckedWorld
 
 SESSIONS = {"ci": 50, "campaign": 5_000}
 LENGTH = 40
-SPELLINGS = (Spelling(is_latest=True, has_content=True), Spelling(is_latest=False, has_content=False))
 
 
 def lived(seed: int) -> Iterator[tuple[State, Record]]:
@@ -81,8 +80,7 @@ def test_spans_of_random_sessions_are_what_their_states_say() -> None:
         assert sum(isinstance(span, TurnSpan) for span in whole) == starts, seed
         assert sum(hasattr(span, "request_id") for span in (*ended, *still_open)) == requests, seed
         for span in ended:
-            for spelling in SPELLINGS:
-                attributes = attributes_of(span, spelling)
-                name_of(span).encode()
-                assert all(value.encode() for value in attributes.values() if isinstance(value, str) and value)
+            attributes = attributes_of(span, has_content=True)
+            name_of(span).encode()
+            assert all(value.encode() for value in attributes.values() if isinstance(value, str) and value)
     assert interrupted > SESSIONS[profile()] // 10

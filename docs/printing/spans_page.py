@@ -12,11 +12,10 @@ _CONTENT = "with content"
 
 def attributes() -> list[str]:
     """Return the table of attributes, and on which spans each may be."""
-    columns = ("attribute", "without opt-in", *map(code, OPERATIONS.values()), "what it says")
+    columns = ("attribute", *map(code, OPERATIONS.values()), "what it says")
     rows = [
         (
             code(row.name),
-            "–" if row.old_name is None else "" if row.old_name == row.name else code(row.old_name),
             *(_mark(is_there=kind in row.kinds, is_content=row.is_content) for kind in OPERATIONS),
             row.about,
         )

@@ -1,15 +1,14 @@
-"""The GenAI conventions of OpenTelemetry: names of spans and attributes, in both spellings, and what is in each.
+"""The GenAI conventions of OpenTelemetry: names of spans and attributes, and what is in each.
 
-Names and values follow version 1.36 of the semantic conventions, or, if `OTEL_SEMCONV_STABILITY_OPT_IN` has
-`gen_ai_latest_experimental`, the latest ones. What the conventions have no name for begins with `agentrail.`.
+Names and values are the latest. What the conventions have no name for begins with `agentrail.`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from agentrail.adapters.otel.spans import CallSpan, RequestSpan, Span, TurnSpan
 from agentrail.values.content import Data, Part, Said, Text, Thinking, text_of
@@ -17,11 +16,10 @@ from agentrail.values.json import Json, canonical
 from agentrail.values.messages import AssistantMessage, StopReason
 from agentrail.values.untrusted_values import mended
 from agentrail.values.usage import Usage
+from agentrail.values.value import Value
 
 log = logging.getLogger("agentrail.otel")
 
-OPT_IN: Final = "OTEL_SEMCONV_STABILITY_OPT_IN"
-LATEST: Final = "gen_ai_latest_experimental"
 CAPTURE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 ON_SPANS: Final = frozenset({"span_only", "span_and_event", "true"})
 """Values of that switch with which spans have content; `true` is that of the time before there were events."""
@@ -36,27 +34,14 @@ OPERATIONS: Final[Mapping[type[Span], str]] = MappingProxyType(
 """The operation of each kind of span, which is the first word of its name."""
 
 
-class Spelling(NamedTuple):
-    """Which names and values are exported, as the environment says."""
-
-    is_latest: bool
-    """Whether they are those of the latest conventions; else they are those of version 1.36."""
-    has_content: bool
-    """Whether texts of people, of the model and of tools are exported."""
-
-
-def spelling_of(environment: Mapping[str, str]) -> Spelling:
-    """Return the spelling that *environment* asks for; log what cannot be done."""
-    words = {word.strip() for word in environment.get(OPT_IN, "").split(",")}
+def wants_content(environment: Mapping[str, str]) -> bool:
+    """Return whether *environment* asks for texts of people, the model and tools on spans; log what cannot be done."""
     switch = environment.get(CAPTURE, "").strip().lower()
-    is_latest, is_wanted = LATEST in words, switch in ON_SPANS
-    if is_wanted and not is_latest:
-        log.warning("content is not exported: %s has no names of its own for it without %s=%s", CAPTURE, OPT_IN, LATEST)
-    elif switch == "event_only":
+    if switch == "event_only":
         log.warning("content is not exported: %s=EVENT_ONLY, and agentrail exports it on spans (SPAN_ONLY)", CAPTURE)
-    elif not is_wanted and switch not in OFF:
+    elif switch not in ON_SPANS | OFF:
         log.warning("content is not exported: %s=%s is none of NO_CONTENT and SPAN_ONLY", CAPTURE, switch)
-    return Spelling(is_latest, is_wanted and is_latest)
+    return switch in ON_SPANS
 
 
 # Values
@@ -70,9 +55,6 @@ NAMES_OF_PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Names of providers in the conventions, by the part of a model's name before the colon, where they differ."""
-
-OLD_NAMES: Final[Mapping[str, str]] = MappingProxyType({"x_ai": "xai"})
-"""How version 1.36 spells the names of providers that were renamed since."""
 
 REASONS: Final[Mapping[StopReason, str]] = MappingProxyType(
     {
@@ -154,13 +136,11 @@ def _output_of(span: Span) -> str | None:
 # The table
 
 
-class AttributeRow(NamedTuple):
-    """One attribute: its names, on which spans it is, and its value."""
+class AttributeRow(Value, gc=True):
+    """One attribute: its name, on which spans it is, and its value."""
 
     name: str
-    """Its name in the latest conventions, or one of our own."""
-    old_name: str | None
-    """Its name in version 1.36; `None` if that has none, so that it is not exported then."""
+    """Its name in the conventions, or one of our own."""
     kinds: tuple[type[Span], ...]
     """The kinds of spans that may have it."""
     about: str
@@ -176,25 +156,6 @@ _MODEL: Final = (TurnSpan, RequestSpan)
 _TURN: Final = (TurnSpan,)
 _REQUEST: Final = (RequestSpan,)
 _CALL: Final = (CallSpan,)
-
-
-def _same(
-    name: str, kinds: tuple[type[Span], ...], about: str, value: Callable[[Span], Attribute | None]
-) -> AttributeRow:
-    """Return the row of an attribute that both spellings have under one name."""
-    return AttributeRow(name, name, kinds, about, value)
-
-
-def _new(
-    name: str,
-    kinds: tuple[type[Span], ...],
-    about: str,
-    value: Callable[[Span], Attribute | None],
-    *,
-    is_content: bool = False,
-) -> AttributeRow:
-    """Return the row of an attribute that only the latest conventions have."""
-    return AttributeRow(name, None, kinds, about, value, is_content)
 
 
 def _of_usage(value: Callable[[Usage], Attribute | None]) -> Callable[[Span], Attribute | None]:
@@ -228,155 +189,157 @@ def _finish_reasons(span: RequestSpan) -> Attribute | None:
 
 
 ROWS: Final = (
-    _same("gen_ai.operation.name", _ALL, "the operation", lambda span: OPERATIONS[type(span)]),
+    AttributeRow("gen_ai.operation.name", _ALL, "the operation", lambda span: OPERATIONS[type(span)]),
+    AttributeRow("gen_ai.provider.name", _MODEL, "the provider of the model", _provider),
+    AttributeRow("gen_ai.conversation.id", _ALL, "id of the session", lambda span: span.session_id),
     AttributeRow(
-        "gen_ai.provider.name",
-        "gen_ai.system",
-        _MODEL,
-        "the provider of the model",
-        _provider,
+        "gen_ai.agent.name", _ALL, "name of the specification, if it has one", lambda span: span.agent or None
     ),
-    _same("gen_ai.conversation.id", _ALL, "id of the session", lambda span: span.session_id),
-    _same("gen_ai.agent.name", _ALL, "name of the specification, if it has one", lambda span: span.agent or None),
-    _same(
+    AttributeRow(
         "gen_ai.request.model",
         _MODEL,
         "the model; of a turn, that of its last request",
         lambda span: model_name(_model_of(span)) or None,
     ),
-    _same(
+    AttributeRow(
         "gen_ai.response.model",
         _REQUEST,
         "the model that answered",
         _of_request(lambda span: None if span.message is None else model_name(span.message.model)),
     ),
-    _same("gen_ai.response.finish_reasons", _REQUEST, "why the model stopped", _of_request(_finish_reasons)),
-    _new("gen_ai.request.stream", _REQUEST, "always true", lambda _: True),
-    _new(
+    AttributeRow("gen_ai.response.finish_reasons", _REQUEST, "why the model stopped", _of_request(_finish_reasons)),
+    AttributeRow("gen_ai.request.stream", _REQUEST, "always true", lambda _: True),
+    AttributeRow(
         "gen_ai.response.time_to_first_chunk",
         _REQUEST,
         "seconds from the sending of the request to the first chunk of its response",
         _of_request(lambda span: None if span.first_chunk_ms is None else span.first_chunk_ms / 1000),
     ),
-    _same(
+    AttributeRow(
         "gen_ai.usage.input_tokens",
         _MODEL,
         "tokens read, cached ones included; of a turn, with its sub-agents'",
         _of_usage(lambda usage: usage.input_tokens),
     ),
-    _same(
+    AttributeRow(
         "gen_ai.usage.output_tokens",
         _MODEL,
         "tokens written, reasoning included",
         _of_usage(lambda usage: usage.output_tokens),
     ),
-    _new(
+    AttributeRow(
         "gen_ai.usage.cache_read.input_tokens",
         _MODEL,
         "of them, read from the provider's cache",
         _of_usage(lambda usage: usage.cached_tokens or None),
     ),
-    _new(
+    AttributeRow(
         "gen_ai.usage.cache_creation.input_tokens",
         _MODEL,
         "of them, written to the provider's cache",
         _of_usage(lambda usage: usage.cache_write_tokens or None),
     ),
-    _new(
+    AttributeRow(
         "gen_ai.usage.reasoning.output_tokens",
         _MODEL,
         "of the tokens written, reasoning",
         _of_usage(lambda usage: usage.reasoning_tokens or None),
     ),
-    _same("gen_ai.tool.name", _CALL, "name of the tool", _of_call(lambda span: span.tool)),
-    _same("gen_ai.tool.call.id", _CALL, "id of the call", _of_call(lambda span: span.call_id)),
-    _same("gen_ai.tool.type", _CALL, "always `function`", lambda _: "function"),
-    _same(
+    AttributeRow("gen_ai.tool.name", _CALL, "name of the tool", _of_call(lambda span: span.tool)),
+    AttributeRow("gen_ai.tool.call.id", _CALL, "id of the call", _of_call(lambda span: span.call_id)),
+    AttributeRow("gen_ai.tool.type", _CALL, "always `function`", lambda _: "function"),
+    AttributeRow(
         "error.type",
         _ALL,
         "kind of error: of a request that of its failure; of a call `tool_error`, `blocked`, `killed`, `skipped`, "
         "`outcome_unknown`, `stopped`, or how it was not approved; of a turn that of its abort",
         lambda span: span.error or None,
     ),
-    _new("gen_ai.input.messages", _TURN, "the prompt", _input_of, is_content=True),
-    _new(
+    AttributeRow("gen_ai.input.messages", _TURN, "the prompt", _input_of, is_content=True),
+    AttributeRow(
         "gen_ai.output.messages",
         _MODEL,
         "the response; of a turn, the text of its last one",
         _output_of,
         is_content=True,
     ),
-    _new(
+    AttributeRow(
         "gen_ai.tool.call.arguments",
         _CALL,
         "the arguments",
         _of_call(lambda span: canonical(span.args)),
         is_content=True,
     ),
-    _new(
+    AttributeRow(
         "gen_ai.tool.call.result",
         _CALL,
         "the result, as text",
         _of_call(lambda span: text_of(span.result) or None),
         is_content=True,
     ),
-    _same("agentrail.tenant", _ALL, "the tenant, if the session has one", lambda span: span.tenant or None),
-    _same(
+    AttributeRow("agentrail.tenant", _ALL, "the tenant, if the session has one", lambda span: span.tenant or None),
+    AttributeRow(
         "agentrail.interrupted",
         _ALL,
         "true if the process ended meanwhile: what goes on is another span, with a link to this one",
         lambda span: span.is_interrupted or None,
     ),
-    _same(
+    AttributeRow(
         "agentrail.usage.cost_usd",
         _MODEL,
         "cost in US dollars, if the prices are known",
         _of_usage(lambda usage: usage.cost_usd),
     ),
-    _same(
+    AttributeRow(
         "agentrail.usage.estimated",
         _MODEL,
         "true if the provider did not count all tokens",
         _of_usage(lambda usage: usage.estimated or None),
     ),
-    _same("agentrail.turn.number", _TURN, "number of the turn in its session", _of_turn(lambda span: span.turn)),
-    _same(
+    AttributeRow("agentrail.turn.number", _TURN, "number of the turn in its session", _of_turn(lambda span: span.turn)),
+    AttributeRow(
         "agentrail.turn.end",
         _TURN,
         "how it ended: `stop_reason` of `AgentEnd`, or `aborted`",
         _of_turn(lambda span: span.outcome or None),
     ),
-    _same("agentrail.abort.kind", _TURN, "why it was aborted", _of_turn(lambda span: span.abort_kind or None)),
-    _same("agentrail.request.id", _REQUEST, "id of the request", _of_request(lambda span: span.request_id)),
-    _same("agentrail.request.round", _REQUEST, "number of the round", _of_request(lambda span: span.round)),
-    _same("agentrail.request.attempt", _REQUEST, "number of the attempt", _of_request(lambda span: span.attempt)),
-    _same(
+    AttributeRow("agentrail.abort.kind", _TURN, "why it was aborted", _of_turn(lambda span: span.abort_kind or None)),
+    AttributeRow("agentrail.request.id", _REQUEST, "id of the request", _of_request(lambda span: span.request_id)),
+    AttributeRow("agentrail.request.round", _REQUEST, "number of the round", _of_request(lambda span: span.round)),
+    AttributeRow(
+        "agentrail.request.attempt", _REQUEST, "number of the attempt", _of_request(lambda span: span.attempt)
+    ),
+    AttributeRow(
         "agentrail.request.cut",
         _REQUEST,
         "true if nobody waited for the response any more: steering, or an abort",
         _of_request(_is_cut),
     ),
-    _same("agentrail.call.attempts", _CALL, "how often the tool was started", _of_call(lambda span: span.attempts)),
-    _same("agentrail.call.held", _CALL, "true if it waited for a person", _of_call(lambda span: span.was_held or None)),
-    _same(
+    AttributeRow(
+        "agentrail.call.attempts", _CALL, "how often the tool was started", _of_call(lambda span: span.attempts)
+    ),
+    AttributeRow(
+        "agentrail.call.held", _CALL, "true if it waited for a person", _of_call(lambda span: span.was_held or None)
+    ),
+    AttributeRow(
         "agentrail.call.held_ms",
         _CALL,
         "for how many milliseconds it did",
         _of_call(lambda span: span.held_ms if span.was_held else None),
     ),
-    _same(
+    AttributeRow(
         "agentrail.call.approval",
         _CALL,
         "what was decided: `status` of `ApprovalResolved`",
         _of_call(lambda span: span.approval or None),
     ),
-    _same(
+    AttributeRow(
         "agentrail.call.late",
         _CALL,
         "true if its turn no longer waited for it",
         _of_call(lambda span: span.is_late or None),
     ),
-    _same(
+    AttributeRow(
         "agentrail.call.subagent",
         _CALL,
         "session id of the sub-agent that it started",
@@ -386,22 +349,11 @@ ROWS: Final = (
 """All attributes, in the order of the page."""
 
 
-def attributes_of(span: Span, spelling: Spelling) -> dict[str, Attribute]:
+def attributes_of(span: Span, *, has_content: bool) -> dict[str, Attribute]:
     """Return the attributes of *span* as they are exported."""
-    attributes: dict[str, Attribute] = {}
-    for name, value in _attributes(span, spelling):
-        attributes[name] = mended(value) if isinstance(value, str) else value
-    return attributes
-
-
-def _attributes(span: Span, spelling: Spelling) -> Iterable[tuple[str, Attribute]]:
-    for row in ROWS:
-        name = row.name if spelling.is_latest else row.old_name
-        if name is None or type(span) not in row.kinds or (row.is_content and not spelling.has_content):
-            continue
-        value = row.value(span)
-        if value is not None:
-            yield name, OLD_NAMES.get(value, value) if name == "gen_ai.system" and isinstance(value, str) else value
+    rows = [row for row in ROWS if type(span) in row.kinds and (has_content or not row.is_content)]
+    values = ((row.name, row.value(span)) for row in rows)
+    return {name: mended(value) if isinstance(value, str) else value for name, value in values if value is not None}
 
 
 def name_of(span: Span) -> str:

@@ -11,7 +11,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import MetricReader
 from opentelemetry.sdk.resources import Resource
 
-from agentrail.adapters.otel.conventions import Attribute, Spelling, attributes_of
+from agentrail.adapters.otel.conventions import Attribute, attributes_of
 from agentrail.adapters.otel.span_export import SpanCounts
 from agentrail.adapters.otel.spans import CallSpan, RequestSpan, Span, TurnSpan
 from agentrail.ports.instrumentation import MetricFamily, MetricSource
@@ -26,7 +26,6 @@ TOKENS: Final = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4
 OF_REQUEST: Final = (
     "gen_ai.operation.name",
     "gen_ai.provider.name",
-    "gen_ai.system",
     "gen_ai.request.model",
     "gen_ai.response.model",
     "error.type",
@@ -72,11 +71,11 @@ class SpanMetrics:
             meter, "gen_ai.execute_tool.duration", "s", "Duration of tool calls, without holds.", SECONDS_OF_REQUESTS
         )
 
-    def add(self, span: Span, spelling: Spelling) -> None:
+    def add(self, span: Span) -> None:
         """Count a span that has ended; one that was interrupted is counted with what goes on after it."""
         if span.is_interrupted and not isinstance(span, RequestSpan):
             return
-        attributes = attributes_of(span, spelling._replace(has_content=False))
+        attributes = attributes_of(span, has_content=False)
         seconds = max(0, span.end - span.start) / MILLISECONDS
         match span:
             case TurnSpan():

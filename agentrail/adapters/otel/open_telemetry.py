@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from agentrail.adapters.extras import need_extra
-from agentrail.adapters.otel.conventions import Spelling, spelling_of
+from agentrail.adapters.otel.conventions import wants_content
 from agentrail.adapters.otel.follower import Follower
 from agentrail.adapters.otel.spans import Span
 from agentrail.errors import WrongType
@@ -38,17 +38,16 @@ PURPOSE: Final = "to export spans and metrics"
 class Sinks:
     """What takes the spans and metrics of one supervisor, until it is closed."""
 
-    def __init__(self, queue: SpanQueue | None, metrics: MetricSink | None, spelling: Spelling) -> None:
+    def __init__(self, queue: SpanQueue | None, metrics: MetricSink | None) -> None:
         self._queue = queue
         self._metrics = metrics
-        self._spelling = spelling
 
     def add(self, span: Span) -> None:
         """Export a span that has ended, and count it. It neither waits nor raises."""
         if self._queue is not None:
             self._queue.add(span)
         if self._metrics is not None:
-            self._metrics.spans.add(span, self._spelling)
+            self._metrics.spans.add(span)
 
     async def close(self, until: float) -> None:
         """Export what waits, until a moment of Trio's clock; half of the time is for spans, the rest for metrics."""
@@ -135,16 +134,17 @@ class OpenTelemetry:
         from agentrail.adapters.otel.metric_export import MetricSink  # noqa: PLC0415 - as above
         from agentrail.adapters.otel.span_export import SpanMaker, SpanQueue  # noqa: PLC0415 - as above
 
-        spelling = spelling_of(os.environ)
         resource = self._resource or otlp.default_resource()
         exporter, readers = self._exporter, self._readers
         if exporter is None and not readers:
             exporter, readers = otlp.exporter_of(os.environ), otlp.readers_of(os.environ)
         self._queue = None
         if exporter is not None:
-            self._queue = SpanQueue(exporter, SpanMaker(resource, spelling), self._room, self._delay)
+            self._queue = SpanQueue(
+                exporter, SpanMaker(resource, has_content=wants_content(os.environ)), self._room, self._delay
+            )
         metric_sink = MetricSink(resource, readers, source, lambda: self.counts) if readers else None
-        return Sinks(self._queue, metric_sink, spelling)
+        return Sinks(self._queue, metric_sink)
 
 
 def _seconds(name: str, value: object) -> float:

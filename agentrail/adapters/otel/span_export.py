@@ -29,7 +29,7 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from agentrail.adapters.otel.conventions import Spelling, attributes_of, name_of
+from agentrail.adapters.otel.conventions import attributes_of, name_of
 from agentrail.adapters.otel.spans import RequestSpan, Span, SpanRef
 from agentrail.values.untrusted_values import error_text
 from agentrail.version import __version__
@@ -89,8 +89,8 @@ class SampledSpans(SpanProcessor):
 class SpanMaker:
     """Makes spans of the SDK from ours, when they have ended."""
 
-    def __init__(self, resource: Resource, spelling: Spelling) -> None:
-        self._spelling = spelling
+    def __init__(self, resource: Resource, *, has_content: bool) -> None:
+        self._has_content = has_content  # whether spans have texts of people, of the model and of tools
         self._ids = NextIds()
         self._sampled = SampledSpans()
         provider = TracerProvider(resource=resource, id_generator=self._ids, shutdown_on_exit=False)
@@ -111,7 +111,7 @@ class SpanMaker:
             name_of(span),
             self._around(span),
             SpanKind.CLIENT if isinstance(span, RequestSpan) else SpanKind.INTERNAL,
-            attributes_of(span, self._spelling),
+            attributes_of(span, has_content=self._has_content),
             [Link(self._context(ref)) for ref in span.links],
             span.start * NANOSECONDS,
             record_exception=False,

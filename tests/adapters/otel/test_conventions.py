@@ -18,16 +18,12 @@ from agentrail import SessionSpec, tool
 from agentrail.adapters.otel import metric_export
 from agentrail.adapters.otel.conventions import (
     CAPTURE,
-    LATEST,
-    OPT_IN,
     REASONS,
     ROWS,
-    Spelling,
-    attributes_of,
     model_name,
     name_of,
     provider_of,
-    spelling_of,
+    wants_content,
 )
 from agentrail.adapters.otel.spans import CallSpan, RequestSpan, SpanRef, TurnSpan
 from agentrail.journals import MemoryJournal
@@ -42,8 +38,7 @@ def names_in(module: object) -> set[str]:
 
 def test_all_names_are_in_the_registry_or_our_own() -> None:
     known = names_in(registry) | names_in(error_attributes)
-    ours = {name for row in ROWS for name in (row.name, row.old_name) if name}
-    assert {name for name in ours - known if not name.startswith("agentrail.")} == set()
+    assert {row.name for row in ROWS if not row.name.startswith("agentrail.")} - known == set()
     assert "gen_ai.system" not in {row.name for row in ROWS}
     assert len({row.name for row in ROWS}) == len(ROWS)
 
@@ -63,15 +58,7 @@ def test_values_of_closed_lists_are_in_the_registry() -> None:
         "vllm",
     }  # the list has none of them
     assert {provider_of(f"{name}:x") for name in PROVIDERS} - providers == local
-    old = {item.value for item in registry.GenAiSystemValues}
-    spelled = {attributes_of_model(f"{name}:x", Spelling(is_latest=False, has_content=False)) for name in PROVIDERS}
-    assert spelled - old == local
     assert set(REASONS) == set(StopReason)
-
-
-def attributes_of_model(model: str, spelling: Spelling) -> object:
-    found = attributes_of(request(model), spelling)
-    return found["gen_ai.provider.name" if spelling.is_latest else "gen_ai.system"]
 
 
 def request(model: str) -> RequestSpan:
@@ -98,26 +85,25 @@ def test_metrics_have_the_names_of_the_registry() -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "spelling"),
+    ("environment", "is_exported"),
     [
-        ({}, (False, False)),
-        ({OPT_IN: f"http/dup, {LATEST}"}, (True, False)),
-        ({OPT_IN: LATEST, CAPTURE: "span_only"}, (True, True)),
-        ({OPT_IN: LATEST, CAPTURE: "SPAN_AND_EVENT"}, (True, True)),
-        ({OPT_IN: LATEST, CAPTURE: "true"}, (True, True)),
-        ({OPT_IN: LATEST, CAPTURE: "NO_CONTENT"}, (True, False)),
-        ({OPT_IN: LATEST, CAPTURE: "event_only"}, (True, False)),
-        ({OPT_IN: LATEST, CAPTURE: "yes please"}, (True, False)),
-        ({CAPTURE: "true"}, (False, False)),
+        ({}, False),
+        ({CAPTURE: "span_only"}, True),
+        ({CAPTURE: "SPAN_AND_EVENT"}, True),
+        ({CAPTURE: "true"}, True),
+        ({CAPTURE: "NO_CONTENT"}, False),
+        ({CAPTURE: "event_only"}, False),
+        ({CAPTURE: "yes please"}, False),
+        ({CAPTURE: "true", "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental"}, True),
     ],
 )
-def test_the_environment_says_which_names_and_whether_content(
-    environment: Mapping[str, str], spelling: tuple[bool, bool], caplog: pytest.LogCaptureFixture
+def test_the_environment_says_whether_content_is_exported(
+    environment: Mapping[str, str], caplog: pytest.LogCaptureFixture, *, is_exported: bool
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        assert spelling_of(environment) == spelling
+        assert wants_content(environment) == is_exported
     is_wanted = environment.get(CAPTURE, "NO_CONTENT").upper() != "NO_CONTENT"
-    assert ("content is not exported" in caplog.text) == (is_wanted and not spelling[1])
+    assert ("content is not exported" in caplog.text) == (is_wanted and not is_exported)
 
 
 @tool
@@ -140,7 +126,6 @@ async def test_without_the_switch_no_text_is_exported() -> None:
 
 
 async def test_with_the_switch_texts_are_exported_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(OPT_IN, LATEST)
     monkeypatch.setenv(CAPTURE, "SPAN_ONLY")
     spans = Spans()
     await told(spans)
@@ -160,7 +145,6 @@ async def test_with_the_switch_texts_are_exported_once_each(monkeypatch: pytest.
 
 
 async def test_a_session_that_was_redacted_exports_nothing_of_what_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(OPT_IN, LATEST)
     monkeypatch.setenv(CAPTURE, "SPAN_ONLY")
     journal, spans = MemoryJournal(), Spans()
     async with watched(Spans(), journal) as supervisor:
@@ -180,7 +164,7 @@ async def test_a_session_that_was_redacted_exports_nothing_of_what_it_was(monkey
 @pytest.fixture
 def theirs(monkeypatch: pytest.MonkeyPatch) -> Spans:
     """Yield spans that the helper makes, of the same things as `ours`."""
-    monkeypatch.setenv(OPT_IN, LATEST)
+    monkeypatch.setenv("OTEL_SEMCONV_STABILITY_OPT_IN", "gen_ai_latest_experimental")
     monkeypatch.setenv(CAPTURE, "SPAN_ONLY")
     spans = Spans()
     provider = TracerProvider(shutdown_on_exit=False)

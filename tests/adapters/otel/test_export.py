@@ -14,7 +14,6 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.otel import follower
-from agentrail.adapters.otel.conventions import Spelling
 from agentrail.adapters.otel.otlp import default_resource
 from agentrail.adapters.otel.span_export import BATCH, SpanMaker, SpanQueue
 from agentrail.adapters.otel.spans import CallSpan, SpanRef, TurnSpan
@@ -23,8 +22,6 @@ from agentrail.journals import MemoryJournal
 from agentrail.telemetry import OpenTelemetry
 from agentrail.testing import ScriptedModel
 from tests.adapters.otel.watched import Spans, trace_of
-
-PLAIN = Spelling(is_latest=True, has_content=False)
 
 
 class Hanging(SpanExporter):
@@ -114,7 +111,7 @@ async def test_what_waits_is_exported_at_the_end_and_nothing_is_dropped() -> Non
 def test_a_whole_batch_is_exported_at_once() -> None:
     exporter = Hanging()
     exporter.let_go.set()
-    queue = SpanQueue(exporter, SpanMaker(default_resource(), PLAIN), 10 * BATCH, 3600)
+    queue = SpanQueue(exporter, SpanMaker(default_resource(), has_content=False), 10 * BATCH, 3600)
     for number in range(1, BATCH + 1):
         queue.add(turn(number)[0])
     assert exporter.hangs.wait(60)
@@ -160,7 +157,7 @@ def test_a_trace_is_sampled_as_a_whole(monkeypatch: pytest.MonkeyPatch, name: st
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", name)
     monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
     spans = Spans()
-    maker = SpanMaker(default_resource(), PLAIN)
+    maker = SpanMaker(default_resource(), has_content=False)
     queue = SpanQueue(spans.exporter, maker, 1000, 0)
     for number in range(1, 2**64, 2**57):
         for span in reversed(turn(number)):

@@ -17,7 +17,6 @@ from opentelemetry.sdk.metrics.export import (
 from trio import open_nursery
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.otel.conventions import LATEST, OPT_IN
 from agentrail.adapters.otel.metric_export import instrument_name
 from agentrail.models import Usage
 from agentrail.runtime.diagnosis.metric_families import SUPERVISOR_FAMILIES, SupervisorMetrics
@@ -74,10 +73,7 @@ async def test_figures_are_those_of_prometheus_under_the_names_that_a_collector_
     assert now["agentrail.turns"] == [({"tenant": "acme", "end": "end"}, 1)]
 
 
-async def test_the_time_to_the_first_chunk_is_a_figure_of_the_span_and_of_all_requests(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv(OPT_IN, LATEST)
+async def test_the_time_to_the_first_chunk_is_a_figure_of_the_span_and_of_all_requests() -> None:
     reader, spans = InMemoryMetricReader(), Spans()
     async with watched(spans, reader=reader) as supervisor:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel([say(chunks=["a", "b"], delay=0.02)])))
@@ -122,7 +118,7 @@ async def test_durations_and_tokens_are_counted_by_the_names_of_the_conventions(
         now = points(reader)
     chat = {
         "gen_ai.operation.name": "chat",
-        "gen_ai.system": "scripted",
+        "gen_ai.provider.name": "scripted",
         "gen_ai.request.model": "scripted",
     }
     good = {**chat, "gen_ai.response.model": "scripted"}

@@ -70,12 +70,13 @@ async def test_a_turn_has_its_requests_and_calls_as_children() -> None:
     assert turn.kind is SpanKind.INTERNAL
     assert attributes(turn) == {
         "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.system": "scripted",
+        "gen_ai.provider.name": "scripted",
         "gen_ai.conversation.id": "s",
         "gen_ai.agent.name": "clerk",
         "gen_ai.request.model": "scripted",
         "gen_ai.usage.input_tokens": 20,
         "gen_ai.usage.output_tokens": 10,
+        "gen_ai.usage.cache_read.input_tokens": 8,
         "agentrail.tenant": "acme",
         "agentrail.usage.cost_usd": 1.0,
         "agentrail.turn.number": 1,
