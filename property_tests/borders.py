@@ -472,6 +472,12 @@ class OddJournal:
             found = await self.inner.sessions(wanted, after, limit)
         return cast("tuple[StoredSession, ...]", self._odd(found))
 
+    async def summary(self, session_id: str) -> StoredSession | None:
+        """Return the summary of a session, maybe an odd one."""
+        with self.steps.apart():
+            found = await self.inner.summary(session_id)
+        return cast("StoredSession | None", self._odd(found))
+
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Keep a snapshot."""
         with self.steps.apart():

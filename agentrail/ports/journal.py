@@ -397,6 +397,13 @@ class Journal(Protocol):
         """
         ...
 
+    async def summary(self, session_id: str) -> StoredSession | None:
+        """Return the summary of a session, as `sessions` lists it; `None` if it has no records.
+
+        Raises `BadRecord` if the session is stored, but a damaged index hides it.
+        """
+        ...
+
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Store a snapshot in place of the previous one; raises as `append` does. A journal may drop it at any time."""
         ...

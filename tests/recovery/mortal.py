@@ -112,6 +112,10 @@ class MortalJournal:
         await self._world.alive()
         return await self._world.journal.sessions(wanted, after, limit)
 
+    async def summary(self, session_id: str) -> StoredSession | None:
+        await self._world.alive()
+        return await self._world.journal.summary(session_id)
+
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         await self._world.alive()
         await self._world.journal.keep(claim, snapshot)

@@ -100,6 +100,9 @@ class TestJournal:
     ) -> tuple[StoredSession, ...]:
         return await self.inner.sessions(wanted, after, limit)
 
+    async def summary(self, session_id: str) -> StoredSession | None:
+        return await self.inner.summary(session_id)
+
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         await self.inner.keep(claim, snapshot)
 
@@ -163,6 +166,9 @@ class AwakeJournal:
         self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
     ) -> tuple[StoredSession, ...]:
         return await self._awake(self.inner.sessions(wanted, after, limit))
+
+    async def summary(self, session_id: str) -> StoredSession | None:
+        return await self._awake(self.inner.summary(session_id))
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         await self._awake(self.inner.keep(claim, snapshot))

@@ -80,6 +80,7 @@ HANDLE_PAST = "session.Session.past"
 RESUMED = "sessions.Sessions.resume"
 FORKED = "restore.forked"
 STORED = "sessions.Sessions.stored"
+SUMMARY = "sessions.Sessions.summary"
 GIVEN = "sessions.Sessions.answer"
 LOOKED_AT = "restore.stored_state"
 ERASE = "session_deletion._delete_records"
@@ -129,6 +130,7 @@ PLACES: Final = (
     Place(ERASE, "delete", "session_deletion._deleted", "session", "retain"),
     Place(OPENING, "read", "session_deletion._deleted", "session", "retain"),
     Place(STORED, "sessions", STORED, "caller", "look"),
+    Place(SUMMARY, "summary", SUMMARY, "caller", "look_for_one"),
     Place(GIVEN, "answer", GIVEN, "caller", "look_up"),
     Place(OPENING, "read", LOOKED_AT, "caller", "look_at_one"),
     Place(REBUILT, "latest", LOOKED_AT, "caller", "look_at_one"),
@@ -479,6 +481,9 @@ class OutageJournal:
         self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
     ) -> tuple[StoredSession, ...]:
         return await self._do("sessions", "", lambda: self.inner.sessions(wanted, after, limit))
+
+    async def summary(self, session_id: str) -> StoredSession | None:
+        return await self._do("summary", session_id, lambda: self.inner.summary(session_id))
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         await self._do("keep", claim.session_id, lambda: self.inner.keep(claim, snapshot))

@@ -498,6 +498,10 @@ class OddJournal(MemoryJournal):
         found = await super().sessions(wanted, after, limit)
         return self.odd if self.method == "sessions" else found  # type: ignore[return-value]
 
+    async def summary(self, session_id: str) -> StoredSession | None:
+        found = await super().summary(session_id)
+        return self.odd if self.method == "summary" else found  # type: ignore[return-value]
+
 
 @pytest.mark.parametrize("head", [None, -3, 0, 10**400, "7", math.nan])
 async def test_a_journal_that_tells_of_another_head_is_written_on(head: object) -> None:
@@ -532,6 +536,12 @@ async def test_a_journal_that_lists_sessions_out_of_order_or_twice_is_refused(id
     held = CheckedJournal(OddJournal("sessions", tuple(StoredSession(name, 1) for name in ids)))
     with pytest.raises(BadJournal, match="a session that comes later"):
         await held.sessions(after=StoredSession("a", 1))
+
+
+@pytest.mark.parametrize("odd", [StoredSession("b", 1), "a", StoredSession("a", "1"), ()])  # type: ignore[arg-type]
+async def test_a_journal_that_gives_no_summary_of_the_session_is_refused(odd: object) -> None:
+    with pytest.raises(BadJournal, match="`summary`"):
+        await CheckedJournal(OddJournal("summary", odd)).summary("a")
 
 
 class Exits:

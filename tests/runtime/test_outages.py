@@ -13,6 +13,7 @@ import pytest
 import trio
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
+from agentrail.app.supervisor import summary_of
 from agentrail.errors import (
     AgentrailError,
     BadRecord,
@@ -312,6 +313,11 @@ async def look(lab: Lab) -> None:
         await lab.during(supervisor.stored)
 
 
+async def look_for_one(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        await lab.during(lambda: summary_of(supervisor, "s"))
+
+
 async def look_up(lab: Lab) -> None:
     async with lab.open() as supervisor:
         await lab.during(lambda: supervisor.answered("s", "c"))
@@ -478,6 +484,7 @@ STORIES = {
             fork,
             fork_before,
             look,
+            look_for_one,
             look_up,
             look_at_one,
             forget,
@@ -710,6 +717,7 @@ CALLS: dict[str, tuple[object, ...]] = {
     "record_of_seq": ("s", 1),
     "answer": ("s", "c"),
     "sessions": (),
+    "summary": ("s",),
     "keep": (Claim("s", 1, 0), None),
     "latest": ("s",),
     "delete": ("s", "mine", 0),

@@ -362,6 +362,11 @@ class MemoryJournal:
         )
         return tuple(nsmallest(limit, listed, wanted.rank))
 
+    async def summary(self, session_id: str) -> StoredSession | None:
+        """Return the summary of a session; `None` if it has no records."""
+        session = self._sessions.get(session_id)
+        return None if session is None or not session.head else session.summary()
+
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Store a snapshot of a session in place of the previous one."""
         session = self._claimed(claim)

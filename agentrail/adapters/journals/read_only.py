@@ -74,6 +74,10 @@ class ReadOnlyJournal:
             return ()
         return await self._journal.sessions(wanted, after, limit)
 
+    async def summary(self, session_id: str) -> StoredSession | None:
+        """Return the summary of a session; `None` if it has no records."""
+        return await self._journal.summary(session_id)
+
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Raise `JournalReadOnly`."""
         raise JournalReadOnly(f"store a snapshot of the session `{claim.session_id}`")

@@ -109,6 +109,16 @@ class CheckedJournal:
             last = session
         return sessions
 
+    async def summary(self, session_id: str) -> StoredSession | None:
+        """Return the summary of a session, `None` if it is not stored."""
+        returned: object = await self._journal.summary(session_id)
+        if returned is None:
+            return None
+        summary = _of(StoredSession, "summary", returned)
+        if summary.session_id != session_id:
+            raise BadJournal("summary", f"that of {brief(summary.session_id)}", f"that of `{session_id}`")
+        return summary
+
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Store a snapshot."""
         await self._journal.keep(claim, snapshot)

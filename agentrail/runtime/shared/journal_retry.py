@@ -272,6 +272,14 @@ class SteadyJournal:
             self._pass_on(error, "list its sessions")
             raise
 
+    async def summary(self, session_id: str) -> StoredSession | None:
+        """Return the summary of a session, `None` if it is not stored."""
+        try:
+            return await self._journal.summary(session_id)
+        except BaseException as error:
+            self._pass_on(error, "look up session `{}`", session_id)
+            raise
+
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Store a snapshot in place of the previous one."""
         try:

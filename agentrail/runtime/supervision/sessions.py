@@ -278,6 +278,10 @@ class Sessions:
         """Return a page of the journal's list of sessions, without rebuilding them."""
         return await self.shared.journal.sessions(wanted, after, limit)
 
+    async def summary(self, session_id: str) -> StoredSession | None:
+        """Return the journal's summary of a session; `None` if it is not stored."""
+        return await self.shared.journal.summary(session_id)
+
     async def bring_back(self, find_code: FindCode) -> None:
         """Resume the sessions that had work under way and whose code is known; set timers for the others."""
 

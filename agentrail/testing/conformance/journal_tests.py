@@ -307,7 +307,10 @@ class JournalConformance:
     # Lists
 
     async def test_stored_sessions_are_listed_in_order(self, journal: Journal) -> None:
-        """`sessions` returns pages of summaries in order, with all that a supervisor needs before it reads records."""
+        """`sessions` returns pages of summaries in order, with all that a supervisor needs before it reads records.
+
+        `summary` returns the one of a session.
+        """
         records = {
             "a": prompted("a", 1, due=4, at_work=True),
             "B": with_event(prompted("B", 1), SessionEnded("stopped")),
@@ -324,6 +327,10 @@ class JournalConformance:
             StoredSession("a-1", 1, about=new, active=1),
         )
         assert await journal.sessions() == listed
+        for stored_ in listed:
+            assert await journal.summary(stored_.session_id) == stored_
+        for name in ("claimed", "none", "A", "b", "a-"):
+            assert await journal.summary(name) is None
         assert await journal.sessions(ALL_SESSIONS, listed[0], 1) == listed[1:2]
         assert await journal.sessions(after=listed[2]) == ()
         assert await journal.sessions(limit=0) == ()
@@ -347,6 +354,7 @@ class JournalConformance:
         about = about.but(title="", labels=("vip",))
         for session_filter in (ALL_SESSIONS, SessionFilter(label="vip", owner="ann"), SessionFilter(tenant="acme")):
             assert await journal.sessions(session_filter) == (StoredSession("s", 5, about=about, active=5),)
+        assert await journal.summary("s") == StoredSession("s", 5, about=about, active=5)
         assert await journal.sessions(SessionFilter(label="é")) == ()
 
     async def test_each_filter_finds_what_it_asks_for_page_by_page(self, journal: Journal) -> None:
@@ -399,6 +407,7 @@ class JournalConformance:
             assert await journal.answer("s", "c") is None
             assert await journal.record_of_seq("s", 2) == 0
             assert (await journal.latest("s")).snapshot is None
+            assert await journal.summary("s") is None
             assert await stored(journal) == ["t"]
             journal = await self.again(journal)
         assert len(await journal.read("t")) == 4

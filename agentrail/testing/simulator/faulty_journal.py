@@ -218,6 +218,11 @@ class FaultyJournal:
         self._alive("listing_fails")
         return await self._disk.sessions(wanted, after, limit)
 
+    async def summary(self, session_id: str) -> StoredSession | None:
+        """Return the summary of a session, or `None` if it is not stored."""
+        self._alive("listing_fails")
+        return await self._disk.summary(session_id)
+
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Keep a snapshot, after the auditor has checked it."""
         self._alive("snapshot_fails")

@@ -181,6 +181,7 @@ async def test_a_session_that_a_damaged_index_hides_is_not_taken_for_a_new_one(t
     for attempt in (
         lambda: journal.read("a"),
         lambda: journal.latest("a"),
+        lambda: journal.summary("a"),
         lambda: journal.claim("a", "test"),
         lambda: journal.delete("a", "test", 1),
         lambda: journal.redact("a", 1, 2, Redaction(1, "test"), "test"),
@@ -190,6 +191,7 @@ async def test_a_session_that_a_damaged_index_hides_is_not_taken_for_a_new_one(t
     assert await journal.read("b") == stored_of("b")
     assert (await journal.claim("new", "test")).head == 0
     assert await journal.read("none") == ()
+    assert await journal.summary("none") is None
     await journal.close()
     with closing(sqlite3.connect(path)) as file:
         file.execute("REINDEX")

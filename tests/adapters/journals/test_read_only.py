@@ -31,6 +31,7 @@ async def test_all_is_read_as_it_is(journal: MemoryJournal) -> None:
     records = await journal.read(ID)
     assert await looked_at.read(ID) == records
     assert await looked_at.sessions() == await journal.sessions() != ()
+    assert await looked_at.summary(ID) == await journal.summary(ID) is not None
     assert await looked_at.latest(ID) == await journal.latest(ID)
     assert await looked_at.answer(ID, "c1") == await journal.answer(ID, "c1") is not None
     assert await looked_at.record_of_seq(ID, 1) == await journal.record_of_seq(ID, 1)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
-from agentrail.adapters.journals.sql.session_listing import list_last_used, list_sessions
+from agentrail.adapters.journals.sql.session_listing import find_summary, list_last_used, list_sessions
 from agentrail.adapters.journals.sql.sql_dialect import SqlConnection, SqlDialect
 from agentrail.adapters.journals.sql.sql_tables import SqlRow, as_stored, as_text
 from agentrail.adapters.journals.sql.stored_rows import NOTHING_STORED, read_latest, read_records, read_session
@@ -93,6 +93,10 @@ class SqlReader:
     ) -> tuple[StoredSession, ...]:
         """Return summaries of up to *limit* of the sessions that *session_filter* holds for, after *after*."""
         return self._within(lambda db: list_sessions(db, session_filter, after, limit)) or ()
+
+    def summary(self, session_id: str) -> StoredSession | None:
+        """Return the summary of a session; `None` if it has no records. Raise `BadRecord` if it is only not found."""
+        return self._within(lambda db: find_summary(db, session_id))
 
     def last_used(self, label: str | None, limit: int) -> tuple[StoredSession, ...]:
         """Return summaries of the *limit* sessions that were used last, the last one first; with *label*, of those."""

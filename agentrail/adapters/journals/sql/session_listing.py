@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from agentrail.adapters.journals.sql.sql_dialect import SqlConnection
 from agentrail.adapters.journals.sql.sql_tables import SqlRow, SqlValue, as_stored, as_text
+from agentrail.adapters.journals.sql.stored_rows import hidden, hidden_sessions
 from agentrail.ports.journal import About, SessionFilter, StoredSession
 
 LATEST: Final = 2**63 - 1
@@ -71,6 +72,17 @@ def list_last_used(db: SqlConnection, label: str | None, limit: int) -> tuple[St
     """Return summaries of the *limit* sessions that were used last, the last one first; with *label*, of those."""
     conditions = list(_conditions(SessionFilter(label=label)))
     return _listed(db, conditions, "s.active desc, s.id", limit, has_label=label is not None)
+
+
+def find_summary(db: SqlConnection, session_id: str) -> StoredSession | None:
+    """Return the summary of a session; `None` if it has no records. Raise `BadRecord` if it is only not found."""
+    stored_id = as_stored(session_id)
+    among = (("s.head > 0", ()), ("a.session = ?", (stored_id,)))
+    for summary in _listed(db, among, "a.session", 1, has_label=False):
+        return summary
+    if hidden_sessions(db, (stored_id,)):
+        raise hidden(session_id)
+    return None
 
 
 def _listed(

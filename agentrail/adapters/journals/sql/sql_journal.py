@@ -137,6 +137,10 @@ class SqlJournal:
         """Return summaries of up to *limit* of the *wanted* sessions, after *after*."""
         return await self._read(lambda reader: reader.sessions(wanted, after, limit))
 
+    async def summary(self, session_id: str) -> StoredSession | None:
+        """Return the summary of a session; `None` if it has no records."""
+        return await self._read(lambda reader: reader.summary(session_id), session_id)
+
     async def last_used(self, limit: int, *, label: str | None = None) -> tuple[StoredSession, ...]:
         """Return summaries of the *limit* sessions that were used last, the last one first; with *label*, of those."""
         return await self._read(lambda reader: reader.last_used(label, limit))
