@@ -13,7 +13,7 @@ import trio
 from agentrail.api.limits import HostLimits
 from agentrail.api.operation_table import HostCall
 from agentrail.api.public_ids import WHOLE_JOURNAL, SessionName, beginning, named, read_internal
-from agentrail.app.supervisor import Supervisor, still_has
+from agentrail.app.supervisor import Supervisor, still_has, summary_of
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import (
     AgentrailError,
@@ -161,15 +161,23 @@ class HostedSessions:
         except UnknownAgent as gone:
             raise UsageError("spec-missing", session.id, session.inspect().setup.spec) from gone
 
-    async def agent(self, name: SessionName, agent_id: str) -> str:
-        """Return the profile of the session *name*; without such a session, *agent_id*, or else the first profile."""
+    async def agent(self, name: SessionName) -> str | None:
+        """Return the profile of the session *name*, empty if it cannot be read; `None` if there is no such session."""
         handle = self.here(name)
         with suppress(AgentrailError):
             if handle is not None:
                 return handle.inspect().setup.spec
-        with suppress(AgentrailError):  # the next call for this session raises the error
+        try:
             return (await self.stored(name)).about.spec
-        return agent_id or self._specs.first
+        except UnknownSession:
+            return None
+        except AgentrailError:  # the next call for this session raises it
+            return ""
+
+    @property
+    def first_agent(self) -> str:
+        """Name of the first profile; empty if a function finds them."""
+        return self._specs.first
 
     async def parted(self, name: SessionName) -> None:
         """End the session *name* if it runs here, so that it can be erased."""
@@ -256,12 +264,11 @@ class HostedSessions:
 
     async def stored(self, name: SessionName) -> StoredSession:
         """Return the summary of a stored session; raise `UnknownSession` if there is none."""
-        head, last = name.internal[:-1], name.internal[-1]
-        before = StoredSession(f"{head}{chr(ord(last) - 1)}\x7f", 0)  # no id is between the cursor and the name
-        for session in await self._supervisor.stored(of_tenant(name.tenant), before, 1):
-            if session.session_id == name.internal:
-                return session
-        raise UnknownSession(name.visible)
+        session = await summary_of(self._supervisor, name.internal)
+        # a program may have begun one with the id of a tenant's session: that belongs to no tenant
+        if session is None or not of_tenant(name.tenant).holds(session):
+            raise UnknownSession(name.visible)
+        return session
 
     async def check_over(self, call: HostCall, who: Identity, visible: str) -> None:
         """Raise `HostClosing` unless a session whose events have ended has ended too: the client is to listen again."""

@@ -80,6 +80,8 @@ class Talk:
     """The command id of the prompt, if it has one."""
     handled: Callable[[HandledResponse], Answer]
     """Makes the answer if a plugin handles the request."""
+    is_new: bool
+    """Whether there was no session of this name when the request came."""
 
     def speaking(self, session: SessionHandle) -> SessionHandle:
         """Return a handle of *session* whose commands are recorded as this user's, with the id of this request."""
@@ -228,9 +230,11 @@ class TalkCalls:
         """Body of the task: carry a request through its life, and send its answer."""
         failed: list[BaseException] = []
         with Contained(failed.append):
-            context = context.but(agent_id=await self._sessions.agent(name, context.agent_id))
+            is_named = body.session or call.command  # else it has an id that was made just now
+            agent = await self._sessions.agent(name) if is_named else None
+            context = context.but(agent_id=agent or context.agent_id or self._sessions.first_agent)
             async with self._rows.request(context) as life:
-                talk = to_talk(call, body, _words(body), name, context, life, answer.settle)
+                talk = to_talk(call, body, _words(body), name, context, life, answer.settle, is_new=agent is None)
                 try:
                     await self._carry_out(talk, step)
                 except AgentrailError as error:
@@ -346,11 +350,13 @@ class TalkCalls:
         return session
 
     async def _find_session(self, talk: Talk) -> SessionHandle:
-        if talk.body.session or talk.command:
+        may_open = talk.name.user == talk.call.who.user and not talk.call.session
+        # a plugin may have opened it meanwhile
+        if not (talk.is_new and may_open) or self._sessions.here(talk.name) is not None:
             try:
                 return await self._sessions.running(talk.name, talk.call.watch)
             except UnknownSession:
-                if talk.name.user != talk.call.who.user or talk.call.session:
+                if not may_open:
                     raise
         name = new_name(*talk.name)  # checked here, as `named` accepts the names of sub-agents too
         try:
