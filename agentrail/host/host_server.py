@@ -415,7 +415,7 @@ class Host:
         with trio.CancelScope(shield=True):
             if opened.is_guest:
                 with trio.move_on_at(until):
-                    await opened.turns.wait_rest()
+                    await opened.turns.wait_rest(opened.supervisor)
             else:
                 await self._park(opened, until)
             opened.drain.end()
@@ -427,7 +427,7 @@ class Host:
         """Park the sessions, and let plugins hear of their turns; without a journal, open turns end first."""
         if self.journal is None:
             with trio.move_on_at(until):
-                await opened.turns.wait_rest()
+                await opened.turns.wait_rest(opened.supervisor)
         others = others_of(opened.supervisor)
         await opened.supervisor.drain(max(until - trio.current_time(), 0))
         if self.cluster is not None:
@@ -452,8 +452,8 @@ class Host:
         """Do as `opened`, with the plugins of *row*, and in *supervisor*, if there is one, which parks the sessions."""
         async with row.running(), open_shielded_nursery() as nursery:
             turns = Turns(row, nursery)
-            specs = HostedSpecs(self._profiles, row, turns, nursery, self._context_providers)
-            async with self._supervised(specs, nursery, supervisor) as (own, journal):
+            specs = HostedSpecs(self._profiles, row, turns, self._context_providers)
+            async with self._supervised(specs, turns, nursery, supervisor) as (own, journal):
                 specs.serve(own)
                 with HealthParts.watching(
                     own, self.limits, "" if self.cluster is None else self.cluster.address
@@ -472,13 +472,15 @@ class Host:
 
     @asynccontextmanager
     async def _supervised(
-        self, specs: HostedSpecs, nursery: trio.Nursery, supervisor: Supervisor | None
+        self, specs: HostedSpecs, turns: Turns, nursery: trio.Nursery, supervisor: Supervisor | None
     ) -> AsyncGenerator[tuple[Supervisor, Journal], None]:
-        """Open a supervisor, or share *supervisor*; yield it with its journal."""
+        """Open a supervisor, or share *supervisor*; yield it with its journal. *turns* hears of its sessions."""
+        tenants = self.limits.metric_tenants
         if supervisor is not None:
             shared = share(supervisor, specs.returning)
             nursery.start_soon(shared.bring_back)
-            yield shared.supervisor, shared.journal
+            with shared.supervisor.figures(tenants).telling(turns):
+                yield shared.supervisor, shared.journal
             return
         journal = self.journal or MemoryJournal()
         opened = partial(open_supervisor, journal=journal, specs=specs.returning, telemetry=self.telemetry)
@@ -486,6 +488,7 @@ class Host:
             slots = True if self.cluster.slots is None else self.cluster.slots
             opened = partial(opened, address=self.cluster.address, lease=self.cluster.lease, cluster=slots)
         async with opened(**self._supervisor_options) as own:
+            own.figures(tenants).tell(turns)  # also while it closes, as turns may end then
             yield own, journal
 
     def _application(  # noqa: PLR0913, PLR0917 - each is a part of its own

@@ -198,11 +198,8 @@ class HostedSessions:
         async with self._start_lock(name), self._rooms.reserve(name.tenant, name.internal):
             with _profile_errors(name):
                 handle = await self._supervisor.fork(origin.internal, spec, at=at, id=name.internal, command=command)
-        if spec is None:
-            self._specs.forked(origin.internal, name.internal)
-        else:
-            self._specs.started(name.internal, spec)
-        self._turns.of(handle)
+        # without a specification of its own, it works in the sandbox of *origin*
+        self._turns.of(handle).spec = spec or self._turns.spec_of(origin.internal)
         return handle
 
     async def storage(self, name: SessionName, watch: JournalWatch) -> UploadSandbox:
@@ -291,8 +288,7 @@ class HostedSessions:
                 handle = await self._supervisor.spawn(
                     spec, name.internal, tenant=who.tenant, owner=who.user, title=title, labels=labels, command=command
                 )
-        self._specs.started(name.internal, spec)
-        self._turns.of(handle)
+        self._turns.of(handle).spec = spec
         return handle
 
     def _start_lock(self, name: SessionName) -> trio.Lock:

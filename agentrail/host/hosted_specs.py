@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 import trio
@@ -11,7 +10,7 @@ from agentrail.api.public_ids import read_internal
 from agentrail.app.spec import SessionSpec, SpecWanted
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import AgentrailError, UnknownAgent, UsageError
+from agentrail.errors import UnknownAgent, UsageError
 from agentrail.host.hosted_turns import Turns, no_request
 from agentrail.host.plugins.host_context import providers_of
 from agentrail.host.plugins.plugin_runner import HostPluginRow
@@ -20,10 +19,7 @@ from agentrail.host.plugins.session_bridge import reaching
 from agentrail.host.profiles import Offered, Profile, ProfileTable, offered, with_given
 from agentrail.ports.sandbox import Sandbox
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.messages import Message
-
-log = logging.getLogger("agentrail.host")
 
 
 class HostedSpecs:
@@ -37,18 +33,13 @@ class HostedSpecs:
         profiles: ProfileTable,
         row: HostPluginRow,
         turns: Turns,
-        nursery: trio.Nursery,
         context_providers: Sequence[ContextProvider] = (),
     ) -> None:
         self._profiles = profiles
         self._row = row
         self._context_providers = context_providers
         self._turns = turns
-        self._nursery = nursery
         self._ready = trio.Event()
-        self._awaited: set[str] = set()
-        self._sandboxes: dict[str, Sandbox | None] = {}  # specifications of the sessions that run here, by id
-        turns.when_gone.append(self._forget)
 
     def serve(self, supervisor: Supervisor) -> None:
         """Store the supervisor of the sessions, which was opened with `returning` of this object."""
@@ -89,13 +80,9 @@ class HostedSpecs:
             profile = await self._profiles.find(context)
         except UnknownAgent as gone:
             raise UsageError("spec-missing", request.session_id, request.name) from gone
-        spec = await self._spec_with_given(profile, context, request.state)
-        self._sandboxes[request.session_id] = spec.sandbox
-        if request.session_id not in self._awaited:  # `_listen` may ask for it once more
-            self._awaited.add(request.session_id)
-            self._turns.returning(request.session_id, request.state)
-            self._nursery.start_soon(self._listen, request.session_id)
-        return self._with_bridge(profile, spec, request.state)
+        spec = self._with_bridge(profile, await self._spec_with_given(profile, context, request.state), request.state)
+        self._turns.returning(request.session_id, request.state, spec)
+        return spec
 
     async def forking(self, session_id: str, origin: str, agent: str) -> SessionSpec | None:
         """Return the specification for a fork of *origin*, built for the fork; `None` if no profile is *agent*.
@@ -115,42 +102,14 @@ class HostedSpecs:
         spec = await self._profiles.spec_of(profile, context)
         return with_given(profile, spec, stored) if profile.tools or profile.plugins else spec
 
-    def started(self, session_id: str, spec: SessionSpec) -> None:
-        """Store the specification of a session that has started."""
-        self._sandboxes[session_id] = spec.sandbox
-
-    def forked(self, origin: str, session_id: str) -> None:
-        """Note that the fork *session_id* works in the sandbox of *origin*, because no specification was built for it.
-
-        That is so if *origin* is a sub-agent, whose code is its parent's, or if its profile is gone.
-        """
-        if origin in self._sandboxes:
-            self._sandboxes.setdefault(session_id, self._sandboxes[origin])
-
     async def sandbox(self, session_id: str, agent: str) -> Sandbox | None:
         """Return the sandbox of a session of the profile *agent*; `None` if its specification gives none.
 
         For a session that does not run here, the specification is built again. Raise `UnknownAgent` if its profile is
         gone.
         """
-        if session_id in self._sandboxes:
-            return self._sandboxes[session_id]
-        return (await self.new(no_request(session_id, agent))).sandbox
-
-    def _forget(self, session_id: str) -> None:
-        self._sandboxes.pop(session_id, None)
-
-    async def _listen(self, session_id: str) -> None:
-        failed: list[BaseException] = []
-        try:
-            with Contained(failed.append):
-                self._turns.of(await self.supervisor.resume(session_id))
-        finally:
-            self._awaited.remove(session_id)
-            self._turns.returned(session_id)
-        for error in failed:  # the session was not resumed after all
-            if not isinstance(error, AgentrailError):
-                tell(log, error, "the session `%s` did not come back", session_id)
+        spec = self._turns.spec_of(session_id) or await self.new(no_request(session_id, agent))
+        return spec.sandbox
 
     def _context_of(self, session_id: str) -> RequestContext:
         return self._turns.current(self.supervisor.session(session_id))

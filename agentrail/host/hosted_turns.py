@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, get_args
+from typing import Final, NamedTuple, get_args
 
 import trio
 
 from agentrail.api.public_ids import read_internal
-from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy, State
-from agentrail.errors import AgentrailError, BadModelOptions, KeyMissing, SessionAsleep
+from agentrail.app.spec import SessionSpec
+from agentrail.app.supervisor import Supervisor
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.state import ENDED, NOBODY_ASKED, AskedBy, State
+from agentrail.errors import AgentrailError, BadModelOptions, KeyMissing
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.plugins.plugin_values import RequestContext, RequestKind
+from agentrail.runtime.diagnosis.session_listener import SessionListener
 from agentrail.runtime.handle import SessionHandle
-from agentrail.values.events.envelope import Event
+from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn
 from agentrail.values.events.response import StreamError
-from agentrail.values.events.tools import SubAgentEvent
 from agentrail.values.messages import Message, is_prompt
 
 log = logging.getLogger("agentrail.host")
@@ -28,27 +30,58 @@ KINDS: Final[tuple[RequestKind, ...]] = get_args(RequestKind)
 """The kinds of requests."""
 
 
+class EndedTurn(NamedTuple):
+    """A turn of whose end plugins are to hear."""
+
+    ref: str
+    """Id of its prompt."""
+    number: int
+    """Its number in the session, from 1 on."""
+    messages: tuple[Message, ...]
+    """Its messages, from the prompt on."""
+
+
 class SessionTurns:
-    """The turns of one session: the requests that began them, by the ids of their prompts."""
+    """What a host knows of a session that runs here: its turns, the requests that began them, and its specification."""
 
-    __slots__ = ("_changed", "_contexts", "_dropped", "_heard", "_over", "_sending", "agent", "seen", "session")
+    __slots__ = (
+        "_changed",
+        "_contexts",
+        "_dropped",
+        "_heard",
+        "_over",
+        "_sending",
+        "agent",
+        "is_gone",
+        "is_running",
+        "session_id",
+        "spec",
+        "unheard",
+    )
 
-    def __init__(self, session: SessionHandle, state: State) -> None:
-        """Begin with the prompts that are open in *state*; plugins also hear of those that have ended since then."""
-        self.session = session
+    def __init__(self, state: State, spec: SessionSpec | None = None) -> None:
+        """Begin with the prompts that are open in *state*."""
+        self.session_id = state.session_id
         self.agent = state.setup.spec
+        self.spec = spec
+        """Specification that this host has built for the session; `None` if it has not."""
+        self.is_running = False
+        """Whether the session is known to run here; else it is being brought back, or could not be."""
+        self.is_gone = False
+        """Whether the session runs here no more."""
+        self.unheard: list[EndedTurn] = []  # no deque: an empty one takes 600 bytes more
+        """Turns that are over, the oldest first: a task tells them to the plugins."""
         pending = [prompt.ref for prompt in state.queue] + ([state.turn.ref] if state.turn else [])
         self._over = min(map(number_of, pending)) - 1 if pending else state.last_id
         # number of the last turn of whose end plugins have heard
         self._heard = _last_over(state)
-        self.seen = state.last_seq
         begun = [(prompt.ref, prompt.asked) for prompt in state.queue]
         begun += [(text.ref, text.asked) for text in state.steering]
         begun += [] if state.next_prompt is None else [(state.next_prompt.ref, state.next_prompt.asked)]
         begun += [] if state.turn is None else [(state.turn.ref, state.turn.asked)]
         # A resumed session has open prompts: the requests that sent them are named in its state.
         self._contexts = {
-            ref: stored_context(session.id, self.agent, asked_by) for ref, asked_by in begun if asked_by.request
+            ref: stored_context(state.session_id, self.agent, asked_by) for ref, asked_by in begun if asked_by.request
         }
         self._sending: list[RequestContext] = []
         # prompts dropped while others are being sent: one may be dropped before `began` has told its id
@@ -100,16 +133,16 @@ class SessionTurns:
             await self._changed.wait()
         return self._contexts.get(ref)
 
-    async def wait_rest(self) -> None:
+    async def wait_rest(self, session: SessionHandle) -> None:
         """Wait until the open turn is over or waits for a person, and plugins have heard of each that is over."""
-        turn = self.session.inspect().turn
+        turn = session.inspect().turn
         if turn is not None:
-            async with self.session.subscribe() as events:
-                while (state := self.session.inspect()).turn is not None and state.turn.ref == turn.ref:
+            async with session.subscribe() as events:
+                while (state := session.inspect()).turn is not None and state.turn.ref == turn.ref:
                     if state.waits:
                         break
                     await anext(events)
-        last = _last_over(self.session.inspect())
+        last = _last_over(session.inspect())
         while self._heard < last:
             await self._changed.wait()
 
@@ -160,148 +193,152 @@ def number_of(ref: str) -> int:
     return int(ref.lstrip("abcdefghijklmnopqrstuvwxyz"))
 
 
-def _latest(session: SessionHandle, then: State) -> State:
-    """Return the state of *session* if no prompt has ended since *then*, so that no records need be read; else *then*.
-
-    Reading records would delay the restart of the host: clients wait until all sessions are resumed.
-    """
-    with suppress(SessionAsleep):
-        now = session.inspect()
-        if (_pending(now), now.turn_count) == (_pending(then), then.turn_count):
-            return now
-    return then
-
-
-def _pending(state: State) -> list[str]:
-    """Return the ids of the prompts that wait for their turn, or whose turn is open."""
-    here = [] if state.next_prompt is None else [state.next_prompt.ref]
-    here += [] if state.turn is None else [state.turn.ref]
-    return [*here, *(prompt.ref for prompt in state.queue), *(text.ref for text in state.steering)]
-
-
-HEARD: Final = (AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn, StreamError, SubAgentEvent)
-"""Events after which a prompt has no turn any more, that of a model that has failed, and those of sub-agents."""
+HEARD: Final = frozenset({AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn, StreamError})
+"""Classes of the events after which a prompt has no turn any more, and of that which tells that a model has failed."""
 
 TOLD: Final = frozenset({KeyMissing.__name__, BadModelOptions.__name__})
 """Errors of models whose words the log gets: they tell how the model is set up, and never quote the conversation."""
 
 
-class Turns:
-    """The turns of all sessions of a host. For each running session, a task subscribes to its events."""
+class Turns(SessionListener):
+    """The sessions of a host that run here, by their ids; it hears of their turns with their steps."""
 
     def __init__(self, rows: HostPluginRow, nursery: trio.Nursery) -> None:
         self.rows = rows
         """The host plugins, which hear when a turn ends."""
+        self._is_heard = bool(rows.having("on_turn_persisted"))
         self._nursery = nursery
         self._sessions: dict[str, SessionTurns] = {}
-        self._returning: dict[str, State] = {}
-        self._listening = 0
-        self._heard = trio.Event()
-        self.when_gone: list[Callable[[str], None]] = []
-        """Called with the id of each session that no longer runs."""
+        self._telling = 0
+        """Number of tasks that tell plugins of turns, one for each session with some."""
+        self._has_told = trio.Event()
 
     def of(self, session: SessionHandle) -> SessionTurns:
-        """Return the turns of *session*, the supervisor's handle; from now on, plugins hear when its turns end.
-
-        The task of a deleted session may still run when another session with its name has begun.
-        """
+        """Return the turns of *session*, the supervisor's handle; from now on, plugins hear when its turns end."""
         turns = self._sessions.get(session.id)
-        if turns is None or turns.session is not session:
-            then = self._returning.pop(session.id, None)
-            state = session.inspect() if then is None else _latest(session, then)
-            turns = self._sessions[session.id] = SessionTurns(session, state)
-            self._listening += 1
-            self._nursery.start_soon(self._listen, turns)
+        if turns is None or not turns.is_running:
+            state = session.inspect()
+            turns = SessionTurns(state, self.spec_of(session.id))
+            turns.is_running = True
+            if state.phase is ENDED or state.quarantine_cause is not None:
+                turns.closed()
+            else:
+                self._sessions[session.id] = turns
         return turns
 
-    def returning(self, session_id: str, state: State) -> None:
-        """Store the *state* of a session that is being resumed: its turn may be over before the first call of `of`."""
-        self._returning[session_id] = state
+    def spec_of(self, session_id: str) -> SessionSpec | None:
+        """Return the specification that this host has built for a session; `None` if it has not."""
+        turns = self._sessions.get(session_id)
+        return None if turns is None else turns.spec
 
-    def returned(self, session_id: str) -> None:
-        """Forget the stored state of a session that was resumed, or could not be."""
-        self._returning.pop(session_id, None)
+    def returning(self, session_id: str, state: State, spec: SessionSpec) -> None:
+        """Note that a stored session in *state* is being brought back, or that a sleeping one wakes, with *spec*.
 
-    async def wait_rest(self) -> None:
+        Its turn may be over before the first call of `of`.
+        """
+        turns = self._sessions.get(session_id)
+        if turns is None or not turns.is_running:
+            self._sessions[session_id] = SessionTurns(state, spec)
+        else:
+            turns.spec = spec
+
+    async def wait_rest(self, supervisor: Supervisor) -> None:
         """Wait until each turn that is open now is over or waits for a person, and plugins have heard of all others."""
         async with trio.open_nursery() as nursery:  # noqa: TID251 - one task for each session, and then none
             for turns in self._sessions.values():
-                nursery.start_soon(_rest_or_end, turns)
+                nursery.start_soon(_rest_or_end, turns, supervisor)
 
     async def wait_heard(self) -> None:
         """Wait until plugins have heard of all turns; called when no session runs any more."""
-        while self._listening:
-            await self._heard.wait()
+        while self._telling:
+            await self._has_told.wait()
 
     def current(self, session: SessionHandle) -> RequestContext:
         """Return the context of the open turn of *session*."""
         turns, turn = self._sessions.get(session.id), session.inspect().turn
-        is_known = turns is not None and turns.session is session
-        context = turns.current(turn.ref) if turns and turn and is_known else None
+        context = turns.current(turn.ref) if turns and turn else None
         agent = session.inspect().setup.spec
         return context or stored_context(session.id, agent, NOBODY_ASKED if turn is None else turn.asked)
 
-    async def _listen(self, turns: SessionTurns) -> None:
-        session = turns.session
+    # Called by sessions
+
+    def stepped(self, before: State, outcome: Step) -> None:
+        """Take what the events of a step tell of prompts and turns, and log that a model has failed."""
+        turns = self._sessions.get(before.session_id)
+        if turns is not None:
+            turns.is_running = True
+        for envelope in outcome.events:
+            event = envelope.event
+            if type(event) not in HEARD:
+                continue
+            if isinstance(event, StreamError):
+                self._warn_of_failure(before.session_id, event)
+            elif turns is None:
+                continue
+            elif isinstance(event, PromptDropped | PromptRejected | PromptWithdrawn):
+                turns.dropped(event.ref)
+            elif isinstance(event, AgentEnd | AgentAbort) and event.ref is not None:
+                self._end(turns, event.ref, envelope, outcome.state)
+
+    def gone(self, session_id: str) -> None:
+        """Forget a session that runs here no more, once plugins have heard of its turns."""
+        turns = self._sessions.pop(session_id, None)
+        if turns is not None:
+            turns.is_gone = True
+            if not turns.unheard:
+                turns.closed()
+
+    def _warn_of_failure(self, session_id: str, failure: StreamError) -> None:
+        """Log that a model of a session, or of a sub-agent below it, has failed."""
+        name = read_internal(session_id)
+        turns = None if name is None else self._sessions.get(name.root.internal)
+        if turns is not None:
+            about = failure.message if failure.error in TOLD else "the session's events say more"
+            log.warning("a model of `%s` (%s) failed: %s: %s", session_id, turns.agent, failure.error, about)
+
+    def _end(self, turns: SessionTurns, ref: str, end: Envelope, state: State) -> None:
+        """Note that the turn of the prompt *ref* has ended with a step to *state*, once plugins have heard of it."""
+        if not self._is_heard:
+            turns.ended(ref, end.turn)
+            return
+        messages = end.event.messages if isinstance(end.event, AgentEnd) else _aborted_messages(state)
+        turns.unheard.append(EndedTurn(ref, end.turn, messages))
+        if len(turns.unheard) == 1:
+            self._telling += 1
+            self._nursery.start_soon(self._tell, turns)
+
+    async def _tell(self, turns: SessionTurns) -> None:
+        """Body of the task that tells the plugins of the turns of one session that are over, in their order."""
         try:
-            async with session.subscribe(since=turns.seen, types=HEARD) as events:
-                async for envelope in events:
-                    event = envelope.event
-                    if isinstance(event, AgentEnd | AgentAbort) and event.ref is not None:
-                        context = await turns.context(event.ref) or no_request(session.id, turns.agent)
-                        messages = (
-                            event.messages if isinstance(event, AgentEnd) else _aborted_messages(session, envelope.turn)
-                        )
-                        await self.rows.turn_persisted(context, messages)
-                        turns.ended(event.ref, envelope.turn)
-                    elif isinstance(event, PromptDropped | PromptRejected | PromptWithdrawn):
-                        turns.dropped(event.ref)
-                    else:
-                        _warn_of_failure(session.id, turns.agent, event)
-        except AgentrailError as error:  # its records cannot be read: callers get the error from their own calls
-            log.warning("the host no longer hears of the turns of `%s`: %s", session.id, error)
+            while turns.unheard:
+                ref, number, messages = turns.unheard[0]
+                context = await turns.context(ref) or no_request(turns.session_id, turns.agent)
+                await self.rows.turn_persisted(context, messages)
+                del turns.unheard[0]
+                turns.ended(ref, number)
         finally:
-            if self._sessions.get(session.id) is turns:
-                del self._sessions[session.id]
-                for tell in self.when_gone:
-                    tell(session.id)
-            turns.closed()
-            self._listening -= 1
-            self._heard.set()
-            self._heard = trio.Event()
+            if turns.is_gone:
+                turns.closed()
+            self._telling -= 1
+            self._has_told.set()
+            self._has_told = trio.Event()
 
 
-def _aborted_messages(session: SessionHandle, turn: int) -> tuple[Message, ...]:
-    """Return the messages of an aborted *turn*, whose event has none; empty if a later turn has ended since."""
-    with suppress(AgentrailError):
-        state, messages = session.inspect(), session.messages()
-        if state.turn is not None and state.turn_count == turn + 1:
-            messages = messages[: state.turn.mark]
-        elif state.turn_count != turn:
-            return ()
-        for place in range(len(messages) - 1, -1, -1):
-            message = messages[place]
-            if is_prompt(message):
-                return messages[place:]
+def _aborted_messages(state: State) -> tuple[Message, ...]:
+    """Return the messages of the turn that was aborted with the step to *state*: its event has none."""
+    messages = tuple(state.history)
+    if state.turn is not None:  # the step has begun the next one
+        messages = messages[: state.turn.mark]
+    for index in range(len(messages) - 1, -1, -1):
+        if is_prompt(messages[index]):
+            return messages[index:]
     return ()
 
 
-def _warn_of_failure(session_id: str, agent: str, event: Event) -> None:
-    """Log that a model of a session, or of a sub-agent below it, has failed. No-op if *event* tells of something else.
-
-    Events of a sub-agent's own sub-agents are nested.
-    """
-    while isinstance(event, SubAgentEvent):
-        session_id, event = event.child, event.event
-    if isinstance(event, StreamError):
-        about = event.message if event.error in TOLD else "the session's events say more"
-        log.warning("a model of `%s` (%s) failed: %s: %s", session_id, agent, event.error, about)
-
-
-async def _rest_or_end(turns: SessionTurns) -> None:
+async def _rest_or_end(turns: SessionTurns, supervisor: Supervisor) -> None:
     """Wait until a session's open turn is over or waits for a person, or until the session ends."""
     with suppress(AgentrailError, StopAsyncIteration):
-        await turns.wait_rest()
+        await turns.wait_rest(supervisor.session(turns.session_id))
 
 
 def stored_context(session_id: str, agent: str, asked_by: AskedBy) -> RequestContext:

@@ -252,6 +252,8 @@ class Figures:
     def forget(self, state: State) -> None:
         """Remove a session that is gone from the gauges."""
         self.changed(state.session_id)
+        for gone in self._hears.gone:
+            gone(state.session_id)
         self._tell_of_held(state, state)
         self._aborting.pop(state.session_id, None)
         self._silent.pop(state.session_id, None)
@@ -372,6 +374,7 @@ class _Hears(NamedTuple):
 
     changed: tuple[Callable[[str], None], ...]
     stepped: tuple[Callable[[State, Step], None], ...]
+    gone: tuple[Callable[[str], None], ...]
     used: tuple[Callable[[State, str, Usage], None], ...]
     took: tuple[Callable[[State, Duration, float], None], ...]
     waiting_changed: tuple[Callable[[str], None], ...]
@@ -388,6 +391,7 @@ def _heard_by(listeners: Sequence[SessionListener]) -> _Hears:
     return _Hears(
         tuple([listener.changed for listener in those("changed")]),
         tuple([listener.stepped for listener in those("stepped")]),
+        tuple([listener.gone for listener in those("gone")]),
         tuple([listener.used for listener in those("used")]),
         tuple([listener.took for listener in those("took")]),
         tuple([listener.waiting_changed for listener in those("waiting_changed")]),

@@ -24,6 +24,9 @@ class SessionListener:
     def stepped(self, before: State, outcome: Step) -> None:
         """Called when a session made a step with events, which is in its journal."""
 
+    def gone(self, session_id: str) -> None:
+        """Called when a session runs here no more."""
+
     def used(self, state: State, model: str, usage: Usage) -> None:
         """Called when a session, which has come to *state*, got a response of *model*."""
 
