@@ -6,6 +6,7 @@ from typing import Final
 
 import trio
 
+from agentrail.app.supervisor import Supervisor
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import SubscriberTooSlow
 from agentrail.runtime.handle import SessionHandle
@@ -21,8 +22,9 @@ BEGINNING: Final = Cursor(0)
 class CheckingListener:
     """One subscriber of a session; when it leaves or is dropped, it subscribes again from its last cursor."""
 
-    def __init__(self, stage: Stage, handle: SessionHandle, name: str) -> None:
+    def __init__(self, stage: Stage, supervisor: Supervisor, handle: SessionHandle, name: str) -> None:
         self._stage = stage
+        self._supervisor = supervisor
         self._handle = handle
         self._choose = stage.choice("listener", handle.id, name)
         self._book = stage.auditor.book(handle.id)
@@ -86,7 +88,9 @@ class CheckingListener:
     def _ends(self) -> None:
         """Check that the session's last event was received, if it has ended without a crash."""
         state = self._book.state
-        if state is not None and state.phase is Phase.ENDED and not self._book.crashed:
+        # The book learns of the crashes of this life when it ends.
+        crashed = self._book.crashed or any(it.path[-1] == self._handle.id for it in self._supervisor.crashes())
+        if state is not None and state.phase is Phase.ENDED and not crashed:
             self._demand(
                 self._book.seq in (self._at.seq, self._lost), "complete", "it ends, and {} were written", self._book.seq
             )

@@ -190,7 +190,7 @@ class Life:
         stage.demand(
             stage.auditor.book(session_id).seq > 0, "acknowledged", "`{}` is there, and not written", session_id
         )
-        self._is_there(nursery, handle, choose)
+        self._is_there(nursery, supervisor, handle, choose)
 
     async def _comes_back(self, nursery: trio.Nursery, supervisor: Supervisor, session_id: str) -> None:
         """Resume a session of an earlier life after a while, and start its listeners."""
@@ -211,7 +211,7 @@ class Life:
             not stage.auditor.book(session_id).deleted, "erased", "`{}` was deleted, and came back", session_id
         )
         stage.verdict.note("return", session_id, recovery)
-        self._is_there(nursery, handle, choose)
+        self._is_there(nursery, supervisor, handle, choose)
 
     async def _erases(self, supervisor: Supervisor, session_id: str) -> None:
         """If a fault fires, delete or redact a session; a refusal is fine if it runs again or has open work."""
@@ -224,10 +224,10 @@ class Life:
         except AgentrailError as refused:
             stage.verdict.note("erase", session_id, type(refused).__name__)
 
-    def _is_there(self, nursery: trio.Nursery, handle: SessionHandle, choose: Choose) -> None:
+    def _is_there(self, nursery: trio.Nursery, supervisor: Supervisor, handle: SessionHandle, choose: Choose) -> None:
         self._handles.append(handle)
         for number in range(choose.number(1, 2)):
-            nursery.start_soon(CheckingListener(self._stage, handle, f"listener {number}").run)
+            nursery.start_soon(CheckingListener(self._stage, supervisor, handle, f"listener {number}").run)
 
     async def _talks(self, caller: SimulatedCaller, until: float) -> None:
         self._busy += 1

@@ -50,6 +50,11 @@ def test_a_question_may_end_long_after_it_was_cancelled() -> None:
 
 
 @pytest.mark.long
+def test_a_session_may_crash_in_its_end_when_no_restart_is_allowed() -> None:
+    CheckedSimulator("liveness").check(22083)  # its subscribers do not hear of that end
+
+
+@pytest.mark.long
 def test_the_command_line_runs_many_and_shows_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--seeds", "4", "--jobs", "1"]) == 0
     out = capsys.readouterr().out
