@@ -39,14 +39,11 @@ class HostLimits(Authored, kw_only=True):
     # Of the server
 
     connections: int = 1_000
-    """The most open connections; with more, the one that has waited longest for a request is closed.
+    """The most open connections; with more, the oldest that no known caller uses is closed.
 
-    An eighth of them is never in use by known callers, so that others can be heard.
+    Each tenant, and each key, may take one more as long as it leaves more to others than it uses. An eighth is never in
+    use by known callers, so that others can be heard.
     """
-    tenant_share: float = 0.5
-    """The part of `connections` that one tenant may use at once, for requests, streams and WebSockets."""
-    key_share: float = 0.25
-    """The part of `connections` that one key may use at once."""
     connections_per_address: int = 64
     """The most connections of one IPv4 address, or one IPv6 network of 64 bits, that no known caller uses.
 

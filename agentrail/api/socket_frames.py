@@ -65,7 +65,6 @@ TRY_LATER: Final[Close] = 1013
 
 SLOW_READER: Final = "too slow; continue from your last cursor"
 KEY_UNKNOWN: Final = "the host cannot find out whose key it is; connect again, and continue from your last cursor"
-FULL: Final = "another caller needs the connection; connect again, and continue from your last cursor"
 NO_PLACE: Final = "too many connections are in use; connect again later"
 """Reasons of a close with `TRY_LATER`."""
 

@@ -17,7 +17,6 @@ import trio.testing
 
 from agentrail.host import ApiKeys, Host, HostLimits, Identity, Profile
 from agentrail.host.requests.places import SILENT
-from agentrail.testing import stall
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, desk_of, open_desk, scripted
 from tests.host.http11.served import everything, statuses
 from tests.host.rfc6455.raw_peer import KEY
@@ -26,9 +25,11 @@ from tests.kit import Element
 from tests.patience import PATIENCE
 
 MOST: Final = 20
-OF_KEY: Final = MOST // 4
-OF_TENANT: Final = MOST // 2
 IN_USE: Final = MOST - MOST // 8
+OF_KEY: Final = IN_USE // 3
+OF_TENANT: Final = IN_USE // 2
+OF_SECOND_KEY: Final = 2
+"""Connections of a key while another one of its tenant uses `OF_KEY`."""
 PATIENT: Final = HostLimits(
     drain_seconds=0.5,
     requests_per_second=1e6,
@@ -160,13 +161,13 @@ def told(answer: str) -> tuple[int, str, str, str]:
 KEY_FULL: Final = (
     429,
     "connections-in-use",
-    f"the key uses {OF_KEY} connections, as many as `key_share` lets it",
+    f"the key uses {OF_KEY} connections, as many as `connections` lets it",
     "5",
 )
 TENANT_FULL: Final = (
     429,
     "connections-in-use",
-    f"the tenant uses {OF_TENANT} connections, as many as `tenant_share` lets it",
+    f"the tenant uses {OF_TENANT} connections, as many as `connections` lets it",
     "5",
 )
 
@@ -193,8 +194,8 @@ async def test_a_key_that_comes_as_the_first_message_has_the_same_share() -> Non
         async with talking(desk, None) as talker:
             await talker.say(key=KEYS["bob"])
             assert (await talker.ask("commands"))["status"] == 200
-            assert await crowd.fill("socket", "bob", OF_KEY - 1) == []
-            assert [told(answer)[:3] for answer in await crowd.fill("socket", "bob", 1)] == [KEY_FULL[:3]]
+            assert await crowd.fill("socket", "bob", OF_SECOND_KEY - 1) == []
+            assert [told(answer)[:2] for answer in await crowd.fill("socket", "bob", 1)] == [KEY_FULL[:2]]
 
 
 async def test_a_share_is_free_again_when_a_connection_ends() -> None:
@@ -208,69 +209,45 @@ async def test_a_share_is_free_again_when_a_connection_ends() -> None:
                     pass
 
 
-async def test_keys_of_one_tenant_share_its_part_and_one_that_has_less_takes_from_one_that_has_more() -> None:
+async def test_keys_of_one_tenant_leave_each_other_as_many_as_they_use() -> None:
     async with crowded() as (desk, crowd):
         assert await crowd.fill("socket", "ann", OF_KEY) == []
-        body, _ = await crowd.join("body", "bob")
-        assert await crowd.fill("socket", "bob", OF_KEY - 1) == []
-        assert await status(desk, "eve") == 200
-        first = crowd.streams[0]
-        assert await status(desk, "boss") == 200  # the body of bob's, which is nearest to its end, gave way
-        answer = (await everything(body)).decode()
-        assert told(answer)[:2] == (503, "too-many-connections")
-        assert "another caller" in told(answer)[2]
-        assert await crowd.fill("socket", "boss", 1) == []
-        assert await crowd.fill("socket", "boss", 1) == []  # of the sockets, that of who has most, the longest there
-        close = await everything(first)
-        assert close[2:4] == (1013).to_bytes(2, "big")
-        assert b"continue from your last cursor" in close
-        assert await crowd.fill("socket", "boss", 1) == []
+        assert await crowd.fill("stream", "bob", OF_SECOND_KEY) == []
+        assert [await status(desk, user) for user in ("eve", "boss")] == [200, 200]
+        assert await crowd.fill("body", "boss", OF_TENANT - OF_KEY - OF_SECOND_KEY) == []
         assert [told(answer) for answer in await crowd.fill("socket", "boss", 1)] == [TENANT_FULL]
+        assert [await status(desk, user) for user in ("eve", "root")] == [200, 200]
 
 
-async def test_a_tenant_that_has_less_takes_from_one_that_has_more_when_all_is_in_use() -> None:
+async def test_tenants_leave_each_other_as_many_as_they_use_and_nobody_loses_a_connection() -> None:
     async with crowded() as (desk, crowd):
-        stream, _ = await crowd.join("stream", "ann")
-        assert await crowd.fill("stream", "ann", OF_KEY - 1) == []
-        assert await crowd.fill("stream", "bob", OF_KEY) == []
-        assert await crowd.fill("socket", "eve", OF_KEY) == []
-        assert await crowd.fill("socket", "root", IN_USE - OF_TENANT - OF_KEY) == []
-        assert await status(desk, "root") == 200  # of eve's, as a WebSocket is nearer to its end than a stream
-        assert await status(desk, "ann") == 429
-        assert await crowd.fill("socket", "root", 2) == []
-        assert b"too-many-connections" in await everything(stream)
-
-
-async def test_a_chat_gives_way_if_there_is_nothing_else_and_its_turn_goes_on() -> None:
-    most = 4
-    limits = LIMITS.but(connections=most + 1, tenant_share=1.0, key_share=1.0)
-    async with crowded(limits, *[stall(after=1)] * most) as (desk, crowd):
-        chats: list[trio.SocketStream] = []
-        with trio.fail_after(60):
-            for number in range(most):  # one after the other: the first one is the one that has waited longest
-                chats.append(await crowd.connect(sent("chat", "ann", f"trip{number}")))
-                while sum(each.status().turn_open for each in desk.serving.supervisor.sessions()) <= number:  # noqa: ASYNC110 - in the host
-                    await trio.sleep(0.01)
-            while await status(desk, "eve") != 200:  # a request that takes long may give way, but not at once
-                pass
-        refused = await everything(chats[0])
-        assert told(refused.decode())[:2] == (503, "too-many-connections")
-        assert sum(session.status().turn_open for session in desk.serving.supervisor.sessions()) == most
-
-
-async def test_who_has_as_many_as_the_others_gets_nothing_of_theirs() -> None:
-    limits = LIMITS.but(tenant_share=1.0, key_share=1.0)
-    async with crowded(limits) as (desk, crowd):
-        assert await crowd.fill("socket", "ann", IN_USE) == []
-        assert await crowd.fill("socket", "eve", IN_USE // 2) == []
-        refused = await crowd.fill("socket", "eve", 1)
-        assert [told(answer)[:2] for answer in refused] == [(503, "too-many-connections")]
-        assert f"{IN_USE} connections in use" in refused[0]
+        for user in ("ann", "bob", "boss"):
+            await crowd.fill("stream", user, OF_TENANT)
+        for _ in range(3):
+            assert await status(desk, "root") == 200
+            refused = await crowd.fill("socket", "eve", OF_TENANT)
+            assert {told(answer)[:2] for answer in refused} == {(429, "connections-in-use")}
+        assert await status(desk, "root") == 200
+        assert (await crowd.join("socket", "root"))[1].startswith("HTTP/1.1 101 ")
         assert await status(desk, "root") == 200
 
 
+async def test_a_host_whose_connections_are_all_in_use_refuses_who_comes() -> None:
+    async with crowded(LIMITS.but(connections=2)) as (desk, crowd):
+        assert await crowd.fill("socket", "ann", 1) == []
+        refused = await crowd.fill("socket", "eve", 1)
+        assert [told(answer)[:2] for answer in refused] == [(503, "too-many-connections")]
+        assert "1 connections in use" in refused[0]
+        await crowd.close()
+        with trio.fail_after(60):
+            while await status(desk, "eve") != 200:
+                pass
+
+
 @pytest.mark.long
-async def test_callers_that_nobody_knows_give_way_to_those_who_come(mock_clock: trio.testing.MockClock) -> None:
+async def test_connections_of_callers_that_nobody_knows_are_closed_for_those_who_come(
+    mock_clock: trio.testing.MockClock,
+) -> None:
     async with crowded() as (desk, crowd):
         heads = [await crowd.connect(b"GET /v1/sess") for _ in range(MOST // 2)]
         sockets = [(await crowd.join("socket", None))[0] for _ in range(MOST // 2)]
@@ -284,7 +261,9 @@ async def test_callers_that_nobody_knows_give_way_to_those_who_come(mock_clock: 
 
 
 @pytest.mark.long
-async def test_callers_that_nobody_knows_and_that_do_not_read_give_way(mock_clock: trio.testing.MockClock) -> None:
+async def test_connections_of_callers_that_nobody_knows_and_that_do_not_read_are_closed(
+    mock_clock: trio.testing.MockClock,
+) -> None:
     limits = LIMITS.but(write_seconds=1e6, answer_seconds=1e6)
     async with crowded(limits) as (desk, crowd), trio.open_nursery() as nursery:
         for _ in range(MOST):
@@ -296,17 +275,15 @@ async def test_callers_that_nobody_knows_and_that_do_not_read_give_way(mock_cloc
 
 
 @pytest.mark.long
-async def test_answers_that_are_not_read_give_way_to_another_tenant_and_to_another_key() -> None:
-    limits = LIMITS.but(write_seconds=1e6, answer_seconds=1e6, key_share=0.5)
-    long = "so many words " * 20_000
-    async with crowded(limits, long, long) as (desk, crowd), trio.open_nursery() as nursery:
-        for user in ("ann", "eve"):
-            await desk.clients[user].post("/v1/chat", json={"message": "go", "session": "trip"})
-        of_others = ["ann", "bob"] * (OF_TENANT // 2) + ["eve"] * (IN_USE - OF_TENANT)
-        for user in of_others:
-            await crowd.join_unread(nursery, "/v1/sessions/trip/messages", user)
+async def test_answers_that_are_not_read_count_for_their_key_alone() -> None:
+    limits = LIMITS.but(write_seconds=1e6, answer_seconds=1e6)
+    async with crowded(limits, "so many words " * 20_000) as (desk, crowd), trio.open_nursery() as nursery:
+        await desk.clients["ann"].post("/v1/chat", json={"message": "go", "session": "trip"})
+        await desk.clients["ann"].aclose()  # its connection may still be in use
+        for _ in range(OF_KEY):
+            await crowd.join_unread(nursery, "/v1/sessions/trip/messages", "ann")
         await trio.testing.wait_all_tasks_blocked()
-        assert [await status(desk, user) for user in ("root", "boss", "root")] == [200, 200, 200]
+        assert [await status(desk, user) for user in ("ann", "bob", "eve", "root")] == [429, 200, 200, 200]
         nursery.cancel_scope.cancel()
 
 
@@ -323,7 +300,9 @@ class Slow:
         return who
 
 
-async def test_callers_whose_keys_take_long_to_check_give_way(mock_clock: trio.testing.MockClock) -> None:
+async def test_connections_of_callers_whose_keys_take_long_to_check_are_closed(
+    mock_clock: trio.testing.MockClock,
+) -> None:
     host = Host([Profile("desk", scripted("one"))], authenticator=Slow(), limits=LIMITS)
     async with desk_of(host) as desk:
         crowd = Crowd(desk)
@@ -356,12 +335,13 @@ async def test_with_default_settings_a_crowd_of_one_key_stops_nobody() -> None:
 
 
 DEFAULT: Final = HostLimits()
+OF_KEY_BY_DEFAULT: Final = 292
 NO_ROOM: Final = (
     503,
     "too-many-connections",
     (
         f"{DEFAULT.connections_per_address} connections of one address that no known caller uses, as many as "
-        "`connections_per_address` lets there be, and none that can give way"
+        "`connections_per_address` lets there be"
     ),
     "1",
 )
@@ -385,7 +365,7 @@ async def answered(crowd: Crowd) -> list[list[int]]:
 async def test_by_default_a_key_that_uses_up_its_share_stops_nobody_of_its_address(
     kind: str, mock_clock: trio.testing.MockClock
 ) -> None:
-    number = int(DEFAULT.connections * DEFAULT.key_share)
+    number = OF_KEY_BY_DEFAULT
     most = min(number, DEFAULT.streams) if kind == "stream" else number
     async with crowded(DEFAULT) as (desk, crowd):
         for _ in range(most):
@@ -400,7 +380,7 @@ async def test_by_default_a_key_that_uses_up_its_share_stops_nobody_of_its_addre
 
 @pytest.mark.long
 @pytest.mark.parametrize("first", [b"", b"GET /v1/sess", sent("socket", None)], ids=["silent", "half", "keyless"])
-async def test_by_default_connections_without_a_caller_give_way_to_others_of_their_address(
+async def test_by_default_connections_without_a_caller_are_closed_for_others_of_their_address(
     first: bytes,
     mock_clock: trio.testing.MockClock,  # time stands still
 ) -> None:

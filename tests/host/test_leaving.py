@@ -65,7 +65,7 @@ async def answered(desk: Desk) -> list[int]:
 async def test_a_client_that_leaves_a_chat_frees_its_connection_and_not_its_turn(way: str) -> None:
     ends = Ends()
     model = ScriptedModel([stall(after=1)])
-    limits = HostLimits(connections=8, key_share=1 / 8, drain_seconds=0.5, requests_per_second=1e6, burst=10**6)
+    limits = HostLimits(connections=3, drain_seconds=0.5, requests_per_second=1e6, burst=10**6)
     async with open_desk(SessionSpec(model=model), [ends], limits=limits) as desk, await connect(desk) as stream:
         await stream.send_all(CHAT)
         await turn_begins(model)

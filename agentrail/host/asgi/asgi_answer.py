@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -12,7 +11,6 @@ from agentrail.api.limits import HostLimits
 from agentrail.host.asgi.asgi_scope import SendMessage
 from agentrail.host.requests.access_log import REQUEST_ID, RequestNote
 from agentrail.host.requests.http_messages import WITHOUT_CONTENT, HttpResponse, PeerGone
-from agentrail.host.requests.places import ConnectionPlace, Wait
 
 SEND_SIZE: Final = 64 * 1024
 """The most bytes of one event: a server may hold an event back until the client takes it."""
@@ -25,10 +23,9 @@ DENIAL: Final = "websocket.http.response"
 class AsgiAnswer:
     """The sending side of one request. A client that takes nothing for too long counts as gone."""
 
-    def __init__(self, send: SendMessage, limits: HostLimits, place: ConnectionPlace, kind: str = HTTP) -> None:
+    def __init__(self, send: SendMessage, limits: HostLimits, kind: str = HTTP) -> None:
         self._send_message = send
         self._limits = limits
-        self._place = place
         self._kind = kind
         self.status = 0
         """Status of the answer; 0 before it has begun."""
@@ -52,24 +49,14 @@ class AsgiAnswer:
         await self._send({"type": f"{self._kind}.start", "status": self.status, "headers": headers})
 
     async def whole(self, content: bytes) -> None:
-        """Send the whole content; the client has to take it in time, or its connection may give way to another.
-
-        `end` has to follow.
-        """
+        """Send the whole content, which the client has to take in time; `end` has to follow."""
         pieces = [content[at : at + SEND_SIZE] for at in range(0, len(content), SEND_SIZE)]
         seconds = self._limits.answer_seconds + len(content) / self._limits.answer_rate
         with trio.move_on_after(seconds) as scope:
-            if self._place.gave_way:  # this answer says so
-                await self._pieces(pieces)
-            else:
-                with self._place.waiting(Wait.SENDING, trio.current_time(), scope.cancel):
-                    await self._pieces(pieces)
+            for piece in pieces:
+                await self.piece(piece)
         if scope.cancelled_caught:
             raise PeerGone
-
-    async def _pieces(self, pieces: Sequence[bytes]) -> None:
-        for piece in pieces:
-            await self.piece(piece)
 
     async def piece(self, data: bytes) -> None:
         """Send a piece of the content, after which more will come."""

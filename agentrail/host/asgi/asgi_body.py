@@ -10,8 +10,7 @@ from agentrail.api.limits import HostLimits
 from agentrail.host.asgi.asgi_scope import AsgiMessage, ReceiveMessage
 from agentrail.host.requests.body_time import LINGER, MAX_DROPPED, BodyTime
 from agentrail.host.requests.http_messages import Body
-from agentrail.host.requests.places import ConnectionPlace, Wait
-from agentrail.host.requests.refusals import CUT_BODY, GAVE_WAY, HttpRefusal
+from agentrail.host.requests.refusals import CUT_BODY, HttpRefusal
 
 DISCONNECT: Final = "http.disconnect"
 
@@ -22,11 +21,10 @@ PIECE: Final = 64 * 1024
 class AsgiBody(Body):
     """Reads a body as `http.request` events. One task at a time may read it, or wait until the client has gone."""
 
-    def __init__(self, receive: ReceiveMessage, length: int | None, limits: HostLimits, place: ConnectionPlace) -> None:
+    def __init__(self, receive: ReceiveMessage, length: int | None, limits: HostLimits) -> None:
         self._receive = receive
         self._length = length
         self._limits = limits
-        self._place = place
         self._time = BodyTime(limits)
         self._unread = bytearray()
         """What has come and was not read."""
@@ -61,15 +59,10 @@ class AsgiBody(Body):
         return content
 
     async def gone(self) -> None:
-        """Return when the client has gone, or its connection gives way.
+        """Return when the client has gone.
 
         What it sends meanwhile is kept up to the size of a head; beyond that nothing is read, and this never returns.
         """
-        with trio.CancelScope() as scope, self._place.waiting(Wait.TURN, trio.current_time(), scope.cancel):
-            await self.disconnected()
-
-    async def disconnected(self) -> None:
-        """Return when the client has gone. See `gone`."""
         while not self._is_gone:
             if len(self._unread) > self._limits.header_bytes:
                 await trio.sleep_forever()
@@ -88,12 +81,9 @@ class AsgiBody(Body):
         """Wait for the next event; raise `HttpRefusal` if it does not come in time."""
         time, began = self._time, trio.current_time()
         seconds_left = time.left
-        due = began + seconds_left
-        with trio.move_on_after(time.of_piece) as scope, self._place.waiting(Wait.BODY, due, scope.cancel):
+        with trio.move_on_after(time.of_piece) as scope:
             self._take(await self._receive())
         time.add(trio.current_time() - began, len(self._unread))
-        if self._place.gave_way:
-            raise HttpRefusal(GAVE_WAY)
         if scope.cancelled_caught:
             raise time.refusal(seconds_left)
 

@@ -34,7 +34,7 @@ from agentrail.host.requests.http_messages import (
 )
 from agentrail.host.requests.places import HEALTH, ConnectionPlace, Places
 from agentrail.host.requests.proxies import Proxies
-from agentrail.host.requests.refusals import HttpRefusal
+from agentrail.host.requests.refusals import CLOSED_FOR_ANOTHER, HttpRefusal
 from agentrail.runtime.shared.untrusted_calls import Contained
 
 WEBSOCKET: Final = "websocket"
@@ -87,17 +87,22 @@ class AsgiExchange:
         """Why the request is one too many; `None` if it is not."""
         self.place = ConnectionPlace(shared.places if refusal is None else None)
         self._note = RequestNote(line=line_of(scope))
+        self.scope = trio.CancelScope()
+        """Is cancelled if the connection is closed for another one."""
         self._is_socket = scope["type"] == WEBSOCKET
-        self._answer = AsgiAnswer(send, shared.limits, self.place, DENIAL if self._is_socket else HTTP)
+        self._answer = AsgiAnswer(send, shared.limits, DENIAL if self._is_socket else HTTP)
         self._counted = False
         self._began = trio.current_time()
 
     async def answer(self) -> None:
         """Answer the request, and log it."""
         try:
-            if self._is_socket:
-                await self._receive()  # `websocket.connect`
-            await self._answer_request()
+            with self.scope:
+                if self._is_socket:
+                    await self._receive()  # `websocket.connect`
+                await self._answer_request()
+            if self.scope.cancelled_caught and not self._answer.status:
+                raise HttpRefusal(CLOSED_FOR_ANOTHER)
         except HttpRefusal as problem:
             await self._send_response(problem_answer(problem.problem))
         finally:
@@ -118,7 +123,7 @@ class AsgiExchange:
         head = head_of(self._scope, headers, shared.limits, shared.route)
         if self.refusal is not None and (self._is_socket or head.path not in HEALTH):
             raise self.refusal
-        body = AsgiBody(self._receive, 0 if self._is_socket else head.length, shared.limits, self.place)
+        body = AsgiBody(self._receive, 0 if self._is_socket else head.length, shared.limits)
         request = HttpRequest(
             "GET" if head.method == "HEAD" else head.method,
             head.path,
@@ -132,7 +137,9 @@ class AsgiExchange:
             self.place,
         )
         scheme = str(self._scope.get("scheme", "http"))
+        self.place.is_for_health = head.path in HEALTH
         response = await call_handler(shared.handlers[SECURE.get(scheme, scheme)], request)
+        self.place.is_for_health = False
         try:
             if isinstance(response.content, Upgrade):
                 await self._converse(response, response.content)
@@ -181,7 +188,7 @@ class AsgiExchange:
             if body is not None and drops:
                 await body.drop()  # hypercorn holds the connection for ever while it has a piece that nobody takes
         elif not isinstance(content, Upgrade):
-            gone = trio.sleep_forever if body is None else body.disconnected
+            gone = trio.sleep_forever if body is None else body.gone
             last = await StreamedAnswer(self._answer.piece, gone, self._shared.late, self._note).run(content)
             await self._answer.end(last or b"")
 

@@ -58,8 +58,7 @@ class AsgiService:
             if exchange.refusal is not None:
                 await exchange.answer()
                 return
-            places.enter(exchange.place, network)
-            exchange.place.begin_request(trio.current_time())
+            exchange.place.enter(network, exchange.scope.cancel)
             try:
                 await exchange.answer()
             finally:

@@ -7,8 +7,6 @@ from attrs import field, frozen
 
 from agentrail.host.authentication.identity import Authenticator, ForwardedIdentity, Identity
 from agentrail.host.requests.http_messages import HttpRequest
-from agentrail.host.requests.places import Wait
-from agentrail.host.requests.refusals import GAVE_WAY, HttpRefusal
 
 
 @frozen
@@ -25,20 +23,12 @@ def user_signed_for(request: HttpRequest) -> ForwardedIdentity | None:
 
 
 async def identified(authenticator: Authenticator, request: HttpRequest) -> Identity:
-    """Return the identity of the sender of *request*. Until it is known, the connection may be closed for others.
-
-    A host of the cluster may have said it. Raise `HttpRefusal` if the connection is closed for another one meanwhile.
-    """
+    """Return the identity of the sender of *request*; a host of the cluster may have said it."""
     signed_for = user_signed_for(request)
     if signed_for is not None:
         await trio.lowlevel.checkpoint()
         return signed_for
-    with (
-        trio.CancelScope() as scope,
-        request.place.waiting(Wait.CALLER, trio.current_time(), scope.cancel),
-    ):
-        return await authenticator.identify(request.headers)
-    raise HttpRefusal(GAVE_WAY)
+    return await authenticator.identify(request.headers)
 
 
 def take_place(request: HttpRequest, who: Identity) -> None:

@@ -30,9 +30,9 @@ from agentrail.host.requests.http_messages import (
     Upgrade,
     problem_answer,
 )
-from agentrail.host.requests.places import HEALTH, SILENT, ConnectionPlace, Places, Wait
+from agentrail.host.requests.places import HEALTH, SILENT, ConnectionPlace, Places
 from agentrail.host.requests.proxies import Proxies
-from agentrail.host.requests.refusals import GAVE_WAY, HttpRefusal
+from agentrail.host.requests.refusals import CLOSED_FOR_ANOTHER, HttpRefusal
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.untrusted_calls import Contained
 
@@ -95,6 +95,7 @@ class HttpConnection:
         "_outbound",
         "_refusal",
         "_rest",
+        "_scope",
         "_service",
         "_stream",
         "peer",
@@ -109,9 +110,10 @@ class HttpConnection:
         self._refusal = refusal
         self.peer = self._client = peer
         self.place = ConnectionPlace(service.places if refusal is None else None)
-        self._inbound = Inbound(stream, service.limits, self.place)
-        self._outbound = Outbound(stream, service.limits, self.place)
+        self._inbound = Inbound(stream, service.limits)
+        self._outbound = Outbound(stream, service.limits)
         self._rest: trio.CancelScope | None = None
+        self._scope: trio.CancelScope | None = None  # of the request under way, or of what follows its answer
         self._first = True
         self._note = RequestNote()
         self._counted = False
@@ -125,6 +127,12 @@ class HttpConnection:
         if self._rest is not None:
             self._rest.cancel()
 
+    def end(self) -> None:
+        """End the connection for another one; a request that has come just now is refused, not lost."""
+        scope = self._rest or self._scope
+        if scope is not None:
+            scope.cancel()
+
     def drain(self) -> None:
         """Close the connection if it is idle; a new one has `SILENT` seconds more for its first request."""
         if not self._first:
@@ -137,7 +145,7 @@ class HttpConnection:
         try:
             while await self._wait_for_request() and await self._serve_one():
                 pass
-            if self._refusal is not None and not (self._outbound.status or self.place.gave_way):
+            if self._refusal is not None and not (self._outbound.status or self.place.is_closed):
                 await self._refuse(self._refusal)
         except PeerGone:
             return
@@ -152,18 +160,18 @@ class HttpConnection:
         with trio.move_on_after(self._patience()) as rest:
             self._rest = rest
             self._service.rests(self)
-            self.place.begin_wait(Wait.REQUEST, trio.current_time(), rest.cancel)
+            self.place.is_idle = not self._first
             try:
                 if self._first:
                     await self._inbound.shake_hands()
                 came = await self._inbound.more_whenever()
             finally:
                 self._rest = None
-                self.place.end_wait()
+                self.place.is_idle = False
                 self._service.works(self)
         if came is None:  # cancelled: a request that arrived just before is answered all the same
             came = self._inbound.more_at_once()
-        # A connection beyond the limits does not wait: it could not give way meanwhile to whoever asks for the health.
+        # A connection beyond the limits does not wait: it could not be closed meanwhile for who asks for the health.
         if self._first and came and self._refusal is None:
             await self._service.turn()
         self._first = False
@@ -179,12 +187,15 @@ class HttpConnection:
     async def _serve_one(self) -> bool:
         """Serve a request; return whether another may follow."""
         self._began = trio.current_time()
-        self.place.begin_request(self._began)
         self._client, self._note = self.peer, RequestNote()
         self._outbound.status = self._outbound.sent = 0
         self._counted = False
         try:
-            return await self._answer_request()
+            with trio.CancelScope() as self._scope:
+                return await self._answer_request()
+            if self._outbound.status:
+                return False
+            raise HttpRefusal(CLOSED_FOR_ANOTHER)
         except HttpRefusal as refusal:
             self._count(refusal.problem.status)
             await self._refuse(refusal)
@@ -209,8 +220,8 @@ class HttpConnection:
             self._service.answered(self._note, status, trio.current_time() - self._began)
 
     async def _answer_request(self) -> bool:
-        if self.place.gave_way:
-            raise HttpRefusal(GAVE_WAY)
+        if self.place.is_closed:
+            raise HttpRefusal(CLOSED_FOR_ANOTHER)
         head, body = await self._read()
         if self._refusal is not None and head.path not in HEALTH:
             raise self._refusal
@@ -221,12 +232,14 @@ class HttpConnection:
             head.headers,
             self._client,
             body,
-            self._wait_gone,
+            self._peer_gone,
             upgrade_problem(head),
             self._note,
             self.place,
         )
+        self.place.is_for_health = head.path in HEALTH
         response = await call_handler(self._service.handler, request)
+        self.place.is_for_health = False
         try:
             return await self._send_response(response, head, body)
         finally:
@@ -240,14 +253,14 @@ class HttpConnection:
             return False
         unread = not (body.ended or body.take_what_is_there())
         is_last = head.is_last or self._refusal is not None
-        ends = unread or is_last or self._service.draining or self.place.gave_way
+        ends = unread or is_last or self._service.draining or self.place.is_closed
         first = write_head(response, self._own_headers(), can_chunk=head.can_chunk, close=ends)
         self._count(response.status)
         await self._send(response, first, bare=head.method == "HEAD", watching=not unread)
         body.detach()
         if unread:
             await self._linger()
-        return not (ends or self.place.gave_way)
+        return not (ends or self.place.is_closed)
 
     async def _send(self, response: HttpResponse, first: ResponseHead, *, bare: bool, watching: bool) -> None:
         content = response.content
@@ -299,11 +312,6 @@ class HttpConnection:
         await self._outbound.break_off()  # so that the client can see that the answer is cut
         raise failure
 
-    async def _wait_gone(self) -> None:
-        """Return when the peer has gone, or the connection gives way."""
-        with trio.CancelScope() as scope, self.place.waiting(Wait.TURN, trio.current_time(), scope.cancel):
-            await self._peer_gone()
-
     async def _peer_gone(self) -> None:
         """Return when the peer has closed the connection.
 
@@ -318,9 +326,9 @@ class HttpConnection:
     async def _linger(self) -> None:
         """Read and drop bytes for a while: closing with unread bytes resets TCP, and the peer would lose the answer."""
         self.place.free()
+        self.place.is_idle = True
         with (
-            trio.move_on_after(LINGER) as scope,
-            self.place.waiting(Wait.CLOSE, trio.current_time(), scope.cancel),
+            trio.move_on_after(LINGER) as self._scope,
             suppress(trio.BrokenResourceError, trio.ClosedResourceError),
         ):
             if isinstance(self._stream, trio.SocketStream):

@@ -204,7 +204,7 @@ class HttpServer:
             if refusal is not None:
                 await self._turn_away(stream, connection)
                 return
-            self.places.enter(connection.place, network)
+            connection.place.enter(network, connection.end)
             try:
                 await self._serve_or_close(stream, connection)
             finally:
@@ -225,16 +225,18 @@ class HttpServer:
         It has room of its own, in which the newest is always heard: clients that say nothing cannot fill it.
         """
         if len(self._turned_away) >= MAX_TOLD:
-            oldest = next((other for other in self._turned_away if other.place.wait is not None), None)
+            oldest = next((other for other in self._turned_away if not other.place.is_for_health), None)
             if oldest is None:
                 await trio.aclose_forcefully(stream)
                 return
             del self._turned_away[oldest]
-            oldest.place.give_way()
+            oldest.place.close()
         self._turned_away[connection] = None
+        connection.place.enter(None, connection.end)
         try:
             await self._serve_or_close(stream, connection)
         finally:
+            connection.place.leave()
             self._turned_away.pop(connection, None)
 
 

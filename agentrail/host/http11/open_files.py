@@ -21,7 +21,7 @@ def allow_open_files(connections: int) -> None:
     """Raise the limit of open files of this process to what so many *connections* need; log it if that is refused.
 
     Most shells and services begin with 1,024. That would be met before `connections` is, so that no connection would
-    give way to another: clients that say nothing could keep all others out, and whoever asks for the health of the
+    be closed for another: clients that say nothing could keep all others out, and whoever asks for the health of the
     host.
     """
     if sys.platform == "win32":

@@ -10,8 +10,7 @@ import trio
 from agentrail.api.limits import HostLimits
 from agentrail.host.http11.request_head import refuse_control
 from agentrail.host.requests.http_messages import PeerGone
-from agentrail.host.requests.places import ConnectionPlace, Wait
-from agentrail.host.requests.refusals import CUT_HEAD, ENDLESS_LINE, GAVE_WAY, LATE_HEAD, LONG_HEAD, HttpRefusal
+from agentrail.host.requests.refusals import CUT_HEAD, ENDLESS_LINE, LATE_HEAD, LONG_HEAD, HttpRefusal
 
 PIECE: Final = 64 * 1024
 """The most bytes that are received, or sent, at once."""
@@ -32,24 +31,17 @@ def receive_at_once(stream: trio.abc.Stream, most: int) -> bytes:
 class Inbound:
     """The receiving side of a connection."""
 
-    __slots__ = ("_limits", "_place", "_stream", "buffer")
+    __slots__ = ("_limits", "_stream", "buffer")
 
-    def __init__(self, stream: trio.abc.Stream, limits: HostLimits, place: ConnectionPlace) -> None:
+    def __init__(self, stream: trio.abc.Stream, limits: HostLimits) -> None:
         self._stream = stream
-        self._place = place
         self._limits = limits
         self.buffer = bytearray()
 
-    async def more(self, within: float, wait: Wait, until: float) -> bool | None:
-        """Receive into `buffer`; return whether bytes came (false: end of stream), `None` if none did *within* seconds.
-
-        Raise `HttpRefusal` if the connection gives way to another meanwhile; for *wait* and *until* see
-        `ConnectionPlace`.
-        """
-        with trio.move_on_after(within) as scope, self._place.waiting(wait, until, scope.cancel):
+    async def more(self, within: float) -> bool | None:
+        """Receive into `buffer`; return whether bytes came, false at the end, `None` if none did *within* seconds."""
+        with trio.move_on_after(within):
             return await self.more_whenever()
-        if self._place.gave_way:
-            raise HttpRefusal(GAVE_WAY)
         return None
 
     async def more_whenever(self) -> bool:
@@ -87,8 +79,8 @@ class Inbound:
 
     async def _late_head_end(self) -> int:
         """Receive until `buffer` has a whole head; return the index of its end."""
-        seconds, began = self._limits.header_seconds, trio.current_time()
-        with trio.move_on_after(seconds) as scope, self._place.waiting(Wait.CALLER, began, scope.cancel):
+        seconds = self._limits.header_seconds
+        with trio.move_on_after(seconds):
             while True:
                 searched = len(self.buffer)
                 if not await self.more_whenever():
@@ -96,7 +88,7 @@ class Inbound:
                 end = self._head_end(searched)
                 if end >= 0:
                     return end
-        raise HttpRefusal(GAVE_WAY) if self._place.gave_way else HttpRefusal(LATE_HEAD, seconds)
+        raise HttpRefusal(LATE_HEAD, seconds)
 
     def _head_end(self, searched: int) -> int:
         """Return the index of the head's end, -1 if it is incomplete; *searched* bytes were checked before."""

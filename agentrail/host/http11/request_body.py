@@ -16,7 +16,6 @@ from agentrail.host.http11.receive_buffer import Inbound
 from agentrail.host.http11.request_head import RequestHead
 from agentrail.host.requests.body_time import BodyTime
 from agentrail.host.requests.http_messages import Body
-from agentrail.host.requests.places import Wait
 from agentrail.host.requests.refusals import BAD_CHUNK, CUT_BODY, LONG_CHUNK, TRAILER, HttpRefusal
 
 _SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
@@ -196,7 +195,7 @@ class ConnectionBody(Body):
                 await self._say_continue()
         time, began, there = self._time, trio.current_time(), len(self._inbound.buffer)
         seconds_left = time.left
-        came = await self._inbound.more(time.of_piece, Wait.BODY, began + seconds_left)
+        came = await self._inbound.more(time.of_piece)
         time.add(trio.current_time() - began, len(self._inbound.buffer) - there)
         if came is None:
             raise time.refusal(seconds_left)

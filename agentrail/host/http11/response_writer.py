@@ -1,14 +1,12 @@
 """`Outbound`: sends the answers of a connection.
 
-Each piece has a deadline, and so have whole answers: a client that reads too slowly is cut off. Even before that, its
-connection may be closed for another one.
+Each piece has a deadline, and so have whole answers: a client that reads too slowly is cut off.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from email.utils import formatdate
 from typing import Final
 
@@ -17,7 +15,6 @@ import trio
 from agentrail.api.limits import HostLimits
 from agentrail.host.http11.response_head import CONTINUE, LAST_CHUNK, ResponseHead, chunk
 from agentrail.host.requests.http_messages import PeerGone
-from agentrail.host.requests.places import ConnectionPlace, Wait
 
 SEND_SIZE: Final = 16 * 1024
 """The most bytes that are sent with one deadline, few enough for a slow line. A record of TLS has as many."""
@@ -59,12 +56,11 @@ class DateHeader:
 class Outbound:
     """The sending side of a connection."""
 
-    __slots__ = ("_cut", "_head", "_left", "_limits", "_place", "_stream", "_unsent", "sent", "status")
+    __slots__ = ("_cut", "_head", "_left", "_limits", "_stream", "_unsent", "sent", "status")
 
-    def __init__(self, stream: trio.abc.Stream, limits: HostLimits, place: ConnectionPlace) -> None:
+    def __init__(self, stream: trio.abc.Stream, limits: HostLimits) -> None:
         self._stream = stream
         self._limits = limits
-        self._place = place
         # seconds for which the client may still keep answers waiting; one budget for all answers, as requests may be
         # pipelined
         self._left = limits.answer_seconds
@@ -135,21 +131,12 @@ class Outbound:
         self._left = min(self._left + byte_count / self._limits.answer_rate, self._limits.answer_seconds)
 
     async def _send_in_time(self, data: memoryview) -> None:
-        """Send the rest of an answer; raise `PeerGone` if the client's time is over, or the connection gives way."""
-        with trio.CancelScope() as scope, self._giving_way(scope.cancel):
-            for at in range(0, len(data), SEND_SIZE):
-                piece, began = data[at : at + SEND_SIZE], trio.current_time()
-                await self._send_within(min(self._limits.write_seconds, self._left), piece)
-                self._left = max(self._left - (trio.current_time() - began), 0)
-                self._credit(len(piece))
-        if scope.cancelled_caught:
-            raise PeerGone
-
-    def _giving_way(self, end: Callable[[], None]) -> AbstractContextManager[None]:
-        """Let the connection give way during the `with` block, unless it already has: this answer then says so."""
-        if self._place.gave_way:
-            return nullcontext()
-        return self._place.waiting(Wait.SENDING, trio.current_time(), end)
+        """Send the rest of an answer; raise `PeerGone` if the client's time is over."""
+        for at in range(0, len(data), SEND_SIZE):
+            piece, began = data[at : at + SEND_SIZE], trio.current_time()
+            await self._send_within(min(self._limits.write_seconds, self._left), piece)
+            self._left = max(self._left - (trio.current_time() - began), 0)
+            self._credit(len(piece))
 
     async def _send_within(self, seconds: float, piece: bytes | memoryview) -> None:
         with trio.move_on_after(seconds) as scope:

@@ -24,7 +24,6 @@ from agentrail.host.operations.answers import Answer, Shown
 from agentrail.host.plugins.plugin_values import HandledResponse, RequestContext, RequestKind
 from agentrail.host.requests.access_log import RequestNote
 from agentrail.host.requests.http_messages import Body, Headers, HttpRequest, first_header
-from agentrail.host.requests.places import ConnectionPlace
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.ids import new_id
 from agentrail.values.json import thaw
@@ -70,8 +69,6 @@ class OperationCall:
     """Facts for the log, with the id of the request."""
     gone: Callable[[], Awaitable[None]] = trio.sleep_forever
     """Returns when nobody waits for the answer any more."""
-    place: ConnectionPlace = field(factory=ConnectionPlace)
-    """The place of its connection."""
     is_on_socket: bool = False
     """Whether it came on a WebSocket."""
     watch: JournalWatch = field(factory=JournalWatch)
@@ -154,7 +151,6 @@ async def http_call(
         request.peer,
         request.note,
         request.gone,
-        request.place,
     )
 
 

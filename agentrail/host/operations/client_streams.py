@@ -20,8 +20,6 @@ from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.operations.answers import Streamed
 from agentrail.host.operations.call import OperationCall
 from agentrail.host.requests.http_messages import Send, Streaming, hold_nothing
-from agentrail.host.requests.places import Wait
-from agentrail.host.requests.refusals import GAVE_WAY, HttpRefusal
 
 ProblemFrame: TypeAlias = Callable[[Problem], bytes]
 """Returns a problem as the last frame of a stream."""
@@ -127,13 +125,8 @@ class ClientStreams:
             refuse(await self._keys.refusal(call.who, call.headers))
             stream.end()
 
-        def give_way() -> None:
-            refused.append(HttpRefusal(GAVE_WAY).problem)
-            stream.end()
-
-        waiting = call.place.waiting(Wait.EVENT, trio.current_time(), give_way)
         try:
-            with self.counted(call.who), waiting, stream.scope:
+            with self.counted(call.who), stream.scope:
                 async with self._late.beside(watch_key):
                     last = await write(partial(stream.send, send))
         except AgentrailError as error:

@@ -27,7 +27,7 @@ from agentrail.host.requests.http_messages import (
     Upgrade,
     problem_answer,
 )
-from agentrail.host.requests.refusals import GAVE_WAY, HttpRefusal
+from agentrail.host.requests.refusals import HttpRefusal
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 
 log = logging.getLogger("agentrail.http")
@@ -50,8 +50,6 @@ async def call_handler(handler: Handler, request: HttpRequest) -> HttpResponse:
             return problem_answer(refusal.problem)
         case BodyTooLarge() | OriginRefused() as error:
             return problem_answer(problem_of(error, "read the request"))
-        case PeerGone() if request.place.gave_way:
-            return problem_answer(HttpRefusal(GAVE_WAY).problem)
         case PeerGone() as gone:
             raise gone
         case error:

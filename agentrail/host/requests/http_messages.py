@@ -109,7 +109,7 @@ class HttpRequest:
     """The IP address of the client, as a named proxy says it, else of the peer; `unix` on a unix socket."""
     body: Body
     gone: Callable[[], Awaitable[None]] = trio.sleep_forever
-    """Returns when the peer has closed its side of the connection, or that is broken, or gives way to another."""
+    """Returns when the peer has closed its side of the connection, or that is broken."""
     upgrade_problem: str = NO_UPGRADE
     """Why the request opens no WebSocket; empty if it does, so that its answer may be an `Upgrade`."""
     note: RequestNote = field(factory=RequestNote)

@@ -112,18 +112,17 @@ NO_PLACE: Final = RefusalRow(
 )
 ADDRESS_FULL: Final = RefusalRow(
     FULL,
-    "{0} connections of one address that no known caller uses, as many as `connections_per_address` lets there be, and "
-    "none that can give way",
+    "{0} connections of one address that no known caller uses, as many as `connections_per_address` lets there be",
     "try again later; if the address is that of a proxy before the host, name it with `--proxy`",
     "accept the connection",
 )
 ALL_IN_USE: Final = RefusalRow(
     FULL,
-    "{0} connections in use, as many as `connections` lets known callers have, and none that can give way",
+    "{0} connections in use, as many as `connections` lets known callers have",
     "try again later",
     "answer the request",
 )
-GAVE_WAY: Final = RefusalRow(
+CLOSED_FOR_ANOTHER: Final = RefusalRow(
     FULL,
     "as many connections as `connections` lets there be, and another caller that needs this one",
     "try again later",

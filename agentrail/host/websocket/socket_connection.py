@@ -16,7 +16,6 @@ from agentrail.api.problems import Problem
 from agentrail.api.socket_frames import (
     BROKEN_RULE,
     FAULT,
-    FULL,
     KEY_UNKNOWN,
     NO_PLACE,
     RESTARTS,
@@ -37,7 +36,6 @@ from agentrail.host.authentication.request_places import take_place, user_signed
 from agentrail.host.error_responses import told_problem
 from agentrail.host.requests.http_messages import HttpRequest
 from agentrail.host.requests.message_socket import MessageSocket, SocketClosed
-from agentrail.host.requests.places import Wait
 from agentrail.host.requests.refusals import HttpRefusal
 from agentrail.host.websocket.send_queue import Outbox
 from agentrail.host.websocket.socket_calls import SocketCalls
@@ -123,10 +121,7 @@ class SocketConnection:
         self._outbox.open(socket.send_now)
         tasks.start_soon(self._guarded, self._write, socket)
         with self._reading, suppress(SocketClosed):
-            if not self.user.has_key:
-                self._wait(Wait.CALLER)
             who = await self._read_key(socket)
-            self._wait(Wait.MESSAGE)
             self._note.tenant, self._note.user = who.tenant, who.user
             tasks.start_soon(self._guarded, self._keep_alive, socket)
             tasks.start_soon(self._guarded, self._watch_key, who)
@@ -137,7 +132,8 @@ class SocketConnection:
     async def _close(self, socket: MessageSocket) -> None:
         """Close as told to `_end`; no-op if the client has closed already, or the connection is broken."""
         # without a call of `_end`, the server is cancelling this open connection
-        code, reason = self._ending or (RESTARTS, RECONNECT)
+        cut = (TRY_LATER, NO_PLACE) if self._request.place.is_closed else (RESTARTS, RECONNECT)
+        code, reason = self._ending or cut
         try:
             while self._ending is not None and code == RESTARTS and self._running:
                 await self._changed.park()
@@ -158,10 +154,6 @@ class SocketConnection:
     def _failed(self, error: BaseException) -> None:
         tell(log, error, "a WebSocket failed (request %s)", self._note.id, words=False)
         self._end(FAULT, FAILED)
-
-    def _wait(self, wait: Wait) -> None:
-        """Note what the connection waits for, so that it can give way to another (see `Wait`)."""
-        self._request.place.begin_wait(wait, trio.current_time(), partial(self._end, TRY_LATER, FULL))
 
     def _key_refused(self) -> None:
         self._end(BROKEN_RULE, WITHDRAWN)
@@ -273,7 +265,6 @@ class SocketConnection:
                 gone = trio.Event()
                 self._uses[frame.id] = partial(self._give_up, frame.id, gone)
                 self._running += 1
-                self._wait(Wait.TURN)
                 calls.start_soon(self._call, frame, gone)
             case ListenFrame() as frame:
                 scope = trio.CancelScope()
@@ -318,8 +309,6 @@ class SocketConnection:
         if not gone.is_set():
             del self._uses[frame.id]
         self._running -= 1
-        if not self._running:
-            self._wait(Wait.MESSAGE)
         self._changed.unpark_all()
 
     async def _answer(self, frame: CallFrame, gone: trio.Event) -> None:

@@ -83,7 +83,9 @@ async def test_in_one_pass_of_the_loop_so_many_are_accepted_and_begin_and_no_mor
 
 
 @pytest.mark.long
-async def test_each_client_of_a_flood_is_served_or_told_to_come_again() -> None:
+async def test_each_client_of_a_flood_is_served_or_told_to_come_again(
+    mock_clock: trio.testing.MockClock,  # time stands still
+) -> None:
     most, more = 4, MAX_TOLD
     limits = HostLimits(connections=most, connections_per_address=most + more)
     begun, go_on = 0, trio.Event()
@@ -107,10 +109,10 @@ async def test_each_client_of_a_flood_is_served_or_told_to_come_again() -> None:
 
             for each in clients:
                 nursery.start_soon(hear, each)
-            with trio.fail_after(60):
-                await go_on.wait()
-                while sum(found.values()) < len(clients):
-                    await trio.testing.wait_all_tasks_blocked()
+            await go_on.wait()
+            while sum(found.values()) < len(clients):
+                await trio.testing.wait_all_tasks_blocked()
+            mock_clock.rate = 10  # for the end of the connections
     assert found == {(200, False): most, (503, True): more}
     assert begun == most
 
@@ -137,44 +139,40 @@ async def hello(_: HttpRequest) -> HttpResponse:
     return HttpResponse(200)
 
 
-async def test_a_request_that_comes_as_its_connection_gives_way_is_told_to_come_again() -> None:
+async def test_a_request_that_comes_as_its_connection_is_closed_for_another_is_told_to_come_again() -> None:
     incoming, outgoing = trio.testing.MemoryReceiveStream(), trio.testing.MemorySendStream()
     connection = HttpConnection(trio.StapledStream(outgoing, incoming), "p", HttpServer(hello, lambda: NOW_MS))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(connection.serve)
+        connection.place.enter(None, connection.end)
         incoming.put_data(request())
         await trio.testing.wait_all_tasks_blocked()
         incoming.put_data(request())
-        connection.place.give_way()
+        connection.place.close()
         incoming.put_eof()
     answers = bytes(outgoing.get_data_nowait())
     assert statuses(answers) == [200, 503]
     assert answers.count(b"\r\nretry-after: 1\r\n") == 1
 
 
-async def test_a_new_client_has_time_to_send_its_request_before_it_gives_way(autojump_clock: object) -> None:
-    del autojump_clock  # `usefixtures` would not set it
-    incoming = trio.testing.MemoryReceiveStream()
-    stream = trio.StapledStream(trio.testing.MemorySendStream(), incoming)
-    server = HttpServer(hello, lambda: NOW_MS)
-    connection = HttpConnection(stream, "p", server)
-    found: list[bool] = []
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(connection.serve)
-        for seconds in (SILENT - 0.01, 0.01):
-            await trio.sleep(seconds)
-            found.append(server.places.unused_gives_way(SILENT))
-        incoming.put_eof()
-    assert found == [False, True]
-
-
-async def test_a_client_that_has_just_connected_does_not_give_way(mock_clock: object) -> None:
-    del mock_clock  # time stands still
+async def test_a_client_that_has_just_connected_has_time_to_send_its_request(
+    mock_clock: trio.testing.MockClock,  # time stands still
+) -> None:
     async with served(hello, HostLimits(connections=1)) as one:
         first = await one.connect()
         while not len(one.server):
             await trio.testing.wait_all_tasks_blocked()
-        assert statuses(await one.talk(request())) == [503]
+        for seconds in (0, SILENT - 0.01):
+            mock_clock.jump(seconds)
+            assert statuses(await one.talk(request())) == [503]
         await first.send_all(request("GET / HTTP/1.1", "Connection: close"))
         assert statuses(await everything(first)) == [200]
         await first.aclose()
+        second = await one.connect()
+        while not len(one.server):
+            await trio.testing.wait_all_tasks_blocked()
+        mock_clock.jump(SILENT)
+        assert statuses(await one.talk(request())) == [200]
+        assert await everything(second) == b""
+        await second.aclose()
+        mock_clock.rate = 10  # for the end of the connections

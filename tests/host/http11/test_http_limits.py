@@ -353,13 +353,14 @@ async def test_a_peer_that_takes_nothing_is_cut(streamed: bool, autojump_clock: 
     assert trio.current_time() - began == pytest.approx(DEFAULTS.write_seconds)
 
 
-async def test_a_connection_whose_peer_takes_nothing_can_give_way(autojump_clock: object) -> None:  # noqa: ARG001
+async def test_a_connection_whose_peer_takes_nothing_can_be_closed_for_another(autojump_clock: object) -> None:  # noqa: ARG001
     limits = HostLimits(write_seconds=1e6, answer_seconds=1e6)
     connection = HttpConnection(Jammed(), "p", HttpServer(echo, lambda: NOW_MS, limits))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(connection.serve)
+        connection.place.enter(None, connection.end)
         await trio.testing.wait_all_tasks_blocked()
-        connection.place.give_way()
+        connection.place.close()
     assert trio.current_time() < 1e6 / 2
 
 
@@ -373,32 +374,39 @@ class Held:
         self.begun = 0
         self.go_on = trio.Event()
 
+    async def answer_known(self, asked: HttpRequest) -> HttpResponse:
+        """Answer the request of a known caller."""
+        asked.place.take("acme", "ann")
+        return await self.answer(asked)
+
     async def answer(self, _: HttpRequest) -> HttpResponse:
         self.begun += 1
         await self.go_on.wait()
         return HttpResponse(200)
 
 
-async def test_one_address_has_so_many_requests_of_unknown_callers_and_no_more() -> None:
+async def test_one_address_has_so_many_requests_of_unknown_callers_and_the_oldest_is_refused_for_a_new_one() -> None:
     held = Held()
     async with served(held.answer, SMALL) as one:
-        streams = [await one.connect() for _ in range(3)]
-        for stream in streams:
-            await stream.send_all(request("GET / HTTP/1.1", "Connection: close"))
-        while held.begun < 3:
-            await trio.testing.wait_all_tasks_blocked()
-        answer = await one.talk(request())
+        streams: list[trio.SocketStream] = []
+        for number in range(4):
+            streams.append(await one.connect())
+            await streams[-1].send_all(request("GET / HTTP/1.1", "Connection: close"))
+            while held.begun <= number:
+                await trio.testing.wait_all_tasks_blocked()
+        answer = await everything(streams[0])
         assert statuses(answer) == [503]
         assert b"\r\nretry-after: 1\r\n" in answer
         assert b"\r\nconnection: close\r\n" in answer
         held.go_on.set()
-        for stream in streams:
+        for stream in streams[1:]:
             assert statuses(await everything(stream)) == [200]
+        for stream in streams:
             await stream.aclose()
         assert statuses(await one.talk(request())) == [200]
 
 
-async def test_a_connection_of_an_address_that_waits_for_a_request_gives_way_to_a_new_one() -> None:
+async def test_a_connection_of_an_address_that_waits_for_a_request_is_closed_for_a_new_one() -> None:
     async with served(limits=SMALL) as one:
         streams: list[trio.SocketStream] = []
         for _ in range(4):
@@ -416,7 +424,7 @@ async def test_a_connection_of_an_address_that_waits_for_a_request_gives_way_to_
 
 async def test_a_client_that_is_one_too_many_and_asks_for_nothing_is_told_so() -> None:
     held = Held()
-    async with served(held.answer, HostLimits(connections=1)) as one, await one.connect() as stream:
+    async with served(held.answer_known, HostLimits(connections=1)) as one, await one.connect() as stream:
         await stream.send_all(request("GET / HTTP/1.1", "Connection: close"))
         while not held.begun:
             await trio.testing.wait_all_tasks_blocked()
@@ -433,7 +441,7 @@ async def test_those_who_watch_a_full_server_are_answered_although_others_that_a
     held = Held()
 
     async def answer(asked: HttpRequest) -> HttpResponse:
-        return HttpResponse(200) if asked.path == path else await held.answer(asked)
+        return HttpResponse(200) if asked.path == path else await held.answer_known(asked)
 
     async with served(answer, HostLimits(connections=1)) as one, await one.connect() as stream:
         await stream.send_all(request("GET / HTTP/1.1", "Connection: close"))
@@ -450,7 +458,7 @@ async def test_those_who_watch_a_full_server_are_answered_although_others_that_a
             await trio.aclose_forcefully(other)
 
 
-async def test_in_a_full_server_the_connection_that_has_waited_longest_gives_way() -> None:
+async def test_in_a_full_server_the_connection_that_has_waited_longest_is_closed() -> None:
     limits = HostLimits(connections=3, connections_per_address=100)
     async with served(limits=limits) as one:
         streams = [await one.connect() for _ in range(3)]
@@ -468,18 +476,13 @@ async def test_in_a_full_server_the_connection_that_has_waited_longest_gives_way
 
 
 async def test_a_server_in_which_all_work_refuses_more() -> None:
-    begun, go_on = trio.Event(), trio.Event()
-
-    async def slow(_: HttpRequest) -> HttpResponse:
-        begun.set()
-        await go_on.wait()
-        return HttpResponse(200)
-
-    async with served(slow, HostLimits(connections=1)) as one, await one.connect() as stream:
+    held = Held()
+    async with served(held.answer_known, HostLimits(connections=1)) as one, await one.connect() as stream:
         await stream.send_all(request("GET / HTTP/1.1", "Connection: close"))
-        await begun.wait()
+        while not held.begun:
+            await trio.testing.wait_all_tasks_blocked()
         assert statuses(await one.talk(request())) == [503]
-        go_on.set()
+        held.go_on.set()
         assert statuses(await everything(stream)) == [200]
 
 
