@@ -506,7 +506,6 @@ class Host:
         limits, supervisor, row = self.limits, specs.supervisor, turns.rows
         sessions = HostedSessions(supervisor, specs, turns, limits)
         keys = KeyWatch(authenticator, limits)
-        nursery.start_soon(keys.run)
         late = DelayedTasks()
         nursery.start_soon(late.run)
         streams = ClientStreams(keys, late, limits)

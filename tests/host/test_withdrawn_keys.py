@@ -1,4 +1,4 @@
-"""A key that is withdrawn ends its open streams, however rarely they are looked at for another reason."""
+"""A key that is withdrawn ends its open streams at their next heartbeat."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import trio
 
 from agentrail.errors import AgentrailError
 from agentrail.host import ApiKeys, HostLimits
-from agentrail.host.authentication.api_keys import FRESH, NO_SUCH_KEY, KeyFile, new_key
+from agentrail.host.authentication.api_keys import NO_SUCH_KEY, KeyFile, new_key
 from agentrail.host.authentication.key_watch import KeyWatch
 from tests.host.hosted import MADE, Desk, Listener, frames, listening, open_desk, scripted
 from tests.host.websocket.talking import Talker, talking
 
-RARELY: Final = HostLimits(heartbeat_seconds=3600.0, drain_seconds=0.5)
+LIMITS: Final = HostLimits(heartbeat_seconds=0.2, drain_seconds=0.5)
 STREAMS: Final = 5
 
 
@@ -27,7 +27,7 @@ async def opened(folder: Path) -> AsyncGenerator[tuple[Desk, KeyFile]]:
     file = KeyFile(folder / "folder" / "keys")
     for row, _ in MADE.values():
         file.add(row)
-    async with open_desk(scripted("one"), keys=ApiKeys(file.path), limits=RARELY) as desk:
+    async with open_desk(scripted("one"), keys=ApiKeys(file.path), limits=LIMITS) as desk:
         for user in ("ann", "bob"):
             await desk.clients[user].post("/v1/sessions", json={"session": "trip"})
         yield desk, file
@@ -85,71 +85,41 @@ class Failing(ApiKeys):
 
     async def refresh(self) -> None:
         self.looks += 1
-        if self.looks in {3, 4}:  # the first one is of the request, the second one of its stream
+        if self.looks in {2, 3}:  # the first one is of the request
             problem = "can't start new thread"
             raise RuntimeError(problem)
         await super().refresh()
 
 
-async def test_a_look_that_fails_ends_no_host(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    file = KeyFile(tmp_path / "keys")
+async def withdrawn(file: KeyFile, keys: ApiKeys) -> AgentrailError:
+    """Return what ends a stream of a key that is withdrawn when the stream has begun, with the limits of a host."""
     row, key = new_key("acme", "ann", ["talk"])
     file.add(row)
-    keys = Failing(file.path)
-    headers = [("authorization", f"Bearer {key}")]
-    began = await keys.identify(headers)
-    watch = KeyWatch(keys, RARELY)
-    refused: list[AgentrailError] = []
-
-    async def stream() -> None:
-        refused.append(await watch.refusal(began, headers))
-
-    with trio.fail_after(60):  # of the real clock: another one would jump while a thread reads the file
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(watch.run)
-            async with trio.open_nursery() as streams:
-                streams.start_soon(stream)
-                while not caplog.records:  # noqa: ASYNC110 - the log tells nobody
-                    await trio.sleep(0.01)
-                file.withdraw(row.id)
-            nursery.cancel_scope.cancel()
-    assert [str(error).startswith(NO_SUCH_KEY) for error in refused] == [True]
-    assert [record.getMessage() for record in caplog.records] == [
-        "the look at the keys of open streams failed; it is made again"
-    ]
-
-
-def test_two_looks_at_the_file_fit_in_a_second() -> None:
-    """A key may be withdrawn just after a look, and the next one may come when the file was read a moment ago."""
-    assert 2 * FRESH < 0.9
-
-
-async def test_a_key_that_goes_before_its_stream_is_watched_ends_it_too(tmp_path: Path) -> None:
-    """The request was taken, the file changed, and another request has had it read before the stream began."""
-    file = KeyFile(tmp_path / "keys")
-    row, key = new_key("acme", "ann", ["talk"])
-    file.add(row)
-    keys = ApiKeys(file.path)
     headers = [("authorization", f"Bearer {key}")]
     began = await keys.identify(headers)
     file.withdraw(row.id)
-    keys.read_anew()
-    await keys.refresh()
-    with trio.fail_after(60):
-        refused = await KeyWatch(keys, RARELY).refusal(began, headers)
-    assert str(refused).startswith(NO_SUCH_KEY)
+    return await KeyWatch(keys, HostLimits()).refusal(began, headers)
 
 
-async def test_without_streams_nobody_looks_at_the_file(tmp_path: Path, autojump_clock: object) -> None:  # noqa: ARG001
+async def test_by_default_a_stream_ends_within_fifteen_seconds_of_its_key(
+    tmp_path: Path,
+    autojump_clock: object,  # noqa: ARG001
+) -> None:
     file = KeyFile(tmp_path / "keys")
-    row, _ = new_key("acme", "ann", ["talk"])
-    file.add(row)
-    keys = ApiKeys(file.path)
-    told: list[object] = []
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(KeyWatch(keys, RARELY).run)
-        with keys.telling(told.append):
-            file.withdraw(row.id)
-            await trio.sleep(60)
-        nursery.cancel_scope.cancel()
-    assert told == []
+    file.add(new_key("acme", "bob", ["talk"])[0])
+    refused = await withdrawn(file, ApiKeys(file.path))
+    assert (str(refused).startswith(NO_SUCH_KEY), trio.current_time()) == (True, 15)
+
+
+async def test_a_look_that_fails_ends_no_stream_and_is_made_again(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    autojump_clock: object,  # noqa: ARG001
+) -> None:
+    file = KeyFile(tmp_path / "keys")
+    file.add(new_key("acme", "bob", ["talk"])[0])
+    refused = await withdrawn(file, Failing(file.path))
+    assert (str(refused).startswith(NO_SUCH_KEY), trio.current_time()) == (True, 45)
+    assert [record.getMessage() for record in caplog.records] == [
+        "the look at the keys of open streams failed; it is made again"
+    ]

@@ -18,7 +18,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -261,10 +261,6 @@ class KeyFile:
                 raise
 
 
-OnChange: TypeAlias = Callable[[frozenset[Owner]], object]
-"""Is told the owners of keys that have gone, or are no longer what they were."""
-
-
 @frozen
 class _Look:
     """The result of reading the key file once."""
@@ -293,7 +289,6 @@ class ApiKeys:
         # how often `read_anew` was called: if it is called while the file is read, the file is read once more
         self._reread_count = 0
         self._looking: trio.Event | None = None
-        self._listeners: list[OnChange] = []
         self._keys: Mapping[str, ApiKey] = {}
         self.problem = ""
         """What was wrong with the file when it was read last; empty if nothing was."""
@@ -346,15 +341,6 @@ class ApiKeys:
         """Whether the keys can change while the host runs: they come from a file, which is read again."""
         return self._file is not None
 
-    @contextmanager
-    def telling(self, listener: OnChange) -> Generator[None]:
-        """Call *listener* at each change of keys, until the `with` is left."""
-        self._listeners.append(listener)
-        try:
-            yield
-        finally:
-            self._listeners.remove(listener)
-
     async def refresh(self) -> None:
         """Read the key file again if it has changed, and log any error in it.
 
@@ -378,21 +364,14 @@ class ApiKeys:
                 self._looking = None
 
     def _take(self, look: _Look, *, is_last: bool) -> None:
-        """Replace the keys in use by those that *look* has read, and tell the listeners whose keys have changed.
-
-        If *look* found no keys, because the file cannot be read, those in use stay.
-        """
+        """Replace the keys in use by those that *look* has read; if it found none that are valid, those in use stay."""
         self._stamp = look.stamp if is_last else None
         if look.problem and look.problem != self.problem:
             stay = look.keys is None and self._keys
             log.error("%s: %s", "the earlier keys stay in use" if stay else "no key is taken", look.problem)
         self.problem = look.problem
-        if look.keys is None:
-            return
-        before, self._keys = self._keys, look.keys
-        changed = frozenset(key.owner for key in before.values() if self._keys.get(key.id) != key)
-        for listener in tuple(self._listeners):
-            listener(changed)
+        if look.keys is not None:
+            self._keys = look.keys
 
 
 def _content(file: KeyFile) -> tuple[bytes, Stamp]:

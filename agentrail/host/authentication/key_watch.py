@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Final
 
 import trio
 
 from agentrail.api.limits import HostLimits
 from agentrail.errors import AgentrailError, AuthenticatorFailed, NotAuthenticated
-from agentrail.host.authentication.api_keys import FRESH, ApiKeys, Owner
+from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.authentication.identity import Authenticator, ForwardedIdentity, Identity
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 
@@ -21,7 +20,7 @@ CHANGED: Final = "the key allows less than when the stream began, or is somebody
 
 
 class KeyWatch:
-    """Checks the keys of open streams every `heartbeat_seconds`, and when the key file has changed.
+    """Checks the keys of open streams every `heartbeat_seconds`.
 
     If the authenticator fails, streams go on for `unknown_seconds`. Otherwise a short outage of the database that it
     asks, say, would cut all clients at once, and they would reconnect during the outage.
@@ -31,45 +30,9 @@ class KeyWatch:
         self._authenticator = authenticator
         self._limits = limits
         self._keys = authenticator if isinstance(authenticator, ApiKeys) and authenticator.may_change else None
-        self._changed: dict[Owner, trio.Event] = {}
+        """The file of keys of this host, which is looked at for users of other hosts too; `None` if there is none."""
         self._failure = ""
-        self._streams = 0
-        self._has_streams = trio.Event()
-
-    async def run(self) -> None:
-        """Read the key file at intervals while streams are open: once for all streams together.
-
-        A failed reading is logged (the first of a row only) and tried again: it must not end the host.
-        """
-        if self._keys is None:
-            return
-        with self._keys.telling(self._wake):
-            while True:
-                await self._has_streams.wait()
-                with Contained(self._failed):
-                    await self._keys.refresh()
-                    self._failure = ""
-                await trio.sleep(FRESH)
-
-    def _failed(self, error: BaseException) -> None:
-        failure, self._failure = self._failure, repr(type(error))
-        if failure != self._failure:
-            tell(log, error, "the look at the keys of open streams failed; it is made again", words=False)
-
-    def _wake(self, owners: frozenset[Owner]) -> None:
-        for owner in owners & self._changed.keys():
-            self._changed.pop(owner).set()
-
-    @contextmanager
-    def _counted(self) -> Generator[None]:
-        self._streams += 1
-        self._has_streams.set()
-        try:
-            yield
-        finally:
-            self._streams -= 1
-            if not self._streams:
-                self._has_streams = trio.Event()
+        """What kept the file from being read last, which is logged once; empty if nothing did."""
 
     async def refusal(self, began: Identity, headers: Sequence[tuple[str, str]]) -> AgentrailError:
         """Wait until the key in *headers* no longer allows the stream of *began*; return the error that says why.
@@ -77,38 +40,42 @@ class KeyWatch:
         The error is `AuthenticatorFailed` if the authenticator has failed for `unknown_seconds`. If another host has
         passed the stream on, it watches the key, too; here the keys of this host are looked at, by their ids.
         """
-        failing: float | None = None
         if isinstance(began, ForwardedIdentity) and (self._keys is None or not began.key):
             await trio.sleep_forever()
-        with self._counted():
-            if self._keys is None:  # the request was checked just now, and without a key file no change is announced
-                await trio.sleep(self._limits.heartbeat_seconds)
-            while True:
-                # The event is fetched before the check: a change during the check would otherwise be missed.
-                changed = self._change_of(began)
-                try:
-                    await self._check(began, headers)
-                    failing = None
-                except AuthenticatorFailed as failed:
-                    now = trio.current_time()
-                    failing = now if failing is None else failing
-                    if now - failing >= self._limits.unknown_seconds:
-                        return failed
-                except AgentrailError as refused:
-                    return refused
-                with trio.move_on_after(self._limits.heartbeat_seconds):
-                    await changed.wait()
+        failing: float | None = None
+        while True:
+            await trio.sleep(self._limits.heartbeat_seconds)
+            error = await self._problem(began, headers)
+            now = trio.current_time()
+            if error is None:
+                failing = None
+            elif not isinstance(error, AuthenticatorFailed):
+                return error
+            else:
+                failing = now if failing is None else failing
+                if now - failing >= self._limits.unknown_seconds:
+                    return error
 
-    async def _check(self, began: Identity, headers: Sequence[tuple[str, str]]) -> None:
-        """Raise an error if the key in *headers*, or that of the user for whom another host asks, does not count."""
-        if isinstance(began, ForwardedIdentity) and self._keys is not None:
-            await self._keys.check_key(began)
-        else:
-            check_same(began, await self._authenticator.identify(headers))
-
-    def _change_of(self, who: Identity) -> trio.Event:
-        """Return the event that the next change of the user's keys sets; without a key file, nothing sets it."""
-        return trio.Event() if self._keys is None else self._changed.setdefault((who.tenant, who.user), trio.Event())
+    async def _problem(self, began: Identity, headers: Sequence[tuple[str, str]]) -> AgentrailError | None:
+        """Return why the key in *headers*, or that of the user for whom another host asks, does not count."""
+        failed: list[BaseException] = []
+        if self._keys is not None:
+            with Contained(failed.append):
+                await self._keys.refresh()
+        failure = repr(type(failed[0])) if failed else ""
+        previous, self._failure = self._failure, failure
+        if failed:  # such as no thread to read the file in, which must not end all streams
+            if failure != previous:
+                tell(log, failed[0], "the look at the keys of open streams failed; it is made again", words=False)
+            return AuthenticatorFailed()
+        try:
+            if isinstance(began, ForwardedIdentity) and self._keys is not None:
+                await self._keys.check_key(began)
+            else:
+                check_same(began, await self._authenticator.identify(headers))
+        except AgentrailError as error:
+            return error
+        return None
 
 
 def check_same(began: Identity, now: Identity) -> None:

@@ -14,7 +14,7 @@ from agentrail.host import ApiKeys, HostLimits, SlashCommand, SlashCommands
 from agentrail.host.authentication.api_keys import KeyFile
 from agentrail.testing import ScriptedModel, say
 from tests.host.ag_ui.front_end import Frame, FrontEnd, apply, check_run, parsed
-from tests.host.hosted import KEYS, MADE, Desk, Listener, open_desk, scripted
+from tests.host.hosted import KEYS, LIMITS, MADE, Desk, Listener, open_desk, scripted
 from tests.host.test_bad_input import told
 from tests.host.test_decisions import payer
 from tests.host.test_slow_readers import connections
@@ -55,7 +55,9 @@ async def test_a_key_that_is_withdrawn_ends_its_runs_and_not_their_turns(tmp_pat
     file = KeyFile(tmp_path / "keys" / "keys")
     for row, _ in MADE.values():
         file.add(row)
-    async with open_desk(scripted(say("one two three four", delay=1.0)), keys=ApiKeys(file.path)) as desk:
+    limits = LIMITS.but(heartbeat_seconds=0.2)
+    slow = scripted(say("one two three four", delay=1.0))
+    async with open_desk(slow, keys=ApiKeys(file.path), limits=limits) as desk:
         async with await connected(desk) as stream:
             listener = await begin(stream)
             file.withdraw(MADE["ann"][0].id)

@@ -131,7 +131,7 @@ async def place_with_keys(journal: Journal, keys: KeyFile) -> AsyncGenerator[str
         [Profile("desk", talks())],
         authenticator=ApiKeys(keys.path),
         journal=journal,
-        limits=HostLimits(drain_seconds=0.3),
+        limits=HostLimits(heartbeat_seconds=0.2, drain_seconds=0.3),
         cluster=Cluster(address, KEY, lease=LONG_LEASE),
     )
     async with host.serving(int(address.rpartition(":")[2])):
