@@ -1,4 +1,4 @@
-"""`HostLimits`: every limit of a host with its default."""
+"""`HostLimits`: the limits of a host that its owner may set, with their defaults; before it, those that are fixed."""
 
 from __future__ import annotations
 
@@ -12,15 +12,62 @@ LIMIT_WANTED: Final = "a number above 0"
 COUNT_WANTED: Final = "a whole number from 1 on"
 
 
+# Fixed: the same in each host
+
+TARGET_CHARS: Final = 8 * 1024
+"""The most characters of a request's path and query."""
+
+HEADER_COUNT: Final = 100
+"""The most headers of a request."""
+
+PROMPT_FILES: Final = 16
+"""The most uploaded files that one prompt may name."""
+
+LEAST_RATE: Final = 8 * 1024
+"""Bytes of a body, or of an answer, that give it one second more: so much a second has to come or go in the long run.
+"""
+
+PONG_SECONDS: Final = 20.0
+"""Within how many seconds the client of a WebSocket has to answer a ping."""
+
+SOCKET_CALLS: Final = 64
+"""The most calls of one WebSocket that are carried out at once; further ones wait unread."""
+
+SOCKET_MISTAKES: Final = 20
+"""The most messages of one WebSocket that do not fit; with one more, it is closed."""
+
+VIEW_SECONDS: Final = 0.5
+"""For how many seconds a view that a WebSocket listens to is not looked at again, however often it changes."""
+
+CHANGES_SECONDS: Final = 0.1
+"""For how many seconds changes of the tree are gathered before they are sent, once for all WebSockets."""
+
+UNSENT_BYTES: Final = 160 * 1024
+"""The most bytes that wait to be sent on one WebSocket; one message may have more, if it waits alone."""
+
+PAGE: Final = 100
+"""How many items a page of a list has, unless the caller says."""
+
+MOST_PAGE: Final = 1_000
+"""The most items of a page."""
+
+INSIGHT_RECORDS: Final = 10_000
+"""The most records of a session of which all are read to explain it; a page of records reads only its own."""
+
+METRIC_TENANTS: Final = 200
+"""How many tenants `/metrics` counts by name; the others are counted together."""
+
+
+def page_of(limit: int | None) -> int:
+    """Return how many items a page has if the caller's *limit* is so many; `None`: there is none."""
+    return min(limit or PAGE, MOST_PAGE)
+
+
 class HostLimits(Authored, kw_only=True):
     """Limits of a host: on what it reads, on how long it waits, and on what each tenant may have at once."""
 
     # Of one request
 
-    target_chars: int = 8 * 1024
-    """The most characters of a request's path and query."""
-    header_count: int = 100
-    """The most headers of a request."""
     header_bytes: int = 16 * 1024
     """The most bytes of a request's line and headers together."""
     body_bytes: int = 1024 * 1024
@@ -33,8 +80,6 @@ class HostLimits(Authored, kw_only=True):
     """The most bytes of all files that were uploaded to one session."""
     session_files: int = 500
     """The most files that are uploaded to one session."""
-    prompt_files: int = 16
-    """The most uploaded files that one prompt may name."""
 
     # Of the server
 
@@ -52,17 +97,13 @@ class HostLimits(Authored, kw_only=True):
     header_seconds: float = 10.0
     """Within how many seconds the line and the headers of a request have to arrive."""
     body_seconds: float = 30.0
-    """The most seconds between two pieces of a body, and for all of it; `body_rate` adds to the latter."""
-    body_rate: int = 8 * 1024
-    """Bytes of a body that give it one second more to arrive: so much a second it has to bring in the long run."""
+    """The most seconds between two pieces of a body, and for all of it; each 8 KiB that come add one to the latter."""
     idle_seconds: float = 75.0
     """After how many seconds without a request a connection is closed."""
     write_seconds: float = 6.0
     """After how many seconds in which a client takes nothing its connection is closed."""
     answer_seconds: float = 30.0
-    """For how many seconds answers may wait for a client to take them; `answer_rate` adds to it."""
-    answer_rate: int = 8 * 1024
-    """Bytes of an answer that give a client one second more: so much a second it has to take in the long run."""
+    """For how many seconds answers may wait for a client to take them; each 8 KiB that it takes add one."""
     heartbeat_seconds: float = 15.0
     """After how many seconds without an event a stream of events gets a heartbeat."""
     unknown_seconds: float = 60.0
@@ -75,18 +116,6 @@ class HostLimits(Authored, kw_only=True):
 
     ping_seconds: float = 25.0
     """After how many seconds the client of a WebSocket is asked whether it is there."""
-    pong_seconds: float = 20.0
-    """Within how many seconds it has to answer."""
-    socket_calls: int = 64
-    """The most calls of one WebSocket that are carried out at once; further ones wait unread."""
-    socket_mistakes: int = 20
-    """The most messages of one WebSocket that do not fit; with one more, it is closed."""
-    view_seconds: float = 0.5
-    """For how many seconds a view that a WebSocket listens to is not looked at again, however often it changes."""
-    changes_seconds: float = 0.1
-    """For how many seconds changes of the tree are gathered before they are sent, once for all WebSockets."""
-    unsent_bytes: int = 160 * 1024
-    """The most bytes that wait to be sent on one WebSocket; one message may have more, if it waits alone."""
 
     # Of one tenant
 
@@ -99,26 +128,14 @@ class HostLimits(Authored, kw_only=True):
     streams: int = 100
     """The most streams of events that one tenant may have open."""
 
-    # Of lists and health
+    # Of its health
 
-    page: int = 100
-    """How many items a page of a list has, unless the caller says."""
-    most_page: int = 1_000
-    """The most items of a page."""
-    insight_records: int = 10_000
-    """The most records of a session of which all are read to explain it; a page of records reads only its own."""
     check_seconds: float = 2.0
     """How many seconds each check of `/readyz` may take."""
     free_bytes: int = 64 * 1024 * 1024
     """The fewest free bytes on the disk of the journal with which the host is ready."""
     loop_lag_seconds: float = 1.0
     """By how many seconds tasks may be woken too late, within the last ten seconds, if the host is ready."""
-    metric_tenants: int = 200
-    """How many tenants `/metrics` counts by name; the others are counted together."""
-
-    def page_of(self, limit: int | None) -> int:
-        """Return how many items a page has if the caller's *limit* is so many; `None`: there is none."""
-        return min(limit or self.page, self.most_page)
 
     def __post_init__(self) -> None:
         """Raise `WrongType` if a limit has the wrong type, or is out of range."""

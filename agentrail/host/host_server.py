@@ -455,9 +455,7 @@ class Host:
             specs = HostedSpecs(self._profiles, row, turns, self._context_providers)
             async with self._supervised(specs, turns, nursery, supervisor) as (own, journal):
                 specs.serve(own)
-                with HealthParts.watching(
-                    own, self.limits, "" if self.cluster is None else self.cluster.address
-                ) as health:
+                with HealthParts.watching(own, "" if self.cluster is None else self.cluster.address) as health:
                     nursery.start_soon(health.tree.run)
                     nursery.start_soon(health.tree.forget)
                     nursery.start_soon(health.lag.measure)
@@ -527,7 +525,7 @@ class Host:
                 SubagentCalls(sessions),
                 listing,
                 looking,
-                RecordCalls(sessions, journal, limits),
+                RecordCalls(sessions, journal),
                 AgUiCalls(talking, commands.carry_out, sessions, frames, streams),
                 WatchCalls(health),
                 HostCalls(readiness.look, drain, self._profiles),

@@ -10,7 +10,7 @@ import pytest
 
 from agentrail import SessionSpec, connect, tool
 from agentrail.api.insight_views import TimelineRowView
-from agentrail.host import HostLimits
+from agentrail.host.operations import record_calls
 from agentrail.host.operations.cuts import ITEMS, TEXT
 from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.models import Usage
@@ -178,8 +178,11 @@ async def test_queries_that_do_not_fit_are_refused(path: str, status: int) -> No
         assert answer.status_code == status, answer.text
 
 
-async def test_what_needs_all_records_reads_no_more_than_the_host_allows() -> None:
-    async with open_desk(with_echo(), limits=HostLimits(drain_seconds=0.5, insight_records=3)) as desk:
+async def test_what_needs_all_records_reads_no_more_than_the_host_allows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(record_calls, "INSIGHT_RECORDS", 3)
+    async with open_desk(with_echo()) as desk:
         await chat(desk.ann, "go", session="trip")
         boss = desk.clients["boss"]
         for path in ("timeline", "seen"):

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, tool
-from agentrail.host import HostLimits
+from agentrail.host.operations import record_calls
 from agentrail.host.operations.cuts import BRIEF, BUDGET, ITEMS, KEY, TEXT
 from agentrail.host.operations.record_calls import AT_ONCE, BACK
 from agentrail.host.operations.record_views import record_view
@@ -183,8 +183,11 @@ async def test_reading_does_not_bring_a_session_back() -> None:
         assert (await look(desk.clients["boss"], "records"))["head"] == head
 
 
-async def test_an_account_reads_no_more_records_than_the_host_allows() -> None:
-    async with open_desk(with_echo("hi"), limits=HostLimits(drain_seconds=0.5, insight_records=3)) as desk:
+async def test_an_account_reads_no_more_records_than_the_host_allows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(record_calls, "INSIGHT_RECORDS", 3)
+    async with open_desk(with_echo("hi")) as desk:
         await chat(desk.ann, "go", session="trip")
         answer = await desk.clients["boss"].get("/v1/sessions/ann.trip/why")
         assert (answer.status_code, answer.json()["type"]) == (422, "urn:agentrail:problem:history-too-long")

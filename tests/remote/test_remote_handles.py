@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import attrs
 import pytest
 import trio
 
 from agentrail import RemoteSession, RemoteSupervisor, Reply, SessionHandle, SessionSpec, Supervisor, connect, tool
+from agentrail.api import limits as limits_module
 from agentrail.errors import (
     AnswerUnfit,
     NotAtHost,
@@ -230,14 +229,11 @@ async def test_the_end_of_a_turn_is_waited_for_while_its_host_is_started_anew() 
     assert [(reply.stop_reason, reply.text) for reply in replies] == [("end", "done")]
 
 
-VIEWS: Final = HostLimits(view_seconds=0.02, drain_seconds=0.5)
-
-
 async def test_views_are_sent_at_first_and_when_they_have_changed() -> None:
     model = ScriptedModel([say(calls=[call("pay", {"to": "ann"})]), "done"])
     spec = SessionSpec(model=model, tools=[pay], plugins=[HumanApproval(tools=["pay"])])
     async with (
-        open_desk(spec, limits=VIEWS) as desk,
+        open_desk(spec, limits=HostLimits(drain_seconds=0.5)) as desk,
         connect(desk.serving.url, KEYS["boss"]) as boss,
         connect(desk.serving.url, KEYS["ann"]) as ann,
         ann.watch_approvals() as waiting,
@@ -258,7 +254,7 @@ async def test_views_are_sent_at_first_and_when_they_have_changed() -> None:
 
 
 async def test_a_view_goes_on_after_a_cut() -> None:
-    async with open_desk(profiles(), limits=VIEWS) as desk:
+    async with open_desk(profiles(), limits=HostLimits(drain_seconds=0.5)) as desk:
         relay = Relay(int(desk.serving.url.rpartition(":")[2]), lambda: 10**9)
         async with relay.relaying(), connect(relay.url, KEYS["boss"]) as boss, boss.watch_rows() as rows:
             assert (await anext(rows)).first
@@ -268,11 +264,12 @@ async def test_a_view_goes_on_after_a_cut() -> None:
             assert set((await anext(rows)).changed) == {"boss.trip"}
 
 
-async def test_more_approvals_than_a_page_has_are_all_listed() -> None:
+async def test_more_approvals_than_a_page_has_are_all_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits_module, "PAGE", 2)
     models = [ScriptedModel([say(calls=[call("pay", {"to": "ann"})]), "done"]) for _ in range(3)]
     specs = [SessionSpec(model=each, tools=[pay], plugins=[HumanApproval(tools=["pay"])]) for each in models]
     given = [Profile(f"desk{number}", spec) for number, spec in enumerate(specs)]
-    limits = HostLimits(page=2, drain_seconds=0.5)
+    limits = HostLimits(drain_seconds=0.5)
     async with open_desk(given, limits=limits) as desk, connect(desk.serving.url, KEYS["ann"]) as ann:
         held = {}
         for number in range(3):

@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from agentrail.api.limits import HostLimits
+from agentrail.api.limits import LEAST_RATE, HostLimits
 from agentrail.host.asgi.asgi_scope import SendMessage
 from agentrail.host.requests.access_log import REQUEST_ID, RequestNote
 from agentrail.host.requests.http_messages import WITHOUT_CONTENT, HttpResponse, PeerGone
@@ -51,7 +51,7 @@ class AsgiAnswer:
     async def whole(self, content: bytes) -> None:
         """Send the whole content, which the client has to take in time; `end` has to follow."""
         pieces = [content[at : at + SEND_SIZE] for at in range(0, len(content), SEND_SIZE)]
-        seconds = self._limits.answer_seconds + len(content) / self._limits.answer_rate
+        seconds = self._limits.answer_seconds + len(content) / LEAST_RATE
         with trio.move_on_after(seconds) as scope:
             for piece in pieces:
                 await self.piece(piece)

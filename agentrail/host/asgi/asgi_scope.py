@@ -68,12 +68,12 @@ def head_of(scope: AsgiMessage, headers: Headers, limits: HostLimits, route: str
     """
     method, target = line_of(scope)
     check_method(method)
-    once = check_headers(headers, limits)
+    once = check_headers(headers)
     byte_count = len(target) + sum([len(name) + len(value) + AROUND_HEADER for name, value in headers])
     if byte_count > limits.header_bytes:
         raise HttpRefusal(LONG_HEAD, limits.header_bytes)
     # The path as it was sent shows more than the decoded one: `%2F` is a slash there.
-    _, query = split_target(target, limits) if scope.get("raw_path") else ("", _text(scope.get("query_string")))
+    _, query = split_target(target) if scope.get("raw_path") else ("", _text(scope.get("query_string")))
     path = _path_below(scope)
     check_path(path)
     if route is not None:

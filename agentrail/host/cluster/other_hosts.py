@@ -16,6 +16,7 @@ from attrs import evolve
 
 from agentrail.api.bodies import FiguresQuery, PageQuery, RowsQuery, TroubleQuery
 from agentrail.api.figures_views import FiguresView
+from agentrail.api.limits import VIEW_SECONDS, page_of
 from agentrail.api.views import ApprovalsView, ChildShown, DetailView, RowsView, TasksView, TroublesView, View
 from agentrail.codec.values import decoder
 from agentrail.errors import ClusterFault
@@ -80,7 +81,7 @@ class OtherHosts:
         if not others:
             return call.view_answer(own)
         by_place = {(call.since, call.id): call for view in views for call in view.items}
-        places = sorted(by_place)[: call.limits.page_of(call.query(PageQuery).limit)]
+        places = sorted(by_place)[: page_of(call.query(PageQuery).limit)]
         more = [(view.items[-1].since, view.items[-1].id) for view in views if view.next is not None]
         if len(places) < len(by_place):
             more.append(places[-1])
@@ -106,11 +107,11 @@ class OtherHosts:
         return call.view_answer(merge_trees(trees, missing))
 
     async def _rows(self, function: CallFunction, call: OperationCall) -> Answer:
-        most = call.limits.page_of(call.query(RowsQuery).limit)
+        most = page_of(call.query(RowsQuery).limit)
         return call.view_answer(merge_rows(*await self._views(RowsView, function, call), most))
 
     async def _trouble(self, function: CallFunction, call: OperationCall) -> Answer:
-        most = call.limits.page_of(call.query(TroubleQuery).limit)
+        most = page_of(call.query(TroubleQuery).limit)
         return call.view_answer(merge_troubles(*await self._views(TroublesView, function, call), most))
 
     async def _figures(self, function: CallFunction, call: OperationCall) -> Answer:
@@ -154,10 +155,10 @@ class OtherHosts:
 
     async def follow_rows(self, call: OperationCall, listener: TreeListener) -> None:
         """Body of a task: ask the other hosts for the rows of *call* again and again, and tell *listener*."""
-        most = call.limits.page_of(call.query(RowsQuery).limit)
+        most = page_of(call.query(RowsQuery).limit)
         while True:
             listener.take_elsewhere(merge_rows(*await self.views(RowsView, call), most))
-            await trio.sleep(call.limits.view_seconds)
+            await trio.sleep(VIEW_SECONDS)
 
     async def _all_views(self, cls: type[V], function: CallFunction, call: OperationCall) -> list[V]:
         """Return what this host shows, and then what the others show."""

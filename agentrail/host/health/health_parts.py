@@ -8,7 +8,7 @@ from typing import Self
 
 from attrs import frozen
 
-from agentrail.api.limits import HostLimits
+from agentrail.api.limits import CHANGES_SECONDS, METRIC_TENANTS
 from agentrail.app.supervisor import Supervisor, rows_of
 from agentrail.host.health.figures_history import FiguresHistory
 from agentrail.host.health.held_changes import HeldChanges
@@ -45,10 +45,10 @@ class HealthParts:
 
     @classmethod
     @contextmanager
-    def watching(cls, supervisor: Supervisor, limits: HostLimits, host: str = "") -> Generator[Self]:
+    def watching(cls, supervisor: Supervisor, host: str = "") -> Generator[Self]:
         """Watch the sessions of *supervisor* as long as this is open; *host* is the address of one of several."""
-        figures, troubles = supervisor.figures(limits.metric_tenants), Troubles()
-        tree = TreeFeed(rows_of(supervisor), troubles, limits.changes_seconds, host)
+        figures, troubles = supervisor.figures(METRIC_TENANTS), Troubles()
+        tree = TreeFeed(rows_of(supervisor), troubles, CHANGES_SECONDS, host)
         history = FiguresHistory(lambda: figures.now_ms, figures.tell, figures.tell_no_more)
         lag = LoopLag()
         held_changes = HeldChanges()

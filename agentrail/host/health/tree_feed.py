@@ -16,7 +16,7 @@ import trio
 
 from agentrail.api import socket_frames
 from agentrail.api.bodies import RowsQuery
-from agentrail.api.limits import HostLimits
+from agentrail.api.limits import page_of
 from agentrail.api.public_ids import beginning, named, read_internal, visible
 from agentrail.api.views import RowsView, RowView, to_json, view
 from agentrail.host.health.troubles import Troubles
@@ -111,9 +111,9 @@ class TreeFeed(SessionListener):
                     await trio.lowlevel.checkpoint()
 
     @asynccontextmanager
-    async def listening(self, tenant: str, query: RowsQuery, limits: HostLimits) -> AsyncGenerator[TreeListener, None]:
+    async def listening(self, tenant: str, query: RowsQuery) -> AsyncGenerator[TreeListener, None]:
         """Yield a listener for the rows of *tenant* that fit *query*, which has those that are there now."""
-        most = limits.page_of(query.limit)
+        most = page_of(query.limit)
         rows = self._tenants.setdefault(tenant, TenantRows())
         listener = TreeListener(query, most, rows.known)
         rows.listeners.append(listener)

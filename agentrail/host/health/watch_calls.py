@@ -8,6 +8,7 @@ from typing import Final
 import trio
 
 from agentrail.api.bodies import FiguresQuery, TroubleQuery
+from agentrail.api.limits import page_of
 from agentrail.api.operation_table import OPERATE
 from agentrail.api.views import TroublesView
 from agentrail.errors import UsageError
@@ -32,15 +33,15 @@ class WatchCalls:
 
     async def rows(self, call: OperationCall) -> Answer:
         """Show the sessions of the tenant that run here, one row each."""
-        async with self._health.tree.listening(call.who.tenant, rows_query(call), call.limits) as listener:
+        async with self._health.tree.listening(call.who.tenant, rows_query(call)) as listener:
             return call.view_answer(listener.rows)
 
     async def trouble(self, call: OperationCall) -> Answer:
         """List what went wrong in the sessions of the tenant, the newest first."""
-        query, limits = call.query(TroubleQuery), call.limits
+        query = call.query(TroubleQuery)
         await trio.lowlevel.checkpoint()
         since = self._health.figures.now_ms - HOUR if query.since_ms is None else query.since_ms
-        limit = limits.page_of(query.limit)
+        limit = page_of(query.limit)
         newest = self._health.troubles.newest_first(call.who.tenant)
         troubles = tuple(islice(takewhile(lambda trouble: trouble.at_ms >= since, newest), limit + 1))
         return call.view_answer(TroublesView(troubles[:limit], more=len(troubles) > limit))

@@ -275,7 +275,7 @@ class HttpConnection:
 
     async def _read(self) -> tuple[RequestHead, ConnectionBody]:
         raw = await self._inbound.head()
-        head = read_head(raw, self._service.limits)
+        head = read_head(raw)
         self._note.line = head.method, head.target
         proxies = self._service.proxies
         self._client = proxies.client(self.peer, head.headers)

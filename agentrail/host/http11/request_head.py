@@ -11,7 +11,6 @@ from typing import Final
 
 from attrs import frozen
 
-from agentrail.api.limits import HostLimits
 from agentrail.host.requests.http_messages import Headers, words_of
 from agentrail.host.requests.refusals import (
     BAD_HEADER,
@@ -60,14 +59,14 @@ class RequestHead:
     """Whether the connection may go on with another protocol: a GET of HTTP/1.1 that asks for it, and has no body."""
 
 
-def read_head(raw: bytes, limits: HostLimits) -> RequestHead:
+def read_head(raw: bytes) -> RequestHead:
     """Return the head in *raw*, which ends with an empty line; raise `HttpRefusal` if it is not valid."""
     refuse_control(raw)
     first, *lines = raw[:-4].decode("latin-1").split("\r\n")
     method, target, version = _request_line(first)
     headers = tuple(map(_header, lines))
-    once = check_headers(headers, limits)
-    path, query = split_target(target, limits)
+    once = check_headers(headers)
+    path, query = split_target(target)
     _refuse_other_expectation(once)
     length = _length(once, method, version)
     is_new = version == "HTTP/1.1"

@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from agentrail.api.limits import HostLimits
+from agentrail.api.limits import LEAST_RATE, HostLimits
 from agentrail.host.http11.response_head import CONTINUE, LAST_CHUNK, ResponseHead, chunk
 from agentrail.host.requests.http_messages import PeerGone
 
@@ -128,7 +128,7 @@ class Outbound:
 
     def _credit(self, byte_count: int) -> None:
         """Add time to `_left` for *byte_count* bytes that the client has taken, never above the full budget."""
-        self._left = min(self._left + byte_count / self._limits.answer_rate, self._limits.answer_seconds)
+        self._left = min(self._left + byte_count / LEAST_RATE, self._limits.answer_seconds)
 
     async def _send_in_time(self, data: memoryview) -> None:
         """Send the rest of an answer; raise `PeerGone` if the client's time is over."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentrail.api.bodies import FileQuery
+from agentrail.api.limits import PROMPT_FILES
 from agentrail.api.public_ids import SessionName
 from agentrail.api.views import FileView
 from agentrail.errors import FilesNotTaken, UnknownSession, UsageError
@@ -37,7 +38,7 @@ class FileCalls:
         """Return the files of *session* that a prompt names; raise `UsageError` for one that is not there."""
         if not names:
             return NO_FILES
-        most = call.limits.prompt_files
+        most = PROMPT_FILES
         if len(names) > most:
             raise UsageError("bad-body", call.row.name, "its `files`", f"are {len(names)}, and {most} are the most")
         try:

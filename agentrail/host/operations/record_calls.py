@@ -10,7 +10,7 @@ import trio
 
 from agentrail.api.bodies import AboutQuery, RecordsQuery, SeenQuery, StateAtQuery, TimelineQuery
 from agentrail.api.insight_views import AccountView, RecordsView, RecordView, SeenView, StateAtView, TimelineView
-from agentrail.api.limits import HostLimits
+from agentrail.api.limits import INSIGHT_RECORDS, MOST_PAGE, page_of
 from agentrail.api.public_ids import SessionName
 from agentrail.api.views import to_json
 from agentrail.errors import UnknownRecord, UsageError
@@ -56,10 +56,9 @@ class RecordCalls:
     Work that grows with the records is done in a few worker threads, so that the event loop does not wait for it.
     """
 
-    def __init__(self, sessions: HostedSessions, journal: Journal, limits: HostLimits) -> None:
+    def __init__(self, sessions: HostedSessions, journal: Journal) -> None:
         self._sessions = sessions
         self._journal = journal
-        self._limits = limits
         self._workers = trio.CapacityLimiter(WORKERS)
         self._readers = trio.CapacityLimiter(WORKERS)  # of those who hold all records of a session in memory
 
@@ -72,7 +71,7 @@ class RecordCalls:
             if query.since is not None or query.limit is not None:
                 raise UsageError("bad-query", call.row.name, "its `record`", "does not go with `since` and `limit`")
             return call.view_answer(await self._record(name, query.record, head))
-        after, limit = query.since or 0, call.limits.page_of(query.limit)
+        after, limit = query.since or 0, page_of(query.limit)
         views = await self._page(name, after, limit)
         last = views[-1].number if views else after
         return call.view_answer(RecordsView(tuple(views), max(head, last), more=last < head))
@@ -121,7 +120,7 @@ class RecordCalls:
         name = self._sessions.name(call.row, call.who, call.session)
 
         def explained(records: Sequence[Record]) -> AccountView:
-            return account_view(why(records, subject), name.tenant, call.limits.most_page)
+            return account_view(why(records, subject), name.tenant, MOST_PAGE)
 
         return call.view_answer(await self._of_all(name, explained))
 
@@ -149,7 +148,7 @@ class RecordCalls:
         """Show what ran when in a session, and a row for each of some records."""
         query = call.query(TimelineQuery)
         name = self._sessions.name(call.row, call.who, call.session)
-        most = call.limits.most_page
+        most = MOST_PAGE
         limit = min(query.limit or most, most)
 
         def reply(records: Sequence[Record]) -> TimelineView:
@@ -174,8 +173,8 @@ class RecordCalls:
     async def _of_all(self, name: SessionName, work: Callable[[Sequence[Record]], T]) -> T:
         """Return what *work*, in a worker thread, makes of all records of a session; raise if they are too many."""
         head = (await self._sessions.stored(name)).head
-        if head > self._limits.insight_records:
-            raise UsageError("history-too-long", head, self._limits.insight_records)
+        if head > INSIGHT_RECORDS:
+            raise UsageError("history-too-long", head, INSIGHT_RECORDS)
         async with self._readers:
             records: list[Record] = []
             while page := await self._journal.read(name.internal, len(records), ALL_AT_ONCE):

@@ -10,6 +10,7 @@ from typing import Final
 import trio
 
 from agentrail.api.bodies import DeleteQuery, ForkBody, OpenBody, PageQuery, SessionsQuery
+from agentrail.api.limits import page_of
 from agentrail.api.public_ids import WHOLE_JOURNAL, SessionName, named, new_name, read_internal, visible
 from agentrail.api.session_values import ChildView, HeldCall
 from agentrail.api.views import (
@@ -127,13 +128,13 @@ class SessionLifeCalls:
 
     async def list_sessions(self, call: OperationCall) -> Answer:
         """List the sessions of the user, or of others of the tenant."""
-        query, who, limits = call.query(SessionsQuery), call.who, call.limits
+        query, who = call.query(SessionsQuery), call.who
         owner = who.user if query.owner is None else query.owner
         is_whole = who.tenant == WHOLE_JOURNAL and query.owner is None
         everybody = is_whole or query.owner == EVERYBODY  # a user may be called `*`, too
         if (everybody or owner != who.user) and not is_for_others(call.row, who):
             raise ScopeMissing(call.row.name, call.row.others or ADMIN)
-        limit = limits.page_of(query.limit)
+        limit = page_of(query.limit)
         session_filter = of_tenant(who.tenant).but(
             owner=None if everybody else owner, label=query.label, ended=query.ended
         )
@@ -289,7 +290,7 @@ class ListingCalls:
     async def approvals(self, call: OperationCall) -> Answer:
         """List the held calls and questions of the tenant that the caller may decide about, oldest first."""
         query = call.query(PageQuery)
-        limit = call.limits.page_of(query.limit)
+        limit = page_of(query.limit)
         after = (0, "") if query.after is None else _place(call, query.after)
         decidable = [
             held_call for held_call in await self._waiting(call.who.tenant) if self._may_decide(call.who, held_call)

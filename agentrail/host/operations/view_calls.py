@@ -7,6 +7,7 @@ from typing import Final
 
 from agentrail.api.bodies import EventsQuery, MessagesQuery
 from agentrail.api.body_parsing import start_of, types_of
+from agentrail.api.limits import page_of
 from agentrail.api.views import MessagesView
 from agentrail.host.authentication.identity import ForwardedIdentity
 from agentrail.host.hosted_sessions import HostedSessions
@@ -73,7 +74,7 @@ class ViewCalls:
         """Show a page of the conversation."""
         query = call.query(MessagesQuery)
         name = self._sessions.name(call.row, call.who, call.session)
-        limit = call.limits.page_of(query.limit)
+        limit = page_of(query.limit)
         history = (await self._sessions.state(name)).history
         first = query.after or 0
         last = first + limit

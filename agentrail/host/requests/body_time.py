@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.api.limits import HostLimits
+from agentrail.api.limits import LEAST_RATE, HostLimits
 from agentrail.host.requests.refusals import LATE_BODY, SLOW_BODY, HttpRefusal
 
 LINGER: Final = 1.0
@@ -30,7 +30,7 @@ class BodyTime:
     @property
     def left(self) -> float:
         """The seconds that are left for all of the body; below 0 if they are over."""
-        return self._limits.body_seconds + self._received / self._limits.body_rate - self._waited
+        return self._limits.body_seconds + self._received / LEAST_RATE - self._waited
 
     @property
     def of_piece(self) -> float:
@@ -46,5 +46,5 @@ class BodyTime:
         """Return the refusal of a body whose next piece has not come, for which *seconds_left* were left."""
         limits = self._limits
         if seconds_left < limits.body_seconds:
-            return HttpRefusal(SLOW_BODY, self._received, round(self._waited, 1), limits.body_seconds, limits.body_rate)
+            return HttpRefusal(SLOW_BODY, self._received, round(self._waited, 1), limits.body_seconds, LEAST_RATE)
         return HttpRefusal(LATE_BODY, limits.body_seconds)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentrail.api.limits import HostLimits
+from agentrail.api.limits import HEADER_COUNT, TARGET_CHARS
 from agentrail.host.requests.http_messages import Headers
 from agentrail.host.requests.refusals import (
     BAD_HOST,
@@ -59,14 +59,14 @@ def check_method(method: str) -> None:
         raise HttpRefusal(OTHER_METHOD, ", ".join(sorted(METHODS)))
 
 
-def check_headers(headers: Headers, limits: HostLimits) -> dict[str, str]:
+def check_headers(headers: Headers) -> dict[str, str]:
     """Return the headers that are allowed only once, by name.
 
     Raise `HttpRefusal` if one of them came twice, `Host` is not valid, there are too many headers, or two of them say
     where the body ends.
     """
-    if len(headers) > limits.header_count:
-        raise HttpRefusal(MANY_HEADERS, limits.header_count)
+    if len(headers) > HEADER_COUNT:
+        raise HttpRefusal(MANY_HEADERS, HEADER_COUNT)
     once = _singles(headers)
     if not is_host(once.get("host")):
         raise HttpRefusal(BAD_HOST)
@@ -86,10 +86,10 @@ def _singles(headers: Headers) -> dict[str, str]:
     return values
 
 
-def split_target(target: str, limits: HostLimits) -> tuple[str, str]:
+def split_target(target: str) -> tuple[str, str]:
     """Return the decoded path and the query of *target*; raise `HttpRefusal` if one of them is not valid."""
-    if len(target) > limits.target_chars:
-        raise HttpRefusal(LONG_TARGET, limits.target_chars)
+    if len(target) > TARGET_CHARS:
+        raise HttpRefusal(LONG_TARGET, TARGET_CHARS)
     if not target.startswith("/"):
         raise HttpRefusal(NO_PATH)
     path, _, query = target.partition("?")

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 import trio
 
 from agentrail.api import socket_frames
+from agentrail.api.limits import PONG_SECONDS, SOCKET_CALLS, SOCKET_MISTAKES, UNSENT_BYTES
 from agentrail.api.operation_table import CALLS
 from agentrail.api.problems import Problem
 from agentrail.api.socket_frames import (
@@ -76,7 +77,7 @@ class SocketConnection:
         self._calls = SocketCalls(parts, self.user, request)
         self._note = request.note
         self._request = request
-        self._outbox = Outbox(parts.limits.unsent_bytes)
+        self._outbox = Outbox(UNSENT_BYTES)
         self._looking = trio.StrictFIFOLock()
         """Held by a call or view that reads a session, until its answer has room in the outbox."""
         self._listening = SocketListening(parts, self.user, request, self._outbox, self._looking)
@@ -180,7 +181,7 @@ class SocketConnection:
         while True:
             await trio.sleep(self._limits.ping_seconds)
             self._was_held = self._is_full
-            with trio.move_on_after(self._limits.pong_seconds) as waited:
+            with trio.move_on_after(PONG_SECONDS) as waited:
                 await socket.ping()
             # messages were left unread meanwhile, and the pong may be among them
             if waited.cancelled_caught and not self._was_held:
@@ -228,8 +229,7 @@ class SocketConnection:
     @property
     def _is_full(self) -> bool:
         """Whether as many calls are carried out as may be at once, or as many subscriptions begin and end."""
-        most = self._limits.socket_calls
-        return self._running >= most or self._listens >= most + self._limits.streams
+        return self._running >= SOCKET_CALLS or self._listens >= SOCKET_CALLS + self._limits.streams
 
     async def _wait_for_room(self) -> None:
         """Wait until one more message may be acted on; what the client sends meanwhile is left unread."""
@@ -278,7 +278,7 @@ class SocketConnection:
         """Tell the client that a message is not valid; too many of these end the connection."""
         self._mistakes += 1
         self._outbox.put_now(socket_frames.unread(name, told_problem(error, READ, "", self._note.id).content))
-        if self._mistakes > self._limits.socket_mistakes:
+        if self._mistakes > SOCKET_MISTAKES:
             self._end(BROKEN_RULE, MISTAKES)
 
     # Calls and subscriptions

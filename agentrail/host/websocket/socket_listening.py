@@ -13,6 +13,7 @@ import trio
 from agentrail.api import socket_frames
 from agentrail.api.bodies import EventsQuery, Query
 from agentrail.api.body_parsing import classes_of, query_of, start_of
+from agentrail.api.limits import CHANGES_SECONDS, MOST_PAGE, VIEW_SECONDS
 from agentrail.api.operation_table import CALLS, HostCall
 from agentrail.api.problems import INTERNAL, Problem
 from agentrail.api.public_ids import WHOLE_JOURNAL
@@ -102,7 +103,7 @@ class SocketListening:
     def _query(self, row: HostCall, frame: ListenFrame) -> Query | None:
         if frame.listen == "events":
             return EventsQuery(frame.since, None if frame.types is None else ",".join(frame.types))
-        most = (("limit", str(self._parts.limits.most_page)),)
+        most = (("limit", str(MOST_PAGE)),)
         return query_of(row, most if frame.listen == "approvals" else socket_frames.query_pairs(frame.query))
 
     async def _send_events(self, frame: ListenFrame, call: OperationCall) -> None:
@@ -176,15 +177,15 @@ class SocketListening:
                 if isinstance(answer, Shown) and (now := sha256(answer.content).digest()) != last:
                     last = now
                     await self._outbox.put(partial(_view, name, answer))
-            await trio.sleep(self._parts.limits.view_seconds)
+            await trio.sleep(VIEW_SECONDS)
             if is_told:
                 with trio.move_on_after(UNTOLD_SECONDS):
                     await change.wait()
-                    await trio.sleep(self._parts.limits.changes_seconds)  # others come with it
+                    await trio.sleep(CHANGES_SECONDS)  # others come with it
 
     async def _send_changes(self, name: str, call: OperationCall) -> None:
         """Send the rows of the tree, and then those that change; what changes faster than it is sent is merged."""
-        feed = self._parts.tree.listening(call.who.tenant, rows_query(call), call.limits)
+        feed = self._parts.tree.listening(call.who.tenant, rows_query(call))
         async with feed as listener, open_shielded_nursery() as nursery:
             if self._parts.others is not None:
                 nursery.start_soon(self._parts.others.follow_rows, call, listener)

@@ -52,7 +52,7 @@ def understood_by_us(sent: bytes) -> Understood | None:
         return None
     buffer, body = bytearray(sent[end:]), b""
     try:
-        head = read_head(sent[:end], DEFAULTS)
+        head = read_head(sent[:end])
         framing: Framing = ChunkedBody() if head.length is None else PlainBody(head.length)
         while not framing.ended:
             left = len(buffer)

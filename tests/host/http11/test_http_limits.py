@@ -10,16 +10,14 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.api.limits import DEFAULTS
+from agentrail.api.limits import DEFAULTS, HEADER_COUNT, LEAST_RATE, TARGET_CHARS
 from agentrail.host import HostLimits
 from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.http_server import MAX_TOLD, HttpServer
 from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse, Send
 from tests.host.http11.served import NOW_MS, echo, everything, request, served, statuses
 
-SMALL: Final = HostLimits(
-    header_bytes=400, target_chars=100, header_count=8, body_bytes=1000, connections=5, connections_per_address=3
-)
+SMALL: Final = HostLimits(header_bytes=10_000, body_bytes=1000, connections=5, connections_per_address=3)
 
 
 def _head(size: int) -> bytes:
@@ -47,8 +45,8 @@ def _chunks(size: int) -> bytes:
 
 SIZES: Final[dict[str, tuple[Callable[[int], bytes], Callable[[HostLimits], int], int, str]]] = {
     "head": (_head, lambda limits: limits.header_bytes, 431, "head-too-large"),
-    "target": (_target, lambda limits: limits.target_chars, 414, "target-too-long"),
-    "headers": (_headers, lambda limits: limits.header_count, 431, "head-too-large"),
+    "target": (_target, lambda _: TARGET_CHARS, 414, "target-too-long"),
+    "headers": (_headers, lambda _: HEADER_COUNT, 431, "head-too-large"),
     "body": (_body, lambda limits: limits.body_bytes, 413, "body-too-large"),
     "chunks": (_chunks, lambda limits: limits.body_bytes, 413, "body-too-large"),
 }
@@ -68,12 +66,12 @@ async def test_a_size_is_taken_up_to_its_limit(name: str, limits: HostLimits) ->
 
 
 async def test_a_request_line_that_does_not_end_is_too_long() -> None:
-    async with served(limits=SMALL) as one:
+    async with served(limits=SMALL.but(header_bytes=400)) as one:
         assert statuses(await one.talk(b"GET /" + b"a" * 400, ends=False)) == [414]
 
 
 async def test_a_head_that_has_reached_the_limit_without_its_end_is_refused_at_once() -> None:
-    async with served(limits=SMALL) as one:
+    async with served(limits=SMALL.but(header_bytes=400)) as one:
         assert statuses(await one.talk(b"GET /" + b"a" * 395, ends=False)) == [414]
 
 
@@ -215,7 +213,7 @@ async def test_a_body_has_its_time_in_all_however_slowly_it_comes(
     assert trio.current_time() - began == pytest.approx(31, abs=1)  # the server reads on for a second
 
 
-@pytest.mark.parametrize(("rate", "status"), [(HostLimits().body_rate, 200), (HostLimits().body_rate // 2, 408)])
+@pytest.mark.parametrize(("rate", "status"), [(LEAST_RATE, 200), (LEAST_RATE // 2, 408)])
 async def test_a_large_body_has_as_long_as_its_bytes_take_at_the_least_rate(
     rate: int,
     status: int,
@@ -266,7 +264,7 @@ async def taken_by(stream: trio.abc.ReceiveStream, rate: int) -> bytes:
     return bytes(taken)
 
 
-RATE: Final = DEFAULTS.answer_rate
+RATE: Final = LEAST_RATE
 
 
 @pytest.mark.parametrize(("rate", "seconds"), [(RATE, 100), (RATE * 3 // 4, 100), (RATE // 2, 60)])

@@ -40,7 +40,7 @@ A_CONNECTION: Final = 20
 
 @asynccontextmanager
 async def served() -> AsyncGenerator[Serving]:
-    limits = HostLimits(requests_per_second=1e9, burst=10**9, sessions=10_000, streams=10_000, socket_mistakes=10**6)
+    limits = HostLimits(requests_per_second=1e9, burst=10**9, sessions=10_000, streams=10_000)
     host = Host([Profile("desk", agent())], authenticator=ApiKeys(lines=LINES), limits=limits)
     async with host.serving() as serving:
         yield serving

@@ -101,7 +101,7 @@ async def line(application: Application, person: Person, *, reads: bool = True) 
     mine, theirs = memory_stream_pair() if reads else lockstep_stream_pair()
     headers = (("host", "127.0.0.1"), ("authorization", f"Bearer {person.key}"), *HANDSHAKE)
     lines = ["GET /v1/ws HTTP/1.1", *(f"{name}: {value}" for name, value in headers), "", ""]
-    head = read_head("\r\n".join(lines).encode(), DEFAULTS)
+    head = read_head("\r\n".join(lines).encode())
     request = HttpRequest("GET", head.path, "", head.headers, "127.0.0.1", GivenBody(b""), upgrade_problem="")
     response = await application.answer(request)
     content = response.content

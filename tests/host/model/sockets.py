@@ -14,7 +14,7 @@ from attrs import frozen
 from trio.testing import MockClock
 
 from agentrail import SessionSpec
-from agentrail.api.limits import DEFAULTS
+from agentrail.api.limits import DEFAULTS, PONG_SECONDS, UNSENT_BYTES
 from agentrail.errors import NotAuthenticated
 from agentrail.events import Cursor
 from agentrail.host import ApiKeys, Host, HostLimits, Identity, Profile
@@ -219,11 +219,11 @@ class Sockets:
             expect("who does not read keeps nobody waiting", waited.cancelled_caught, False)
             if number % 10 == 0:
                 unsent = [each.unsent for each in gc.get_objects() if type(each) is Outbox]
-                expect("who does not read is kept little for", max(unsent) <= DEFAULTS.unsent_bytes, True)
+                expect("who does not read is kept little for", max(unsent) <= UNSENT_BYTES, True)
         await trio.sleep(SETTLED)
         said = [each.data for each in events(second.of(listening)) if each.name == "MessageDelta"]
         expect("others hear all", sum(each.count(WIDE) for each in said), chats)
-        with trio.move_on_after(DEFAULTS.write_seconds + DEFAULTS.ping_seconds + DEFAULTS.pong_seconds):
+        with trio.move_on_after(DEFAULTS.write_seconds + DEFAULTS.ping_seconds + PONG_SECONDS):
             while await slow.peer.more(1_000):
                 pass
         await second.send(id=listening, end=True)

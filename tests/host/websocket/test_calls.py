@@ -10,6 +10,7 @@ import trio
 import trio.testing
 
 from agentrail.host import HandledResponse, HostLimits, HostPlugin, Request
+from agentrail.host.websocket import socket_connection
 from agentrail.journals import ALL_SESSIONS, MemoryJournal, SessionFilter, StoredSession
 from agentrail.testing import stall
 from tests.host.hosted import open_desk, scripted
@@ -140,8 +141,11 @@ async def test_an_id_has_one_use_at_a_time_and_a_call_that_is_given_up_frees_it(
 
 
 @pytest.mark.parametrize("most", [1, 3])
-async def test_so_many_calls_run_at_once_and_further_ones_wait_unread(most: int) -> None:
-    limits = HostLimits(socket_calls=most, drain_seconds=0.5)
+async def test_so_many_calls_run_at_once_and_further_ones_wait_unread(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket_connection, "SOCKET_CALLS", most)
+    limits = HostLimits(drain_seconds=0.5)
     async with open_desk(scripted(*[stall(after=1)] * 5), limits=limits) as desk, talking(desk) as talker:
         for number in range(most - 1):
             await talker.say(id=f"{number}", call="chat", body={"message": "a", "session": f"s{number}"})

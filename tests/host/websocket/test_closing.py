@@ -11,10 +11,11 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.api.limits import DEFAULTS
+from agentrail.api.limits import SOCKET_MISTAKES
 from agentrail.errors import NotAuthenticated
 from agentrail.host import ApiKeys, HostLimits, Identity
 from agentrail.host.authentication.api_keys import NO_SUCH_KEY
+from agentrail.host.websocket import socket_connection
 from tests.host.hosted import KEYS, LINES, MADE, Desk, open_desk, scripted
 from tests.host.rfc6455.raw_frames import Opcode, frame
 from tests.host.rfc6455.raw_peer import Heard, connected
@@ -72,11 +73,11 @@ async def test_a_message_has_so_many_bytes_and_no_more(size: int, code: int | No
                 assert (await peer.rest()).code == code
 
 
-@pytest.mark.parametrize("most", [1, 3, DEFAULTS.socket_mistakes])
+@pytest.mark.parametrize("most", [1, 3, SOCKET_MISTAKES])
 @pytest.mark.parametrize("more", [-1, 0, 1])
-async def test_so_many_messages_may_be_wrong_and_no_more(most: int, more: int) -> None:
-    limits = HostLimits(socket_mistakes=most, drain_seconds=0.5)
-    async with open_desk(scripted("one"), limits=limits) as desk, talking(desk) as talker:
+async def test_so_many_messages_may_be_wrong_and_no_more(most: int, more: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket_connection, "SOCKET_MISTAKES", most)
+    async with open_desk(scripted("one")) as desk, talking(desk) as talker:
         for number in range(min(most, most + more)):
             await talker.say(id=f"{number}", call="none")
             said = await talker.heard()
@@ -158,8 +159,9 @@ async def test_a_call_with_a_key_that_is_withdrawn_is_refused_at_once() -> None:
         assert await talker.closed() == (1008, "the key is not valid")
 
 
-async def test_a_client_that_is_not_there_is_let_go() -> None:
-    limits = HostLimits(ping_seconds=0.05, pong_seconds=1.0, drain_seconds=0.5)
+async def test_a_client_that_is_not_there_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket_connection, "PONG_SECONDS", 1.0)
+    limits = HostLimits(ping_seconds=0.05, drain_seconds=0.5)
     async with open_desk(scripted("one"), limits=limits) as desk:
         heard = await answered(desk)  # it answers no ping
         assert (heard.code, heard.reason) == (1008, "no pong came in time")
@@ -169,9 +171,11 @@ async def test_a_client_that_is_not_there_is_let_go() -> None:
             assert (await talker.ask("commands"))["status"] == 200
 
 
-async def test_a_ping_after_the_close_of_the_host_does_no_harm(caplog: pytest.LogCaptureFixture) -> None:
-    limits = HostLimits(socket_mistakes=1, drain_seconds=0.5)
-    async with open_desk(scripted("one"), limits=limits) as desk:
+async def test_a_ping_after_the_close_of_the_host_does_no_harm(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket_connection, "SOCKET_MISTAKES", 1)
+    async with open_desk(scripted("one")) as desk:
         async with connected(port(desk.serving.url), WS, [f"Authorization: Bearer {KEYS['ann']}"]) as peer:
             await peer.say("[]")
             await peer.say("[]")

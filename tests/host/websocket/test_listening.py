@@ -99,7 +99,7 @@ async def test_who_may_not_observe_or_decide_gets_no_view() -> None:
             assert (answer["end"], problem(answer)) == (True, "scope-missing")
 
 
-LIMITS = HostLimits(view_seconds=0.02, changes_seconds=0.02, drain_seconds=0.5)
+LIMITS = HostLimits(drain_seconds=0.5)
 
 
 async def test_a_view_is_sent_whole_at_first_and_when_it_has_changed() -> None:

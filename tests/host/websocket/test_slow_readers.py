@@ -13,6 +13,7 @@ import pytest
 import trio
 
 from agentrail.host import ApiKeys, Host, HostLimits, Identity, Profile
+from agentrail.host.websocket import socket_connection
 from agentrail.host.websocket.send_queue import MAX_AT_ONCE, Outbox
 from agentrail.testing import say
 from tests.host.hosted import KEYS, Desk, open_desk, scripted
@@ -162,7 +163,11 @@ async def test_a_client_that_reads_no_answers_has_one_made_beside_what_waits_to_
 
 
 @pytest.mark.long
-async def test_subscriptions_that_cannot_be_and_are_not_read_of_are_left_unread() -> None:
+async def test_subscriptions_that_cannot_be_and_are_not_read_of_are_left_unread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket_connection, "SOCKET_CALLS", 3)
+
     class Counting(ApiKeys):
         asked = 0
 
@@ -170,7 +175,7 @@ async def test_subscriptions_that_cannot_be_and_are_not_read_of_are_left_unread(
             self.asked += 1
             return await super().identify(headers)
 
-    limits = HostLimits(requests_per_second=1e6, burst=10**6, drain_seconds=0.5, socket_calls=3, streams=2)
+    limits = HostLimits(requests_per_second=1e6, burst=10**6, drain_seconds=0.5, streams=2)
     host = Host([Profile("desk", scripted("one"))], limits=limits)
     keys = Counting(lines=LINES)
     async with opened(host, keys) as found, line(found.application, PEOPLE[0], reads=False) as deaf:
@@ -221,8 +226,11 @@ async def test_a_client_that_does_not_read_is_closed_and_can_go_on_from_its_last
 
 
 @pytest.mark.long
-async def test_a_client_that_reads_no_answers_is_closed_although_no_more_of_it_is_read() -> None:
-    limits = HostLimits(write_seconds=2.0, socket_calls=2, streams=1, drain_seconds=0.5)
+async def test_a_client_that_reads_no_answers_is_closed_although_no_more_of_it_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket_connection, "SOCKET_CALLS", 2)
+    limits = HostLimits(write_seconds=2.0, streams=1, drain_seconds=0.5)
     async with open_desk(scripted(say(LONG * 10)), limits=limits) as desk, talking(desk) as talker:
         await talker.ask("open_session", body={"session": "trip"})
         await talker.ask("chat", body={"message": "hi", "session": "trip"})

@@ -20,7 +20,7 @@ from tests.host.websocket.talking import Said, Talker, problem, talking
 from tests.passes import Passes
 from tests.runtime.tools import quick
 
-LIMITS = HostLimits(changes_seconds=0.02, drain_seconds=0.5)
+LIMITS = HostLimits(drain_seconds=0.5)
 
 
 class Rows:
@@ -263,15 +263,15 @@ async def sessions(supervisor: Supervisor, count: int) -> None:
 async def check_cost(count: int) -> None:
     async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
         await sessions(supervisor, count)
-        with HealthParts.watching(supervisor, HostLimits()) as health:
+        with HealthParts.watching(supervisor) as health:
             tree: TreeFeed = health.tree
             nursery.start_soon(tree.run)
             await supervisor.session("h.acme.ann.s0").label(["quiet"])
             await trio.testing.wait_all_tasks_blocked()
             assert tree.made == 0  # nobody listens
             async with (
-                tree.listening("acme", RowsQuery(limit=50), HostLimits()) as some,
-                tree.listening("acme", RowsQuery(search="s7"), HostLimits()) as others,
+                tree.listening("acme", RowsQuery(limit=50)) as some,
+                tree.listening("acme", RowsQuery(search="s7")) as others,
             ):
                 assert tree.made == count
                 assert await drained(some) < 50 * 1_000
@@ -293,21 +293,21 @@ async def check_cost(count: int) -> None:
 async def test_who_comes_back_soon_has_no_row_made_anew(autojump_clock: object) -> None:  # noqa: ARG001
     async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
         await sessions(supervisor, 60)
-        with HealthParts.watching(supervisor, HostLimits()) as health:
+        with HealthParts.watching(supervisor) as health:
             tree: TreeFeed = health.tree
             nursery.start_soon(tree.run)
             nursery.start_soon(tree.forget)
-            async with tree.listening("acme", RowsQuery(limit=50), HostLimits()):
+            async with tree.listening("acme", RowsQuery(limit=50)):
                 pass
             await supervisor.session("h.acme.ann.s1").label(title="new")
             await trio.sleep(LINGERS / 2)
-            async with tree.listening("acme", RowsQuery(limit=50), HostLimits()) as listener:
+            async with tree.listening("acme", RowsQuery(limit=50)) as listener:
                 assert [row.title for row in listener.rows.items[:3]] == ["", "new", ""]
                 assert tree.made == 60 + 1
                 await trio.sleep(2 * LINGERS)  # it is not forgotten while somebody listens
                 assert len(listener.rows.items) == 50
             await trio.sleep(2 * LINGERS)
-            async with tree.listening("acme", RowsQuery(), HostLimits()) as listener:
+            async with tree.listening("acme", RowsQuery()) as listener:
                 assert listener.rows.total == 60
             assert tree.made == 60 + 1 + 60
         nursery.cancel_scope.cancel()
@@ -315,9 +315,9 @@ async def test_who_comes_back_soon_has_no_row_made_anew(autojump_clock: object) 
 
 async def test_others_have_their_turn_while_many_rows_are_looked_at() -> None:
     async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
-        with HealthParts.watching(supervisor, HostLimits()) as health:
+        with HealthParts.watching(supervisor) as health:
             tree: TreeFeed = health.tree
-            async with tree.listening("acme", RowsQuery(), HostLimits()):
+            async with tree.listening("acme", RowsQuery()):
                 for number in range(10 * STEP):
                     tree.changed(f"h.acme.ann.s{number}")
                 passes = Passes()
