@@ -15,7 +15,17 @@ from trio.testing import MockClock
 
 from agentrail import SessionSpec
 from agentrail.errors import BadChoice, BadProfile, UsageError
-from agentrail.host import ApiKeys, HandledResponse, Host, HostChecks, HostLimits, HostPlugin, Profile, Request
+from agentrail.host import (
+    ApiKeys,
+    HandledResponse,
+    Host,
+    HostChecks,
+    HostLimits,
+    HostPlugin,
+    Identity,
+    Profile,
+    Request,
+)
 from agentrail.host.asgi.asgi_scope import AsgiMessage
 from agentrail.host.health.readiness import NO_CHECKS
 from agentrail.testing import stall
@@ -198,6 +208,28 @@ async def test_limits_are_those_of_the_host() -> None:
             assert (await ask(app, "GET", "/v1/sessions", user="root", client=None))[0] == 200  # a unix socket
             waits.scope.cancel()
             watches.scope.cancel()
+
+
+async def test_a_request_whose_key_takes_long_to_check_is_refused_for_another_one(mock_clock: MockClock) -> None:
+    class Slow(ApiKeys):
+        """Keys of which one takes for ever to be looked up."""
+
+        async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
+            who = await super().identify(headers)
+            if who.user == "bob":
+                await trio.sleep_forever()
+            return who
+
+    limits = LIMITS.but(connections=1)
+    host = Host([Profile("desk", scripted("one"))], authenticator=Slow(lines=LINES), limits=limits)
+    async with host.asgi() as app, called(app, scope_of("GET", "/v1/sessions", user="bob")) as slow:
+        await trio.testing.wait_all_tasks_blocked()
+        assert (await ask(app, "GET", "/v1/sessions"))[0] == 503
+        mock_clock.jump(1)
+        assert (await ask(app, "GET", "/v1/sessions"))[0] == 200
+        status, headers, content = await slow.answer()
+        assert (status, kind(content), headers["retry-after"]) == (503, "too-many-connections", "1")
+        mock_clock.rate = 10  # for the end of the host
 
 
 async def test_streams_under_way_end_when_the_server_ends() -> None:
