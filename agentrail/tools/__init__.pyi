@@ -2,6 +2,9 @@ from agentrail.errors import ToolError as ToolError
 from agentrail.ports.tool import Tool as Tool
 from agentrail.ports.tool import ToolContext as ToolContext
 from agentrail.tools.as_tool import as_tool as as_tool
+from agentrail.tools.bounds import Length as Length
+from agentrail.tools.bounds import Pattern as Pattern
+from agentrail.tools.bounds import Range as Range
 from agentrail.tools.builtin import standard_tools as standard_tools
 from agentrail.tools.builtin.subagent_tools import message_tools as message_tools
 from agentrail.tools.declaring import make_spec as make_spec
@@ -13,9 +16,6 @@ from agentrail.tools.skills.folder_scan import LeftOut as LeftOut
 from agentrail.tools.skills.folder_scan import Skills as Skills
 from agentrail.tools.skills.folder_scan import list_skills as list_skills
 from agentrail.tools.skills.skill import Skill as Skill
-from agentrail.tools.type_shapes import Length as Length
-from agentrail.tools.type_shapes import Pattern as Pattern
-from agentrail.tools.type_shapes import Range as Range
 from agentrail.values.tools import AskPerson as AskPerson
 from agentrail.values.tools import CompactNow as CompactNow
 from agentrail.values.tools import Effect as Effect

@@ -1,6 +1,6 @@
 """The form of an answer: a JSON Schema, and the reader that makes the caller's object of JSON that fits it.
 
-A type becomes a schema as the annotation of a tool's parameter does, and its objects are made by the same readers.
+A type becomes a schema as the annotation of a tool's parameter does, and is read in the same way.
 """
 
 from __future__ import annotations
@@ -11,21 +11,15 @@ from functools import lru_cache
 from types import NoneType
 from typing import Final, NewType, TypeGuard, cast, get_origin
 
+import msgspec
+
 from agentrail.errors import BadReturns, BadTool, NotJson
 from agentrail.hooks.hook_runner import AnswerForm, ReadAnswer
-from agentrail.tools.argument_reader import object_reader, reader_of
-from agentrail.tools.fields import ArgumentField, fields_of, summary_of
+from agentrail.tools.annotations import AnnotationPlace, name_of
+from agentrail.tools.argument_fields import ArgumentField, is_record
+from agentrail.tools.argument_form import form_of_fields, form_of_type, with_top
 from agentrail.tools.json_schema.validation import MAX_SCHEMAS, schema_problem, schema_validator
-from agentrail.tools.schemas import DEFINITIONS, schema_of
-from agentrail.tools.type_shapes import (
-    ForeignShape,
-    RecordShape,
-    Shape,
-    ShapePlace,
-    name_of,
-    shape_of,
-    shape_of_class,
-)
+from agentrail.tools.pydantic_detection import is_of_pydantic
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.untrusted_values import type_name
 
@@ -43,9 +37,6 @@ VALUE: Final = "value"
 _WITHOUT_FIELDS: Final = (str, int, float, NoneType, Enum)
 """Classes that a JSON value can be, although they have no fields."""
 
-IT: Final = "it"
-"""The place of the class itself, in the message about a field of it."""
-
 
 def form_of(returns: object) -> AnswerForm:
     """Return the form of *returns*, a schema or a type; raise `BadReturns` if it is neither, or cannot be used.
@@ -58,12 +49,11 @@ def form_of(returns: object) -> AnswerForm:
         problem = f"it is a `{type_name(returns)}`; give {WANTED}"
         raise BadReturns(problem)
     try:
-        schema = _without_reference(freeze_object(dict(cast("Mapping[str, object]", returns))))
+        schema = freeze_object(with_top(freeze_object(dict(cast("Mapping[str, object]", returns)))))
     except NotJson as why:
         problem = f"its schema is not JSON: {why}"
         raise BadReturns(problem) from why
-    _check(schema)
-    return AnswerForm(schema, as_it_is)
+    return AnswerForm(_checked(schema), as_it_is)
 
 
 def as_it_is(value: JsonObject) -> JsonObject:
@@ -78,66 +68,34 @@ def misfit(schema: JsonObject, value: JsonObject) -> str | None:
 
 @lru_cache(maxsize=MAX_SCHEMAS)
 def _form_of_type(annotation: object) -> AnswerForm:
-    at = ShapePlace(name_of(annotation), IT)
+    at = AnnotationPlace(name_of(annotation), "it")
+    if _must_have_fields(annotation):
+        problem = f"`{annotation.__name__}` has no fields; give {WANTED}"
+        raise BadReturns(problem)
     try:
-        shape = _shape_of(annotation, at)
-        schema = _object_schema(shape, at)
-        if schema is not None:
-            _check(schema)
-            return AnswerForm(schema, cast("ReadAnswer", reader_of(shape)))
-        field = ArgumentField(VALUE, shape, at)
-        wrapped = schema_of((field,))
+        form = form_of_type(annotation, at)
+        if form.is_object:
+            return AnswerForm(_checked(form.schema), cast("ReadAnswer", form.read))
+        wrapped = form_of_fields([ArgumentField(VALUE, annotation, at)], at)
     except BadTool as why:
         of_class = f"of `{why.args[0]}` no schema can be made: " if isinstance(annotation, type) else ""
         problem = f"{of_class}{why.args[1]}"
         raise BadReturns(problem) from why
-    _check(wrapped)
-    reader = object_reader((field,))
-    return AnswerForm(wrapped, lambda answer: reader(answer)[VALUE])
-
-
-def _shape_of(annotation: object, at: ShapePlace) -> Shape:
-    """Return the shape of a type; raise `BadReturns` for a class that has no fields, and is no enumeration."""
-    if not _must_have_fields(annotation):
-        return shape_of(annotation, at)
-    shape = shape_of_class(annotation, at)
-    if shape is None:
-        problem = f"`{annotation.__name__}` has no fields; give {WANTED}"
-        raise BadReturns(problem)
-    return shape
+    return AnswerForm(_checked(wrapped.schema), lambda answer: cast("dict[str, object]", wrapped.read(answer))[VALUE])
 
 
 def _must_have_fields(annotation: object) -> TypeGuard[type[object]]:
-    """Whether *annotation* is a class whose objects can be no JSON without fields."""
-    is_json = annotation is JsonObject
-    return isinstance(annotation, type) and not is_json and not issubclass(annotation, _WITHOUT_FIELDS)
+    """Whether *annotation* is a class whose objects can be no JSON, because it has no fields."""
+    if not isinstance(annotation, type) or annotation is JsonObject:
+        return False
+    cls = cast("type[object]", annotation)
+    return not (issubclass(cls, (*_WITHOUT_FIELDS, msgspec.Struct)) or is_record(cls) or is_of_pydantic(cls))
 
 
-def _object_schema(shape: Shape, at: ShapePlace) -> JsonObject | None:
-    """Return the schema of a class of this *shape*, with its own keywords at the top; `None` if it is no object."""
-    if isinstance(shape, ForeignShape):
-        schema = _without_reference(shape.type.schema)
-        return schema if schema.get("type") == "object" else None
-    if not isinstance(shape, RecordShape):
-        return None
-    schema = schema_of(fields_of(shape.cls, at))
-    summary = summary_of(shape.cls)
-    return freeze_object({**schema, "description": summary}) if summary else schema
-
-
-def _without_reference(schema: JsonObject) -> JsonObject:
-    """Return *schema* with the definition that its top refers to, as recursive models do, in place of the reference."""
-    target, definitions = schema.get("$ref"), schema.get("$defs")
-    if not isinstance(target, str) or not isinstance(definitions, Mapping):
-        return schema
-    definition = definitions.get(target.removeprefix(DEFINITIONS))
-    if not isinstance(definition, Mapping):
-        return schema
-    return freeze_object({**definition, **{key: item for key, item in schema.items() if key != "$ref"}})
-
-
-def _check(schema: JsonObject) -> None:
+def _checked(schema: JsonObject) -> JsonObject:
+    """Return *schema*; raise `BadReturns` if no answer can be checked by it."""
     problem = schema_problem(schema) if schema.get("type") == "object" else NO_OBJECT
     if problem is not None:
         problem = f"its schema is invalid: {problem}"
         raise BadReturns(problem)
+    return schema

@@ -19,7 +19,7 @@ from agentrail.tools.wanted_deps import WantsDeps
 from agentrail.values.content import Data, File, Image, Part, Text
 from agentrail.values.json import JsonObject, freeze
 from agentrail.values.tools import Effect, EffectClass, Err, Ok, ToolResult, ToolSpec, err, ok
-from agentrail.values.untrusted_values import items_of
+from agentrail.values.untrusted_values import items_of, message_of
 
 if TYPE_CHECKING:  # imported late, so that a program without tools does not pay for it
     from agentrail.tools.signature import Signature
@@ -82,7 +82,6 @@ class Made(WantsDeps, Generic[P, R]):
         self._fn = fn
         self._read = signature.read
         self._context = signature.context
-        self._misfits = signature.misfits
         self._returns = signature.returns
         self.wanted_deps = signature.wanted_deps
 
@@ -97,10 +96,11 @@ class Made(WantsDeps, Generic[P, R]):
         """Call the function with *args*; return `Err` if they do not fit, or if it raises `ToolError`."""
         try:
             arguments = self._read(args)
-        except self._misfits as why:
+        except Exception as why:  # noqa: BLE001 - a class of the user's may refuse its values by any exception
             from agentrail.tools.json_schema.validation import validator_for  # noqa: PLC0415 - only needed with tools
 
-            return err(str(UsageError("bad-arguments", self.spec.name, validator_for(self.spec)(args) or str(why))))
+            problem = validator_for(self.spec)(args) or message_of(why)
+            return err(str(UsageError("bad-arguments", self.spec.name, problem)))
         if self._context is not None:
             arguments[self._context] = ctx
         try:

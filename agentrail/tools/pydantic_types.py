@@ -6,18 +6,39 @@ and no `bool`. So the types of a value are those that its schema names.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, cast
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
 from agentrail.codec.json_text import to_text
-from agentrail.tools.foreign_types import ReadValue, plain_unions
-from agentrail.values.json import Json, JsonObject, freeze_object
+from agentrail.values.json import Json
 from agentrail.values.untrusted_values import type_name
 
 MAX_ERRORS: Final = 10
 """The most errors in a value that are told."""
+
+
+class PydanticType:
+    """A type that pydantic reads as a whole: a model, or a type made of models."""
+
+    __slots__ = ("_cls", "adapter")
+
+    def __init__(self, annotation: object) -> None:
+        self.adapter: TypeAdapter[object] = TypeAdapter(cast("type[object]", annotation))
+        self._cls = annotation if isinstance(annotation, type) and hasattr(annotation, "model_validate") else None
+
+    def read(self, value: object) -> object:
+        """Return the object of *value*, which is JSON; raise `ValueError` with pydantic's locations if it is wrong."""
+        text = to_text(cast("Json", value))
+        try:
+            instance = self.adapter.validate_json(text, strict=True)
+        except ValidationError as why:
+            raise ValueError(_error_text(why)) from why
+        if self._cls is not None and not isinstance(instance, self._cls):  # a validator may return anything
+            raise ValueError(f"the validators of `{self._cls.__name__}` returned a `{type_name(instance)}`")
+        return instance
 
 
 class _SchemaOfModel(GenerateJsonSchema):
@@ -30,32 +51,17 @@ class _SchemaOfModel(GenerateJsonSchema):
         return False
 
 
-def schema_of_type(type_: object) -> JsonObject:
-    """Return the JSON Schema of *type_*; raise whatever pydantic or the class raises if there is none."""
-    schema = _adapter(type_).json_schema(schema_generator=_SchemaOfModel)
-    return freeze_object(plain_unions(cast("Json", schema)))
+def schemas_of(types: Sequence[PydanticType], ref_template: str) -> tuple[list[object], dict[str, object]]:
+    """Return the JSON Schema of each of *types*, and the definitions of all by name.
 
-
-def reader_of_type(type_: object) -> ReadValue:
-    """Return the reader of *type_*: it raises `ValueError` with pydantic's locations if a value is wrong."""
-    adapter = _adapter(type_)
-    cls = type_ if isinstance(type_, type) and hasattr(type_, "model_validate") else None
-
-    def read(value: object) -> object:
-        text = to_text(cast("Json", value))
-        try:
-            instance = adapter.validate_json(text, strict=True)
-        except ValidationError as why:
-            raise ValueError(_error_text(why)) from why
-        if cls is not None and not isinstance(instance, cls):  # a validator of the model may return anything
-            raise ValueError(f"the validators of `{cls.__name__}` returned a `{type_name(instance)}`")
-        return instance
-
-    return read
-
-
-def _adapter(type_: object) -> TypeAdapter[object]:
-    return TypeAdapter(cast("type[object]", type_))
+    Raise whatever pydantic or a class raises if one has no schema.
+    """
+    numbered: list[tuple[int, JsonSchemaMode, TypeAdapter[object]]] = [
+        (number, "validation", type_.adapter) for number, type_ in enumerate(types)
+    ]
+    schemas, whole = TypeAdapter.json_schemas(numbered, schema_generator=_SchemaOfModel, ref_template=ref_template)
+    definitions = cast("dict[str, object]", whole.get("$defs", {}))
+    return [schemas[number, "validation"] for number in range(len(types))], definitions
 
 
 def _error_text(why: ValidationError) -> str:

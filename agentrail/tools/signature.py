@@ -5,18 +5,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from types import UnionType
-from typing import Annotated, Final, Literal, Union, get_args, get_origin
+from typing import Annotated, Final, Literal, TypeAlias, Union, cast, get_args, get_origin
 
 from agentrail.errors import BadTool
 from agentrail.ports.tool import ToolContext
-from agentrail.tools.argument_reader import ArgumentMisfitError, Arguments, NotTakenError, object_reader, reader_of
+from agentrail.tools.annotations import AnnotationPlace, hints_of, name_of
+from agentrail.tools.argument_fields import MISSING, ArgumentField, refuse_note
+from agentrail.tools.argument_form import form_of_fields
 from agentrail.tools.docstrings import read_docstring
-from agentrail.tools.fields import MISSING, ArgumentField, as_default, hints_of, refuse_note
-from agentrail.tools.schemas import schema_of
-from agentrail.tools.type_shapes import ShapePlace, name_of, shape_of
 from agentrail.tools.wanted_deps import deps_in
 from agentrail.values.json import JsonObject
 from agentrail.values.value import Value
+
+ReadArguments: TypeAlias = Callable[[object], dict[str, object]]
 
 _UNNAMED: Final = {
     inspect.Parameter.POSITIONAL_ONLY: "is positional-only, but arguments come by name; take the `/` away",
@@ -32,22 +33,20 @@ class Signature(Value, gc=True):
     """The function's description for the model."""
     parameters: JsonObject
     """The JSON Schema of the function's arguments."""
-    read: Arguments
-    """Function that turns the JSON arguments of a call into keyword arguments of the function."""
+    read: ReadArguments
+    """Reader: turns the JSON arguments of a call into keyword arguments of the function; raises if they do not fit."""
     context: str | None
     """Name of the parameter that gets the `ToolContext`; `None` if there is none."""
     wanted_deps: object
     """The type of dependencies that it wants, `Deps` of `ToolContext[Deps]`; `None` if none."""
     returns: str | None
     """The annotation of the result, as text, if it excludes `None`; `None` if it does not, or if that is not known."""
-    misfits: tuple[type[Exception], ...] = (ArgumentMisfitError, NotTakenError)
-    """The exceptions that `read` raises for arguments that do not fit."""
 
 
 def read_signature(fn: Callable[..., object], tool: str) -> Signature:
     """Read *fn*, the function of the tool named *tool*; raise `BadTool` if it cannot be described to a model."""
     _refuse_unless_function(fn, tool)
-    itself = ShapePlace(tool, "it")
+    itself = AnnotationPlace(tool, "it")
     docstring = read_docstring(fn.__doc__)
     if not docstring.summary:
         itself.refuse("has no docstring; its first paragraph is what the model reads")
@@ -57,7 +56,7 @@ def read_signature(fn: Callable[..., object], tool: str) -> Signature:
     deps: object = None
     parameters = inspect.signature(fn).parameters
     for name, parameter in parameters.items():
-        at = ShapePlace(tool, f"its parameter `{name}`")
+        at = AnnotationPlace(tool, f"its parameter `{name}`")
         hint = hints.get(name, MISSING)
         if parameter.kind in _UNNAMED:
             at.refuse(_UNNAMED[parameter.kind])
@@ -73,7 +72,8 @@ def read_signature(fn: Callable[..., object], tool: str) -> Signature:
             itself.refuse(f"documents an argument `{name}` that it does not have; correct the docstring")
     hint = hints.get("return")
     returns = name_of(hint) if _excludes_none(hint) else None
-    return Signature(docstring.summary, schema_of(fields), object_reader(fields), context, deps, returns)
+    form = form_of_fields(fields, itself)
+    return Signature(docstring.summary, form.schema, cast("ReadArguments", form.read), context, deps, returns)
 
 
 def _is_context(hint: object) -> bool:
@@ -103,21 +103,12 @@ def _excludes_none(hint: object) -> bool:
         return False
 
 
-def _field(parameter: inspect.Parameter, hint: object, description: str | None, at: ShapePlace) -> ArgumentField:
+def _field(parameter: inspect.Parameter, hint: object, description: str | None, at: AnnotationPlace) -> ArgumentField:
     if hint is MISSING:
         if parameter.name == "self":
             at.refuse("needs an object; decorate a function, or make a tool of the bound method with `as_tool`")
         at.refuse("has no annotation; give it one")
-    shape = shape_of(hint, at)
     refuse_note(parameter.default, at)
     if parameter.default is inspect.Parameter.empty:
-        return ArgumentField(parameter.name, shape, at, description=description)
-    default = as_default(parameter.default)
-    if default is None or isinstance(default, str | int | float):
-        try:
-            reader_of(shape)(default)
-        except Exception:  # noqa: BLE001 - a user's class may raise anything if the default does not fit
-            at.refuse(
-                f"is annotated `{name_of(hint)}`, which its default {default!r} does not fit; annotate what it may be"
-            )
-    return ArgumentField(parameter.name, shape, at, False, description, default)
+        return ArgumentField(parameter.name, hint, at, description=description)
+    return ArgumentField(parameter.name, hint, at, False, description, parameter.default)

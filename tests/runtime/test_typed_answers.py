@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Literal, TypedDict, assert_type
 
 import attrs
+import msgspec
 import pytest
 import trio
 
@@ -52,6 +53,14 @@ class Place(TypedDict):
     city: str
 
 
+class Bed(msgspec.Struct, tag=True):
+    long: int
+
+
+class Desk(msgspec.Struct, tag=True):
+    wide: int
+
+
 class Colour(Enum):
     RED = "red"
 
@@ -78,7 +87,7 @@ async def test_an_answer_is_an_object_of_the_class(world: World) -> None:
         (int, "7", 7),
         (float, "7", 7.0),
         (str | int, '"seven"', "seven"),
-        (Room | Place, '{"city": "Bonn"}', {"city": "Bonn"}),
+        (Bed | Desk, '{"type": "Desk", "wide": 2}', Desk(2)),
         (list[Room], '[{"name": "hall"}]', [Room("hall")]),
         (Room | None, "null", None),
         (Literal["yes", "no"], '"no"', "no"),
@@ -197,11 +206,12 @@ async def test_bounds_are_checked_by_the_schema(world: World) -> None:
         ({"type": "object", "properties": 5}, "its schema is invalid"),
         ({"type": "object", "x": object()}, "its schema is not JSON"),
         (set[int], r"it is annotated `set\[int\]`, of which no schema can be made; use `list\[...\]`"),
+        (Room | Place, "JSON does not say which of them a value is; give each class a tag, by `msgspec.Struct`"),
         (object, "`object` has no fields"),
         ([int], "it is a `list`; give a JSON Schema"),
         ("Invoice", "it is a `str`; give a JSON Schema"),
     ],
-    ids=["a list", "an invalid schema", "no JSON", "a set", "object", "a list of types", "a text"],
+    ids=["a list", "an invalid schema", "no JSON", "a set", "two classes", "object", "a list of types", "a text"],
 )
 async def test_what_is_no_form_is_refused_at_once(world: World, returns: object, problem: str) -> None:
     session = await world.spawn([])

@@ -1,12 +1,16 @@
 """Annotations that the tests of tools share."""
 
 import dataclasses
+from collections.abc import Callable
 from enum import Enum, IntEnum, StrEnum
 from typing import Annotated, NotRequired, TypedDict
 
 import attrs
+import pytest
 
-from agentrail.tools import FunctionTool, Length, Range, tool
+from agentrail.models import Json, Text
+from agentrail.tools import Err, FunctionTool, Length, Ok, Range, ToolContext, ToolResult, tool
+from tests.kit import freeze
 
 UNLUCKY = "13 is unlucky"
 
@@ -81,3 +85,38 @@ def tool_of(annotation: object) -> FunctionTool[[object], str]:
 
     probe.__annotations__ = {"x": annotation, "return": str}
     return tool(probe)
+
+
+class UnfitError(Exception):
+    """The arguments of a call do not fit; the text is what the model reads."""
+
+
+def reader_of(annotation: object) -> Callable[[Json], object]:
+    """Return a function from JSON to what a function with a parameter `x` of *annotation* gets for it."""
+    got: list[object] = []
+
+    def probe(x: object) -> None:
+        """Look."""
+        got.append(x)
+
+    probe.__annotations__ = {"x": annotation, "return": None}
+    made = tool(probe)
+
+    def read(given: Json) -> object:
+        call = made.execute({"x": given}, ToolContext())
+        with pytest.raises(StopIteration) as ended:  # no thread without a session: the call ends at once
+            call.send(None)
+        result: ToolResult = ended.value.value
+        if isinstance(result, Ok):
+            return got.pop()
+        assert isinstance(result, Err)
+        (part,) = result.content
+        assert isinstance(part, Text)
+        raise UnfitError(part.text.removeprefix("these arguments do not fit `probe`: "))
+
+    return read
+
+
+def read(annotation: object, given: object) -> object:
+    """Return what a function with one parameter of *annotation* gets for *given*; raise `UnfitError` if nothing."""
+    return reader_of(annotation)(freeze(given))

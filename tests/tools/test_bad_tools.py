@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from enum import Enum, Flag
 from pathlib import Path
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar, cast
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, cast
 
 import attrs
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from agentrail.errors import BadTool
 from agentrail.tools import Length, Pattern, Range, ToolContext, as_tool, tool
 from tests.each_case import each_case
-from tests.tools.kinds import Point, tool_of
+from tests.tools.kinds import Color, Point, Span, tool_of
 
 T = TypeVar("T")
 DO = "use str, int, float, bool, None, Literal, Enum, list, tuple, dict[str, ...], unions of them, Json, a TypedDict"
@@ -31,6 +31,11 @@ class Nothing(Enum):
     pass
 
 
+class Mixed(Enum):
+    TEXT = "a"
+    NUMBER = 1
+
+
 class Pair(NamedTuple):
     a: int
 
@@ -43,6 +48,15 @@ class Box(Generic[T]):
 @attrs.define
 class Holder:
     box: list[set[int]]
+
+
+@attrs.define
+class Wrong:
+    pair: "Point | Span"
+    again: "Wrong | None" = None
+
+
+Quoted = TypedDict("Quoted", {'a"b': int})
 
 
 class Untyped:
@@ -83,6 +97,41 @@ ROWS: list[tuple[object, str]] = [
     (dict[int, str], "is annotated `dict[int, str]`, but the keys of a JSON object are text; use `dict[str, ...]`"),
     (Half, "is annotated `Half`, whose 0.5 is neither text nor an integer; use text"),
     (Nothing, "is annotated `Nothing`, which has no values; give it some"),
+    (
+        Literal[Color.RED],
+        "is annotated `typing.Literal[<Color.RED: 'red'>]`, whose <Color.RED: 'red'> is neither text nor",
+    ),
+    (Literal["a", True], "whose True is neither text nor an integer"),
+    (
+        Literal["auto"] | Color,
+        "of which no schema can be made: Type unions may not contain more than one str-like type",
+    ),
+    (Color | str, "schema can be made: Type unions may not contain more than one str-like type"),
+    (Point | Span, "all Struct types must be tagged"),
+    (list[Point | Span], "JSON does not say which of them a value is; give each class a tag, by `msgspec.Struct`"),
+    (Point | dict[str, int], "JSON does not say which of them a value is"),
+    (list[int] | list[str], "Type unions may not contain more than one array-like"),
+    (
+        Annotated[int | None, Range(ge=1)],
+        "is bound by `Range(ge=1)`, which says nothing about this type; put it on the",
+    ),
+    (
+        Annotated[int, Range(ge=5)] | Annotated[int, Range(le=1)],
+        "which has a type twice, with other bounds",
+    ),
+    (Annotated[int, Range(ge=0.5)], "is bound by `Range(ge=0.5)`, which has a limit that is no integer"),
+    (Annotated[int, Range(ge=1, gt=0)], "is bound by `Range(ge=1, gt=0)`, which will not do: "),
+    (Annotated[int, Range(le=2**70)], "of which no schema can be made: Integer bounds constraints"),
+    (
+        Annotated[str, Pattern("a"), Pattern("b")],
+        "is bound by `Pattern(regex='b')`, which something else bounds",
+    ),
+    (
+        Mixed,
+        "is annotated `Mixed`, of which no schema can be made: Enums must contain either all str or all int values",
+    ),
+    (Quoted, 'field `a"b` of `Quoted`, has a quote, a backslash or a control character'),
+    (Wrong, "field `pair` of `Wrong`, is annotated `"),
     (int | set[int], "is annotated `set[int]`, of which no schema can be made; use `list[...]`"),
     (Box, "field `inside` of `Box`, is annotated `~T`, of which no schema can be made"),
     (list[Holder], "field `box` of `Holder`, is annotated `set[int]`, of which no schema can be made; use `list[...]`"),

@@ -118,7 +118,7 @@ def _refuse_misfit(tool: Tool, kind: object, deps: object) -> None:
 
 
 def _wish(tool: Tool, kind: object) -> str:
-    from agentrail.tools.type_shapes import name_of  # noqa: PLC0415 - only needed for errors
+    from agentrail.tools.annotations import name_of  # noqa: PLC0415 - only needed for errors
 
     return f"`{tool.spec.name}` wants `ToolContext[{name_of(kind)}]`"
 

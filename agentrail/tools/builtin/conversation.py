@@ -10,8 +10,8 @@ from typing_extensions import TypedDict
 from agentrail.core.compaction import lines_of
 from agentrail.errors import ToolError
 from agentrail.ports.tool import PLACES, PastMessage, ToolContext
+from agentrail.tools.bounds import Length, Range
 from agentrail.tools.function import tool
-from agentrail.tools.type_shapes import Length, Range
 from agentrail.values.messages import Message
 from agentrail.values.tools import AskPerson, CompactNow, Effect, SetTodos, Todo
 

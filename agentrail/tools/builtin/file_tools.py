@@ -12,9 +12,9 @@ from typing import Annotated, Final
 from agentrail.errors import BadEdit
 from agentrail.ports.sandbox import MAX_FILE, Sandbox
 from agentrail.ports.tool import ToolContext
+from agentrail.tools.bounds import Length, Range
 from agentrail.tools.builtin.workspace import MAX_TEXT, counted, cut_text, refuse, report_errors, sandbox_of
 from agentrail.tools.function import tool
-from agentrail.tools.type_shapes import Length, Range
 from agentrail.values.tools import Ok, ok
 from agentrail.values.value import Value
 

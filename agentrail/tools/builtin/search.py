@@ -8,9 +8,9 @@ from typing import Annotated, Final
 
 from agentrail.ports.sandbox import Entry, Kind, Match, Matches, Search
 from agentrail.ports.tool import ToolContext
+from agentrail.tools.bounds import Length, Range
 from agentrail.tools.builtin.workspace import MAX_TEXT, counted, cut_text, report_errors, sandbox_of
 from agentrail.tools.function import tool
-from agentrail.tools.type_shapes import Length, Range
 from agentrail.values.tools import Ok, ok
 
 MAX_LINE: Final = 500

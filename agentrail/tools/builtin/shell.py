@@ -8,9 +8,9 @@ from typing import Annotated, Final
 from agentrail.errors import AgentrailError
 from agentrail.ports.sandbox import Command, Execution, OnOutput, Sandbox
 from agentrail.ports.tool import Job, ToolContext
+from agentrail.tools.bounds import Length, Range
 from agentrail.tools.builtin.workspace import cut_text, jobs_of, refuse, report_errors, sandbox_of
 from agentrail.tools.function import tool
-from agentrail.tools.type_shapes import Length, Range
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import Err, Ok, err, ok
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Literal, cast
 
 from agentrail.ports.tool import Agents, Peers, Task, Tool, ToolContext
+from agentrail.tools.bounds import Length, Range
 from agentrail.tools.builtin.workspace import MAX_TEXT, cut_text, refuse, report_errors
 from agentrail.tools.function import tool
-from agentrail.tools.type_shapes import Length, Range
 from agentrail.values.content import quoted
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.tools import Err, NotStarted, Ok, Probed, ToolResult, ToolSpec, ok, result_text

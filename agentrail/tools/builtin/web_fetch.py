@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from agentrail.ports.tool import ToolContext
+from agentrail.tools.bounds import Length, Range
 from agentrail.tools.builtin.workspace import MAX_TEXT, report_errors, web_of
 from agentrail.tools.function import tool
-from agentrail.tools.type_shapes import Length, Range
 from agentrail.values.tools import Err, Ok, err, ok
 
 TIMEOUT: Final = 30.0
