@@ -184,6 +184,10 @@ async def unfitting(x: Annotated[int, Range(ge=1)] = 0) -> None:
     """Do."""
 
 
+async def unmatched(x: Annotated[str, Pattern("^a")] = "b") -> None:
+    """Do."""
+
+
 async def optional_context(ctx: ToolContext | None) -> None:
     """Do."""
 
@@ -231,6 +235,7 @@ FUNCTIONS: list[tuple[Callable[..., object], str]] = [
         "its parameter `x` is annotated `str`, which its default None does not fit; annotate what it may be",
     ),
     (unfitting, "which its default 0 does not fit; annotate what it may be"),
+    (unmatched, "which its default 'b' does not fit; annotate what it may be"),
     (
         optional_context,
         "write `ToolContext` alone, it is always given",

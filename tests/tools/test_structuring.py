@@ -105,6 +105,11 @@ def test_nothing_is_bent_until_it_fits(annotation: object, given: object) -> Non
         read(annotation, given)
 
 
+def test_a_pattern_that_backtracks_holds_up_no_call() -> None:
+    with pytest.raises(UnfitError, match=r"^they cannot be checked"):
+        read(Annotated[str, Pattern("^(a|a)*(a|a)*$")], "a" * 60 + "b")
+
+
 def test_a_tool_may_change_what_it_gets() -> None:
     given = freeze({"a": [1]})
     found = read(dict[str, list[int]], given)
