@@ -13,7 +13,7 @@ import trio
 from attrs import frozen
 
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.api.limits import DEFAULTS, HostLimits
+from agentrail.api.limits import DEFAULTS, METRIC_TENANTS, HostLimits
 from agentrail.api.operation_table import CALLS
 from agentrail.api.routes import ROUTES
 from agentrail.app.build import check_journal, check_telemetry
@@ -473,11 +473,10 @@ class Host:
         self, specs: HostedSpecs, turns: Turns, nursery: trio.Nursery, supervisor: Supervisor | None
     ) -> AsyncGenerator[tuple[Supervisor, Journal], None]:
         """Open a supervisor, or share *supervisor*; yield it with its journal. *turns* hears of its sessions."""
-        tenants = self.limits.metric_tenants
         if supervisor is not None:
             shared = share(supervisor, specs.returning)
             nursery.start_soon(shared.bring_back)
-            with shared.supervisor.figures(tenants).telling(turns):
+            with shared.supervisor.figures(METRIC_TENANTS).telling(turns):
                 yield shared.supervisor, shared.journal
             return
         journal = self.journal or MemoryJournal()
@@ -486,7 +485,7 @@ class Host:
             slots = True if self.cluster.slots is None else self.cluster.slots
             opened = partial(opened, address=self.cluster.address, lease=self.cluster.lease, cluster=slots)
         async with opened(**self._supervisor_options) as own:
-            own.figures(tenants).tell(turns)  # also while it closes, as turns may end then
+            own.figures(METRIC_TENANTS).tell(turns)  # also while it closes, as turns may end then
             yield own, journal
 
     def _application(  # noqa: PLR0913, PLR0917 - each is a part of its own
