@@ -17,6 +17,7 @@ from agentrail.api.operation_table import CALLS
 from agentrail.api.routes import ROUTES
 from agentrail.host import ApiKeys, HostLimits, Identity
 from agentrail.host.authentication.api_keys import new_key, render_keys
+from agentrail.host import host_server
 from agentrail.host.health import health_parts
 from agentrail.host.health.prometheus import AT_ONCE, FAMILIES, MetricCalls, head, lines
 from agentrail.host.operations.call import OperationCall
@@ -284,7 +285,8 @@ async def test_metrics_need_a_key_with_the_scope() -> None:
 
 
 async def test_only_so_many_tenants_are_counted_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health_parts, "METRIC_TENANTS", 2)
+    for module in (health_parts, host_server):
+        monkeypatch.setattr(module, "METRIC_TENANTS", 2)
     made = {name: new_key(name, "u", ("talk", "observe")) for name in ("t1", "t2", "t3", "t4")}
     operator, key = new_key("ops", "root", ("observe", "operate"))
     keys = ApiKeys(lines=render_keys([*[row for row, _ in made.values()], operator]))
