@@ -48,7 +48,8 @@ def test_the_schema_that_an_answer_has_to_fit_counts_for_the_size_of_a_prompt() 
     assert sizes[0] + 1000 <= sizes[1] < sizes[2] - 1000
 
 
-GONE: Final = Refused.of(SessionNotAlive("s", "stopped"))
+STOPPED: Final = SessionNotAlive("s", "stopped")
+GONE: Final = Refused.of(STOPPED)
 
 
 @pytest.fixture
@@ -301,7 +302,7 @@ async def test_senders_that_leave_in_the_pass_in_which_it_closes_are_answered(ma
         nursery.start_soon(mailbox.send, late)
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
-        mailbox.close(Refused.of(SessionNotAlive("s", "gone")))
+        mailbox.close(SessionNotAlive("s", "gone"))
     assert isinstance(await slot.wait(), Refused)
 
 
@@ -328,7 +329,7 @@ async def test_closing_answers_everything_that_waits_and_everything_that_comes(m
     async with trio.open_nursery() as nursery:
         nursery.start_soon(mailbox.send, Letter(PromptSent(()), answer=slots[-3]))
         await trio.testing.wait_all_tasks_blocked()
-        mailbox.close(GONE)
+        mailbox.close(STOPPED)
     await mailbox.send(Letter(PromptSent(()), answer=slots[-4]))
     with trio.fail_after(1):
         assert [await slot.wait() for slot in slots] == [GONE] * len(slots)
@@ -408,7 +409,7 @@ async def test_who_aborts_once_more_is_not_answered_for_one_that_was_answered_ea
     assert await first.answer.wait() == DONE
     assert mailbox.post_control(second) is first
     assert not second.answer.settled
-    mailbox.close(GONE)
+    mailbox.close(STOPPED)
     assert await second.answer.wait() == GONE
 
 

@@ -15,6 +15,7 @@ from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.core.supervision_rules import ChildFacts
 from agentrail.core.vocabulary.commands import Answer
+from agentrail.errors import SessionNotAlive
 from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.mcp import McpServer
 from agentrail.models import PROVIDERS
@@ -60,7 +61,7 @@ def full() -> Mailbox:
 
 def closed() -> Mailbox:
     made = Mailbox("s", Gate())
-    made.close(DONE)
+    made.close(SessionNotAlive("s", "stopped"))
     return made
 
 

@@ -675,7 +675,7 @@ class Session:
         self.shared.timers.clear_all(self.session_id)
         if self._in_hand is not None:
             self._in_hand.settle(Refused.of(gone.error))
-        self.mailbox.close(Refused.of(gone.error))
+        self.mailbox.close(gone.error)
         self.waiters.close(gone.error)
         self.events.close()
         self.traces.end()

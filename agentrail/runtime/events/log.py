@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import Final, Protocol
+from itertools import count
+from typing import Final, Protocol, cast
 
 from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Record
@@ -115,15 +116,17 @@ class Stretch:
         seq = self.seq + len(self.events)
         return Stretch(start, seq, (), _nothing(session_id, seq) if self._like is _UNHELD else self._like.but(by=""), 1)
 
-    def envelope(self, index: int) -> Envelope:
-        """Return the event with *index*."""
-        place = index - self.start
-        event = self.events[place]
-        if isinstance(event, Envelope):
-            return event
-        if isinstance(event, str):
-            event = _delta(event)
-        return self._like.but(n=self._n + place, at=self.at[place], event=event)
+    def envelopes(self, first: int, stop: int) -> list[Envelope]:
+        """Return the events from index *first* up to *stop*, which it has."""
+        place, end = first - self.start, stop - self.start
+        events = self.events[place:end]
+        if not self.is_ephemeral:
+            return cast("list[Envelope]", events)
+        copy, said = self._like.but, cast("list[Event | str]", events)
+        return [
+            copy(n=n, at=at, event=_delta(event) if isinstance(event, str) else event)
+            for n, at, event in zip(count(self._n + place), self.at[place:end], said, strict=False)
+        ]
 
 
 class EventLog:
@@ -248,7 +251,7 @@ class EventLog:
         while stretch is not None:
             end = stretch.start + len(stretch.events)
             if stretch.cursor(len(stretch.events)) > since:
-                events += filter(lambda envelope: envelope.cursor > since, map(stretch.envelope, range(index, end)))
+                events += filter(lambda envelope: envelope.cursor > since, stretch.envelopes(index, end))
             stretch, index = stretch.following, end
         return events
 

@@ -71,7 +71,7 @@ class Subscription:
         self._capacity = capacity
         # *types* may have a class of ephemeral events, or a base class of them, such as `Event`.
         self.hears_deltas = types is None or any(issubclass(t, Ephemeral) or issubclass(Ephemeral, t) for t in types)
-        self._queue: list[Envelope] = []  # live events that were put aside
+        self._queue: list[Envelope] = []  # live events that were put aside, or read together
         self._stretch: Stretch | None = None  # where all further ones are; `None` if they are put aside as they come
         self._index = 0  # of the next one
         self._replay: Replay | None = None
@@ -144,13 +144,14 @@ class Subscription:
         They are the last of *stretch*. Called by the log.
         """
         if self._stretch is None:
-            for index in range(self._log.end - count, self._log.end):
-                self._put_aside(stretch.envelope(index))
+            for envelope in stretch.envelopes(self._log.end - count, self._log.end):
+                self._put_aside(envelope)
             if not self._queue:
                 return
         elif self._is_behind or len(self._queue) + self._log.end - self._index > self._capacity:
-            for envelope in iter(self._next_in_log, None):
-                self._put_aside(envelope)
+            while envelopes := self._next_in_log():
+                for envelope in envelopes:
+                    self._put_aside(envelope)
         if self.task is None:
             return
         if not stretch.is_ephemeral:
@@ -281,23 +282,23 @@ class Subscription:
 
     def _next_live(self) -> Envelope | None:
         """Remove and return the next live event; `None` if none waits."""
-        if self._queue:
-            self._last_out = self._queue.pop(0)
-        elif (envelope := self._next_in_log()) is not None:
-            self._last_out = envelope
-        else:
-            return None
-        return self._last_out
+        if not self._queue:
+            self._queue = self._next_in_log()
+            if not self._queue:
+                return None
+        self._last_out = envelope = self._queue.pop(0)
+        return envelope
 
-    def _next_in_log(self) -> Envelope | None:
-        """Return the next event where the log is read, and move on; `None` after the last."""
-        stretch, index = self._stretch, self._index
-        if stretch is None or index >= self._log.end:
-            return None
+    def _next_in_log(self) -> list[Envelope]:
+        """Return the next events where the log is read, as far as a stretch goes, and move on; none after the last."""
+        stretch, index, end = self._stretch, self._index, self._log.end
+        if stretch is None or index >= end:
+            return []
         while (following := stretch.following) is not None and index >= following.start:
             stretch = following
-        self._stretch, self._index = stretch, index + 1
-        return stretch.envelope(index)
+        stop = end if following is None else following.start
+        self._stretch, self._index = stretch, stop
+        return stretch.envelopes(index, stop)
 
     @property
     def position(self) -> Cursor:

@@ -11,9 +11,9 @@ from typing import Protocol
 
 import trio
 
-from agentrail.core.vocabulary.commands import AbortSent, ActorCommand, Answer, PromptSent, StopSent
+from agentrail.core.vocabulary.commands import AbortSent, ActorCommand, Answer, PromptSent, Refused, StopSent
 from agentrail.core.vocabulary.inputs import AnyInput
-from agentrail.errors import MailboxFull
+from agentrail.errors import AgentrailError, MailboxFull
 from agentrail.ports.failpoints import reach
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.inbox.letter import Letter, joined
@@ -87,7 +87,7 @@ class Mailbox:
         self._reader: trio.lowlevel.Task | None = None
         self.wake_callback: Callable[[], None] | None = None  # starts the actor's task; set while it has none
         self._senders: OrderedDict[Letter, None] | None = None  # letters that wait for room, the first one first
-        self.closed: Answer | None = None
+        self.closed: AgentrailError | None = None
         # Handles letters while it has no task; `None`: its task takes each of them, or it sleeps.
         self.actor: Actor | None = None
 
@@ -225,7 +225,7 @@ class Mailbox:
     def _post(self, lane: list[Letter], letter: Letter) -> None:
         """Append *letter* to *lane* and wake the actor, through the gate if it is a user's; if closed, answer it."""
         if self.closed is not None:
-            letter.settle(self.closed)
+            letter.settle(Refused.of(self.closed))
             return
         self.number += 1
         letter.number = self.number
@@ -417,9 +417,9 @@ class Mailbox:
 
     # The end
 
-    def close(self, answer: Answer) -> None:
-        """Answer all waiting letters with *answer*, and all that still come."""
-        self.closed = answer
+    def close(self, error: AgentrailError) -> None:
+        """Refuse all waiting letters with *error*, and all that still come."""
+        self.closed = error
         self.wake_callback = self.actor = None
         lanes = self._control, self._results, self._user
         letters = [letter for lane in (*lanes, self._senders or ()) for letter in lane]
@@ -427,7 +427,7 @@ class Mailbox:
             lane.clear()
         self._bytes, self._senders = 0, None
         for letter in letters:
-            letter.settle(answer)
+            letter.settle(Refused.of(error))
 
 
 def _have_room(messages: int, bytes_: int, size: int) -> bool:
