@@ -83,6 +83,27 @@ async def test_a_session_that_does_not_come_back_is_tried_once(tmp_path: Path, t
     assert built == ["chat", "none"]
 
 
+class SlowEnds(Ends):
+    """Takes a moment to hear of a turn, and notes whose it was."""
+
+    async def on_turn_persisted(self, context: TurnEnd) -> None:
+        await trio.sleep(0.05)
+        self.heard.append(f"{context.kind} of {context.agent_id}")
+
+
+async def test_what_is_known_of_a_session_that_could_not_begin_is_not_taken_for_a_later_one(tmp_path: Path) -> None:
+    journal, ends = SqliteJournal(tmp_path / "agentrail.db"), SlowEnds()
+    async with open_desk([Profile("desk", scripted("one", "two"))], journal=journal) as desk:
+        for _ in range(2):
+            assert (await chat(desk.ann, "hi", session="trip")).status_code == 200
+    profiles = [Profile("desk", lambda _: SessionSpec(model="nobody:knows")), Profile("other", scripted("one"))]
+    async with open_desk(profiles, [ends], journal=journal) as desk:
+        assert (await chat(desk.ann, "hi", session="trip")).status_code == 502
+        assert (await desk.clients["boss"].delete("/v1/sessions/ann.trip")).status_code == 200
+        assert (await chat(desk.ann, "hi", session="trip", agent="other")).status_code == 200
+    assert ends.heard == ["chat failed ModelMissing", "chat of other", "chat finished None"]
+
+
 async def test_a_session_that_hibernates_is_woken_by_who_looks_at_it() -> None:
     spec = SessionSpec(model=ScriptedModel(["one", "two"]), hibernate_after=0.5)
     async with open_desk(spec) as desk:

@@ -252,13 +252,17 @@ class Figures:
     def forget(self, state: State) -> None:
         """Remove a session that is gone from the gauges."""
         self.changed(state.session_id)
-        for gone in self._hears.gone:
-            gone(state.session_id)
+        self.not_here(state.session_id)
         self._tell_of_held(state, state)
         self._aborting.pop(state.session_id, None)
         self._silent.pop(state.session_id, None)
         if _counts(state):
             self.of(state.setup.tenant).add(state, -1, 0)
+
+    def not_here(self, session_id: str) -> None:
+        """Tell the listeners that a session runs here no more, or was to run here and could not begin to."""
+        for gone in self._hears.gone:
+            gone(session_id)
 
     def moved(self, before: State, after: State) -> None:
         """Update the gauges to a session's new state."""

@@ -25,7 +25,7 @@ class SessionListener:
         """Called when a session made a step with events, which is in its journal."""
 
     def gone(self, session_id: str) -> None:
-        """Called when a session runs here no more."""
+        """Called when a session runs here no more, also if it was to run here and could not begin to."""
 
     def used(self, state: State, model: str, usage: Usage) -> None:
         """Called when a session, which has come to *state*, got a response of *model*."""

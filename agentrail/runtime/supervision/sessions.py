@@ -240,6 +240,8 @@ class Sessions:
         if session_id in self.tree.sessions:
             return
         self.shared.leases.release(session_id)
+        if self.shared.figures is not None:
+            self.shared.figures.not_here(session_id)  # who has built its specification may have noted it already
         if self.shared.forget is not None:
             self.shared.forget(session_id)  # a session that failed to start may have claimed the id
 
