@@ -416,6 +416,7 @@ class Host:
             if opened.is_guest:
                 with trio.move_on_at(until):
                     await opened.turns.wait_rest(opened.supervisor)
+                    await opened.turns.wait_heard()  # also of turns of sessions that have ended
             else:
                 await self._park(opened, until)
             opened.drain.end()

@@ -249,7 +249,7 @@ class Turns(SessionListener):
                 nursery.start_soon(_rest_or_end, turns, supervisor)
 
     async def wait_heard(self) -> None:
-        """Wait until plugins have heard of all turns; called when no session runs any more."""
+        """Wait until plugins have heard of all turns that are over, also of those of sessions that run here no more."""
         while self._telling:
             await self._has_told.wait()
 

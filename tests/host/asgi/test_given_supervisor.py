@@ -105,6 +105,20 @@ async def test_it_ends_at_once_when_no_turn_is_open_and_plugins_have_heard_of_al
         assert [session.status().phase for session in supervisor.sessions()] == ["idle"]
 
 
+async def test_plugins_hear_of_the_turns_of_a_session_that_has_ended_before_the_app(autojump_clock: MockClock) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    plugin = Hearing()
+    host = Host([Profile("desk", scripted("fine"))], [plugin], authenticator=ApiKeys(lines=LINES))
+    async with open_supervisor() as supervisor:
+        async with host.asgi(supervisor) as app:
+            assert (await ask(app, "POST", "/v1/sessions", {"session": "trip"}))[0] == 201
+            assert (await ask(app, "POST", "/v1/sessions/trip/prompt", {"message": "hi"}))[0] == 202
+            await until(lambda: supervisor.session("h.acme.ann.trip").inspect().turn_count == 1)
+            await until(lambda: supervisor.session("h.acme.ann.trip").inspect().turn is None)
+            assert (await ask(app, "POST", "/v1/sessions/trip/stop", {}))[0] == 204
+        assert plugin.heard == ["ann.trip"]
+
+
 async def test_a_turn_that_is_open_has_the_time_of_a_drain_to_end(autojump_clock: MockClock) -> None:
     assert autojump_clock.autojump_threshold == 0
     plugin = Hearing()
