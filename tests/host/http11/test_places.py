@@ -89,7 +89,7 @@ async def test_by_default_tenants_that_take_all_they_can_leave_some_to_others() 
         for key in range(20):
             crowd.fill(f"greedy {tenant}", str(key))
         assert crowd.fill("greedy 0", "another")[1] == 0
-        assert crowd.come(f"modest {tenant}", "1")
+        assert crowd.come(f"modest {tenant}", "1").caller == (f"modest {tenant}", "1")
         assert crowd.places.open < 875
 
 
