@@ -8,7 +8,7 @@ import trio
 import trio.testing
 
 from agentrail import SessionHandle, open_supervisor
-from agentrail.errors import CommitUnknown, SessionCrashed
+from agentrail.errors import CommitUnknown, SessionCrashed, SessionNotAlive
 from agentrail.journals import Claim, MemoryJournal, Snapshot
 from agentrail.models import JsonObject, Text
 from agentrail.runtime.inbox.end_reason import TAKEN
@@ -17,7 +17,7 @@ from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import Gate
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Ok, ToolContext, ok
-from tests.kit import DONE, Element, PromptSent
+from tests.kit import Element, PromptSent
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake
 from tests.runtime.world import World, settle, spec_of
@@ -115,7 +115,7 @@ async def test_a_closed_mailbox_rings_no_more() -> None:
         mailbox = Mailbox("s", gate)
         mailbox.wake_callback = partial(rung.append, 1)
         mailbox.post_user_nowait(Letter(PromptSent((Text("go"),))))
-        mailbox.close(DONE)
+        mailbox.close(SessionNotAlive("s", "stopped"))
         await settle()
         assert rung == []
         nursery.cancel_scope.cancel()
