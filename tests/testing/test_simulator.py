@@ -35,7 +35,7 @@ from agentrail.testing.simulator.faulty_journal import FaultyJournal
 from agentrail.testing.simulator.final_checks import Intensity, begin_to_close, check_order, check_reports
 from agentrail.testing.simulator.liveness import Watchman
 from agentrail.testing.simulator.patches import breakable, watched
-from agentrail.testing.simulator.rules import RULES
+from agentrail.testing.simulator.rules import RULES, RunVerdict
 from agentrail.testing.simulator.run import MODES, Report
 from agentrail.testing.simulator.virtual import ClockWatch, NothingMovesError, run
 from tests import hook_time
@@ -375,3 +375,10 @@ async def test_states_of_plugins_that_are_only_data_after_a_redaction_count_as_t
         assert not is_same(session.inspect(), known.but(title="another"))
         assert not is_same(session.inspect(), known.but(plugin_states=(7,)))
         assert not is_same(session.inspect(), None)
+
+
+def test_what_is_noted_of_a_run_that_never_ends_is_in_its_trace() -> None:
+    verdict = RunVerdict()
+    verdict.lines = []
+    verdict.note("problem", "rest")
+    assert [line.split() for line in verdict.lines] == [["problem", "rest"]]

@@ -159,7 +159,8 @@ class Sessions:
             # Shielded: a cancelled caller has to stop the session first, because nobody else has its handle:
             # tests/runtime/test_supervisor.py::test_a_spawn_that_is_cancelled_leaves_nothing_and_frees_the_id
             with trio.CancelScope(shield=True):
-                child.state = ChildState.STOPPING
+                if child.has_task():  # else it was cancelled before, as all of the tree, and nothing would end it again
+                    child.state = ChildState.STOPPING
                 await node.stop(child)
             raise
         if error is not None:

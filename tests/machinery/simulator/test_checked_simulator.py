@@ -55,6 +55,11 @@ def test_a_session_may_crash_in_its_end_when_no_restart_is_allowed() -> None:
 
 
 @pytest.mark.long
+def test_a_spawn_that_is_cancelled_after_its_session_was_ends() -> None:
+    CheckedSimulator("liveness").check(21327)  # else the supervisor waits for a task that has ended
+
+
+@pytest.mark.long
 def test_the_command_line_runs_many_and_shows_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--seeds", "4", "--jobs", "1"]) == 0
     out = capsys.readouterr().out
