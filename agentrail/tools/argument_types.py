@@ -25,6 +25,7 @@ from agentrail.tools.annotations import AnnotationPlace, name_of
 from agentrail.tools.argument_fields import MISSING, ArgumentField, fields_of, is_record, json_default, summary_of
 from agentrail.tools.bounds import Bound, Length, Pattern, Range
 from agentrail.tools.pydantic_detection import is_of_pydantic, is_pydantic_note
+from agentrail.tools.unions import bare, misread
 from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.personal import Privacy
 from agentrail.values.untrusted_values import described, message_of
@@ -281,9 +282,12 @@ def joined(kinds: Iterable[object]) -> object:
 def _union(members: list[object], annotation: object, at: AnnotationPlace) -> object:
     if object in members:
         return object
-    bases = [get_args(member)[0] if get_origin(member) is Annotated else member for member in members]
+    bases = [*map(bare, members)]
     if len({*bases}) < len(bases):  # msgspec would hold each value to the bounds of all
         at.refuse(f"is annotated `{name_of(annotation)}`, which has a type twice, with other bounds; say it once")
+    problem = misread(members)
+    if problem is not None:
+        at.refuse(f"is annotated `{name_of(annotation)}`, which {problem}")
     return _either(members)
 
 

@@ -9,11 +9,12 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, TypedDict, Type
 
 import attrs
 import pytest
+from msgspec import Meta
 
 from agentrail.errors import BadTool
 from agentrail.tools import Length, Pattern, Range, ToolContext, as_tool, tool
 from tests.each_case import each_case
-from tests.tools.kinds import Color, Point, Span, tool_of
+from tests.tools.kinds import Color, Level, Point, Span, tool_of
 
 T = TypeVar("T")
 DO = "use str, int, float, bool, None, Literal, Enum, list, tuple, dict[str, ...], unions of them, Json, a TypedDict"
@@ -126,6 +127,14 @@ ROWS: list[tuple[object, str]] = [
         Annotated[str, Pattern("a"), Pattern("b")],
         "is bound by `Pattern(regex='b')`, which something else bounds",
     ),
+    (Annotated[str, Length(max=2)] | Literal["abcd"], "which has limits of `str` beside texts to choose from"),
+    (Annotated[int, Range(le=3)] | Literal[10], "which has limits of `int` beside numbers to choose from"),
+    (Literal[1, "a"] | float, "which has whole numbers to choose from beside `float`; use texts, or add `int`"),
+    (list[Level | float | None], "which has whole numbers to choose from beside `float`"),
+    (Annotated[int, Range(ge=5)] | float, "which has limits of `int` that a whole number of the `float` need not keep"),
+    (list[Annotated[int, Range(lt=2)] | Annotated[float, Range(lt=2.5)]], "which has limits of `int` that a whole"),
+    (Annotated[int, Range(ge=1)] | Annotated[float, Range(gt=-0.5)], "which has limits of `int` that a whole number"),
+    (Annotated[int, Meta(multiple_of=2)] | float, "which has limits of `int` that a whole number of the `float`"),
     (
         Mixed,
         "is annotated `Mixed`, of which no schema can be made: Enums must contain either all str or all int values",

@@ -45,6 +45,9 @@ FITTING: list[tuple[object, object, object]] = [
     (Point, {"x": 1, "tags": ["a"]}, Point(1, 0, ["a"])),
     (Tree, {"name": "a", "children": [{"name": "b"}]}, Tree("a", [Tree("b")])),
     (Query, {"text": "a", "options": {"color": "red"}}, {"text": "a", "options": {"color": Color.RED}}),
+    (Literal[1] | int | float, 2, 2),  # noqa: PYI051 - a `Literal` that says nothing harms nothing
+    (Annotated[int, Range(ge=0)] | Annotated[float, Range(gt=-0.5, lt=2)], 0, 0),
+    (Annotated[int, Range(lt=3)] | Annotated[float, Range(le=2.5)], 2, 2),
     (Todo, {"text": "mend it"}, Todo("mend it")),
 ]
 
