@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import NoneType
-from typing import Final, cast
+from typing import Final, NoReturn, cast
 
 import msgspec
 
 from agentrail.tools.annotations import AnnotationPlace, name_of
 from agentrail.tools.argument_fields import ArgumentField, json_default
-from agentrail.tools.argument_types import CHOICES, ArgumentTypes, HeldJson, Make, joined
+from agentrail.tools.argument_types import APART, CHOICES, ArgumentTypes, HeldJson, Make, definition_of, joined
 from agentrail.values.json import Json, JsonObject, canonical, freeze_object, thaw
 from agentrail.values.untrusted_values import described, message_of
 from agentrail.values.value import Value, learned
@@ -81,14 +81,31 @@ def _form(types: ArgumentTypes, type_: object, at: AnnotationPlace) -> ArgumentF
         used = {name: definitions[name] for name in definitions if f'"{_DEFINITIONS}{name}"' in text}
         ready = freeze_object({**whole, "$defs": used} if used else whole)
     except Exception as why:  # noqa: BLE001 - msgspec raises several, and calls hooks of classes of users
-        at.refuse(f"has a type of which no schema can be made: {described(why)}")
+        _refuse(types, described(why), at)
     return ArgumentForm(ready, "$ref" in schema and ready.get("type") == "object", _reader(types, type_, ready))
+
+
+def _refuse(types: ArgumentTypes, problem: str, at: AnnotationPlace) -> NoReturn:
+    """Raise `BadTool` for the innermost value whose type has no schema, or for the *problem* of all together."""
+    for type_, annotation, place in types.values:
+        try:
+            _described_with(types, type_, "")
+        except Exception as why:  # noqa: BLE001 - as all together
+            place.refuse_type(annotation, _problem_of(why))
+    at.refuse(f"has a type of which no schema can be made: {problem}")
+
+
+def _problem_of(why: Exception) -> str:
+    cls: object = why.args[0] if isinstance(why, KeyError) else None
+    if isinstance(cls, type):  # msgspec has noted another one by its name
+        return f"another class has the name `{cls.__name__}` too, or one that is equal without what is no ASCII"
+    return message_of(why) if isinstance(why, TypeError) else described(why)
 
 
 def _property(schema: JsonObject, name: str) -> JsonObject:
     """Return the schema of the property called *name*, with the definitions that it may refer to."""
     properties = cast("Mapping[str, JsonObject]", schema["properties"])
-    return {**properties[name], "$defs": schema.get("$defs", {})}
+    return {**properties[name], **({"$defs": schema["$defs"]} if "$defs" in schema else {})}
 
 
 def with_top(schema: JsonObject) -> dict[str, Json]:
@@ -105,11 +122,18 @@ def with_top(schema: JsonObject) -> dict[str, Json]:
 def _described(types: ArgumentTypes, type_: object) -> tuple[JsonObject, dict[str, Json]]:
     """Return the schema of *type_*, and all definitions, those of pydantic among them."""
     schema, definitions, adopted = _described_with(types, type_, "")
+    namesakes = [struct for struct in types.structs if definition_of(struct) not in definitions]
+    if namesakes:  # a class that msgspec makes itself has the name of a stand-in
+        for struct in namesakes:
+            types.rename(struct, [name.rpartition(".")[2] for name in definitions])
+        schema, definitions, adopted = _described_with(types, type_, "")
     if not definitions.keys().isdisjoint(adopted):  # a class of pydantic has the name of another
         schema, definitions, adopted = _described_with(types, type_, "pydantic.")
     for struct in types.structs:
-        definition = definitions.get(struct.__name__, {})
-        definition.pop("title", None)
+        name = definition_of(struct)
+        definition = definitions.get(name, {})
+        if definition.get("title") == name:
+            del definition["title"]
         if not definition.get("required", True):
             del definition["required"]
     parts = cast("JsonObject", {"": schema, **definitions, **adopted})
@@ -131,7 +155,8 @@ def _described_with(
 
     def schema_of(cls: type) -> dict[str, object]:
         if cls not in schemas_by_class:
-            raise NotImplementedError  # msgspec then says what there is no schema of
+            problem = f"msgspec, which reads the fields of a `Struct` alone, knows no `{name_of(cls)}`"
+            raise TypeError(problem)
         return cast("dict[str, object]", schemas_by_class[cls])
 
     (schema,), definitions = msgspec.json.schema_components(
@@ -154,6 +179,7 @@ def _simpler(schema: Json) -> Json:
         key: item if key in _DATA else _simpler_parts(item) if key == "properties" else _simpler(item)
         for key, item in schema.items()
     }
+    simple.pop(APART, None)
     choices = simple.pop(CHOICES, ())
     if choices:
         simple.pop("$ref", None)
@@ -185,7 +211,8 @@ def _merged(members: list[JsonObject]) -> dict[str, Json]:
     if not all(set(member) == {"type", "enum"} or member == {"type": "null"} for member in members):
         return {}
     choices = [choice for member in members for choice in cast("list[Json]", member.get("enum", [None]))]
-    return {"type": cast("Json", joined(kinds)), "enum": choices}
+    distinct = {canonical(choice): choice for choice in choices}
+    return {"type": cast("Json", joined(kinds)), "enum": [*distinct.values()]}
 
 
 def _types(schema: JsonObject) -> list[Json]:
@@ -198,7 +225,7 @@ def _reader(types: ArgumentTypes, type_: object, schema: JsonObject) -> Callable
     convert = partial(msgspec.convert, type=cast("type[object]", learned(type_)), dec_hook=_hold, str_keys=True)
 
     def read(value: object) -> object:
-        if types.has_patterns:
+        if types.checks_first:
             from agentrail.tools.json_schema.validation import schema_validator  # noqa: PLC0415 - only needed then
 
             problem = schema_validator(schema)(cast("JsonObject", value))

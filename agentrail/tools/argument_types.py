@@ -26,7 +26,7 @@ from agentrail.tools.argument_fields import MISSING, ArgumentField, fields_of, i
 from agentrail.tools.bounds import Bound, Length, Pattern, Range
 from agentrail.tools.pydantic_detection import is_of_pydantic, is_pydantic_note
 from agentrail.tools.unions import bare, misread
-from agentrail.values.json import Json, JsonObject, freeze_object
+from agentrail.values.json import Json, JsonObject, canonical, freeze_object
 from agentrail.values.personal import Privacy
 from agentrail.values.untrusted_values import described, message_of
 from agentrail.values.value import learned
@@ -39,12 +39,20 @@ Make: TypeAlias = Callable[..., object]
 CHOICES: Final = "x-choices"
 """Keyword for the values of a `Literal` or an `Enum` in their order, which msgspec sorts; it becomes `enum`."""
 
+APART: Final = "x-default"
+"""Keyword for the text of a default, which is taken away again.
+
+`typing` keeps one of two annotations that are equal, and a default of `1` equals one of `True`.
+"""
+
 _SCALARS: Final = (str, int, float, bool, NoneType)
 _NAMES: Final[Mapping[type, str]] = {str: "string", int: "integer", NoneType: "null"}
 _BOUNDED: Final = {Range: (int, float), Length: (str, list, tuple, dict), Pattern: (str,)}
 """The types that each kind of bound is about."""
 _FIT_FOR_KEY: Final = re.compile(r"""[^"\\\x00-\x1f]*""")
 """The names that msgspec takes for the keys of a struct."""
+_MISSING_OF_ENUM: Final[object] = getattr(Enum._missing_, "__func__", None)  # pyright: ignore[reportPrivateUsage]
+_UNFIT_FOR_NAME: Final = re.compile(r"[^a-zA-Z0-9.\-_]")
 _UNION_ADVICE: Final = (
     "JSON does not say which of them a value is; give each class a tag, by `msgspec.Struct` with `tag=True` or by a"
     " discriminator of pydantic"
@@ -63,7 +71,7 @@ class HeldJson:
 class ArgumentTypes:
     """The types of msgspec for the annotations of one tool or answer."""
 
-    __slots__ = ("_pending", "_stand_ins", "field_types", "has_patterns", "pydantic", "structs")
+    __slots__ = ("_stand_ins", "checks_first", "field_types", "pydantic", "structs", "values")
 
     def __init__(self) -> None:
         self.structs: dict[type, Make] = {}
@@ -72,10 +80,15 @@ class ArgumentTypes:
         """The types of the fields of each struct, in order."""
         self.pydantic: dict[type[HeldJson], PydanticType] = {}
         """The stand-ins for types of pydantic."""
-        self.has_patterns = False
-        """Whether a `Pattern` bounds a text; msgspec would search for it by `re`, which nothing stops."""
+        self.checks_first = False
+        """Whether a value is checked by the schema before msgspec reads it.
+
+        msgspec would search for a pattern by `re`, which nothing stops, and ask `_missing_` of an `Enum` for a member
+        of any value.
+        """
         self._stand_ins: dict[type, type] = {}
-        self._pending: list[tuple[object, object, AnnotationPlace]] = []
+        self.values: list[tuple[object, object, AnnotationPlace]] = []
+        """The types of all values that are no scalars, inner ones first, with annotation and place."""
 
     def struct_of(self, name: str, fields: Iterable[ArgumentField], make: Make, cls: type | None = None) -> type:
         """Return a struct of *fields*, of whose values *make* makes an object: the stand-in of *cls*, if that is given.
@@ -137,22 +150,25 @@ class ArgumentTypes:
         """Return the type for *annotation*, as `type_of` does, which `learn` then looks at."""
         type_ = self.type_of(annotation, at)
         if not any(type_ is kind for kind in _SCALARS):  # which have nothing to learn
-            self._pending.append((type_, annotation, at))
+            self.values.append((type_, annotation, at))
         return type_
 
     def learn(self) -> None:
         """Have msgspec learn the types of all values; raise `BadTool` for one that it does not take."""
-        for type_, annotation, at in self._pending:
+        for type_, annotation, at in self.values:
             try:
                 learned(type_)
             except Exception as why:  # noqa: BLE001 - msgspec raises several, and evaluates annotations of users
                 problem = message_of(why).partition(" - type ")[0]
                 at.refuse_type(annotation, f"{problem}; {_UNION_ADVICE}" if "union" in problem else problem)
-        self._pending.clear()
 
-    def _free_name(self, base: str) -> str:
-        name, twin, others = base, 1, {struct.__name__ for struct in self.structs}
-        while name in others:
+    def rename(self, struct: type, taken: Iterable[str]) -> None:
+        """Give *struct*, a stand-in, a name of its own, none of those that are *taken* in a schema."""
+        struct.__name__ = self._free_name(struct.__name__, taken)
+
+    def _free_name(self, base: str, taken: Iterable[str] = ()) -> str:
+        name, twin, others = base, 1, {*map(definition_of, self.structs), *taken}
+        while name_in_schema(name) in others:
             twin += 1
             name = f"{base}{twin}"
         return name
@@ -184,6 +200,7 @@ class ArgumentTypes:
                 bounds.append(note)
             elif isinstance(note, msgspec.Meta):
                 metas.append(note)
+                self.checks_first |= note.pattern is not None
             elif is_pydantic_note(note):
                 foreign.append(note)
             elif not isinstance(note, Privacy):  # the marks of a class of ours have no meaning for a tool
@@ -220,7 +237,7 @@ class ArgumentTypes:
                 at.refuse(f"is bound by `{bound!r}`, which something else bounds already; say it once")
             options.update({name: int(limit) for name, limit in added.items()} if base is int else added)
         pattern = options.pop("pattern", None)
-        self.has_patterns |= pattern is not None
+        self.checks_first |= pattern is not None
         meta = cast("Callable[..., msgspec.Meta]", msgspec.Meta)
         try:
             return meta(**options, extra_json_schema=None if pattern is None else {"pattern": pattern})
@@ -243,8 +260,19 @@ class ArgumentTypes:
             make: Make = dict if is_typeddict(cls) else cls
             return self._stand_ins.get(cls) or self.struct_of(cls.__name__, fields_of(cls, at), make, cls)
         if issubclass(cls, Enum) and not issubclass(cls, Flag):
+            self.checks_first |= getattr(cls._missing_, "__func__", None) is not _MISSING_OF_ENUM
             return _with_choices(cls, [member.value for member in cls], cls, at)
         return at.refuse_type(cls)
+
+
+def definition_of(cls: type) -> str:
+    """Return the name that msgspec gives the definition of *cls*, if no other class has it."""
+    return name_in_schema(cls.__name__)
+
+
+def name_in_schema(name: str) -> str:
+    """Return *name*, of a class, as msgspec has it in a schema."""
+    return _UNFIT_FOR_NAME.sub("_", name)
 
 
 def _noted(type_: object, field: ArgumentField) -> object:
@@ -254,7 +282,7 @@ def _noted(type_: object, field: ArgumentField) -> object:
     is_described = any(isinstance(note, msgspec.Meta) and note.description for note in notes)
     meta = msgspec.Meta(
         description=None if is_described else field.description or None,
-        extra_json_schema=None if default is MISSING else {"default": default},
+        extra_json_schema=None if default is MISSING else {"default": default, APART: canonical(default)},
     )
     return _with_notes(type_ if field.required else _either([type_, msgspec.UnsetType]), [meta])
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, TypedDict, Type
 
 import attrs
 import pytest
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from agentrail.errors import BadTool
 from agentrail.tools import Length, Pattern, Range, ToolContext, as_tool, tool
@@ -58,6 +58,19 @@ class Wrong:
 
 
 Quoted = TypedDict("Quoted", {'a"b': int})
+
+
+class Cups(Struct):
+    inside: complex
+
+
+def thing() -> type[Struct]:
+    """Return a class that has the name of another."""
+
+    class Thing(Struct):
+        a: int
+
+    return Thing
 
 
 class Untyped:
@@ -135,6 +148,12 @@ ROWS: list[tuple[object, str]] = [
     (list[Annotated[int, Range(lt=2)] | Annotated[float, Range(lt=2.5)]], "which has limits of `int` that a whole"),
     (Annotated[int, Range(ge=1)] | Annotated[float, Range(gt=-0.5)], "which has limits of `int` that a whole number"),
     (Annotated[int, Meta(multiple_of=2)] | float, "which has limits of `int` that a whole number of the `float`"),
+    (Cups, "is annotated `Cups`, of which no schema can be made: msgspec, which reads the fields of a `Struct` alone"),
+    (
+        tuple.__class_getitem__((thing(), thing())),
+        "its parameter `x` is annotated `tuple[tests.tools.test_bad_tools.thing.<locals>.Thing,",
+    ),
+    (tuple.__class_getitem__((thing(), thing())), "no schema can be made: another class has the name `Thing` too"),
     (
         Mixed,
         "is annotated `Mixed`, of which no schema can be made: Enums must contain either all str or all int values",

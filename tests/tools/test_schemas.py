@@ -1,7 +1,8 @@
-from typing import Annotated, Literal, NewType, Optional
+from typing import Annotated, Literal, NewType, Optional, cast
 
 import attrs
 import pytest
+from msgspec import defstruct
 
 from agentrail.models import Json, JsonObject
 from agentrail.tools import Length, Pattern, Range, ToolContext, tool
@@ -68,6 +69,7 @@ ROWS: list[tuple[object, dict[str, object]]] = [
     (UserId, {"type": "string"}),
     (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}),
     (Literal["b", 1, "a"] | None, {"type": ["string", "integer", "null"], "enum": ["b", 1, "a", None]}),
+    (Literal["b", "a"] | Literal["a", "c"], {"type": "string", "enum": ["b", "a", "c"]}),  # noqa: PYI030 - of two names
     (Color, {"type": "string", "enum": ["red", "blue"]}),
     (Size, {"type": "string", "enum": ["s", "l"]}),
     (Level, {"type": "integer", "enum": [1, 2]}),
@@ -222,3 +224,40 @@ def test_a_function_without_parameters_takes_an_empty_object() -> None:
         return "now"
 
     assert thaw(now.spec.parameters) == {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+def definitions_of(*annotations: object) -> dict[str, dict[str, object]]:
+    """Return the definitions in the schema of a tuple of *annotations*."""
+    parameters = tool_of(tuple.__class_getitem__(annotations)).spec.parameters
+    return cast("dict[str, dict[str, object]]", thaw(parameters["$defs"]))
+
+
+def test_a_class_that_msgspec_makes_itself_has_its_name() -> None:
+    own = defstruct("Point", [("z", str)])
+    definition = {"title": "Point", "type": "object", "properties": {"z": {"type": "string"}}, "required": ["z"]}
+    assert definitions_of(Point, own) == definitions_of(own, Point) == {"Point": definition, "Point2": POINT}
+
+
+def test_names_that_are_no_ascii_are_several_definitions() -> None:
+    order = attrs.make_class("订单", {"a": attrs.field(type=int)})
+    client = attrs.make_class("客户", {"b": attrs.field(type=int, default=0)})
+    definitions = definitions_of(order, client)
+    assert [*definitions] == ["__", "__2"]
+    assert definitions["__"] == {
+        "title": "订单",
+        "type": "object",
+        "properties": {"a": {"type": "integer"}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    assert "required" not in definitions["__2"]
+
+
+def test_a_default_is_that_of_its_own_tool() -> None:
+    for default in (1, 1.0, True, 0, False):
+
+        async def look(x: Json = default) -> None:
+            """Look."""
+
+        shown = cast("JsonObject", tool(look).spec.parameters["properties"])["x"]
+        assert repr(shown) == repr(freeze_object({"default": default}))

@@ -1,8 +1,10 @@
 from collections.abc import Mapping
+from enum import Enum
 from typing import Annotated, Literal, Optional, cast
 
 import attrs
 import pytest
+from msgspec import Meta
 
 from agentrail.models import Json, JsonObject
 from agentrail.tools import Length, Pattern, Range, Todo, ToolContext, err, tool
@@ -43,11 +45,11 @@ FITTING: list[tuple[object, object, object]] = [
     (Span, {"low": 1}, Span(1)),
     (Span, {"low": 1, "high": 2}, Span(1, 2.0)),
     (Point, {"x": 1, "tags": ["a"]}, Point(1, 0, ["a"])),
-    (Tree, {"name": "a", "children": [{"name": "b"}]}, Tree("a", [Tree("b")])),
-    (Query, {"text": "a", "options": {"color": "red"}}, {"text": "a", "options": {"color": Color.RED}}),
     (Literal[1] | int | float, 2, 2),  # noqa: PYI051 - a `Literal` that says nothing harms nothing
     (Annotated[int, Range(ge=0)] | Annotated[float, Range(gt=-0.5, lt=2)], 0, 0),
     (Annotated[int, Range(lt=3)] | Annotated[float, Range(le=2.5)], 2, 2),
+    (Tree, {"name": "a", "children": [{"name": "b"}]}, Tree("a", [Tree("b")])),
+    (Query, {"text": "a", "options": {"color": "red"}}, {"text": "a", "options": {"color": Color.RED}}),
     (Todo, {"text": "mend it"}, Todo("mend it")),
 ]
 
@@ -56,6 +58,14 @@ FITTING: list[tuple[object, object, object]] = [
 def test_json_becomes_what_the_function_is_annotated_with(annotation: object, given: object, meant: object) -> None:
     found = read(annotation, given)
     assert (found, type(found)) == (meant, type(meant))
+
+
+class Lenient(Enum):
+    RED = "red"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Lenient":  # noqa: ARG003 - the name that the base has
+        return cls.RED
 
 
 UNFITTING: list[tuple[object, object]] = [
@@ -75,6 +85,8 @@ UNFITTING: list[tuple[object, object]] = [
     (Color, "RED"),
     (Level, True),
     (Level, 1.0),
+    (Lenient, "green"),
+    (list[Lenient | None], ["green"]),
     (list[str], "abc"),
     (list[int], {}),
     (list[int], [1, "2"]),
@@ -111,6 +123,11 @@ def test_nothing_is_bent_until_it_fits(annotation: object, given: object) -> Non
 def test_a_pattern_that_backtracks_holds_up_no_call() -> None:
     with pytest.raises(UnfitError, match=r"^they cannot be checked"):
         read(Annotated[str, Pattern("^(a|a)*(a|a)*$")], "a" * 60 + "b")
+
+
+def test_a_pattern_beside_a_description_of_msgspec_holds_up_no_call() -> None:
+    with pytest.raises(UnfitError, match=r"^they cannot be checked"):
+        read(Annotated[str, Meta(pattern="^(a|a)*$")], "a" * 24 + "b")
 
 
 def test_a_tool_may_change_what_it_gets() -> None:
