@@ -307,13 +307,12 @@ def subscriber_hears_twice(p: Planting) -> None:
 
 @bug("a delta carries the number of the durable event that comes next")
 def delta_overtakes(p: Planting) -> None:
-    envelope = Stretch.envelope
+    envelopes = Stretch.envelopes
 
-    def wrong(stretch: Stretch, index: int) -> Envelope:
-        right = envelope(stretch, index)
-        return right.but(seq=right.seq + 1) if right.n == 1 else right
+    def wrong(stretch: Stretch, first: int, stop: int) -> list[Envelope]:
+        return [right.but(seq=right.seq + 1) if right.n == 1 else right for right in envelopes(stretch, first, stop)]
 
-    p.put(Stretch, "envelope", wrong)
+    p.put(Stretch, "envelopes", wrong)
 
 
 @bug("events reach subscribers with another time than the one that is written")
