@@ -162,12 +162,12 @@ class ArgumentTypes:
                 problem = message_of(why).partition(" - type ")[0]
                 at.refuse_type(annotation, f"{problem}; {_UNION_ADVICE}" if "union" in problem else problem)
 
-    def rename(self, struct: type, taken: Iterable[str]) -> None:
-        """Give *struct*, a stand-in, a name of its own, none of those that are *taken* in a schema."""
-        struct.__name__ = self._free_name(struct.__name__, taken)
+    def rename(self, struct: type, used_names: Iterable[str]) -> None:
+        """Give *struct*, a stand-in, a name of its own, none of *used_names*."""
+        struct.__name__ = self._free_name(struct.__name__, used_names)
 
-    def _free_name(self, base: str, taken: Iterable[str] = ()) -> str:
-        name, twin, others = base, 1, {*map(definition_of, self.structs), *taken}
+    def _free_name(self, base: str, used_names: Iterable[str] = ()) -> str:
+        name, twin, others = base, 1, {*map(definition_of, self.structs), *used_names}
         while name_in_schema(name) in others:
             twin += 1
             name = f"{base}{twin}"

@@ -63,8 +63,8 @@ def _choices(base: object) -> Sequence[object]:
 def _limits(type_: object) -> Limits:
     notes = cast("tuple[object, ...]", getattr(type_, "__metadata__", ()))
     metas = [note for note in notes if isinstance(note, msgspec.Meta)]
-    found = ((name, getattr(meta, name)) for meta in metas for name in _LIMITS)
-    return {name: limit for name, limit in found if limit is not None}
+    limits = ((name, getattr(meta, name)) for meta in metas for name in _LIMITS)
+    return {name: limit for name, limit in limits if limit is not None}
 
 
 def _includes(outer: Limits, inner: Limits) -> bool:

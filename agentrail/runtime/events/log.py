@@ -122,10 +122,10 @@ class Stretch:
         events = self.events[place:end]
         if not self.is_ephemeral:
             return cast("list[Envelope]", events)
-        copy, said = self._like.but, cast("list[Event | str]", events)
+        copy, ephemeral = self._like.but, cast("list[Event | str]", events)
         return [
             copy(n=n, at=at, event=_delta(event) if isinstance(event, str) else event)
-            for n, at, event in zip(count(self._n + place), self.at[place:end], said, strict=False)
+            for n, at, event in zip(count(self._n + place), self.at[place:end], ephemeral, strict=False)
         ]
 
 
