@@ -44,6 +44,28 @@ class ArgumentForm(Value, gc=True):
     """Reader: turns JSON into a value of the type; raises `ValueError`, or what a class raises, if it does not fit."""
 
 
+class FieldsReader:
+    """Reads an object with some fields; one that was pickled makes its types anew, as msgspec's cannot be pickled."""
+
+    __slots__ = ("_at", "_fields", "_read")
+
+    def __init__(self, fields: Sequence[ArgumentField], at: AnnotationPlace, read: Callable[[object], object]) -> None:
+        self._fields = tuple(fields)
+        self._at = at
+        self._read = read
+
+    def __call__(self, value: object) -> object:
+        """Return the fields in *value*; raise `ValueError`, or what a class raises, if it does not fit."""
+        return self._read(value)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _reader_of_fields, (self._fields, self._at)
+
+
+def _reader_of_fields(fields: Sequence[ArgumentField], at: AnnotationPlace) -> Callable[[object], object]:
+    return form_of_fields(fields, at).read
+
+
 def form_of_fields(fields: Sequence[ArgumentField], at: AnnotationPlace) -> ArgumentForm:
     """Return the form of an object with these *fields*, which is read to a `dict` of those that are given.
 
@@ -62,7 +84,7 @@ def form_of_fields(fields: Sequence[ArgumentField], at: AnnotationPlace) -> Argu
                     f"is annotated `{name_of(field.annotation)}`, which its default {default!r} does not fit; annotate"
                     " what it may be"
                 )
-    return form
+    return form.but(read=FieldsReader(fields, at, form.read))
 
 
 def form_of_type(annotation: object, at: AnnotationPlace) -> ArgumentForm:

@@ -60,6 +60,9 @@ class FrozenObject(dict[str, Json]):
         is_equal = self.__eq__(other)
         return is_equal if is_equal is NotImplemented else not is_equal
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return FrozenObject, (dict(self),)
+
     def __hash__(self) -> int:  # type: ignore[override]  # a frozen mapping may be a key
         return hash(tuple(sorted(self)))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Final, cast
 
 import hypothesis
@@ -139,3 +141,11 @@ def test_an_object_is_equal_to_a_dict_of_the_same_json() -> None:
     assert frozen != {"a": 1, "b": (1,), "c": {"d": True}}
     assert frozen != {"a": 1, "b": (1.0,), "c": {"d": 1}}
     assert frozen != cast("object", 5)
+
+
+def test_frozen_json_comes_back_from_another_process_frozen() -> None:
+    whole = freeze_object({"a": {"b": [1, True, 1.0]}, "c": {}})
+    for again in (pickle.loads(pickle.dumps(whole)), copy.deepcopy(whole)):  # noqa: S301 - what was just written
+        assert again == whole
+        with pytest.raises(TypeError, match="this JSON is frozen"):
+            again["a"]["b"] = 1
