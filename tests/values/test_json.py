@@ -148,4 +148,4 @@ def test_frozen_json_comes_back_from_another_process_frozen() -> None:
     for again in (pickle.loads(pickle.dumps(whole)), copy.deepcopy(whole)):  # noqa: S301 - what was just written
         assert again == whole
         with pytest.raises(TypeError, match="this JSON is frozen"):
-            again["a"]["b"] = 1
+            cast("dict[str, Json]", again["a"])["b"] = 1
