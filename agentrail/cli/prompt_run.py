@@ -109,6 +109,8 @@ class PromptRun:
             calls = (await awaited(self._session.status())).held
             await self._wait_for_events({call.id for call in calls})
             self._open_ids = {call.id for call in calls} - self._decided_ids
+            if not self._open_ids:  # decided meanwhile, as by a time limit: no event would end the asking
+                continue
             with trio.CancelScope() as self._deciding:
                 problem = await self._decide(calls)
                 if problem is not None:

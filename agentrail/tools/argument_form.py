@@ -47,16 +47,18 @@ class ArgumentForm(Value, gc=True):
 class FieldsReader:
     """Reads an object with some fields; one that was pickled makes its types anew, as msgspec's cannot be pickled."""
 
-    __slots__ = ("_at", "_fields", "_read")
+    __slots__ = ("_at", "_fields", "_reader")
 
-    def __init__(self, fields: Sequence[ArgumentField], at: AnnotationPlace, read: Callable[[object], object]) -> None:
+    def __init__(
+        self, fields: Sequence[ArgumentField], at: AnnotationPlace, reader: Callable[[object], object]
+    ) -> None:
         self._fields = tuple(fields)
         self._at = at
-        self._read = read
+        self._reader = reader
 
     def __call__(self, value: object) -> object:
         """Return the fields in *value*; raise `ValueError`, or what a class raises, if it does not fit."""
-        return self._read(value)
+        return self._reader(value)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _reader_of_fields, (self._fields, self._at)

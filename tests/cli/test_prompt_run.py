@@ -232,11 +232,12 @@ async def test_a_signal_that_is_ignored_stays_ignored() -> None:
 
 
 @EACH_PLACE
-async def test_nobody_is_asked_any_more_when_a_hold_has_expired(opened: Open) -> None:
+@pytest.mark.parametrize("seconds", [0.05, 1e-6], ids=["while it is asked", "before"])
+async def test_nobody_is_asked_any_more_when_a_hold_has_expired(opened: Open, seconds: float) -> None:
     async def never(_session: AnySession, _calls: tuple[HeldCall, ...]) -> None:
         await trio.sleep_forever()
 
-    expiring = spec(PAYING, "Not paid.").but(plugins=[HumanApproval(tools=["pay"], timeout=0.05)])
+    expiring = spec(PAYING, "Not paid.").but(plugins=[HumanApproval(tools=["pay"], timeout=seconds)])
     async with opened(expiring) as place:
         followed = await follow(place.session, never)
         assert (followed.outcome, followed.ending.text) == (Outcome.REFUSED, "Not paid.")
