@@ -25,7 +25,7 @@ from agentrail.tools.annotations import AnnotationPlace, name_of
 from agentrail.tools.argument_fields import MISSING, ArgumentField, fields_of, is_record, json_default, summary_of
 from agentrail.tools.bounds import Bound, Length, Pattern, Range
 from agentrail.tools.pydantic_detection import is_of_pydantic, is_pydantic_note
-from agentrail.tools.unions import bare, misread
+from agentrail.tools.unions import bare, metas_of, misread
 from agentrail.values.json import Json, JsonObject, canonical, freeze_object
 from agentrail.values.personal import Privacy
 from agentrail.values.untrusted_values import described, message_of
@@ -220,7 +220,7 @@ class ArgumentTypes:
 
     def _meta_of(self, type_: object, bounds: list[Bound], at: AnnotationPlace) -> msgspec.Meta:
         """Return what *bounds* say of *type_*, for msgspec."""
-        base = get_args(type_)[0] if get_origin(type_) is Annotated else type_
+        base = bare(type_)
         options: dict[str, object] = {}
         for bound in bounds:
             flaw = bound.flaw()
@@ -278,8 +278,7 @@ def name_in_schema(name: str) -> str:
 def _noted(type_: object, field: ArgumentField) -> object:
     """Return *type_*, that of the value of *field*, with the description and the default."""
     default = json_default(field.default)
-    notes = cast("tuple[object, ...]", getattr(type_, "__metadata__", ()))
-    is_described = any(isinstance(note, msgspec.Meta) and note.description for note in notes)
+    is_described = any(meta.description for meta in metas_of(type_))
     meta = msgspec.Meta(
         description=None if is_described else field.description or None,
         extra_json_schema=None if default is MISSING else {"default": default, APART: canonical(default)},

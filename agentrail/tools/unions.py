@@ -24,6 +24,12 @@ def bare(type_: object) -> object:
     return get_args(type_)[0] if hasattr(type_, "__metadata__") else type_
 
 
+def metas_of(type_: object) -> list[msgspec.Meta]:
+    """Return msgspec's notes of an `Annotated` around *type_*."""
+    notes = cast("tuple[object, ...]", getattr(type_, "__metadata__", ()))
+    return [note for note in notes if isinstance(note, msgspec.Meta)]
+
+
 def misread(members: Sequence[object]) -> str | None:
     """Return why msgspec refuses values that the schema of a union of *members* takes; `None` if it does not.
 
@@ -61,9 +67,7 @@ def _choices(base: object) -> Sequence[object]:
 
 
 def _limits(type_: object) -> Limits:
-    notes = cast("tuple[object, ...]", getattr(type_, "__metadata__", ()))
-    metas = [note for note in notes if isinstance(note, msgspec.Meta)]
-    limits = ((name, getattr(meta, name)) for meta in metas for name in _LIMITS)
+    limits = ((name, getattr(meta, name)) for meta in metas_of(type_) for name in _LIMITS)
     return {name: limit for name, limit in limits if limit is not None}
 
 
