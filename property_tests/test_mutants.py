@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -145,3 +146,15 @@ def test_a_process_that_waits_for_a_busy_one_does_not_hang(monkeypatch: pytest.M
 
     assert fate(job, partial(run, "sum(range(60_000_000))")).how == "survived"
     assert fate(job, partial(run, "import time; time.sleep(600)")).how == "hangs"
+
+
+def test_a_process_that_only_wakes_up_now_and_then_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "LONGEST", 2.0)
+
+    def run(_tests: Sequence[str], pipe: int) -> int:
+        os.write(pipe, b"test\n")
+        while True:
+            sum(range(1_000_000))
+            time.sleep(0.1)
+
+    assert fate(Job(edit_of("core/a.py"), ("test",), cold=False), run).how == "hangs"

@@ -55,6 +55,8 @@ Functions: TypeAlias = Mapping[Place, list[FunctionType]]
 
 PATIENCE: Final = 8.0
 """Seconds of sleep after which a test hangs."""
+LONGEST: Final = 180.0
+"""Seconds after which a test hangs that only wakes up now and then, as a thread of its own does."""
 _KILLERS: Final[defaultdict[str, Counter[str]]] = defaultdict(Counter)
 """How many edits of a module each test has killed in this process."""
 MEMORY: Final = 3 * 1024**3
@@ -257,19 +259,25 @@ def _once(tests: Sequence[str], run: Run) -> Fate:
 
 
 def _watched(pid: int, reading: int) -> tuple[bytes, bool]:
-    """Read until the process has ended, or has slept for `PATIENCE`; return what it told and whether it hangs."""
-    told, used, since = b"", -1, time.monotonic()
+    """Read until the process has ended, has slept for `PATIENCE`, or is in one test for `LONGEST`.
+
+    Return what it told, and whether it hangs.
+    """
+    told, used = b"", -1
+    since = began = time.monotonic()
     while True:
         if select.select([reading], [], [], 1.0)[0]:
             more = os.read(reading, 65536)
             if not more:
                 return told, False
-            told += more
+            told, began = told + more, time.monotonic()
         state, *_ = _figures(Path(f"/proc/{pid}/stat"))
         ticks = sum(_ticks(pid))
         if ticks != used or state != "S":
             used, since = ticks, time.monotonic()
         elif time.monotonic() - since > PATIENCE:
+            return told, True
+        if time.monotonic() - began > LONGEST:
             return told, True
 
 
