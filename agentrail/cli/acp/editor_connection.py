@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Final
 import trio
 
 import agentrail
-from agentrail.cli.acp.dialects import DIALECTS, FIRST, SECOND, VERSIONS, ClientAbilities, ProtocolVersion
 from agentrail.cli.acp.editor_session import EditorSession, Opening, SessionBeginning
 from agentrail.cli.acp.json_lines import LAST_WORDS, LONGEST_LINE, LineReader, LineTooLongError
 from agentrail.cli.acp.params import (
@@ -25,6 +24,7 @@ from agentrail.cli.acp.params import (
     text_or_none,
 )
 from agentrail.cli.acp.peer import Peer
+from agentrail.cli.acp.protocol import VERSION, ClientAbilities
 from agentrail.cli.acp.rpc_failures import FAILURES, error_of
 from agentrail.cli.acp.rpc_messages import (
     INVALID_REQUEST,
@@ -71,8 +71,12 @@ class EditorConnection:
         self._supervisor = supervisor
         self._source_in = source_in
         self._peer = peer
-        self._dialect: ProtocolVersion | None = None
-        self._abilities = ClientAbilities()
+        self._abilities: ClientAbilities | None = None  # of the editor; `None` before `initialize`
+        self._methods: Mapping[str, Carry] = {
+            "authenticate": self._authenticate,
+            "session/list": self._list,
+            "session/delete": self._delete,
+        }
         self._sessions: dict[str, EditorSession] = {}
         self._following: trio.Nursery | None = None  # nursery of the tasks that follow sessions
 
@@ -134,25 +138,19 @@ class EditorConnection:
         if request.method == "initialize":
             await self._peer.answer(request.id, self._initialize(request.params))
             return
-        if self._dialect is None:
+        if self._abilities is None:
             raise RpcError(INVALID_REQUEST, f"{request.method}: `initialize` comes first")
-        carry = self._methods(self._dialect).get(request.method)
+        carry = self._methods.get(request.method)
         if carry is not None:
             nursery.start_soon(self._answer, request, carry)
         elif request.method == "session/new":
-            nursery.start_soon(self._new, request, self._dialect)
-        elif request.method in OPENING and (request.method != OPENING[0] or self._dialect.version == FIRST):
-            self._open(request, self._dialect, nursery)
+            nursery.start_soon(self._new, request, self._abilities)
+        elif request.method in OPENING:
+            self._open(request, self._abilities, nursery)
         elif request.method in OF_SESSIONS:
             self._session_of(request.params).handle(request)
         else:
             raise RpcError(METHOD_NOT_FOUND, f"there is no method {request.method!r}")
-
-    def _methods(self, dialect: ProtocolVersion) -> dict[str, Carry]:
-        methods: dict[str, Carry] = {"session/list": self._list, "session/delete": self._delete}
-        if dialect.version == FIRST:
-            methods["authenticate"] = self._authenticate
-        return methods
 
     async def _answer(self, request: RpcRequest, carry: Carry) -> None:
         try:
@@ -166,19 +164,17 @@ class EditorConnection:
 
     def _initialize(self, params: JsonObject) -> JsonObject:
         requested = number_in(params, "protocolVersion")
-        version = max((version for version in VERSIONS if version <= requested), default=None)
-        if version is None:
-            details: JsonObject = {"requested": requested, "supported": list(VERSIONS)}
-            raise RpcError(UNSUPPORTED_VERSION, f"there is no version {requested}; there are 1 and 2", details)
-        self._dialect = DIALECTS[version]
-        able = object_in(params, "clientCapabilities" if version == FIRST else "capabilities")
+        if requested < VERSION:
+            details: JsonObject = {"requested": requested, "supported": [VERSION]}
+            raise RpcError(UNSUPPORTED_VERSION, f"there is no version {requested}; there is {VERSION}", details)
+        able = object_in(params, "clientCapabilities")
         in_session, elicitation = object_in(able, "session"), object_in(able, "elicitation")
         self._abilities = ClientAbilities(
-            notices=version == SECOND or in_session.get("notices") is not None,
-            compactions=version == SECOND or in_session.get("compaction") is not None,
+            notices=in_session.get("notices") is not None,
+            compactions=in_session.get("compaction") is not None,
             forms=elicitation.get("form") is not None,
         )
-        return initialization(version)
+        return initialization()
 
     async def _authenticate(self, request: RpcRequest) -> JsonObject:
         del request
@@ -195,7 +191,7 @@ class EditorConnection:
             raise RpcError(NOT_FOUND, problem, {"sessionId": session_id})
         return session
 
-    async def _new(self, request: RpcRequest, dialect: ProtocolVersion) -> None:
+    async def _new(self, request: RpcRequest, abilities: ClientAbilities) -> None:
         """Start a new session in the folder that the request names, and follow it."""
         try:
             named = servers_in(request.params)
@@ -210,13 +206,13 @@ class EditorConnection:
             await trio.lowlevel.checkpoint()
             return SessionBeginning(config_of(source, source.model), named=usable(named, source))
 
-        session = self._make(_name_of(remote.id), Path(source.folder), dialect)
+        session = self._make(_name_of(remote.id), Path(source.folder), abilities)
         await self._start(session, Opening(request.id, prepare, is_new=True))
 
-    def _open(self, request: RpcRequest, dialect: ProtocolVersion, nursery: trio.Nursery) -> None:
+    def _open(self, request: RpcRequest, abilities: ClientAbilities, nursery: trio.Nursery) -> None:
         """Open the stored session that the request names, and follow it."""
         name, folder = _name_of(text_in(request.params, "sessionId")), _folder_of(request.params)
-        since, named = _since(request, dialect), servers_in(request.params)
+        since, named = _since(request), servers_in(request.params)
         before = self._sessions.get(name)
         if before is not None and before.has_prompts:
             raise invalid(f"the session {name!r} is open here, and a prompt waits for its answer; cancel it first")
@@ -228,14 +224,14 @@ class EditorConnection:
             config = config_of(source, source.model, stored.about.labels)
             return SessionBeginning(config, has_title=bool(stored.about.title), named=usable(named, source))
 
-        session = self._make(name, folder, dialect)
+        session = self._make(name, folder, abilities)
         nursery.start_soon(self._start, session, Opening(request.id, prepare, since=since))
 
-    def _make(self, name: str, folder: Path, dialect: ProtocolVersion) -> EditorSession:
-        updates = SessionUpdates(dialect, folder, self._abilities)
+    def _make(self, name: str, folder: Path, abilities: ClientAbilities) -> EditorSession:
+        updates = SessionUpdates(folder, abilities)
         remote = self._supervisor.session(name)
-        servers = ServerRequests(remote, name, self._peer, dialect, EditorServers(str(folder)))
-        session = EditorSession(remote, name, updates, self._peer, dialect, self._abilities, servers)
+        servers = ServerRequests(remote, name, self._peer, EditorServers(str(folder)))
+        session = EditorSession(remote, name, updates, self._peer, abilities, servers)
         self._sessions[name] = session
         return session
 
@@ -286,20 +282,16 @@ class EditorConnection:
         return {}
 
 
-def initialization(version: int) -> JsonObject:
-    """Return the answer to `initialize` in *version*."""
+def initialization() -> JsonObject:
+    """Return the answer to `initialize`."""
+    able: JsonObject = {
+        "loadSession": True,
+        "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
+        "mcpCapabilities": {"http": find_spec("mcp") is not None, "sse": False},
+        "sessionCapabilities": {"list": {}, "delete": {}, "resume": {}, "close": {}},
+    }
     info: JsonObject = {"name": "agentrail", "title": "agentrail", "version": agentrail.__version__}
-    if version == FIRST:
-        sessions: JsonObject = {"list": {}, "delete": {}, "resume": {}, "close": {}}
-        able: JsonObject = {
-            "loadSession": True,
-            "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
-            "mcpCapabilities": {"http": find_spec("mcp") is not None, "sse": False},
-            "sessionCapabilities": sessions,
-        }
-        return {"protocolVersion": version, "agentCapabilities": able, "authMethods": [], "agentInfo": info}
-    prompt: JsonObject = {"image": {}, "embeddedContext": {}}
-    return {"protocolVersion": version, "capabilities": {"session": {"prompt": prompt, "delete": {}}}, "info": info}
+    return {"protocolVersion": VERSION, "agentCapabilities": able, "authMethods": [], "agentInfo": info}
 
 
 def _name_of(session_id: str) -> str:
@@ -314,22 +306,12 @@ def _folder_of(params: JsonObject) -> Path:
     return folder_in(params, "cwd")
 
 
-def _since(request: RpcRequest, dialect: ProtocolVersion) -> int | None:
+def _since(request: RpcRequest) -> int | None:
     """Return the number of the event after which the history is replayed; `None` if the editor wants no replay."""
     if request.method == "session/load":
         return 0
-    if dialect.version == FIRST:
-        ours = object_in(object_in(request.params, "_meta"), "agentrail")
-        return max(number_in(ours, "from") - 1, 0) if "from" in ours else None
-    start = object_in(request.params, "replayFrom")
-    if not start:
-        return None
-    kind = text_in(start, "type")
-    if kind == "start":
-        return 0
-    if kind == "_agentrail":
-        return max(number_in(start, "from") - 1, 0)
-    raise invalid(f"`replayFrom`: there is no type {kind!r}; use `start`, or `_agentrail` with a number `from`")
+    ours = object_in(object_in(request.params, "_meta"), "agentrail")
+    return max(number_in(ours, "from") - 1, 0) if "from" in ours else None
 
 
 def _row(session: StoredSession, source: AgentSource) -> Json:

@@ -12,14 +12,13 @@ from typing import Final, NamedTuple, TypeAlias
 import trio
 
 from agentrail.api.session_values import Status
-from agentrail.cli.acp.dialects import FIRST, ClientAbilities, ProtocolVersion, Update, chunk
 from agentrail.cli.acp.params import objects_in, text_in, text_or_none
 from agentrail.cli.acp.peer import Peer
 from agentrail.cli.acp.permissions import HeldCallRequests
 from agentrail.cli.acp.prompt_content import parts_of
+from agentrail.cli.acp.protocol import ClientAbilities, Update, chunk
 from agentrail.cli.acp.rpc_failures import FAILURES, error_of
 from agentrail.cli.acp.rpc_messages import (
-    CANCELLED,
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
     NOT_FOUND,
@@ -29,8 +28,7 @@ from agentrail.cli.acp.rpc_messages import (
 )
 from agentrail.cli.acp.server_requests import NamedServers, ServerRequests
 from agentrail.cli.acp.session_config import MODE, SessionConfig
-from agentrail.cli.acp.turn_outcomes import CANCELLED as STOPPED
-from agentrail.cli.acp.turn_outcomes import TurnOutcome
+from agentrail.cli.acp.turn_outcomes import STOPPED, TurnOutcome
 from agentrail.cli.acp.updates import SessionUpdates
 from agentrail.cli.console_commands import mode_labelled, set_mode
 from agentrail.cli.screen import clipped, one_line
@@ -49,13 +47,20 @@ CLOSING: Final = 10.0
 
 COMPACT: Final = "/compact"
 
-ABOUT_COMPACT: Final = "shorten the conversation that the model gets"
+COMMANDS: Final[Sequence[Json]] = [
+    {
+        "name": COMPACT.removeprefix("/"),
+        "description": "shorten the conversation that the model gets",
+        "input": {"hint": "why"},
+    }
+]
+"""The slash commands that a person may type in the editor."""
 
 LOOKED_AT: Final = (e.AgentResumed, e.ApprovalRequired, e.ApprovalResolved, e.AskUser, e.UserResponded)
 """Events after which other calls may wait for a person."""
 
-NOT_REPLAYED: Final = ("state_update", "notice", "compaction_update")
-"""Updates about what went on then: nobody is to count a turn twice."""
+NOT_REPLAYED: Final = ("notice", "compaction_update")
+"""Updates about what went on then."""
 
 CLOSED: Final = "the session is closed here; load or resume it"
 ENDED: Final = "the session has ended"
@@ -115,7 +120,6 @@ class EditorSession:
         session_id: str,
         updates: SessionUpdates,
         peer: Peer,
-        dialect: ProtocolVersion,
         abilities: ClientAbilities,
         servers: ServerRequests,
     ) -> None:
@@ -124,8 +128,7 @@ class EditorSession:
         self._session = session
         self._updates = updates
         self._peer = peer
-        self._dialect = dialect
-        self._requests = HeldCallRequests(session, session_id, peer, updates, dialect, abilities)
+        self._requests = HeldCallRequests(session, session_id, peer, updates, abilities)
         self._servers = servers
         self._config = SessionConfig(None, "", ())
         self._has_title = True
@@ -133,7 +136,6 @@ class EditorSession:
         self._is_closed = False
         self._ending: RpcError | None = None  # set when the session is no longer followed
         self._in_hand: RpcRequest | None = None  # the request that is being carried out, if it is not a prompt
-        self._is_blocked = False
         self._is_replaying = False
         self._seq = 0
         self._prompts: list[PendingPrompt] = []
@@ -157,7 +159,7 @@ class EditorSession:
                 parts_of(blocks)
                 self._prompts.append(pending)
                 self._post(partial(self._prompt, pending, blocks))
-            case "session/set_mode" if self._dialect.version == FIRST:
+            case "session/set_mode":
                 self._post(partial(self._answer, request, self._set_mode))
             case "session/set_config_option":
                 self._post(partial(self._answer, request, self._set_option))
@@ -280,28 +282,21 @@ class EditorSession:
     async def _welcome(self, opening: Opening) -> None:
         """Answer the request that opened the session.
 
-        Unless the session is new, its state is sent before the answer, and in version 1 its commands: after the answer
-        comes only what is new.
+        Unless the session is new, its commands are sent before the answer, after which comes only what is new.
         """
         status = await self._status()
         if status is not None:
             self._updates.begin(status)
             self._config = self._config.using(status.model)
-        self._is_blocked = _is_blocked(status)
-        if not opening.is_new:
-            state = "requires_action" if self._is_blocked else "running" if self._updates.turn_open else "idle"
-            await self._update(self._dialect.state(state))
-        fields = dict(self._config.fields(self._dialect.version))
+        fields = dict(self._config.fields())
         if opening.is_new:
             fields["sessionId"] = self.id
-        offers: Update = {"sessionUpdate": "available_commands_update", "availableCommands": commands(FIRST)}
-        if self._dialect.version != FIRST:
-            fields["availableCommands"] = commands(self._dialect.version)
-        elif not opening.is_new:
+        offers: Update = {"sessionUpdate": "available_commands_update", "availableCommands": COMMANDS}
+        if not opening.is_new:
             await self._update(offers)
         self._has_opened = True
         await self._peer.answer(opening.request_id, fields)
-        if self._dialect.version == FIRST and opening.is_new:  # whose id the editor has from the answer
+        if opening.is_new:  # whose id the editor has from the answer
             await self._update(offers)
 
     async def _tell_unused(self, problems: Sequence[str]) -> None:
@@ -338,7 +333,6 @@ class EditorSession:
             await self._report(ref, news)
         match event:
             case e.AgentEnd() | e.AgentAbort():
-                self._is_blocked = False
                 self._turn_ended.set()
                 self._turn_ended = trio.Event()
             case e.LabelsChanged(labels=labels):
@@ -355,26 +349,18 @@ class EditorSession:
             await self._requests.look((), nursery)
 
     async def _look(self, nursery: trio.Nursery) -> None:
-        """Ask the person about held calls; tell the editor if the session begins or ends to wait for a person alone."""
+        """Ask the person about the calls that are held now."""
         status = await self._status()
         waiting = () if status is None else status.held
         question = await self._requests.look(waiting, nursery)
         if question is not None:
             await self._put_question(question.id, question.hint)
-        is_blocked = _is_blocked(status)
-        if is_blocked != self._is_blocked and self._updates.turn_open:
-            self._is_blocked = is_blocked
-            await self._update(self._dialect.state("requires_action" if is_blocked else "running"))
 
     async def _put_question(self, question_id: str, text: str) -> None:
-        """Show the question; the next prompt is the answer.
-
-        In version 1, end open prompts so that the editor can send one.
-        """
+        """Show the question, and end open prompts so that the editor can send one: the next is the answer."""
         await self._update(chunk("agent", f"question {question_id}", text))
-        if self._dialect.version == FIRST:
-            for pending in [prompt for prompt in self._prompts if prompt.has_started or prompt.ref == ""]:
-                await self._tell(pending, TurnOutcome("end_turn"))
+        for pending in [prompt for prompt in self._prompts if prompt.has_started or prompt.ref == ""]:
+            await self._tell(pending, TurnOutcome("end_turn"))
 
     async def _status(self) -> Status | None:
         """Return the session's status; `None` if it does not run now. A prompt would start it again."""
@@ -388,10 +374,9 @@ class EditorSession:
         if config == self._config:
             return
         has_other_mode, self._config = config.mode != self._config.mode, config
-        version = self._dialect.version
-        if has_other_mode and version == FIRST:
+        if has_other_mode:
             await self._update({"sessionUpdate": "current_mode_update", "currentModeId": config.mode})
-        await self._update({"sessionUpdate": "config_option_update", "configOptions": config.options(version)})
+        await self._update({"sessionUpdate": "config_option_update", "configOptions": config.options()})
 
     # Prompts
 
@@ -421,7 +406,7 @@ class EditorSession:
     async def _send(self, text: str, blocks: tuple[JsonObject, ...]) -> str:
         """Send a prompt, or the answer to a question; return the ref by which its news will come.
 
-        In version 1 that is the end of the turn, whose ref is empty if it is not known.
+        The news of an answer is the end of the turn, whose ref is empty if it is not known.
         """
         self._updates.expect(text)
         question = self._requests.question
@@ -429,10 +414,7 @@ class EditorSession:
             return (await self._session.prompt(parts_of(blocks))).ref
         self._requests.question = None
         await self._session.respond(question.id, text)
-        if self._dialect.version == FIRST:
-            return self._updates.turn_ref
-        self._unclaimed[question.id] = [RECEIVED]
-        return question.id
+        return self._updates.turn_ref
 
     async def _name(self, text: str) -> None:
         """Set the session's title from *text*, the first prompt, if it has no title yet."""
@@ -442,17 +424,10 @@ class EditorSession:
                 await self._session.label(title=clipped(one_line(text), TITLE))
 
     async def _compact(self, pending: PendingPrompt, reason: str) -> None:
-        """Carry out the command `/compact`; the editor sees it as a prompt with a turn of its own."""
+        """Carry out the command `/compact`, which the editor sees as a prompt."""
         await self._session.compact(reason or None)
         pending.ref = f"compact {pending.request_id}"
-        if self._dialect.version != FIRST:
-            await self._update(self._dialect.whole_message("user", pending.ref, f"{COMPACT} {reason}".rstrip()))
-            await self._tell(pending, RECEIVED)
-            if not self._updates.turn_open:
-                await self._update(self._dialect.state("running"))
-                await self._update(self._dialect.state("idle", "end_turn"))
-        else:
-            await self._tell(pending, TurnOutcome("end_turn"))
+        await self._tell(pending, TurnOutcome("end_turn"))
 
     async def _report(self, ref: str, news: PromptNews) -> None:
         """Pass *news* to the editor's prompt with this *ref*.
@@ -468,18 +443,12 @@ class EditorSession:
             self._unclaimed.setdefault(ref, []).append(news)
 
     async def _tell(self, pending: PendingPrompt, news: PromptNews) -> None:
-        """Answer a prompt request with *news*, if this version answers with such news.
+        """Answer a prompt request with *news*, unless they only say that its turn has begun.
 
         No-op if it was answered before.
         """
         if pending not in self._prompts:
             return
-        if self._dialect.version == FIRST:
-            await self._tell_first(pending, news)
-        else:
-            await self._tell_second(pending, news)
-
-    async def _tell_first(self, pending: PendingPrompt, news: PromptNews) -> None:
         if isinstance(news, str):
             pending.has_started = True
             return
@@ -494,16 +463,6 @@ class EditorSession:
         else:
             await self._update(chunk("agent", f"refusal {pending.ref}", outcome.problem.message))
             await self._peer.answer(pending.request_id, {"stopReason": outcome.stop_reason})
-
-    async def _tell_second(self, pending: PendingPrompt, news: PromptNews) -> None:
-        self._prompts.remove(pending)
-        if isinstance(news, str):
-            await self._peer.answer(pending.request_id, {"messageId": pending.ref})
-        elif isinstance(news, RpcError):
-            await self._peer.refuse(pending.request_id, news)
-        else:
-            error = RpcError(CANCELLED, "the prompt was cancelled before it was part of the conversation")
-            await self._peer.refuse(pending.request_id, news.problem or error)
 
     async def _abort(self, prompts: list[PendingPrompt], open_turn: str | None) -> None:
         """Withdraw the *prompts* that are queued; abort the turns that the others have started, and *open_turn*.
@@ -555,7 +514,7 @@ class EditorSession:
         else:
             await self._session.switch_model(self._config.model_named(value))
             await self._reconfigure(self._config.using(value))
-        return {"configOptions": self._config.options(self._dialect.version)}
+        return {"configOptions": self._config.options()}
 
     async def _steer(self, params: JsonObject) -> JsonObject:
         text = text_in(params, "text")
@@ -579,11 +538,6 @@ class EditorSession:
         self._scope.cancel()
 
 
-def _is_blocked(status: Status | None) -> bool:
-    """Whether a turn is open that cannot continue until a person decides something."""
-    return status is not None and bool(status.held) and status.turn_open and status.phase == "idle"
-
-
 def _news_of(event: e.Event, outcome: TurnOutcome | None) -> tuple[tuple[str, PromptNews], ...]:
     """Return the refs of prompts with the news in *event* of each; *outcome* is that of the turn, if it has ended."""
     match event:
@@ -598,12 +552,3 @@ def _news_of(event: e.Event, outcome: TurnOutcome | None) -> tuple[tuple[str, Pr
             return ((ref, TurnOutcome("refusal", problem)),)
         case _:
             return ()
-
-
-def commands(version: int) -> list[Json]:
-    """Return the descriptions of the slash commands that a person may type in the editor."""
-    hint: dict[str, Json] = {"hint": "why"}
-    command: dict[str, Json] = {"name": COMPACT.removeprefix("/"), "description": ABOUT_COMPACT, "input": hint}
-    if version != FIRST:
-        hint["type"], command["type"] = "text", "command"
-    return [command]

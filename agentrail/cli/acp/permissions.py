@@ -10,8 +10,8 @@ import trio
 
 from agentrail.api.protocols import AnySession
 from agentrail.api.session_values import HeldCall
-from agentrail.cli.acp.dialects import ClientAbilities, ProtocolVersion, text_content
 from agentrail.cli.acp.peer import Peer
+from agentrail.cli.acp.protocol import ClientAbilities, permission, text_content
 from agentrail.cli.acp.rpc_messages import CANCELLED, RpcAnswer
 from agentrail.cli.acp.updates import SessionUpdates, inner_id
 from agentrail.errors import AgentrailError
@@ -41,7 +41,6 @@ class HeldCallRequests:
         session_id: str,
         peer: Peer,
         updates: SessionUpdates,
-        dialect: ProtocolVersion,
         abilities: ClientAbilities,
     ) -> None:
         self.question: HeldCall | None = None
@@ -50,7 +49,6 @@ class HeldCallRequests:
         self._session_id = session_id
         self._peer = peer
         self._updates = updates
-        self._dialect = dialect
         self._abilities = abilities
         self._request_ids: dict[str, int] = {}  # by call id: the id of the request about the call
         self._decided: set[str] = set()  # ids of calls that were decided here
@@ -110,15 +108,13 @@ class HeldCallRequests:
         options = [permission_option(ALLOW, "Allow"), permission_option(REJECT, "Reject")]
         if call.family is not None:
             options.insert(1, permission_option(ALWAYS, f"Always allow {call.family}"))
-        return self._dialect.permission(call.hint, self._tool_call(call), options)
+        return permission(self._tool_call(call), options)
 
     def _choice(self, call: HeldCall) -> JsonObject:
         options = [
             {"optionId": str(number), "name": option, "kind": ALLOW} for number, option in enumerate(call.options)
         ]
-        return self._dialect.permission(
-            call.hint, self._tool_call(call), [*options, permission_option(REJECT, "None of these")]
-        )
+        return permission(self._tool_call(call), [*options, permission_option(REJECT, "None of these")])
 
     def _tool_call(self, call: HeldCall) -> JsonObject:
         fields = dict(self._updates.call_fields(inner_id(call.path, call.call_id), call.tool, call.args))

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 import trio
 
-from agentrail.cli.acp.dialects import ProtocolVersion, Update, text_content
 from agentrail.cli.acp.params import objects_in, text_in, text_or_none
 from agentrail.cli.acp.peer import Peer
 from agentrail.cli.acp.permissions import ALWAYS, REJECT, chosen_option, permission_option
+from agentrail.cli.acp.protocol import STOPPED_CALL, Update, call_update, permission, text_content
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.editor_servers import EditorServer, EditorServers
@@ -113,13 +113,11 @@ class ServerRequests:
         session: RemoteSession,
         session_id: str,
         peer: Peer,
-        dialect: ProtocolVersion,
         store: EditorServers,
     ) -> None:
         self._session = session
         self._session_id = session_id
         self._peer = peer
-        self._dialect = dialect
         self._servers: list[EditorServer] = []
         self._store = store
         self._asking: trio.CancelScope | None = None
@@ -187,8 +185,8 @@ class ServerRequests:
         }
         options = [permission_option(ALWAYS, "Allow it here"), permission_option(REJECT, "Do without it")]
         request_id = self._peer.new_id()
-        params = {"sessionId": self._session_id, **self._dialect.permission(reason, fields, options)}
-        await update(self._dialect.tool_call(fields, is_new=True))
+        params = {"sessionId": self._session_id, **permission(fields, options)}
+        await update(call_update(fields, is_new=True))
         answer = None
         with trio.CancelScope() as self._asking:
             answer = await self._peer.ask(request_id, "session/request_permission", params)
@@ -196,8 +194,8 @@ class ServerRequests:
             await self._peer.tell("$/cancel_request", {"requestId": request_id})
         self._asking = None
         is_allowed = answer is not None and chosen_option(answer) == ALWAYS
-        status = "completed" if is_allowed else self._dialect.cancelled
-        await update(self._dialect.tool_call({"toolCallId": call_id, "status": status}, is_new=False))
+        status = "completed" if is_allowed else STOPPED_CALL
+        await update(call_update({"toolCallId": call_id, "status": status}, is_new=False))
         return None if answer is None or chosen_option(answer) is None else is_allowed
 
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from agentrail.cli.acp.dialects import FIRST
 from agentrail.cli.acp.params import invalid
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.chat_options import MODES_ABOUT
@@ -55,10 +54,10 @@ class SessionConfig(NamedTuple):
         """Return a copy in which the session uses *model*."""
         return self._replace(model=model, models=tuple(dict.fromkeys((model, *self.models))) if self.models else ())
 
-    def fields(self, version: int) -> JsonObject:
+    def fields(self) -> JsonObject:
         """Return the fields about modes and options in the answer to the request that opens the session."""
-        fields: dict[str, Json] = {"configOptions": self.options(version)}
-        if version == FIRST and self.mode is not None:
+        fields: dict[str, Json] = {"configOptions": self.options()}
+        if self.mode is not None:
             fields["modes"] = {
                 "currentModeId": self.mode,
                 "availableModes": [
@@ -67,14 +66,13 @@ class SessionConfig(NamedTuple):
             }
         return fields
 
-    def options(self, version: int) -> Sequence[Json]:
+    def options(self) -> Sequence[Json]:
         """Return the configuration options, each with its choices and its current value."""
         modes = [_choice(mode, NAMES[mode], MODES_ABOUT[mode]) for mode in self.modes]
         models = [_choice(model, model) for model in self.models]
         rows = ((MODE, "What it may do without asking", self.mode, modes), (MODEL, "Model", self.model, models))
-        key = "id" if version == FIRST else "configId"
         return [
-            {key: name, "name": title, "category": name, "type": "select", "currentValue": value, "options": choices}
+            {"id": name, "name": title, "category": name, "type": "select", "currentValue": value, "options": choices}
             for name, title, value, choices in rows
             if value and choices
         ]

@@ -10,7 +10,7 @@ from agentrail.values.events import AgentAbort, AgentEnd
 STOP_REASONS: Final = {"length": "max_tokens", "max_rounds": "max_turn_requests", "refused": "refusal"}
 """Stop reasons of turns, if they are not `end_turn`."""
 
-CANCELLED: Final = "cancelled"
+STOPPED: Final = "cancelled"
 
 STOPPED_BY_PEOPLE: Final = ("user", "stopped")
 """Kinds of aborts that are no failure."""
@@ -28,10 +28,10 @@ class TurnOutcome(NamedTuple):
 def outcome_of(event: AgentEnd | AgentAbort, *, is_cancelled: bool) -> TurnOutcome:
     """Return the outcome of the turn that *event* ended; *is_cancelled*: the editor had cancelled the turn."""
     if is_cancelled:
-        return TurnOutcome(CANCELLED)
+        return TurnOutcome(STOPPED)
     if isinstance(event, AgentEnd):
         return TurnOutcome(STOP_REASONS.get(event.stop_reason, "end_turn"))
     if event.kind in STOPPED_BY_PEOPLE:
-        return TurnOutcome(CANCELLED)
+        return TurnOutcome(STOPPED)
     problem = f"the turn was stopped ({event.kind.replace('_', ' ')}): {event.reason or 'no reason was given'}"
     return TurnOutcome("error", RpcError(INTERNAL_ERROR, problem, {"kind": event.kind}))

@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Final, TypeAlias, cast
 
 from agentrail.api.session_values import Status
-from agentrail.cli.acp.dialects import FIRST, ClientAbilities, ProtocolVersion, Update, chunk, text_content
+from agentrail.cli.acp.protocol import (
+    STOPPED_CALL,
+    ClientAbilities,
+    Update,
+    call_update,
+    change_content,
+    chunk,
+    text_content,
+)
 from agentrail.cli.acp.tool_views import change_of, kind_of, paths_of, title_of
 from agentrail.cli.acp.turn_outcomes import TurnOutcome, outcome_of
 from agentrail.cli.rendering import shown_args
@@ -36,7 +44,7 @@ NOT_APPROVED: Final = {
 class SessionUpdates:
     """Converts the events of one session, one by one, into the updates that an editor gets."""
 
-    def __init__(self, dialect: ProtocolVersion, folder: Path, abilities: ClientAbilities) -> None:
+    def __init__(self, folder: Path, abilities: ClientAbilities) -> None:
         self.turn_open = False
         """Whether a turn is open, as of the last event."""
         self.turn_ref = ""
@@ -45,7 +53,6 @@ class SessionUpdates:
         """Whether the editor has cancelled the open turn."""
         self.outcome: TurnOutcome | None = None
         """How the last turn ended; `None` before the first end."""
-        self._dialect = dialect
         self._folder = folder
         self._abilities = abilities
         self._own_texts: list[str] = []  # sent by the editor; their events have not come yet
@@ -102,12 +109,8 @@ class SessionUpdates:
         }
 
     def expect(self, text: str) -> None:
-        """Note that the editor has sent *text*.
-
-        In version 1, the editor shows it at once, so its event makes no update.
-        """
-        if self._dialect.version == FIRST:
-            self._own_texts.append(text)
+        """Note that the editor has sent *text*: it shows it at once, so its event makes no update."""
+        self._own_texts.append(text)
 
     def expect_no_more(self, text: str) -> None:
         """Note that *text* was refused: no event for it will come."""
@@ -147,14 +150,14 @@ class SessionUpdates:
         if text in self._own_texts:
             self._own_texts.remove(text)
             return ()
-        return (self._dialect.whole_message("user", ref, text),)
+        return (chunk("user", ref, text),)
 
     # Turns
 
     def _started(self, event: e.AgentStart) -> Iterable[Update | None]:
         self.turn_open, self.turn_ref, self.is_cancelled = True, event.ref, False
         self._attempts = 0
-        return (self._dialect.state("running"),)
+        return ()
 
     def _ended(self, event: e.AgentEnd) -> Iterable[Update | None]:
         self._usage = self._usage.plus(event.usage)
@@ -174,12 +177,12 @@ class SessionUpdates:
         return () if event.ref is None else self._close(event)
 
     def _close(self, event: e.AgentEnd | e.AgentAbort) -> Iterable[Update | None]:
-        endings = [self._end_call(call_id, self._dialect.cancelled) for call_id in sorted(self._open)]
+        endings = [self._end_call(call_id, STOPPED_CALL) for call_id in sorted(self._open)]
         self._untold.clear()
-        self.outcome = outcome = outcome_of(event, is_cancelled=self.is_cancelled)
+        self.outcome = outcome_of(event, is_cancelled=self.is_cancelled)
         self.turn_open, self.turn_ref, self.is_cancelled = False, "", False
-        problem = None if outcome.problem is None else outcome.problem.fields
-        return (*self._dropped(), *endings, self._dialect.state("idle", outcome.stop_reason, problem))
+        self._drop_streamed()
+        return endings
 
     def _results(self, messages: Iterable[Message]) -> Iterable[Update | None]:
         """Yield the end of each call whose result is in *messages* and that no event of its own has ended."""
@@ -194,25 +197,23 @@ class SessionUpdates:
         del event
         endings = [self._end_call(call_id, "failed") for call_id in sorted(self._open)]
         self._untold.update(cast("str", ending["toolCallId"]) for ending in endings)
-        updates = [*self._dropped(), *endings]
+        self._drop_streamed()
         self._hears = True
-        return updates
+        return endings
 
     def _retried(self, event: e.Retry) -> Iterable[Update | None]:
-        return (*self._dropped(), self.notice("warning", "The model is asked again", event.reason))
+        self._drop_streamed()
+        return (self.notice("warning", "The model is asked again", event.reason),)
 
-    def _dropped(self) -> list[Update]:
-        """Return the update that erases the streamed text of a failed response; empty if there is nothing to erase."""
-        if not self._streamed:
-            return []
-        update = self._dialect.empty_message(self._message_id)
-        self._attempts += update is None
-        self._streamed = self._thoughts = ""
-        return [] if update is None else [update]
+    def _drop_streamed(self) -> None:
+        """Forget the streamed text of a failed response; the editor shows it still, as nothing can erase it."""
+        if self._streamed:
+            self._attempts += 1
+            self._streamed = self._thoughts = ""
 
     @property
     def _message_id(self) -> str:
-        """Id of the response's message; another one for each retry if the editor cannot erase failed attempts."""
+        """Id of the response's message; another one for each retry, because the editor still shows what failed."""
         return f"{self._response_id}.{self._attempts}" if self._attempts else self._response_id
 
     def _delta(self, event: e.MessageDelta) -> Iterable[Update | None]:
@@ -231,7 +232,7 @@ class SessionUpdates:
         message = event.message
         thoughts = "" if self._thoughts else "".join(p.text for p in message.parts if isinstance(p, Thinking))
         updates = [
-            *((self._dialect.whole_message("thought", self._message_id, thoughts),) if thoughts else ()),
+            *((chunk("thought", self._message_id, thoughts),) if thoughts else ()),
             *self._rest(message.text),
             *(self._announce(call.call_id, call.name, call.args) for call in message.calls),
         ]
@@ -247,8 +248,8 @@ class SessionUpdates:
             return ()
         if streamed and text.startswith(streamed):
             return (chunk("agent", self._message_id, text.removeprefix(streamed)),)
-        updates = self._dropped()
-        return (*updates, self._dialect.whole_message("agent", self._message_id, text)) if text else updates
+        self._drop_streamed()
+        return (chunk("agent", self._message_id, text),) if text else ()
 
     # Tools
 
@@ -256,7 +257,7 @@ class SessionUpdates:
         is_new = call_id not in self._announced
         self._announced.add(call_id)
         self._open.add(call_id)
-        return self._dialect.tool_call(self.call_fields(call_id, name, args, status), is_new=is_new)
+        return call_update(self.call_fields(call_id, name, args, status), is_new=is_new)
 
     def call_fields(self, call_id: str, name: str, args: JsonObject, status: str = "pending") -> JsonObject:
         """Return the protocol's fields of a call that has not ended."""
@@ -273,7 +274,7 @@ class SessionUpdates:
         if paths:
             fields["locations"] = [{"path": path} for path in paths]
         if change is not None:
-            fields["content"] = [self._dialect.change(change)]
+            fields["content"] = [change_content(change)]
         return fields
 
     def _end_call(self, call_id: str, status: str, text: str | None = None, **fields: Json) -> Update:
@@ -282,7 +283,7 @@ class SessionUpdates:
         return self._patch(call_id, status=status, **content, **fields)
 
     def _patch(self, call_id: str, **fields: Json) -> Update:
-        return self._dialect.tool_call({"toolCallId": call_id, **fields}, is_new=False)
+        return call_update({"toolCallId": call_id, **fields}, is_new=False)
 
     def _named_end(self, call_id: str, name: str, status: str, text: str) -> Iterable[Update | None]:
         """Yield the update that ends a call; first, one that shows the call if the editor does not have it yet."""
@@ -314,10 +315,10 @@ class SessionUpdates:
         return self._named_end(event.call_id, event.name, "failed", f"blocked by {event.plugin}: {event.reason}")
 
     def _tool_killed(self, event: e.ToolKilled) -> Iterable[Update | None]:
-        return self._named_end(event.call_id, event.name, self._dialect.cancelled, f"stopped: {event.reason}")
+        return self._named_end(event.call_id, event.name, STOPPED_CALL, f"stopped: {event.reason}")
 
     def _tool_skipped(self, event: e.ToolSkippedForSteering) -> Iterable[Update | None]:
-        return self._named_end(event.call_id, event.name, self._dialect.cancelled, SKIPPED)
+        return self._named_end(event.call_id, event.name, STOPPED_CALL, SKIPPED)
 
     def _tool_unknown(self, event: e.ToolUnknown) -> Iterable[Update | None]:
         return self._named_end(event.call_id, event.name, "failed", UNKNOWN)
@@ -337,8 +338,7 @@ class SessionUpdates:
         why = NOT_APPROVED.get(event.status)
         if why is None or event.call_id not in self._open:
             return ()
-        status = "failed" if event.status in {"rejected", "timeout"} else self._dialect.cancelled
-        return (self._end_call(event.call_id, status, f"{why}: {event.reason}" if event.reason else why),)
+        return (self._end_call(event.call_id, "failed", f"{why}: {event.reason}" if event.reason else why),)
 
     # Sub-agents
 
@@ -367,7 +367,7 @@ class SessionUpdates:
     def _subagent_ended(self, event: e.SubagentEnd) -> Iterable[Update | None]:
         for call_id in sorted(self._inner):
             if call_id.startswith(f"{event.call_id}."):
-                yield from self._end_inner(call_id, self._dialect.cancelled)
+                yield from self._end_inner(call_id, STOPPED_CALL)
 
     def _end_inner(self, call_id: str, status: str, text: str | None = None) -> Iterable[Update | None]:
         if call_id in self._inner:
@@ -377,23 +377,17 @@ class SessionUpdates:
     # The rest
 
     def _todos(self, event: e.TodoChange) -> Iterable[Update | None]:
-        return (self._plan_update("todos", [(todo.text, todo.status) for todo in event.todos]),)
+        return (_plan_update((todo.text, todo.status) for todo in event.todos),)
 
     def _planned(self, event: e.PlanGenerated) -> Iterable[Update | None]:
         self._plan = [(step, "pending") for step in event.steps]
-        return (self._plan_update("plan", self._plan),)
+        return (_plan_update(self._plan),)
 
     def _step_done(self, event: e.PlanStepCompleted) -> Iterable[Update | None]:
         if event.index >= len(self._plan):
             return ()
         self._plan[event.index] = (event.text, "done")
-        return (self._plan_update("plan", self._plan),)
-
-    def _plan_update(self, plan_id: str, steps: Iterable[tuple[str, str]]) -> Update:
-        entries: list[Json] = [
-            {"content": text, "priority": "medium", "status": TODO_STATUS.get(status, status)} for text, status in steps
-        ]
-        return self._dialect.plan(plan_id, entries)
+        return (_plan_update(self._plan),)
 
     def _labelled(self, event: e.LabelsChanged) -> Iterable[Update | None]:
         if event.title == self._title:
@@ -430,6 +424,14 @@ class SessionUpdates:
 def inner_id(path: tuple[str, ...], call_id: str) -> str:
     """Return the id that the editor has for a call; *path* is that of the sub-agent that makes the call, or empty."""
     return f"{path[-1]}.{call_id}" if path else call_id
+
+
+def _plan_update(steps: Iterable[tuple[str, str]]) -> Update:
+    """Return the update for the one plan that an editor shows of a session: of the todos, or of a plan's steps."""
+    entries: list[Json] = [
+        {"content": text, "priority": "medium", "status": TODO_STATUS.get(status, status)} for text, status in steps
+    ]
+    return {"sessionUpdate": "plan", "entries": entries}
 
 
 def _content(part: Part) -> JsonObject:

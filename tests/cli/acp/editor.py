@@ -39,24 +39,20 @@ ANSWERS: Final = {
     "session/set_config_option": "SetSessionConfigOptionResponse",
 }
 OURS: Final = {
-    (1, "session/update"): "SessionNotification",
-    (2, "session/update"): "UpdateSessionNotification",
-    (1, "session/request_permission"): "RequestPermissionRequest",
-    (2, "session/request_permission"): "RequestPermissionRequest",
-    (1, "elicitation/create"): "CreateElicitationRequest",
-    (2, "elicitation/create"): "CreateElicitationRequest",
-    (1, "$/cancel_request"): "CancelRequestNotification",
-    (2, "$/cancel_request"): "CancelRequestNotification",
+    "session/update": "SessionNotification",
+    "session/request_permission": "RequestPermissionRequest",
+    "elicitation/create": "CreateElicitationRequest",
+    "$/cancel_request": "CancelRequestNotification",
 }
 
 
 @cache
-def validator(version: int, name: str, *, is_closed: bool = False) -> Draft202012Validator:
+def validator(name: str, *, is_closed: bool = False) -> Draft202012Validator:
     """Return what checks a value of the class *name* by the official schema; skip the test if that is not there.
 
     If *is_closed*, a value has no fields that the class does not name.
     """
-    file = PACKAGE / "schema" / f"v{version}" / "schema.json"
+    file = PACKAGE / "schema" / "v1" / "schema.json"
     if not file.exists():
         pytest.skip("the official schema of the protocol is not installed: `make editor-clients` does that")
     schema = json.loads(file.read_text(encoding="utf-8"))
@@ -84,7 +80,6 @@ class Editor:
     def __init__(self, send: Callable[[bytes], None], reader: LineReader, supervisor: RemoteSupervisor) -> None:
         self.supervisor = supervisor
         self.messages: list[Message] = []
-        self.version = 1
         self._send = send
         self._reader = reader
         self._count = 100  # tests write messages of their own with small ids
@@ -171,13 +166,8 @@ class Editor:
 
     # Whole conversations
 
-    async def begin(self, version: int = 1, **able: object) -> Message:
-        self.version = version
-        if version == 1:
-            return await self.call("initialize", protocolVersion=1, clientCapabilities=able)
-        return await self.call(
-            "initialize", protocolVersion=2, info={"name": "ours", "version": "1"}, capabilities=able
-        )
+    async def begin(self, **able: object) -> Message:
+        return await self.call("initialize", protocolVersion=1, clientCapabilities=able)
 
     async def open(self, folder: Path) -> str:
         result = await self.call("session/new", cwd=str(folder), mcpServers=[])
@@ -193,11 +183,11 @@ class Editor:
         """Check all that has come by the official schema."""
         for message in self.messages:
             if "error" in message:
-                validator(self.version, "Error").validate(message["error"])
+                validator("Error").validate(message["error"])
             elif "method" in message:
-                validator(self.version, OURS[self.version, str(message["method"])]).validate(message["params"])
+                validator(OURS[str(message["method"])]).validate(message["params"])
             elif self._methods[message["id"]] in ANSWERS:
-                validator(self.version, ANSWERS[self._methods[message["id"]]]).validate(message["result"])
+                validator(ANSWERS[self._methods[message["id"]]]).validate(message["result"])
 
 
 def _update(message: Message) -> Message:

@@ -51,12 +51,11 @@ def started(folder: Path) -> str:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", [1, 2])
-async def test_a_server_is_asked_about_once_and_started_after_the_answer(version: int, tmp_path: Path) -> None:
+async def test_a_server_is_asked_about_once_and_started_after_the_answer(tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     folder = tmp_path / "p"
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         session = await opened(connected, folder, shop(folder))
         prompt = connected.prompt(session, "Who are you?")
         request = await connected.request()
@@ -105,7 +104,7 @@ async def test_who_cancels_the_prompt_has_not_answered(tmp_path: Path) -> None:
 async def test_a_server_that_cannot_be_used_is_told_and_holds_up_nothing(tmp_path: Path) -> None:
     broken: Message = {"name": "broken", "command": "/no/such/program", "args": [], "env": []}
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(2)
+        await connected.begin(session={"notices": {}})
         session = await opened(
             connected, tmp_path, broken, {"name": "old", "type": "sse", "url": "http://x", "headers": []}
         )
@@ -120,7 +119,7 @@ async def test_an_agent_of_a_file_has_servers_of_its_own(tmp_path: Path) -> None
     file = tmp_path / "app.py"
     file.write_text("from agentrail import SessionSpec\n\nagent = SessionSpec(model='demo')\n")
     async with editor(tmp_path / "j.db", AgentSource("", str(file))) as connected:
-        await connected.begin(2)
+        await connected.begin(session={"notices": {}})
         session = await opened(connected, tmp_path, shop(tmp_path))
         await connected.wait_for(lambda message: OWN_SERVERS in str(message))
         await connected.answer(connected.prompt(session, "Who are you?"))

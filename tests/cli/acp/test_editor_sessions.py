@@ -12,42 +12,33 @@ from agentrail.journals import SqliteJournal
 from tests.cli.acp.editor import Editor, Message, RefusedError, editor, text
 from tests.kit import AbortSent
 
-VERSIONS = [1, 2]
-
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="  # an image
 
 
 async def ended(connected: Editor, request_id: int) -> str:
-    """Return the stop reason of the turn of a prompt, as its version tells it."""
-    if connected.version == 1:
-        return str((await connected.answer(request_id))["stopReason"])
-    assert set(await connected.answer(request_id)) == {"messageId"}
-    return str((await connected.update("state_update", state="idle"))["stopReason"])
+    """Return the stop reason of the turn of a prompt."""
+    return str((await connected.answer(request_id))["stopReason"])
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_a_prompt_is_answered(tmp_path: Path, version: int) -> None:
+async def test_a_prompt_is_answered(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         session = await connected.open(tmp_path)
         assert await ended(connected, connected.prompt(session, "Who are you?")) == "end_turn"
         assert connected.said().startswith("I am the built-in demo model")
         echoes = [update for update in connected.updates if str(update["sessionUpdate"]).startswith("user_message")]
-        assert len(echoes) == (0 if version == 1 else 1)  # an editor of version 1 shows it itself
+        assert echoes == []  # the editor shows it itself
         connected.check()
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("option", "is_there", "status"), [("allow_once", True, "completed"), ("reject_once", False, "failed")]
 )
-async def test_a_held_call_is_asked_about(
-    tmp_path: Path, version: int, option: str, is_there: bool, status: str
-) -> None:
+async def test_a_held_call_is_asked_about(tmp_path: Path, option: str, is_there: bool, status: str) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         session = await connected.open(tmp_path)
         prompt = connected.prompt(session, "write hello to a.txt")
         request = await connected.request()
@@ -59,8 +50,6 @@ async def test_a_held_call_is_asked_about(
         assert await ended(connected, prompt) == "end_turn"
         assert (tmp_path / "a.txt").exists() is is_there
         assert [update["status"] for update in connected.updates if "status" in update][-1] == status
-        states = [update["state"] for update in connected.updates if update["sessionUpdate"] == "state_update"]
-        assert states == ([] if version == 1 else ["running", "requires_action", "running", "idle"])
 
 
 @pytest.mark.long
@@ -76,10 +65,9 @@ async def test_what_is_approved_for_always_is_not_asked_again(tmp_path: Path) ->
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_a_call_that_is_decided_elsewhere_is_not_asked_about_any_more(tmp_path: Path, version: int) -> None:
+async def test_a_call_that_is_decided_elsewhere_is_not_asked_about_any_more(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         session = await connected.open(tmp_path)
         prompt = connected.prompt(session, "write hello to a.txt")
         request = await connected.request()
@@ -109,26 +97,22 @@ async def test_a_call_whose_question_is_dismissed_is_rejected(tmp_path: Path) ->
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_a_cancellation_stops_the_open_turn(tmp_path: Path, version: int) -> None:
+async def test_a_cancellation_stops_the_open_turn(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         session = await connected.open(tmp_path)
         prompt = connected.prompt(session, "count to 3000")
         await connected.update("tool_call_update", status="in_progress")
         connected.tell("session/cancel", sessionId=session)
         assert await ended(connected, prompt) == "cancelled"
-        assert [update["status"] for update in connected.updates if "status" in update][-1] == (
-            "failed" if version == 1 else "cancelled"
-        )
+        assert [update["status"] for update in connected.updates if "status" in update][-1] == "failed"
 
 
 @pytest.mark.campaign
 @pytest.mark.long
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_a_late_cancellation_does_not_hit_the_next_prompt(tmp_path: Path, version: int) -> None:
+async def test_a_late_cancellation_does_not_hit_the_next_prompt(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         session = await connected.open(tmp_path)
         assert await ended(connected, connected.prompt(session, "hello")) == "end_turn"
         connected.tell("session/cancel", sessionId=session)
@@ -172,20 +156,6 @@ async def test_a_cancellation_counts_for_the_prompts_before_it_alone(tmp_path: P
 
 
 @pytest.mark.long
-async def test_in_version_2_a_prompt_that_waits_is_refused_when_it_is_cancelled(tmp_path: Path) -> None:
-    async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(2)
-        session = await connected.open(tmp_path)
-        await connected.answer(connected.prompt(session, "count to 3000"))
-        waiting = connected.prompt(session, "Who are you?")
-        await connected.update("tool_call_update", status="in_progress")
-        connected.tell("session/cancel", sessionId=session)
-        with pytest.raises(RefusedError) as refused:
-            await connected.answer(waiting)
-        assert refused.value.code == -32800
-
-
-@pytest.mark.long
 async def test_one_prompt_of_two_is_taken_back(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
         await connected.begin()
@@ -217,10 +187,9 @@ async def test_a_cancellation_while_a_person_is_asked_ends_the_turn(tmp_path: Pa
 
 @pytest.mark.campaign
 @pytest.mark.long
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_a_prompt_during_a_turn_waits_for_its_end(tmp_path: Path, version: int) -> None:
+async def test_a_prompt_during_a_turn_waits_for_its_end(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         session = await connected.open(tmp_path)
         first, second = connected.prompt(session, "count to 1"), connected.prompt(session, "Who are you?")
         assert await ended(connected, first) == "end_turn"
@@ -244,7 +213,7 @@ async def test_steering_reaches_the_open_turn(tmp_path: Path) -> None:
 
 async def test_the_context_is_compacted_by_a_command(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(2)
+        await connected.begin()
         session = await connected.open(tmp_path)
         assert await ended(connected, connected.prompt(session, "/compact it is long")) == "end_turn"
 
@@ -285,7 +254,7 @@ async def test_a_session_is_loaded_with_its_past(tmp_path: Path) -> None:
 @pytest.mark.long
 async def test_a_session_is_resumed_from_a_place_in_its_events(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(2)
+        await connected.begin()
         session = await conversation(connected, tmp_path)
         places = [
             message["params"]["_meta"]["agentrail"]["seq"]  # type: ignore[index]
@@ -299,34 +268,24 @@ async def test_a_session_is_resumed_from_a_place_in_its_events(tmp_path: Path) -
         )
         assert places == sorted(places)
         connected.forget()
-        where = {"type": "_agentrail", "from": middle}
-        await connected.call("session/resume", sessionId=session, cwd=str(tmp_path), replayFrom=where)
+        where = {"agentrail": {"from": middle}}
+        await connected.call("session/resume", sessionId=session, cwd=str(tmp_path), _meta=where)
         assert [update["sessionUpdate"] for update in connected.updates] == [
-            *("tool_call_update", "tool_call_update", "agent_message", "usage_update", "state_update"),
+            *("tool_call", "tool_call_update", "agent_message_chunk", "usage_update"),
+            "available_commands_update",
         ]
-        assert connected.updates[-1] == {"sessionUpdate": "state_update", "state": "idle"}
-    async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(1)
-        await connected.call(
-            "session/resume", sessionId=session, cwd=str(tmp_path), _meta={"agentrail": {"from": middle}}
-        )
-        assert "agent_message_chunk" in [update["sessionUpdate"] for update in connected.updates]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_a_session_is_resumed_without_its_past_while_a_person_is_asked(tmp_path: Path, version: int) -> None:
+async def test_a_session_is_resumed_without_its_past_while_a_person_is_asked(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as first:
-        await first.begin(version)
+        await first.begin()
         session = await first.open(tmp_path)
         first.prompt(session, "write hello to a.txt")
         await first.request()
         async with editor(tmp_path / "j.db") as second:
-            await second.begin(version)
+            await second.begin()
             await second.call("session/resume", sessionId=session, cwd=str(tmp_path), mcpServers=[])
-            assert [update.get("state") for update in second.updates if "state" in update] == (
-                [] if version == 1 else ["requires_action"]
-            )
             second.choose(await second.request(), "allow_once")
             await first.wait_for(lambda message: message.get("method") == "$/cancel_request")
             await second.update("tool_call_update", status="completed")
@@ -345,10 +304,9 @@ async def test_what_another_client_does_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_a_closed_session_is_stopped_and_kept(tmp_path: Path, version: int) -> None:
+async def test_a_closed_session_is_stopped_and_kept(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         session = await connected.open(tmp_path)
         prompt = connected.prompt(session, "count to 3000")
         await connected.update("tool_call_update", status="in_progress")
@@ -362,10 +320,9 @@ async def test_a_closed_session_is_stopped_and_kept(tmp_path: Path, version: int
         await connected.call("session/resume", sessionId=session, cwd=str(tmp_path))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_a_deleted_session_is_gone(tmp_path: Path, version: int) -> None:
+async def test_a_deleted_session_is_gone(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         session = await connected.open(tmp_path)
         for _ in range(2):  # what is gone already is gone, as is wanted
             assert await connected.call("session/delete", sessionId=session) == {}
@@ -410,7 +367,7 @@ def do_something(connected: Editor, chance: Random, session: str, folder: Path) 
 async def test_each_request_is_answered_once_in_whatever_order_they_come(tmp_path: Path, seed: int) -> None:
     chance = Random(seed)
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(chance.choice(VERSIONS))
+        await connected.begin()
         session = await connected.open(tmp_path)
         before = len(connected.messages)
         requests = [do_something(connected, chance, session, tmp_path) for _ in range(chance.randint(5, 20))]
@@ -450,10 +407,9 @@ async def test_a_mode_is_chosen_and_seen_by_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_options_are_chosen(tmp_path: Path, version: int) -> None:
+async def test_options_are_chosen(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         session = await connected.open(tmp_path)
         for option, value in (("mode", "yes"), ("model", "demo")):
             result = await connected.call("session/set_config_option", sessionId=session, configId=option, value=value)
@@ -522,10 +478,9 @@ async def test_a_prompt_that_no_model_can_read_is_refused_and_the_session_goes_o
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_a_prompt_may_have_files_and_images(tmp_path: Path, version: int) -> None:
+async def test_a_prompt_may_have_files_and_images(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         session = await connected.open(tmp_path)
         blocks = [
             *text("Who are you? "),
@@ -572,23 +527,11 @@ def scripted(folder: Path, script: str) -> AgentSource:
         ("say('yes')", "end_turn"),
     ],
 )
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_the_end_of_a_turn_has_its_reason(tmp_path: Path, version: int, script: str, reason: str) -> None:
+async def test_the_end_of_a_turn_has_its_reason(tmp_path: Path, script: str, reason: str) -> None:
     async with editor(tmp_path / "j.db", scripted(tmp_path, script)) as connected:
-        await connected.begin(version)
+        await connected.begin()
         session = await connected.open(tmp_path)
         assert await ended(connected, connected.prompt(session, "hello")) == reason
-
-
-@pytest.mark.long
-async def test_in_version_2_a_turn_that_fails_has_its_reason_in_the_state(tmp_path: Path) -> None:
-    async with editor(tmp_path / "j.db", scripted(tmp_path, "permanent('out of tea')")) as connected:
-        await connected.begin(2)
-        session = await connected.open(tmp_path)
-        connected.prompt(session, "hello")
-        state = await connected.update("state_update", state="idle")
-        assert state["stopReason"] == "error"
-        assert "out of tea" in state["error"]["message"]  # type: ignore[index]
 
 
 # Questions of tools
@@ -601,10 +544,9 @@ CHOOSES = (
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_a_question_with_options_is_asked_as_a_choice(tmp_path: Path, version: int) -> None:
+async def test_a_question_with_options_is_asked_as_a_choice(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db", scripted(tmp_path, CHOOSES)) as connected:
-        await connected.begin(version)
+        await connected.begin()
         session = await connected.open(tmp_path)
         prompt = connected.prompt(session, "hello")
         request = await connected.request()
@@ -616,11 +558,10 @@ async def test_a_question_with_options_is_asked_as_a_choice(tmp_path: Path, vers
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("script", [ASKS, CHOOSES])
-async def test_a_question_is_asked_by_a_form_if_the_editor_has_forms(tmp_path: Path, version: int, script: str) -> None:
+async def test_a_question_is_asked_by_a_form_if_the_editor_has_forms(tmp_path: Path, script: str) -> None:
     async with editor(tmp_path / "j.db", scripted(tmp_path, script)) as connected:
-        await connected.begin(version, elicitation={"form": {}})
+        await connected.begin(elicitation={"form": {}})
         session = await connected.open(tmp_path)
         prompt = connected.prompt(session, "hello")
         request = await connected.request("elicitation/create")
@@ -638,18 +579,6 @@ async def test_a_question_without_options_is_answered_by_the_next_prompt(tmp_pat
         assert connected.said() == "Which tea?"
         assert await ended(connected, connected.prompt(session, "black")) == "end_turn"
         assert connected.said().startswith("Which tea?black")
-
-
-async def test_in_version_2_a_question_is_answered_by_a_prompt_while_action_is_required(tmp_path: Path) -> None:
-    async with editor(tmp_path / "j.db", scripted(tmp_path, ASKS)) as connected:
-        await connected.begin(2)
-        session = await connected.open(tmp_path)
-        await connected.answer(connected.prompt(session, "hello"))
-        await connected.update("state_update", state="requires_action")
-        answer = await connected.answer(connected.prompt(session, "black"))
-        await connected.update("state_update", state="idle", stopReason="end_turn")
-        echoes = [update["messageId"] for update in connected.updates if update["sessionUpdate"] == "user_message"]
-        assert echoes[-1] == answer["messageId"]
 
 
 async def test_a_turn_that_fails_is_told_with_its_reason(tmp_path: Path) -> None:

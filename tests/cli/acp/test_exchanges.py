@@ -1,4 +1,4 @@
-"""What the protocol asks of every exchange, whatever it is about, in both versions."""
+"""What the protocol asks of every exchange, whatever it is about."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,8 +8,6 @@ import pytest
 
 from agentrail.cli.acp.rpc_messages import RpcError, RpcId
 from tests.cli.acp.editor import OURS, Editor, Message, editor, text, validator
-
-pytestmark = pytest.mark.parametrize("version", [1, 2])
 
 TRACE = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
 
@@ -23,25 +21,22 @@ async def turn(connected: Editor, session: str, content: str, **params: object) 
 
 
 async def end_of_turn(connected: Editor, prompt: int) -> str:
-    result = await connected.answer(prompt)
-    if connected.version == 1:
-        return str(result["stopReason"])
-    return str((await connected.update("state_update", state="idle"))["stopReason"])
+    return str((await connected.answer(prompt))["stopReason"])
 
 
-async def test_the_agent_says_who_it_is(tmp_path: Path, version: int) -> None:
+async def test_the_agent_says_who_it_is(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        result = await connected.begin(version)
-        assert result["protocolVersion"] == version
-        who = cast("Message", result["agentInfo" if version == 1 else "info"])
+        result = await connected.begin()
+        assert result["protocolVersion"] == 1
+        who = cast("Message", result["agentInfo"])
         assert who["name"] == "agentrail"
         assert who["version"]
 
 
 @pytest.mark.parametrize("request_id", [1, 0, -7, 2**53, "a", "1", "ü 🍵", "a\nb", ""])
-async def test_an_answer_has_the_id_of_its_request(tmp_path: Path, version: int, request_id: RpcId) -> None:
+async def test_an_answer_has_the_id_of_its_request(tmp_path: Path, request_id: RpcId) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         connected.forget()
         for method in ("session/list", "session/jump"):
             connected.send(id=request_id, method=method, params={})
@@ -57,9 +52,9 @@ async def test_an_answer_has_the_id_of_its_request(tmp_path: Path, version: int,
 
 
 @pytest.mark.long
-async def test_a_notification_is_never_answered(tmp_path: Path, version: int) -> None:
+async def test_a_notification_is_never_answered(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         session = await connected.open(tmp_path)
         for method in ("_kit/news", "$/news", "session/jump", "session/list"):
             connected.tell(method, what="tea")
@@ -71,10 +66,10 @@ async def test_a_notification_is_never_answered(tmp_path: Path, version: int) ->
         await turn(connected, session, "Who are you?")
 
 
-async def test_each_session_has_its_own_id_and_is_in_the_list_of_its_folder(tmp_path: Path, version: int) -> None:
+async def test_each_session_has_its_own_id_and_is_in_the_list_of_its_folder(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         sessions = [await connected.open(tmp_path) for _ in range(2)]
         assert all(sessions)
         assert len(set(sessions)) == 2
@@ -85,23 +80,22 @@ async def test_each_session_has_its_own_id_and_is_in_the_list_of_its_folder(tmp_
         assert await connected.call("session/list", cwd="/nowhere/at/all") == {"sessions": []}
 
 
-async def test_the_current_value_is_one_of_the_choices(tmp_path: Path, version: int) -> None:
+async def test_the_current_value_is_one_of_the_choices(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         result = await connected.call("session/new", cwd=str(tmp_path), mcpServers=[])
         options = cast("list[Message]", result["configOptions"])
         assert {option["type"] for option in options} == {"select"}  # none is a boolean, for which an editor must ask
         for option in options:
             assert option["currentValue"] in [choice["value"] for choice in cast("list[Message]", option["options"])]
-        if version == 1:
-            modes = cast("Message", result["modes"])
-            assert modes["currentModeId"] in [mode["id"] for mode in cast("list[Message]", modes["availableModes"])]
+        modes = cast("Message", result["modes"])
+        assert modes["currentModeId"] in [mode["id"] for mode in cast("list[Message]", modes["availableModes"])]
 
 
 @pytest.mark.long
-async def test_an_editor_that_offers_nothing_is_asked_for_permissions_alone(tmp_path: Path, version: int) -> None:
+async def test_an_editor_that_offers_nothing_is_asked_for_permissions_alone(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         session = await connected.open(tmp_path)
         await turn(connected, session, "write hello to a.txt")
         methods = {message["method"] for message in connected.messages if "method" in message}
@@ -114,17 +108,17 @@ async def test_an_editor_that_offers_nothing_is_asked_for_permissions_alone(tmp_
 
 @pytest.mark.campaign
 @pytest.mark.long
-async def test_a_prompt_may_have_metadata(tmp_path: Path, version: int) -> None:
+async def test_a_prompt_may_have_metadata(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         await turn(connected, await connected.open(tmp_path), "Who are you?", _meta={**TRACE, "kit": [1]})
 
 
 @pytest.mark.campaign
 @pytest.mark.long
-async def test_nothing_of_a_cancelled_turn_comes_after_its_end(tmp_path: Path, version: int) -> None:
+async def test_nothing_of_a_cancelled_turn_comes_after_its_end(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         session = await connected.open(tmp_path)
         prompt = connected.prompt(session, "count to 3000")
         await connected.update("tool_call_update", status="in_progress")
@@ -135,17 +129,14 @@ async def test_nothing_of_a_cancelled_turn_comes_after_its_end(tmp_path: Path, v
 
 @pytest.mark.campaign
 @pytest.mark.long
-async def test_what_is_past_comes_before_the_answer(tmp_path: Path, version: int) -> None:
+async def test_what_is_past_comes_before_the_answer(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         session = await connected.open(tmp_path)
         await turn(connected, session, "write hello to a.txt")
         connected.forget()
         where: Message = {"sessionId": session, "cwd": str(tmp_path)}
-        if version == 1:
-            result = await connected.call("session/load", **where, mcpServers=[])
-        else:
-            result = await connected.call("session/resume", **where, replayFrom={"type": "start"})
+        result = await connected.call("session/load", **where, mcpServers=[])
         assert result["configOptions"]
         assert any("message" in str(update["sessionUpdate"]) for update in connected.updates)
         await no_more_updates(connected, session)
@@ -153,15 +144,15 @@ async def test_what_is_past_comes_before_the_answer(tmp_path: Path, version: int
 
 @pytest.mark.campaign
 @pytest.mark.long
-async def test_the_past_is_not_told_to_who_resumes_without_it(tmp_path: Path, version: int) -> None:
+async def test_the_past_is_not_told_to_who_resumes_without_it(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        await connected.begin(version)
+        await connected.begin()
         session = await connected.open(tmp_path)
         await turn(connected, session, "write hello to a.txt")
         connected.forget()
         await connected.call("session/resume", sessionId=session, cwd=str(tmp_path))
         kinds = [update["sessionUpdate"] for update in connected.updates]
-        assert kinds == ["available_commands_update" if version == 1 else "state_update"]
+        assert kinds == ["available_commands_update"]
         await no_more_updates(connected, session)
 
 
@@ -172,14 +163,13 @@ async def no_more_updates(connected: Editor, session: str) -> None:
     await turn(connected, session, "Who are you?")
     first = next(message for message in connected.messages[start:] if "method" in message)
     update = cast("Message", cast("Message", first["params"])["update"])
-    assert update["sessionUpdate"] in {"user_message", "state_update", "agent_thought_chunk", "agent_message_chunk"}
-    assert update.get("state", "running") == "running"
+    assert update["sessionUpdate"] in {"agent_thought_chunk", "agent_message_chunk"}
 
 
 @pytest.mark.long
-async def test_no_message_has_fields_that_the_protocol_does_not_know(tmp_path: Path, version: int) -> None:
+async def test_no_message_has_fields_that_the_protocol_does_not_know(tmp_path: Path) -> None:
     async with editor(tmp_path / "j.db") as connected:
-        start = await connected.begin(version)
+        start = await connected.begin()
         first = await connected.call("session/new", cwd=str(tmp_path), mcpServers=[])
         session = str(first["sessionId"])
         await turn(connected, session, "write hello to a.txt")
@@ -191,19 +181,19 @@ async def test_no_message_has_fields_that_the_protocol_does_not_know(tmp_path: P
             "NewSessionResponse": first,
             "ResumeSessionResponse": resumed,
             "ListSessionsResponse": listed,
-            "AgentCapabilities": start["agentCapabilities" if version == 1 else "capabilities"],
+            "AgentCapabilities": start["agentCapabilities"],
         }
         for name, result in results.items():
-            validator(version, name, is_closed=True).validate(result)
+            validator(name, is_closed=True).validate(result)
         for message in connected.messages:
             if "method" in message:
                 method, params = str(message["method"]), cast("Message", message["params"])
-                validator(version, OURS[version, method], is_closed=True).validate(params)
+                validator(OURS[method], is_closed=True).validate(params)
                 if method == "session/update":
-                    validator(version, "SessionUpdate", is_closed=True).validate(params["update"])
+                    validator("SessionUpdate", is_closed=True).validate(params["update"])
 
 
-def test_an_error_is_told_in_one_line(version: int) -> None:
-    fields = RpcError(-version, "no tea:\n  it is out\r\n", {"all": "a\nb"}).fields
+def test_an_error_is_told_in_one_line() -> None:
+    fields = RpcError(-1, "no tea:\n  it is out\r\n", {"all": "a\nb"}).fields
     assert isinstance(fields, Mapping)
-    assert fields == {"code": -version, "message": "no tea: it is out", "data": {"all": "a\nb"}}
+    assert fields == {"code": -1, "message": "no tea: it is out", "data": {"all": "a\nb"}}

@@ -1,4 +1,4 @@
-"""Editors that nobody here wrote: the client of PyPI, that of npm for version 2, and the command line `acpx`."""
+"""Editors that nobody here wrote: the client of PyPI, that of npm, and the command line `acpx`."""
 
 import asyncio
 import json
@@ -20,9 +20,8 @@ from tests.patience import PATIENCE
 pytestmark = pytest.mark.long
 
 ACPX: Final = PACKAGE.parents[1] / "acpx" / "dist" / "cli.js"
-ASKS: Final = '`write_file` wants to run with {"content": "hello", "path": "a.txt"}'
 SHOP: Final = Path(__file__).parents[2] / "mcp" / "shop.py"
-TWO: Final = Path(__file__).with_name("two.mjs")
+CLIENT: Final = Path(__file__).with_name("client.mjs")
 
 
 class Person:
@@ -120,29 +119,16 @@ def output_of(*command: str, folder: Path, status: int = 0, **environment: str) 
     return process.stdout
 
 
-def test_the_official_client_of_version_2_works(tmp_path: Path) -> None:
+def test_the_client_of_npm_works(tmp_path: Path) -> None:
     if not PACKAGE.exists():
         pytest.skip("the official client from npm is not installed: `make editor-clients` does that")
-    library = (PACKAGE / "dist" / "v2" / "stable" / "acp.js").as_uri()
+    library = (PACKAGE / "dist" / "v1" / "acp.js").as_uri()
     agent = [*COMMAND, "acp", "--model", "demo", "--journal", str(tmp_path / "j.db")]
-    *facts, replayed, left = output_of(node(18), str(TWO), library, str(tmp_path), *agent, folder=tmp_path).splitlines()
-    for place in (0, 6):  # the answer to a prompt and the state that it begins come in either order
-        facts[place : place + 2] = sorted(facts[place : place + 2])
-    assert facts == [
-        "inserted p1",
-        "state running",
-        "state requires_action",
-        f"asked write_file content=hello path=a.txt: {ASKS}",
-        "state running",
-        "state idle end_turn",
-        "inserted p6",
-        "state running",
-        "state idle cancelled",
-        "state idle",
-    ]
-    assert replayed.startswith("replayed user_message session_info_update agent_thought agent_message tool_call_update")
-    assert replayed.endswith("state_update")
-    assert replayed.count("user_message") == 2
+    output = output_of(node(18), str(CLIENT), library, str(tmp_path), *agent, folder=tmp_path)
+    *facts, loaded, left = output.splitlines()
+    assert facts == ["version 1", "asked write_file content=hello path=a.txt", "ended end_turn", "ended cancelled"]
+    assert loaded.startswith("loaded user_message_chunk session_info_update agent_thought_chunk agent_message_chunk")
+    assert loaded.count("user_message_chunk") == 2
     assert left == "left 0"
 
 

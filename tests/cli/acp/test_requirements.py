@@ -8,11 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import pytest
-
 from agentrail.cli.acp.editor_connection import initialization
 from agentrail.models import Json
-from tests.cli.acp.test_whole_conversation import REQUIREMENTS as RECORDED_ONES
 from tests.parsed import functions_of
 
 
@@ -24,7 +21,6 @@ class NotOffered(NamedTuple):
     reason: str
 
 
-RECORDED: Final = "test_the_requirements_of_the_kit_are_met"
 CLOSED: Final = "test_no_message_has_fields_that_the_protocol_does_not_know"
 CANCELS: Final = "test_a_cancellation_stops_the_open_turn"
 NOTICES: Final = "test_a_notification_is_never_answered"
@@ -52,7 +48,7 @@ NO_BATCH: Final = NotOffered("", "the official client refuses batches in every v
 Row = tuple[str, str | NotOffered]
 """What is required, and the name of the test that shows it or why it does not apply."""
 
-FIRST: Final[dict[str, Row]] = {
+KIT: Final[dict[str, Row]] = {
     "ACP-TRANSPORT-001": ("each line of the output is one message", PROCESS),
     "ACP-TRANSPORT-002": ("the output is UTF-8", IDS),
     "ACP-JSONRPC-001": ("an answer has the id of its request, a number or a text", IDS),
@@ -120,158 +116,22 @@ FIRST: Final[dict[str, Row]] = {
     "ACP-INFO-UNKNOWNSESSION-001": ("recorded only: a prompt to an unknown session", REFUSED),
 }
 
-SECOND: Final[dict[str, Row]] = {
-    "ACP-TRANSPORT-201": ("each line of the output is one message", RECORDED),
-    "ACP-TRANSPORT-002": ("the output is UTF-8", IDS),
-    "ACP-TRANSPORT-203": ("no message has a line end in it", IDS),
-    "ACP-JSONRPC-001": ("an answer has the id of its request, a number or a text", IDS),
-    "ACP-JSONRPC-002": ("an answer has either a result or an error with a code and a message", IDS),
-    "ACP-JSONRPC-003": ("a notification gets no answer", NOTICES),
-    "ACP-JSONRPC-004": ("an unknown method has the error -32601", RECORDED),
-    "ACP-JSONRPC-005": ("after an error the connection can be used", RECORDED),
-    "ACP-BATCH-201": ("an empty batch has one error -32600", RECORDED),
-    "ACP-BATCH-202": ("a batch of notifications gets no answer", NO_BATCH),
-    "ACP-BATCH-203": ("each wrong part of a batch has an error of its own", NO_BATCH),
-    "ACP-BATCH-204": ("a batch is answered by a batch", NO_BATCH),
-    "ACP-BATCH-205": ("answers in a batch may have any order", NO_BATCH),
-    "ACP-BATCH-206": ("recorded only: the order in which parts are carried out", NO_BATCH),
-    "ACP-BATCH-207": ("recorded only: batches that the agent sends", NO_BATCH),
-    "ACP-BATCH-208": ("recorded only: what a client does not batch", NO_BATCH),
-    "ACP-INFO-BATCH-201": ("recorded only: a batch that is no JSON", WRONG),
-    "ACP-INFO-BATCH-202": ("recorded only: a batch of requests and answers", NO_BATCH),
-    "ACP-INIT-001": ("`initialize` is answered", RECORDED),
-    "ACP-INIT-201": ("who wants version 2 gets it", RECORDED),
-    "ACP-INIT-202": ("who wants version 1 gets it", RECORDED),
-    "ACP-INIT-203": ("the agent has a name and a version", RECORDED),
-    "ACP-INIT-204": ("an ability is an object, and no boolean", RECORDED),
-    "ACP-INIT-003": ("who wants a version that is not there gets the latest", RECORDED),
-    "ACP-SCHEMA-001": ("each message fits the schema", PROMPTS),
-    "ACP-SCHEMA-002": ("no message has fields of its own", CLOSED),
-    "ACP-SESSION-001": ("a new session has an id", RECORDED),
-    "ACP-SESSION-002": ("two sessions have two ids", RECORDED),
-    "ACP-SESSION-203": ("no list of MCP servers is the same as an empty one", RECORDED),
-    "ACP-PROMPT-201": ("the answer to a prompt names its message, and nothing more", RECORDED),
-    "ACP-PROMPT-203": ("the message of the user is told with that id", RECORDED),
-    "ACP-PROMPT-205": ("an update names the session of the prompt", RECORDED),
-    "ACP-PROMPT-003": ("a prompt may have a link to a resource", RECORDED),
-    "ACP-STATE-201": ("a turn that ends has been running", RECORDED),
-    "ACP-STATE-202": ("a turn that was running becomes idle", RECORDED),
-    "ACP-STATE-203": ("its end has a stop reason of the protocol", RECORDED),
-    "ACP-PROMPTCAP-001": ("a prompt may have images", BLOCKS),
-    "ACP-PROMPTCAP-002": (
-        "a prompt may have sound",
-        NotOffered("capabilities.session.prompt.audio", "messages of sessions have no sound"),
-    ),
-    "ACP-PROMPTCAP-003": ("a prompt may have files", BLOCKS),
-    "ACP-PERM-201": ("a permission request has a title and options; answered, the turn goes on", RECORDED),
-    "ACP-CLIENTCAP-201": ("no form is asked of an editor that does not offer it", RECORDED),
-    "ACP-CLIENTCAP-202": ("no method is called that the protocol does not have", RECORDED),
-    "ACP-CANCEL-201": ("a cancelled turn becomes idle as cancelled", RECORDED),
-    "ACP-CANCEL-202": ("no update of a cancelled turn comes after its end", LATE),
-    "ACP-CANCEL-203": ("a cancellation is no error", RECORDED),
-    "ACP-CANCEL-204": ("recorded only: how soon it stops", CANCELS),
-    "ACP-CANCEL-205": ("a cancellation gets no answer", NOTICES),
-    "ACP-CANCEL-206": ("a cancellation may have metadata, and needs none", NOTICES),
-    "ACP-CANCEL-207": ("its stop reason is that of the protocol", CANCELS),
-    "ACP-CANCEL-208": ("a close cancels the open turn", RECORDED),
-    "ACP-INFO-CANCEL-201": ("recorded only: a cancellation of nothing", NOTICES),
-    "ACP-INFO-CANCEL-202": (
-        "recorded only: open questions of a cancelled turn",
-        "test_a_cancellation_while_a_person_is_asked_ends_the_turn",
-    ),
-    "ACP-INFO-CONCURRENT-201": ("recorded only: a prompt during a turn", WAITS),
-    "ACP-INFO-UNKNOWNSESSION-001": ("recorded only: a prompt to an unknown session", REFUSED),
-    "ACP-RESUME-201": ("a session is resumed", RECORDED),
-    "ACP-RESUME-202": ("the past comes before the answer, and nothing of it later", PAST),
-    "ACP-RESUME-203": ("the past is not told to who does not ask for it", RECORDED),
-    "ACP-RESUME-204": ("in the past, the message of the user has its id", RECORDED),
-    "ACP-RESUME-205": ("in the past, a piece comes after the start of its message", RECORDED),
-    "ACP-LIST-201": ("sessions are listed", RECORDED),
-    "ACP-LIST-202": ("of a folder without sessions the list is empty", RECORDED),
-    "ACP-LIST-203": ("the list of a folder has sessions of that folder alone", RECORDED),
-    "ACP-LIST-204": ("a folder is an absolute path", RECORDED),
-    "ACP-CLOSE-201": ("a session is closed", RECORDED),
-    "ACP-CLOSE-202": ("a close cancels the open turn", RECORDED),
-    "ACP-DELETE-201": ("a session is deleted", RECORDED),
-    "ACP-DELETE-202": ("what is deleted is not listed", RECORDED),
-    "ACP-DELETE-203": ("what is deleted already is deleted without an error", RECORDED),
-    "ACP-ADDDIRS-201": (
-        "a new session may have several folders",
-        NotOffered("capabilities.session.additionalDirectories", "an agent works in one folder"),
-    ),
-    "ACP-ADDDIRS-202": (
-        "a resumed session may have several folders",
-        NotOffered("capabilities.session.additionalDirectories", "an agent works in one folder"),
-    ),
-    "ACP-MCP-201": (
-        "recorded only: an MCP server that is a program",
-        "test_a_server_is_asked_about_once_and_started_after_the_answer",
-    ),
-    "ACP-MCP-202": ("recorded only: an MCP server that is reached by HTTP", "test_what_an_editor_names_is_checked"),
-    "ACP-CONFIG-201": ("an option has an id, a name and the shape of its type", RECORDED),
-    "ACP-CONFIG-202": ("who sets an option gets all of them", RECORDED),
-    "ACP-CONFIG-203": ("a resume tells the options", RECORDED),
-    "ACP-CONFIG-204": ("the value of an option is one of its choices", RECORDED),
-    "ACP-CONFIG-206": ("an update of the options has all of them", RECORDED),
-    "ACP-AUTH-201": ("ways to log in have ids of their own", NotOffered("authMethods", NO_LOGIN)),
-    "ACP-AUTH-202": ("a login in a terminal is for editors that have one", NotOffered("authMethods", NO_LOGIN)),
-    "ACP-AUTH-203": ("a logout is answered", NotOffered("authMethods", NO_LOGIN)),
-    "ACP-AUTH-204": ("after a login a session can be opened", NotOffered("authMethods", NO_LOGIN)),
-    "ACP-AUTH-205": ("without ways to log in, a session needs no login", RECORDED),
-    "ACP-AUTH-206": ("a way to log in is of a kind of the protocol", NotOffered("authMethods", NO_LOGIN)),
-    "ACP-AUTH-207": ("a login in a terminal has arguments and variables", NotOffered("authMethods", NO_LOGIN)),
-    "ACP-PATCH-201": ("each piece of a message names the message", RECORDED),
-    "ACP-PATCH-203": ("two prompts have two ids", RECORDED),
-    "ACP-PATCH-204": ("each update of a call names the call", RECORDED),
-    "ACP-PATCH-205": ("a plan has an id", "test_plans_are_told_in_the_words_of_the_protocol"),
-    "ACP-PATCH-206": ("the folder of a terminal is an absolute path", NO_TERMINALS),
-    "ACP-PATCH-207": ("the output of a terminal is base64", NO_TERMINALS),
-    "ACP-PATCH-208": ("the first update of a call has a title", RECORDED),
-    "ACP-PATCH-209": ("while a person is asked, an action is required", RECORDED),
-    "ACP-ENUM-201": ("kinds and states of calls are those of the protocol", RECORDED),
-    "ACP-ENUM-202": ("kinds of updates are those of the protocol", RECORDED),
-    "ACP-ENUM-203": ("an unknown answer to a permission request is endured", RECORDED),
-    "ACP-EXT-001": ("a method of somebody else is answered", RECORDED),
-    "ACP-EXT-201": ("a notification of somebody else gets no answer", NOTICES),
-    "ACP-EXT-202": ("abilities have no fields of their own", CLOSED),
-    "ACP-EXT-203": ("recorded only: an unknown notification of the protocol", NOTICES),
-    "ACP-META-001": ("a prompt may have metadata", RECORDED),
-    "ACP-META-201": ("metadata are an object", RECORDED),
-    "ACP-ERROR-001": ("the message of an error is one line", "test_an_error_is_told_in_one_line"),
-    "ACP-SHUTDOWN-001": ("the end of the input ends the agent", PROCESS),
-    "ACP-STDERR-001": ("recorded only: what is on standard error", PROCESS),
-    "ACP-INFO-PARSE-001": ("recorded only: a line that is no JSON", WRONG),
-    "ACP-INFO-INVALIDREQ-001": ("recorded only: JSON that is no message", WRONG),
-}
-
-KIT: Final = {1: FIRST, 2: SECOND}
-COUNTS: Final = {1: 56, 2: 106}
-"""How many requirements the kit has on an agent, in each version."""
-
 
 def functions_here() -> Iterator[str]:
     for file in Path(__file__).parent.glob("test_*.py"):
         yield from functions_of(file)
 
 
-@pytest.mark.parametrize("version", KIT)
-def test_no_requirement_is_missing_and_each_has_its_test(version: int) -> None:
-    assert len(KIT[version]) == COUNTS[version]
-    named = {shown_by for _, shown_by in KIT[version].values() if isinstance(shown_by, str)}
+def test_no_requirement_is_missing_and_each_has_its_test() -> None:
+    assert len(KIT) == 56, "so many requirements has the kit on an agent"
+    named = {shown_by for _, shown_by in KIT.values() if isinstance(shown_by, str)}
     assert named <= set(functions_here())
 
 
-def test_what_is_recorded_is_checked() -> None:
-    rows = {requirement for requirement, (_, shown_by) in SECOND.items() if shown_by == RECORDED}
-    assert rows - set(RECORDED_ONES) == set()
-    assert {name for name in RECORDED_ONES if name.startswith("ACP-")} <= set(SECOND)
-
-
-@pytest.mark.parametrize("version", KIT)
-def test_what_does_not_apply_is_not_offered(version: int) -> None:
-    for _, shown_by in KIT[version].values():
+def test_what_does_not_apply_is_not_offered() -> None:
+    for _, shown_by in KIT.values():
         if isinstance(shown_by, NotOffered) and shown_by.capability:
-            value: Json = initialization(version)
+            value: Json = initialization()
             for name in shown_by.capability.split("."):
                 value = value.get(name) if isinstance(value, Mapping) else None
             assert not value, shown_by

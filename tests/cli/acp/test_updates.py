@@ -1,10 +1,10 @@
-"""Events become updates: whole values, in both versions; each way in which a call can end ends it for the editor."""
+"""Events become updates: whole values; each way in which a call can end ends it for the editor."""
 
 from pathlib import Path
 
 import pytest
 
-from agentrail.cli.acp.dialects import DIALECTS, ClientAbilities
+from agentrail.cli.acp.protocol import ClientAbilities
 from agentrail.cli.acp.updates import SessionUpdates
 from agentrail.models import AssistantMessage, Text, Thinking, ToolCall, ToolMessage, Usage
 from agentrail.tools import Todo
@@ -16,8 +16,8 @@ ALL = ClientAbilities(notices=True, compactions=True, forms=True)
 FOLDER = Path("/p")
 
 
-def updates(version: int, *events: e.Event, abilities: ClientAbilities = ALL) -> list[object]:
-    session = SessionUpdates(DIALECTS[version], FOLDER, abilities)
+def updates(*events: e.Event, abilities: ClientAbilities = ALL) -> list[object]:
+    session = SessionUpdates(FOLDER, abilities)
     return [update for event in events for update in session.of(e.Envelope("s", 1, 0, 0, 3, 1, event))]
 
 
@@ -35,11 +35,8 @@ WRITES = ToolCall("c1", "write_file", freeze_object({"path": "a.txt", "content":
 CHUNK = {"sessionUpdate": "agent_message_chunk", "messageId": "3.1"}
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_what_was_streamed_is_not_said_again(version: int) -> None:
-    assert updates(
-        version, STARTED, e.ThinkingDelta("hm"), e.MessageDelta("Hel"), response("Hello", thinking="hm")
-    ) == [
+def test_what_was_streamed_is_not_said_again() -> None:
+    assert updates(STARTED, e.ThinkingDelta("hm"), e.MessageDelta("Hel"), response("Hello", thinking="hm")) == [
         {"sessionUpdate": "agent_thought_chunk", "messageId": "3.1", "content": {"type": "text", "text": "hm"}},
         CHUNK | {"content": {"type": "text", "text": "Hel"}},
         CHUNK | {"content": {"type": "text", "text": "lo"}},
@@ -47,34 +44,24 @@ def test_what_was_streamed_is_not_said_again(version: int) -> None:
 
 
 def test_what_was_not_streamed_is_said_as_a_whole() -> None:
-    assert updates(1, response("Hello", thinking="hm")) == [
+    assert updates(response("Hello", thinking="hm")) == [
         {"sessionUpdate": "agent_thought_chunk", "messageId": "3.1", "content": {"type": "text", "text": "hm"}},
         CHUNK | {"content": {"type": "text", "text": "Hello"}},
-    ]
-    assert updates(2, response("Hello", thinking="hm")) == [
-        {"sessionUpdate": "agent_thought", "messageId": "3.1", "content": [{"type": "text", "text": "hm"}]},
-        {"sessionUpdate": "agent_message", "messageId": "3.1", "content": [{"type": "text", "text": "Hello"}]},
     ]
 
 
 def test_of_a_response_that_is_joined_in_its_middle_the_whole_is_said() -> None:
-    assert updates(1, e.MessageDelta("lo"), response("Hello")) == [
-        CHUNK | {"content": {"type": "text", "text": "Hello"}}
-    ]
+    assert updates(e.MessageDelta("lo"), response("Hello")) == [CHUNK | {"content": {"type": "text", "text": "Hello"}}]
 
 
 def test_a_text_that_was_replaced_takes_the_place_of_what_was_streamed() -> None:
     events = (STARTED, e.MessageDelta("secret"), response("[removed]"))
-    assert updates(1, *events)[1:] == [
+    assert updates(*events)[1:] == [
         {"sessionUpdate": "agent_message_chunk", "messageId": "3.1.1", "content": {"type": "text", "text": "[removed]"}}
     ]
-    assert updates(2, *events)[1:] == [
-        {"sessionUpdate": "agent_message", "messageId": "3.1", "content": []},
-        {"sessionUpdate": "agent_message", "messageId": "3.1", "content": [{"type": "text", "text": "[removed]"}]},
-    ]
 
 
-def test_what_a_failed_attempt_has_streamed_is_taken_back_or_begun_anew() -> None:
+def test_what_a_failed_attempt_has_streamed_is_begun_anew() -> None:
     events = (STARTED, e.MessageDelta("He"), e.Retry(1, 5, "cut"), STARTED, e.MessageDelta("Hello"), response("Hello"))
     notice = {
         "sessionUpdate": "notice",
@@ -82,14 +69,9 @@ def test_what_a_failed_attempt_has_streamed_is_taken_back_or_begun_anew() -> Non
         "title": "The model is asked again",
         "description": "cut",
     }
-    assert updates(1, *events)[1:] == [
+    assert updates(*events)[1:] == [
         notice,
         {"sessionUpdate": "agent_message_chunk", "messageId": "3.1.1", "content": {"type": "text", "text": "Hello"}},
-    ]
-    assert updates(2, *events)[1:] == [
-        {"sessionUpdate": "agent_message", "messageId": "3.1", "content": []},
-        notice,
-        CHUNK | {"content": {"type": "text", "text": "Hello"}},
     ]
 
 
@@ -103,18 +85,11 @@ def test_a_call_that_writes_a_file_is_announced_with_its_change() -> None:
         "rawInput": {"path": "a.txt", "content": "tea"},
         "locations": [{"path": "/p/a.txt"}],
     }
-    assert updates(1, response("", WRITES)) == [
+    assert updates(response("", WRITES)) == [
         {
             "sessionUpdate": "tool_call",
             **fields,
             "content": [{"type": "diff", "path": "/p/a.txt", "oldText": None, "newText": "tea"}],
-        }
-    ]
-    assert updates(2, response("", WRITES)) == [
-        {
-            "sessionUpdate": "tool_call_update",
-            **fields,
-            "content": [{"type": "diff", "changes": [{"operation": "add", "path": "/p/a.txt"}]}],
         }
     ]
 
@@ -131,7 +106,7 @@ def test_a_call_that_writes_a_file_is_announced_with_its_change() -> None:
     ],
 )
 def test_a_call_has_a_kind_and_a_title(tool: str, args: dict[str, str], kind: str, title: str) -> None:
-    (update,) = updates(1, e.ToolExecutionStart("c1", tool, freeze_object(args)))
+    (update,) = updates(e.ToolExecutionStart("c1", tool, freeze_object(args)))
     assert isinstance(update, dict)
     assert (update["kind"], update["title"], update["status"]) == (kind, title, "in_progress")
 
@@ -140,8 +115,8 @@ ENDS: list[tuple[e.Event, str, str | None]] = [
     (e.ToolExecutionEnd("c1", "write_file", (Text("done"),), is_error=False), "completed", "done"),
     (e.ToolExecutionEnd("c1", "write_file", (Text("no"),), is_error=True), "failed", "no"),
     (e.ToolBlocked("c1", "write_file", "not here", "guard"), "failed", "blocked by guard: not here"),
-    (e.ToolKilled("c1", "write_file", "user"), "cancelled", "stopped: user"),
-    (e.ToolSkippedForSteering("c1", "write_file"), "cancelled", "stopped, because the user has said something new"),
+    (e.ToolKilled("c1", "write_file", "user"), "failed", "stopped: user"),
+    (e.ToolSkippedForSteering("c1", "write_file"), "failed", "stopped, because the user has said something new"),
     (
         e.ToolUnknown("c1", "write_file"),
         "failed",
@@ -150,10 +125,10 @@ ENDS: list[tuple[e.Event, str, str | None]] = [
     (e.ToolCallUnknown("c1", "write_file"), "failed", "there is no tool 'write_file'"),
     (e.ApprovalResolved("a", "c1", "write_file", "rejected", "not now"), "failed", "rejected: not now"),
     (e.ApprovalResolved("a", "c1", "write_file", "timeout"), "failed", "nobody has decided in time"),
-    (e.ApprovalResolved("a", "c1", "write_file", "aborted"), "cancelled", "stopped with its turn"),
+    (e.ApprovalResolved("a", "c1", "write_file", "aborted"), "failed", "stopped with its turn"),
     (STARTED, "failed", None),
-    (e.AgentAbort("p1", "user"), "cancelled", None),
-    (e.AgentEnd("p1", "end", (), NOTHING_USED), "cancelled", None),
+    (e.AgentAbort("p1", "user"), "failed", None),
+    (e.AgentEnd("p1", "end", (), NOTHING_USED), "failed", None),
     (
         e.AgentEnd("p1", "end", (ToolMessage("c1", "write_file", (Text("unfit"),), is_error=True),), NOTHING_USED),
         "failed",
@@ -162,24 +137,18 @@ ENDS: list[tuple[e.Event, str, str | None]] = [
 ]
 
 
-@each_case((version, *end) for version in (1, 2) for end in ENDS)
-def test_a_call_is_ended_in_every_way_in_which_it_ends(
-    version: int, event: e.Event, status: str, content: str | None
-) -> None:
-    wanted = {
-        "sessionUpdate": "tool_call_update",
-        "toolCallId": "c1",
-        "status": "failed" if version == 1 and status == "cancelled" else status,
-    }
+@each_case(ENDS)
+def test_a_call_is_ended_in_every_way_in_which_it_ends(event: e.Event, status: str, content: str | None) -> None:
+    wanted = {"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": status}
     if content is not None:
         wanted["content"] = [text_of(content)]  # type: ignore[assignment]
-    session_updates = updates(version, response("", WRITES), event)
+    session_updates = updates(response("", WRITES), event)
     assert wanted in session_updates[1:2]
 
 
 def test_a_call_that_ended_without_an_event_gets_its_text_at_the_end_of_the_turn() -> None:
     result = ToolMessage("c1", "write_file", (Text("the arguments do not fit"),), is_error=True)
-    told = updates(1, response("", WRITES), STARTED, e.AgentEnd("p1", "end", (result,), NOTHING_USED))
+    told = updates(response("", WRITES), STARTED, e.AgentEnd("p1", "end", (result,), NOTHING_USED))
     assert told[1:] == [
         {"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": "failed"},
         {
@@ -196,7 +165,6 @@ def test_of_a_sub_agent_its_steps_are_shown_in_its_call_and_its_held_calls_for_t
         return e.SubAgentEvent("c1", "child", event)
 
     told = updates(
-        1,
         response("", ToolCall("c1", "task", freeze_object({}))),
         e.ApprovalRequired("a", "c7", "shell", freeze_object({"command": "ls"}), "", "p", 1, None, path=("s", "c1")),
         inner(e.ToolExecutionStart("c7", "shell", freeze_object({"command": "ls"}))),
@@ -217,18 +185,11 @@ def test_plans_are_told_in_the_words_of_the_protocol() -> None:
         {"content": "brew", "priority": "medium", "status": "in_progress"},
         {"content": "drink", "priority": "medium", "status": "completed"},
     ]
-    assert updates(1, event) == [{"sessionUpdate": "plan", "entries": entries}]
-    assert updates(2, event) == [
-        {"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": "todos", "entries": entries}}
-    ]
-    plan = updates(2, e.PlanGenerated(("brew",)), e.PlanStepCompleted(0, "brew"))
+    assert updates(event) == [{"sessionUpdate": "plan", "entries": entries}]
+    plan = updates(e.PlanGenerated(("brew",)), e.PlanStepCompleted(0, "brew"))
     assert plan[-1] == {
-        "sessionUpdate": "plan_update",
-        "plan": {
-            "type": "items",
-            "planId": "plan",
-            "entries": [{"content": "brew", "priority": "medium", "status": "completed"}],
-        },
+        "sessionUpdate": "plan",
+        "entries": [{"content": "brew", "priority": "medium", "status": "completed"}],
     }
 
 
@@ -237,7 +198,7 @@ def test_the_end_of_a_turn_says_how_full_the_context_is_and_what_it_has_cost() -
         (Text("hi"),), model="anthropic:claude-sonnet-5", usage=Usage(input_tokens=10, output_tokens=2)
     )
     end = e.AgentEnd("p1", "end", (), Usage(input_tokens=10, output_tokens=2, cost_usd=0.5))
-    assert updates(1, e.ResponseComplete(message), end)[-1] == {
+    assert updates(e.ResponseComplete(message), end)[-1] == {
         "sessionUpdate": "usage_update",
         "used": 12,
         "size": 1_000_000,
@@ -245,52 +206,41 @@ def test_the_end_of_a_turn_says_how_full_the_context_is_and_what_it_has_cost() -
     }
 
 
-@pytest.mark.parametrize(
-    ("event", "state"),
-    [
-        (e.AgentStart("p1"), {"state": "running"}),
-        (e.AgentEnd("p1", "end", (), NOTHING_USED), {"state": "idle", "stopReason": "end_turn"}),
-        (e.AgentEnd("p1", "max_rounds", (), NOTHING_USED), {"state": "idle", "stopReason": "max_turn_requests"}),
-        (e.AgentAbort("p1", "user"), {"state": "idle", "stopReason": "cancelled"}),
-        (
-            e.AgentAbort("p1", "provider_error", "down"),
-            {
-                "state": "idle",
-                "stopReason": "error",
-                "error": {
-                    "code": -32603,
-                    "message": "the turn was stopped (provider error): down",
-                    "data": {"kind": "provider_error"},
-                },
-            },
-        ),
-    ],
+@each_case(
+    (
+        (e.AgentEnd("p1", "end", (), NOTHING_USED), "end_turn", None),
+        (e.AgentEnd("p1", "max_rounds", (), NOTHING_USED), "max_turn_requests", None),
+        (e.AgentAbort("p1", "user"), "cancelled", None),
+        (e.AgentAbort("p1", "provider_error", "down"), "error", "the turn was stopped (provider error): down"),
+    )
 )
-def test_version_2_has_a_state(event: e.Event, state: dict[str, object]) -> None:
-    assert updates(2, event) == [{"sessionUpdate": "state_update", **state}]
-    assert updates(1, event) == []
+def test_the_end_of_a_turn_has_a_reason_of_the_protocol(event: e.Event, reason: str, problem: str | None) -> None:
+    session = SessionUpdates(FOLDER, ALL)
+    assert session.of(e.Envelope("s", 1, 0, 0, 3, 1, event)) == []
+    assert session.outcome is not None
+    assert session.outcome.stop_reason == reason
+    assert (session.outcome.problem and session.outcome.problem.message) == problem
 
 
 def test_an_abort_of_nothing_ends_nothing() -> None:
-    assert updates(2, e.AgentAbort(None, "user")) == []
+    assert updates(e.AgentAbort(None, "user")) == []
 
 
 def test_an_editor_is_told_only_what_it_can_show() -> None:
     events = (e.StreamError("E", "down"), e.CompactStart(3), e.CompactEnd(1, ""))
-    assert [update["sessionUpdate"] for update in updates(1, *events) if isinstance(update, dict)] == [
+    assert [update["sessionUpdate"] for update in updates(*events) if isinstance(update, dict)] == [
         "notice",
         "compaction_update",
         "compaction_update",
     ]
-    assert updates(1, *events, abilities=ClientAbilities()) == []
+    assert updates(*events, abilities=ClientAbilities()) == []
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_text_of_this_editor_is_told_in_version_2_alone(version: int) -> None:
-    session = SessionUpdates(DIALECTS[version], FOLDER, ALL)
+def test_a_text_that_this_editor_has_sent_is_not_told_to_it() -> None:
+    session = SessionUpdates(FOLDER, ALL)
     session.expect("mine")
     told = [
         len(session.of(e.Envelope("s", 1, 0, 0, 1, 0, event)))
         for event in (e.PromptReceived("p1", "mine"), e.PromptReceived("p2", "mine"))
     ]
-    assert told == ([0, 1] if version == 1 else [1, 1])
+    assert told == [0, 1]
