@@ -1,4 +1,4 @@
-"""The protocol `WireFormat`: how the requests of one API are written, its answers decoded and its errors understood.
+"""The record `WireFormat`: how the requests of one API are written, its answers decoded and its errors understood.
 
 A wire format does no I/O and keeps no state. `RemoteModel` sends the request that `render` returns, and passes the
 events of each answer to a new `Decoder`.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, Protocol, cast
+from typing import Final, NamedTuple, Protocol, cast
 
 from agentrail.adapters.models.provider_errors import Faults
 from agentrail.adapters.models.settings import Settings
@@ -128,41 +128,42 @@ class Decoder(Protocol):
         ...
 
 
-class WireFormat(Protocol):
+def bearer(key: str) -> Mapping[str, str]:
+    """Return the HTTP headers that carry the API key, as most providers want it."""
+    return {"authorization": f"Bearer {key}"}
+
+
+def given_form(request: ModelRequest, _provider: str, _model: str) -> JsonObject | None:
+    """Return the schema of the answer as it is."""
+    return request.returns
+
+
+def always_demands(_provider: str, _model: str, _settings: Settings) -> bool:
+    """Whether a request can demand the call of one tool: always."""
+    return True
+
+
+class WireFormat(NamedTuple):
     """The API of one kind of provider: how requests are written, answers decoded and errors understood."""
 
-    @property
-    def faults(self) -> Faults:
-        """The provider's error codes with our exceptions; `provider_errors` looks errors up there."""
-        ...
+    faults: Faults
+    """The provider's error codes with our exceptions; `provider_errors` looks errors up there."""
+    render: Callable[[ModelRequest, str, str, Settings], Rendered]
+    """Returns a request as an HTTP request, of a provider and a model by its name without the provider."""
+    decoder: Callable[[], Decoder]
+    """Returns a new decoder for the events of one answer."""
+    takes: Callable[[str, str], Takes]
+    """Returns which files and images a model of a provider takes."""
+    form: Callable[[ModelRequest, str, str], JsonObject | None] = given_form
+    """Returns the schema of the answer as a model takes it in place of `response_format`, or `None`.
 
-    def key_headers(self, key: str) -> Mapping[str, str]:
-        """Return the HTTP headers that carry the API key."""
-        ...
-
-    def render(self, request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
-        """Return *request* as an HTTP request; *model* is the model's name without its *provider*."""
-        ...
-
-    def form(self, request: ModelRequest, provider: str, model: str) -> JsonObject | None:
-        """Return the schema of the answer as *model* takes it in place of `response_format`, or `None`.
-
-        `None` if the model takes none, or not this one, or none beside the tools of *request*: then the answer comes by
-        a tool.
-        """
-        ...
-
-    def demands(self, provider: str, model: str, settings: Settings) -> bool:
-        """Whether a request can demand the call of one tool."""
-        ...
-
-    def takes(self, provider: str, model: str) -> Takes:
-        """Return which files and images *model* of *provider* takes."""
-        ...
-
-    def decoder(self) -> Decoder:
-        """Return a new decoder for the events of one answer."""
-        ...
+    `None` if the model takes none, or not this one, or none beside the tools of the request: then the answer comes by a
+    tool.
+    """
+    demands: Callable[[str, str, Settings], bool] = always_demands
+    """Whether a request can demand the call of one tool."""
+    key_headers: Callable[[str], Mapping[str, str]] = bearer
+    """Returns the HTTP headers that carry the API key."""
 
 
 def object_of(data: str) -> Mapping[str, object]:

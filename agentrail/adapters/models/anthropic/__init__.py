@@ -5,54 +5,27 @@ The formats follow the public documentation and the types of `anthropic-sdk-pyth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, final
+from functools import partial
+from typing import Final
 
 from agentrail.adapters.models.anthropic.answer_form import strict_form, takes_schema
 from agentrail.adapters.models.anthropic.answers import MessageDecoder
 from agentrail.adapters.models.anthropic.faults import FAULTS
 from agentrail.adapters.models.anthropic.requests import TAKES, render
 from agentrail.adapters.models.anthropic.thinking import can_force
-from agentrail.adapters.models.provider_errors import Faults
 from agentrail.adapters.models.providers.unsupported_media import seen_by
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.wire_format import Decoder, Rendered, Takes
+from agentrail.adapters.models.wire_format import WireFormat
 from agentrail.values.json import JsonObject
 from agentrail.values.stream import ModelRequest
 
 
-@final
-class Messages:
-    """The wire format `anthropic`: how requests to the Messages API are written and its answers are read."""
-
-    @property
-    def faults(self) -> Faults:
-        """The provider's error codes with our exceptions; `provider_errors` looks errors up there."""
-        return FAULTS
-
-    def key_headers(self, key: str) -> Mapping[str, str]:
-        """Return the HTTP headers that carry the API key."""
-        return {"authorization": f"Bearer {key}"}
-
-    def render(self, request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
-        """Return *request* as an HTTP request; *model* is the model's name without its *provider*."""
-        return render(request, provider, model, settings)
-
-    def form(self, request: ModelRequest, provider: str, model: str) -> JsonObject | None:  # noqa: ARG002 - others ask
-        """Return the schema of the answer as *model* takes it; `None` if the answer has to come by a tool."""
-        return strict_form(request.returns) if takes_schema(model) else None
-
-    def demands(self, provider: str, model: str, settings: Settings) -> bool:  # noqa: ARG002 - others ask
-        """Whether a request can demand the call of one tool."""
-        return can_force(model, settings)
-
-    def takes(self, provider: str, model: str) -> Takes:
-        """Return which files and images *model* of *provider* takes."""
-        return seen_by(TAKES, provider, model)
-
-    def decoder(self) -> Decoder:
-        """Return a new decoder for the events of one answer."""
-        return MessageDecoder()
+def _form(request: ModelRequest, _provider: str, model: str) -> JsonObject | None:
+    return strict_form(request.returns) if takes_schema(model) else None
 
 
-FORMAT: Final = Messages()
+def _demands(_provider: str, model: str, settings: Settings) -> bool:
+    return can_force(model, settings)
+
+
+FORMAT: Final = WireFormat(FAULTS, render, MessageDecoder, partial(seen_by, TAKES), form=_form, demands=_demands)
