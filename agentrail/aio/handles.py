@@ -8,7 +8,7 @@ from __future__ import annotations
 # [[[cog
 # from docs.printing.mirrors import mirror
 # from tests.docs.sources import SOURCE
-# cog.outl(mirror(SOURCE, "aio"))
+# cog.outl(mirror(SOURCE))
 # ]]]
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload

@@ -1,9 +1,11 @@
-"""What a handle on asyncio gives to read or to wait for: subscriptions, traces, monitors, prompts that were asked."""
+"""What a handle on asyncio gives to read or to wait for: subscriptions, traces, monitors, prompts that were asked.
+
+`make docs` writes `agentrail.sync.blocking_readers` from it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -143,8 +145,7 @@ class Monitor:
 
         The record is written when the journal can, so the caller of its command waits until then.
         """
-        outbox = self._thread.outbox()
-        return watched(self._thread, self._monitor, lambda problem: outbox.put(partial(tell, problem)))
+        return watched(self._thread, self._monitor, tell)
 
     async def wait(self) -> SessionDown:
         """Return when the session is gone for good."""

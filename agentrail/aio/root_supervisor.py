@@ -70,7 +70,7 @@ class SupervisorOpening:
 # [[[cog
 # from docs.printing.mirrors import opening
 # from tests.docs.sources import SOURCE
-# cog.outl(opening(SOURCE, "aio"))
+# cog.outl(opening(SOURCE, "SupervisorOpening", "SupervisorOpening"))
 # ]]]
 @checked
 def open_supervisor(

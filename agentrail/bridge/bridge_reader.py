@@ -229,7 +229,15 @@ class BridgeEventReader(BridgeReader[Envelope]):
 def watched(
     thread: TrioThread[object], monitor: Monitor, tell: Callable[[JournalUnavailable], None]
 ) -> Callable[[], None]:
-    """Have *monitor* call *tell*, in the Trio thread; return a function that ends that."""
+    """Have *monitor* call *tell*, in the loop of the caller; return a function that ends that."""
+    outbox = thread.outbox()
+    return watched_blocking(thread, monitor, lambda problem: outbox.put(partial(tell, problem)))
+
+
+def watched_blocking(
+    thread: TrioThread[object], monitor: Monitor, tell: Callable[[JournalUnavailable], None]
+) -> Callable[[], None]:
+    """Do as `watched`, but have *tell* called in the Trio thread."""
     ends: list[Callable[[], None]] = []
     thread.post(lambda: ends.append(monitor.when_stuck(tell)))
 

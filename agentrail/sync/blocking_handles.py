@@ -6,9 +6,9 @@ The classes are written by `make docs` from the source of what they mirror.
 from __future__ import annotations
 
 # [[[cog
-# from docs.printing.mirrors import mirror
+# from docs.printing.mirrors import blocking, mirror
 # from tests.docs.sources import SOURCE
-# cog.outl(mirror(SOURCE, "sync"))
+# cog.outl(blocking(mirror(SOURCE)))
 # ]]]
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload

@@ -1,12 +1,20 @@
-"""What a handle of a thread that blocks gives to read or to wait for: subscriptions, traces, monitors, prompts."""
+"""What a handle of a thread that blocks gives to read or to wait for: subscriptions, traces, monitors, prompts.
+
+The classes are written by `make docs` from those for asyncio.
+"""
 
 from __future__ import annotations
 
+# [[[cog
+# from docs.printing.mirrors import blocking
+# from tests.docs.sources import SOURCE
+# cog.outl(blocking(SOURCE.text("agentrail.aio.readers")))
+# ]]]
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from agentrail.bridge.bridge_reader import BridgeEventReader, BridgeReader, watched
+from agentrail.bridge.bridge_reader import BridgeEventReader, BridgeReader, watched_blocking
 from agentrail.bridge.streams import WINDOW
 
 if TYPE_CHECKING:
@@ -142,7 +150,7 @@ class Monitor:
 
         The record is written when the journal can, so the caller of its command waits until then.
         """
-        return watched(self._thread, self._monitor, tell)
+        return watched_blocking(self._thread, self._monitor, tell)
 
     def wait(self) -> SessionDown:
         """Return when the session is gone for good."""
@@ -174,3 +182,6 @@ class AskedPrompt:
         Raise `UsageError` if the caller is a tool or service for which this turn would wait.
         """
         return self._thread.call_blocking(self._prompt.reply)
+
+
+# [[[end]]]

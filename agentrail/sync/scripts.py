@@ -104,9 +104,9 @@ def opened(opening: AbstractAsyncContextManager[TrioSupervisor], stop_within: fl
 
 
 # [[[cog
-# from docs.printing.mirrors import opening
+# from docs.printing.mirrors import blocking, opening
 # from tests.docs.sources import SOURCE
-# cog.outl(opening(SOURCE, "sync"))
+# cog.outl(blocking(opening(SOURCE, "RootSupervisor", "opened")))
 # ]]]
 @checked
 def open_supervisor(

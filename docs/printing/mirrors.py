@@ -1,19 +1,19 @@
-"""Writes the mirrors of a supervisor and a handle: their methods once more, for asyncio or for threads that block.
+"""Writes the mirrors of a supervisor and a handle: their methods once more, for asyncio and for threads that block.
 
-What is written is Python, in the form that the formatter gives it.
+What is for asyncio is written from the classes on Trio, and what blocks is written from that. All of it is Python, in
+the form that the formatter gives it.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 from docs.printing.source_text import Source
-
-Flavour: TypeAlias = Literal["aio", "sync"]
 
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -54,31 +54,55 @@ OPEN: Final = "open_supervisor"
 """The function that has a mirror too."""
 
 MIRRORED: Final = ("AskedPrompt", "Monitor", "Subscription", "Trace")
-"""The mirrors that are written by hand."""
+"""The mirrors in `agentrail.aio.readers`, which are written by hand."""
 
 NAMES: Final = {"ActorTrace": "Trace"}
 """Classes whose mirror has another name."""
 
+BLOCKING: Final = (
+    (r"\bawait (self\.\w+\.\w+)\(", r"\1_blocking("),
+    (r"\bwatched\b", "watched_blocking"),
+    (r"\basync (def|with|for)\b", r"\1"),
+    (r"\ban async iterator\b", "an iterator"),
+    (r"\b__a(enter|exit|iter|next)__", r"__\1__"),
+    (r"\bagentrail\.aio\.readers\b", "agentrail.sync.blocking_readers"),
+    (r"  # noqa: ASYNC\d+ .*", ""),
+)
+"""What stands in code for asyncio, as patterns, and what in code that blocks."""
 
-def mirror(source: Source, flavour: Flavour) -> str:
-    """Return the text of the mirrors, with their imports."""
-    bodies = [_class(source, module, name, flavour) for module, name in CLASSES]
+
+def mirror(source: Source) -> str:
+    """Return the text of the mirrors for asyncio, with their imports."""
+    bodies = [_class(source, module, name) for module, name in CLASSES]
     classes = formatted("\n\n\n".join(bodies))
     words = {node.id for node in ast.walk(ast.parse(classes)) if isinstance(node, ast.Name)}
-    lines = [*_imports(flavour), *_type_imports(source, words)]
+    lines = [*_imports(), *_type_imports(source, words)]
     return formatted("\n".join(lines) + "\n\n" + _constants(words) + "\n\n" + classes) + AFTER
 
 
-def opening(source: Source, flavour: Flavour) -> str:
-    """Return the text of the function that opens a supervisor."""
-    return formatted("\n".join(_opening(source, flavour))) + AFTER
+def opening(source: Source, returned: str, opened: str) -> str:
+    """Return the text of the function that opens a supervisor: it returns a *returned*, which *opened* makes."""
+    return formatted("\n".join(_opening(source, returned, opened))) + AFTER
 
 
-def _class(source: Source, module: str, name: str, flavour: Flavour) -> str:
+def blocking(text: str) -> str:
+    """Return *text*, code for asyncio, as code that blocks; the module's docstring and `__future__` are left out."""
+    text = text.rpartition("from __future__ import annotations\n")[2]
+    return formatted(in_blocking_words(text)) + AFTER
+
+
+def in_blocking_words(text: str) -> str:
+    """Return *text*, code or a docstring, as it is right where calls block."""
+    for pattern, words in BLOCKING:
+        text = re.sub(pattern, words, text)
+    return text
+
+
+def _class(source: Source, module: str, name: str) -> str:
     """Return the text of the mirror of one class."""
     node = source.class_node(module, name)
     target = "_handle" if name == "SessionHandle" else "_supervisor"
-    lines = [f"class {name}:", _docstring(node, 4, flavour), "", f'    __slots__ = ("{target}", "_thread")', ""]
+    lines = [f"class {name}:", _docstring(node, 4), "", f'    __slots__ = ("{target}", "_thread")', ""]
     lines += [
         f"    def __init__(self, thread: TrioThread[object], {target[1:]}: Trio{name}) -> None:",
         "        self._thread = thread",
@@ -94,16 +118,16 @@ def _class(source: Source, module: str, name: str, flavour: Flavour) -> str:
         lines += RICH_DISPLAY
     overloaded: set[str] = set()
     for function in source.function_nodes(module, name):
-        lines += [*_method(function, target, flavour, overloaded), ""]
+        lines += [*_method(function, target, overloaded), ""]
     return "\n".join(lines)
 
 
-def _method(node: _Function, target: str, flavour: Flavour, overloaded: set[str]) -> Iterator[str]:
+def _method(node: _Function, target: str, overloaded: set[str]) -> Iterator[str]:
     """Yield the lines of the mirror of one method; add its name to *overloaded* if others with it follow."""
     decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
     returns = _returned(node)
     is_async = isinstance(node, ast.AsyncFunctionDef)
-    keyword = "async def" if is_async and flavour == "aio" else "def"
+    keyword = "async def" if is_async else "def"
     for decorator in decorators:
         yield f"    @{decorator}"
     yield f"    {keyword} {node.name}({_parameters(node, returns)}) -> {NAMES.get(returns, returns)}:"
@@ -111,7 +135,7 @@ def _method(node: _Function, target: str, flavour: Flavour, overloaded: set[str]
         overloaded.add(node.name)
         yield "        ..."
         return
-    yield _docstring(node, 8, flavour)
+    yield _docstring(node, 8)
     if "property" in decorators:
         yield f"        return self.{target}.{node.name}"
         return
@@ -125,19 +149,16 @@ def _method(node: _Function, target: str, flavour: Flavour, overloaded: set[str]
         yield f"        return {_wrapped(returns, read)}"
         return
     undo = ", stop_orphan" if node.name in UNDONE else ""
-    answer = (
-        f"self._thread.call_blocking({work}{undo})" if flavour == "sync" else f"await self._thread.call({work}{undo})"
-    )
+    answer = f"await self._thread.call({work}{undo})"
     yield f"        return {_wrapped(returns, answer)}" if returns != "None" else f"        {answer}"
 
 
-def _opening(source: Source, flavour: Flavour) -> Iterator[str]:
+def _opening(source: Source, returned: str, opened: str) -> Iterator[str]:
     """Yield the lines of the function that opens a supervisor."""
     node = source.function_node("agentrail.app.supervisor", OPEN)
-    returned, opened = ("SupervisorOpening", "SupervisorOpening") if flavour == "aio" else ("RootSupervisor", "opened")
     yield from (f"@{ast.unparse(decorator)}" for decorator in node.decorator_list)
     yield f"def {OPEN}({ast.unparse(node.args)}) -> {returned}:"
-    yield _docstring(node, 4, flavour)
+    yield _docstring(node, 4)
     names = [argument.arg for argument in node.args.kwonlyargs]
     passed = ", ".join(f"{name}={name}" for name in names)
     yield f"    return {opened}(trio_{OPEN}({passed}), stop_within)"
@@ -172,14 +193,9 @@ def _passed(node: _Function) -> Iterator[str]:
         yield f"**{arguments.kwarg.arg}"
 
 
-def in_words_of(flavour: Flavour, text: str) -> str:
-    """Return *text*, a docstring, as it is right for a mirror."""
-    return text if flavour == "aio" else text.replace("`async ", "`").replace("an async iterator", "an iterator")
-
-
-def _docstring(node: ast.ClassDef | _Function, indent: int, flavour: Flavour) -> str:
-    """Return the docstring of *node* as it is written, in the words of the mirror."""
-    text = in_words_of(flavour, ast.get_docstring(node) or "")
+def _docstring(node: ast.ClassDef | _Function, indent: int) -> str:
+    """Return the docstring of *node* as it is written."""
+    text = ast.get_docstring(node) or ""
     margin = " " * indent
     first, *rest = text.splitlines()
     end = [f'{margin}"""'] if rest else []
@@ -187,14 +203,13 @@ def _docstring(node: ast.ClassDef | _Function, indent: int, flavour: Flavour) ->
     return "\n".join(lines)
 
 
-def _imports(flavour: Flavour) -> Iterator[str]:
+def _imports() -> Iterator[str]:
     """Yield the imports that a running program needs."""
     yield from ("from functools import partial", "from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload")
     yield "from agentrail.bridge.orphans import stop_orphan"
     yield "from agentrail.bridge.rich_display import session_html, session_markdown"
     yield "from agentrail.bridge.streams import WINDOW"
-    readers = "agentrail.aio.readers" if flavour == "aio" else "agentrail.sync.blocking_readers"
-    yield f"from {readers} import {', '.join(MIRRORED)}"
+    yield f"from agentrail.aio.readers import {', '.join(MIRRORED)}"
 
 
 def _type_imports(source: Source, words: set[str]) -> Iterator[str]:

@@ -56,6 +56,10 @@ class Source:
         self._texts = texts
         self._trees: dict[str, ast.Module] = {}
 
+    def text(self, module: str) -> str:
+        """Return the source text of *module*."""
+        return self._texts[module]
+
     def _tree(self, module: str) -> ast.Module:
         tree = self._trees.get(module)
         if tree is None:

@@ -12,7 +12,7 @@ import pytest
 
 from agentrail import ActorTrace, AskedPrompt, Monitor, SessionHandle, Supervisor, aio, open_supervisor, sync
 from agentrail.errors import UnknownArgument
-from docs.printing.mirrors import in_words_of
+from docs.printing.mirrors import in_blocking_words
 from tests.each_case import each_case
 
 NAMES = {"ActorTrace": "Trace"}
@@ -53,7 +53,8 @@ def test_each_public_member_is_mirrored_with_its_docstring(original: type, mirro
         if hasattr(type(first), "__set_name__") or inspect.ismemberdescriptor(first):
             continue  # a slot
         blocks = "sync" in mirror.__module__
-        assert inspect.getdoc(second) == in_words_of("sync" if blocks else "aio", inspect.getdoc(first) or ""), name
+        words = inspect.getdoc(first) or ""
+        assert inspect.getdoc(second) == (in_blocking_words(words) if blocks else words), name
         assert inspect.iscoroutinefunction(second) == (inspect.iscoroutinefunction(first) and not blocks), name
         assert signature(mirror, name) == signature(original, name), name
 
@@ -74,7 +75,7 @@ def test_a_supervisor_is_opened_with_the_same_options() -> None:
     for opening in (aio.open_supervisor, sync.open_supervisor):
         assert [str(each) for each in inspect.signature(opening).parameters.values()] == options
     assert aio.open_supervisor.__doc__ == open_supervisor.__doc__
-    assert sync.open_supervisor.__doc__ == in_words_of("sync", open_supervisor.__doc__ or "")
+    assert sync.open_supervisor.__doc__ == in_blocking_words(open_supervisor.__doc__ or "")
     with pytest.raises(UnknownArgument, match="journal"):
         aio.open_supervisor(jornal=None)  # type: ignore[call-arg]
 
