@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from random import Random
+from typing import TypeAlias
 
 import trio
 
@@ -24,9 +25,10 @@ from agentrail.cluster.ray_actors import NoAnswerError, in_thread
 from agentrail.cluster.shard_plan import ShardPlace
 from tests.adapters.journals.postgres.server import PostgresServer, folder_of_servers
 from tests.cluster.raylets import KEY, Raylets, raylets
-from tests.cluster.test_machines import until_spread
 from tests.cluster.test_open_cluster import DESK, SHARDS
 from tests.cluster.viewers import Viewer, taken_gaps
+
+Kill: TypeAlias = Callable[[ShardPlace], None]
 
 KILLS = 20
 WITHIN: Mapping[str, float] = {"shards": 2.5, "machines": 5.0}
@@ -48,7 +50,7 @@ async def until_back(name: str, old: ShardPlace) -> None:
             await trio.sleep(0.05)
 
 
-async def gap(number: int, viewers: Sequence[Viewer], chance: Random, kill: Callable[[ShardPlace], None]) -> float:
+async def gap(number: int, viewers: Sequence[Viewer], chance: Random, kill: Kill) -> float:
     """Kill a shard, or more; return the longest gap of *viewers* until after it is back."""
     name = SHARDS[number % len(SHARDS)]
     old = await in_thread(partial(ray_actors.where, name, WAIT))
@@ -64,37 +66,39 @@ async def gap(number: int, viewers: Sequence[Viewer], chance: Random, kill: Call
     return longest
 
 
-async def gap_of_machine(machines: Raylets, number: int, viewers: Sequence[Viewer], chance: Random) -> float:
-    """Kill the machine of a shard; return the longest gap, when there is a shard on each of two machines again."""
-    longest = await gap(number, viewers, chance, lambda place: machines.kill(place.node))
-    await until_spread(machines.add())
-    return longest
-
-
 def kill_shard(place: ShardPlace) -> None:
     """Kill the process of a shard."""
     os.kill(place.process, signal.SIGKILL)
 
 
-async def run(machines: Raylets, url: str, what: str, kills: int) -> bool:
-    """Kill shards or machines, print the gaps, and return whether the longest is short enough."""
-    chance = Random("gaps")
+async def gaps(machines: Raylets, url: str, numbers: range, chance: Random, kill: Kill) -> list[float]:
+    """Open a cluster, and kill once for each of *numbers*; return the longest gap of each."""
     async with open_cluster(DESK, shards=2, key=KEY, journal=url, ray=machines.address) as supervisor:
-        viewers = [Viewer(await supervisor.spawn("desk", f"trip{number}")) for number in range(SESSIONS)]
+        viewers = [Viewer(await supervisor.spawn("desk", f"trip{numbers.start}-{n}")) for n in range(SESSIONS)]
         async with trio.open_nursery() as nursery:
             for viewer in viewers:
                 nursery.start_soon(viewer.view)
             await trio.sleep(WATCHED)
-            if what == "shards":
-                gaps = [await gap(number, viewers, chance, kill_shard) for number in range(kills)]
-            else:
-                gaps = [await gap_of_machine(machines, number, viewers, chance) for number in range(kills)]
+            longest = [await gap(number, viewers, chance, kill) for number in numbers]
             for viewer in viewers:
                 viewer.is_over = True
         for viewer in viewers:
             viewer.check()
     await end_cluster(ray=machines.address)
-    middle, longest, bar = statistics.median(gaps), max(gaps), WITHIN[what]
+    return longest
+
+
+async def run(machines: Raylets, url: str, what: str, kills: int) -> bool:
+    """Kill shards or machines, print the gaps, and return whether the longest is short enough."""
+    chance, every = Random("gaps"), list[float]()
+    if what == "shards":
+        every = await gaps(machines, url, range(kills), chance, kill_shard)
+    else:
+        for number in range(kills):  # a cluster for each: shards of a machine that was killed stay on the other one
+            machines.fill()
+            one = range(number, number + 1)
+            every += await gaps(machines, url, one, chance, lambda place: machines.kill(place.node))
+    middle, longest, bar = statistics.median(every), max(every), WITHIN[what]
     print(f"{kills} {what} killed: gap {middle:.2f} s median, {longest:.2f} s at most (bar {bar})")
     return longest <= bar
 

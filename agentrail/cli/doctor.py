@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 DESCRIPTION: Final = """\
 Look at what agents need on this machine: Python, SQLite, the journal, the
 sandbox, API keys, room on the disk, the clock; and the hosts of a journal on
-PostgreSQL, or the shards of Ray. Nothing is changed."""
+PostgreSQL. Nothing is changed."""
 
 EXAMPLES: Final = """\
 exit status: 0 if agents can run, 1 if something has to be done, 2 usage
@@ -103,8 +103,6 @@ class DoctorOptions(Value, gc=True):
     """Whether lines of JSON are printed."""
     has_config: bool = False
     """Whether the settings of the folder are printed instead."""
-    ray: str | None = None
-    """Address of the cluster of Ray whose shards are looked at; `None` if there is none."""
     key: str = KEY
     """The environment variable with the key of the cluster."""
 
@@ -122,14 +120,13 @@ def parsed(argv: Sequence[str]) -> DoctorOptions:
     if not folder.is_dir():
         parser.error(f"--dir: there is no folder {args.dir!r}")
     journal = None if args.journal is None else place_named(args.journal)
-    return DoctorOptions(journal, folder, args.json, args.config, args.ray, args.key)
+    return DoctorOptions(journal, folder, args.json, args.config, args.key)
 
 
 def options_parser() -> OptionParser:
     """Return the parser of the command line."""
     parser = OptionParser("agentrail doctor", "agentrail doctor [OPTION ...]", DESCRIPTION, EXAMPLES)
     parser.add_argument("--journal", metavar="FILE|URL", help="the journal (default: the one of the user)")
-    parser.add_argument("--ray", metavar="ADDRESS", help="look at the shards of Ray; or `auto`")
     parser.add_argument("--key", metavar="VARIABLE", default=KEY, help=f"the hosts' key (default: {KEY})")
     parser.add_argument("--dir", metavar="FOLDER", help="where agents work (default: here)")
     parser.add_argument("--config", action="store_true", help="print the settings of the folder instead, with sources")
@@ -144,7 +141,7 @@ async def _run(options: DoctorOptions) -> int:
             print(to_text(entry) if options.as_json else clean(f"{key:24}  {row.value:32}  {row.source}"))
         return DONE
     diagnoses = (
-        *(_python(), *_stranger(), *_system(), await _sqlite(), *await _journal(options), *await _shards(options)),
+        *(_python(), *_stranger(), *_system(), await _sqlite(), *await _journal(options)),
         *(await _sandbox(), *_terminal()),
         *(_keys(), *_extras(), *_disk(options), _clock()),
     )
@@ -211,14 +208,6 @@ async def _journal(options: DoctorOptions) -> list[Diagnosis]:
     if isinstance(options.journal, str):
         return await _server(options.journal, options.key)
     return await _journal_file(options.journal)
-
-
-async def _shards(options: DoctorOptions) -> list[Diagnosis]:
-    if options.ray is None:
-        return []
-    from agentrail.cli.shard_check import check_shards  # noqa: PLC0415 - only needed here
-
-    return await check_shards(options.ray, options.key)
 
 
 async def _server(url: str, key: str) -> list[Diagnosis]:

@@ -20,7 +20,6 @@ from agentrail.cluster.shard_plan import LEASE, ShardPlan
 from agentrail.cluster.shards import Shards, end_shards
 from agentrail.errors import BadChoice, HostNotReached
 from agentrail.host.authentication.identity import Identity
-from agentrail.nurseries import open_shielded_nursery
 from agentrail.open_context import OpenContext, Way
 from agentrail.ports.journal import SLOTS
 from agentrail.remote.remote_supervisor import RemoteSupervisor
@@ -97,11 +96,9 @@ async def _opened(
 
 @asynccontextmanager
 async def open_shards(plan: ShardPlan, ray: str, *, replace: bool) -> AsyncGenerator[ShardCluster]:
-    """Join Ray, make the shards of *plan*, and see that they are spread, for the time of the `async with`."""
-    async with join_ray(ray), open_shielded_nursery() as nursery:
-        shards = Shards(plan)
-        await shards.ensure(replace=replace)
-        nursery.start_soon(shards.spread)
+    """Join Ray, for the time of the `async with`, and make the shards of *plan* that are missing."""
+    async with join_ray(ray):
+        await Shards(plan).ensure(replace=replace)
         yield ShardCluster(plan)
 
 

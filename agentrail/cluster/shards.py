@@ -1,4 +1,4 @@
-"""`Shards`: makes the shards of a plan, replaces those of another version, spreads them over machines, ends them."""
+"""`Shards`: makes the shards of a plan, replaces those of another version, ends them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from agentrail.cluster.shard_actor import ShardActor
 from agentrail.cluster.shard_plan import ShardPlace, ShardPlan, shard_name
 from agentrail.errors import BadChoice, HostNotReached
 from agentrail.ports.journal import SLOTS
-from agentrail.runtime.shared.untrusted_calls import Contained, tell
 
 log = logging.getLogger("agentrail.cluster")
 
@@ -28,12 +27,7 @@ START_SECONDS: Final = 60.0
 DRAIN_SECONDS: Final = 300.0
 """How long a shard may take to park its sessions."""
 
-LOOK_SECONDS: Final = 5.0
-"""Seconds between two looks at how the shards are spread."""
-
 ANSWER_SECONDS: Final = 2.0
-UNEVEN: Final = 2
-"""How many more shards one machine may not have than another."""
 
 GONE_PAUSE: Final = 0.05
 
@@ -66,7 +60,7 @@ class Shards:
         nodes = await self._nodes()
         for number in range(self._plan.count):
             if number not in nodes:
-                nodes[number] = (await self._by_load(nodes))[0]
+                nodes[number] = await self._emptiest(nodes)
                 await self._create(number, nodes[number])
         version = await in_thread(self._plan.version)
         for number in range(self._plan.count):
@@ -79,31 +73,8 @@ class Shards:
     async def replace(self, number: int) -> None:
         """Park the sessions of a shard, end it and make it anew, on the machine with the fewest others."""
         await _end(shard_name(number), "drain")
-        await self._create(number, (await self._by_load(await self._nodes()))[0])
+        await self._create(number, await self._emptiest(await self._nodes()))
         await self._place(number)
-
-    async def spread(self) -> None:
-        """Move a shard now and then, if one machine has two more of them than another: Ray does not, after restarts."""
-
-        def log_failure(error: BaseException) -> None:
-            tell(log, error, "the shards were not spread over the machines; that is tried again")
-
-        while True:
-            await trio.sleep(LOOK_SECONDS)
-            with Contained(log_failure):
-                await self.move_one()
-
-    async def move_one(self) -> bool:
-        """Move a shard from the machine with the most to that with the fewest, unless they differ by less than two."""
-        nodes = await self._nodes()
-        by_load, counts = await self._by_load(nodes), Counter(nodes.values())
-        fewest, most = by_load[0], by_load[-1]
-        if len(nodes) < self._plan.count or counts[most] - counts[fewest] < UNEVEN:
-            return False
-        number = next(number for number, node in nodes.items() if node == most)
-        log.info("%s moves to a machine with fewer shards", shard_name(number))
-        await self.replace(number)
-        return True
 
     async def _nodes(self) -> dict[int, str]:
         """Return on which machine each shard is, by its number; those that do not answer are left out."""
@@ -115,13 +86,12 @@ class Shards:
                     nodes[number] = (await in_thread(partial(ray_actors.where, name, ANSWER_SECONDS))).node
         return nodes
 
-    async def _by_load(self, nodes: Mapping[int, str]) -> list[str]:
-        """Return the machines that are there, those with the fewest shards first."""
-        counts = Counter(nodes.values())
-        alive = sorted(await in_thread(ray_actors.machines), key=counts.__getitem__)
+    async def _emptiest(self, nodes: Mapping[int, str]) -> str:
+        """Return the machine with the fewest shards."""
+        counts, alive = Counter(nodes.values()), await in_thread(ray_actors.machines)
         if not alive:
             raise HostNotReached(shard_name(0), NO_MACHINE, ADD_ONE)
-        return alive
+        return min(alive, key=counts.__getitem__)
 
     async def _counted(self) -> int:
         """Return how many shards there are, as the first one knows; 0 if there is none."""

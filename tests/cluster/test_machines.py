@@ -1,11 +1,12 @@
-"""A shard is told to end, and a machine is drained or dies: sessions go on elsewhere, and shards are spread again."""
+"""A shard is told to end, and a machine is drained or dies: sessions go on elsewhere."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -41,46 +42,43 @@ async def until_prompted(viewers: list[Viewer], more: int) -> None:
                 await trio.sleep(0.05)
 
 
-async def test_sessions_go_on_when_a_machine_dies(machines: Raylets, url: str) -> None:
-    """In the campaign, a shard is told to end before, moves to a new machine later, and is taken for dead there."""
-    async with cluster(machines, url) as supervisor:
-        sessions = [await supervisor.spawn("desk", f"trip{number}") for number in range(SESSIONS)]
-        viewers = [Viewer(session) for session in sessions]
-        async with trio.open_nursery() as nursery:
-            for viewer in viewers:
-                nursery.start_soon(viewer.view)
-            await until_prompted(viewers, 1)
-            if CAMPAIGN:
-                await tell_to_end(machines, viewers)
-            await kill_machine(machines, viewers)
-            if CAMPAIGN:
-                await until_spread(machines.add())
-                await until_prompted(viewers, 1)
-                await take_for_dead(machines, viewers)
-            for viewer in viewers:
-                viewer.is_over = True
-        for viewer in viewers:
-            viewer.check()
-            texts = [each for each in await viewer.session.messages() if isinstance(each, UserMessage)]
-            assert len(texts) == len(viewer.acknowledged)
-
-
-@pytest.mark.campaign
-async def test_sessions_go_on_elsewhere_while_their_shard_is_told_to_end(machines: Raylets, url: str) -> None:
+@asynccontextmanager
+async def viewed(machines: Raylets, url: str) -> AsyncGenerator[list[Viewer]]:
+    """Have sessions of a cluster viewed and prompted; check at the end that all of them have heard and done all."""
     async with cluster(machines, url) as supervisor:
         viewers = [Viewer(await supervisor.spawn("desk", f"trip{number}")) for number in range(SESSIONS)]
         async with trio.open_nursery() as nursery:
             for viewer in viewers:
                 nursery.start_soon(viewer.view)
             await until_prompted(viewers, 1)
-            await tell_to_end(machines, viewers)
-            await drain(machines, viewers)
+            yield viewers
             for viewer in viewers:
                 viewer.is_over = True
         for viewer in viewers:
             viewer.check()
             texts = [each for each in await viewer.session.messages() if isinstance(each, UserMessage)]
             assert len(texts) == len(viewer.acknowledged)
+
+
+async def test_sessions_go_on_when_a_machine_dies(machines: Raylets, url: str) -> None:
+    """In the campaign, a shard is told to end before."""
+    async with viewed(machines, url) as viewers:
+        if CAMPAIGN:
+            await tell_to_end(machines, viewers)
+        await kill_machine(machines, viewers)
+
+
+@pytest.mark.campaign
+async def test_sessions_go_on_elsewhere_while_their_shard_is_told_to_end(machines: Raylets, url: str) -> None:
+    async with viewed(machines, url) as viewers:
+        await tell_to_end(machines, viewers)
+        await drain(machines, viewers)
+
+
+@pytest.mark.campaign
+async def test_a_shard_that_was_taken_for_dead_ends_when_another_one_has_its_name(machines: Raylets, url: str) -> None:
+    async with viewed(machines, url) as viewers:
+        await take_for_dead(machines, viewers)
 
 
 @pytest.mark.campaign
@@ -182,13 +180,6 @@ async def until_other(name: str, old: ShardPlace) -> ShardPlace:
         while (found := (await places()).get(name, old)).process == old.process:  # noqa: ASYNC110
             await trio.sleep(PAUSE)
     return found
-
-
-async def until_spread(node: str) -> None:
-    """Wait until a shard has moved to a machine."""
-    with trio.fail_after(PATIENCE):
-        while node not in {each.node for each in (await places()).values()}:  # noqa: ASYNC110
-            await trio.sleep(PAUSE)
 
 
 async def elsewhere(machines: Raylets) -> tuple[str, ShardPlace]:

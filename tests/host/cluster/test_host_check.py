@@ -10,12 +10,8 @@ import trio
 
 from agentrail import SessionSpec
 from agentrail.cli.doctor import main
-from agentrail.cli.doctor_diagnosis import Diagnosis
 from agentrail.cli.host_check import KEY as VARIABLE
 from agentrail.cli.host_check import check_members, member_places
-from agentrail.cli.shard_check import check_shards, shard_findings
-from agentrail.cluster.shard_plan import ShardPlace
-from agentrail.cluster.shard_states import NO_ACTOR, ClusterState, ShardState
 from agentrail.journals import MemoryJournal, PostgresJournal
 from agentrail.testing import ScriptedModel
 from tests.adapters.journals.postgres.server import needs_postgres
@@ -103,39 +99,3 @@ async def test_the_command_asks_the_holders_of_leases(url: str, capsys: pytest.C
     rows = map(json.loads, capsys.readouterr().out.splitlines())
     ((level, state),) = [(row["level"], row["state"]) for row in rows if row["about"] == "host"]
     assert (level, state.partition(", and runs ")[0]) == ("ok", f"{place.serving.url} answers")
-
-
-# Shards
-
-
-def at(number: int, version: str = "0.1.0+a", count: int = 3) -> ShardState:
-    return ShardState(f"shard-{number}", ShardPlace("10.0.0.1", 4000 + number, version, count, "f" * 56, 77))
-
-
-def test_shards_that_are_missing_are_named() -> None:
-    state = ClusterState(2, (at(0), ShardState("shard-1", None, NO_ACTOR), at(2)))
-    (_, _, missing, last) = shard_findings("10.0.0.9:6379", state)
-    assert (missing.level, missing.state) == ("bad", "shard-1 is missing: Ray has no actor of this name")
-    where = "10.0.0.1:4002, process 77 on machine ffffffff"
-    assert last == Diagnosis("shard", "ok", f"shard-2 of 3 is at {where}, with version 0.1.0+a")
-
-
-def test_shards_of_several_versions_are_told() -> None:
-    *_, last = shard_findings("auto", ClusterState(1, (at(0, count=2), at(1, "0.2.0+b", count=2))))
-    assert (last.level, last.state) == (
-        "note",
-        "shards have different versions: 0.1.0+a, of 2: shard-0; 0.2.0+b, of 2: shard-1",
-    )
-
-
-def test_a_cluster_without_machines_and_shards() -> None:
-    machines, shards = shard_findings("auto", ClusterState(0, ()))
-    assert (machines.level, machines.state) == ("bad", "auto has 0 machines for shards")
-    assert (shards.level, shards.state) == ("note", "there are none")
-
-
-async def test_a_cluster_that_is_away_is_told() -> None:
-    address = f"127.0.0.1:{free_port()}"
-    (found,) = await check_shards(address, VARIABLE)
-    assert (found.level, found.state) == ("bad", f"{address} cannot be looked at")
-    assert "Connection refused" in found.to_do
