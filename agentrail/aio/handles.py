@@ -14,8 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload
 
 from agentrail.aio.readers import AskedPrompt, Monitor, Subscription, Trace
-from agentrail.bridge.orphans import stop_orphan
-from agentrail.bridge.rich_display import session_html, session_markdown
+from agentrail.bridge.handle_parts import session_html, session_markdown, stop_orphan
 from agentrail.bridge.streams import WINDOW
 
 if TYPE_CHECKING:

@@ -1,24 +1,28 @@
-"""`BridgeReader`: reads an async iterator that lives on Trio, such as a subscription, from outside."""
+"""How events and other items that come on Trio are read outside: by a reader, or by a function that gets each."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Generic, TypeVar
 
+import trio
+
 from agentrail.bridge.calls import BridgeCall
-from agentrail.bridge.streams import BoundedStream, StreamEndError
+from agentrail.bridge.streams import WINDOW, BoundedStream, StreamEndError
 from agentrail.bridge.trio_thread import TrioThread
 from agentrail.bridge.waiters import LoopWaiter, TaskWaiter, ThreadWaiter
 from agentrail.errors import AlreadyLeft, AlreadyRead, JournalUnavailable, NotEntered
 from agentrail.reprs import in_brackets
 from agentrail.runtime.access.status import Monitor
 from agentrail.runtime.events.subscription import Subscription
+from agentrail.runtime.handle import SessionHandle
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.plugins import Gap
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class BridgeReader(Generic[T]):
@@ -184,10 +188,6 @@ class BridgeReader(Generic[T]):
             self._is_read = False
 
 
-def _nothing() -> None:
-    """No-op: it is cancelled already."""
-
-
 class BridgeEventReader(BridgeReader[Envelope]):
     """Reads a subscription; knows the position of the one who reads here."""
 
@@ -246,3 +246,73 @@ def watched_blocking(
         thread.post(lambda: ends.pop()() if ends else None)
 
     return end
+
+
+class _Turn(Generic[R]):
+    """A turn on Trio: its events are sent while it runs, and all of them before its reply is returned."""
+
+    def __init__(self, handle: SessionHandle, ask: Callable[[], Awaitable[R]], stream: BoundedStream[Envelope]) -> None:
+        self._handle = handle
+        self._ask = ask
+        """Sends the prompt, and waits for what is returned."""
+        self._stream = stream
+        self._unsent: Envelope | None = None
+        """The event that is being sent; `None` in between."""
+
+    async def run(self) -> R:
+        """Send the prompt, and return the reply or the answer."""
+        try:
+            async with self._handle.subscribe() as events:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._send_all, events)
+                    reply = await self._ask()
+                    nursery.cancel_scope.cancel()
+                await self._send_rest(events)
+                return reply
+        finally:
+            self._stream.end()
+
+    async def _send_all(self, events: Subscription) -> None:
+        """Send events until cancelled."""
+        async for envelope in events:
+            self._unsent = envelope
+            await self._stream.send(envelope)
+            self._unsent = None
+
+    async def _send_rest(self, events: Subscription) -> None:
+        """Send the events that the turn has left in the subscription."""
+        envelope = self._unsent or events.next_now()
+        while envelope is not None:
+            await self._stream.send(envelope)
+            envelope = events.next_now()
+
+
+def followed(
+    thread: TrioThread[object],
+    handle: SessionHandle,
+    ask: Callable[[], Awaitable[R]],
+    on_event: Callable[[Envelope], None],
+) -> R:
+    """Call *ask* on Trio and *on_event* with each event of the turn; return what *ask* has returned.
+
+    What *on_event* raises cancels the call, and is raised here.
+    """
+    waiter = ThreadWaiter()
+    stream = BoundedStream[Envelope](WINDOW, TaskWaiter(thread.post), waiter)
+    call = thread.begin(_Turn(handle, ask, stream).run, waiter)
+    try:
+        while True:
+            on_event(stream.receive_blocking())
+    except StreamEndError:
+        pass
+    except BaseException:
+        stream.leave()
+        thread.cancel(call)
+        waiter.until(call.is_over, _nothing)
+        raise
+    waiter.until(call.is_over, partial(thread.cancel, call))
+    return call.answer()
+
+
+def _nothing() -> None:
+    """No-op: the call is cancelled already."""

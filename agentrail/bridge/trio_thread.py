@@ -21,9 +21,8 @@ import trio
 from agentrail.app.shutdown_time import last_of
 from agentrail.bridge.calls import BridgeCall
 from agentrail.bridge.host_loop import HostLoop
-from agentrail.bridge.lock_sharing import LockSharing
-from agentrail.bridge.placement import Placement
-from agentrail.bridge.waiters import Action, AnyWaiter, LoopOutbox, LoopOutboxes, LoopWaiter, ThreadWaiter
+from agentrail.bridge.marked import Placement
+from agentrail.bridge.waiters import Action, AnyWaiter, LockSharing, LoopOutbox, LoopOutboxes, LoopWaiter, ThreadWaiter
 from agentrail.errors import BridgeClosed, BridgeForked, SupervisorStuck, UsageError, WrongType
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.reprs import in_brackets

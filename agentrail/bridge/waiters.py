@@ -1,4 +1,4 @@
-"""How a caller waits for something that happens in the thread of another event loop: on asyncio, on Trio, or blocking.
+"""How a thread wakes another one: callers that wait on asyncio, on Trio or blocking, and a share of the lock for each.
 
 A waiter only wakes. What has happened is read off the object that the caller waits for, so that nothing is lost if a
 cancellation and an answer cross.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,7 +18,52 @@ from typing import Final, Protocol, TypeAlias
 
 import trio
 
-from agentrail.bridge.batching import Batching
+PATIENCE: Final = 0.001
+"""Seconds after which loops are woken although Trio still works."""
+
+
+class Batching(trio.abc.Instrument):
+    """Instrument of the Trio run: wakes loops when Trio has nothing more to do, or after a moment.
+
+    To wake a loop hands the interpreter's lock over: a flood of events, each of which did so, took twice the time.
+    """
+
+    def __init__(self) -> None:
+        self._thread: int | None = None
+        """Ident of the Trio thread, while the run lasts; `None` if loops are woken at once."""
+        self._waiting: list[Callable[[], None]] = []
+        """Functions that wake the loops which have to be woken."""
+        self._since = 0.0
+        """When the first of them had something to deliver."""
+
+    def begin(self) -> None:
+        """Gather from now on; called in the Trio thread."""
+        self._thread = threading.get_ident()
+
+    def end(self) -> None:
+        """Wake all, and from now on each at once: there may be no further pass."""
+        self._thread = None
+        self._wake()
+
+    def takes(self, wake: Callable[[], None]) -> bool:
+        """Note that a loop is to be woken by *wake*; return `False` if the caller has to wake it."""
+        if threading.get_ident() != self._thread:
+            return False
+        if not self._waiting:
+            self._since = time.perf_counter()
+        self._waiting.append(wake)
+        return True
+
+    def before_io_wait(self, timeout: float) -> None:
+        """Wake the loops if Trio is about to wait, or has worked for long; called by Trio after each pass."""
+        if self._waiting and (timeout > 0 or time.perf_counter() - self._since > PATIENCE):
+            self._wake()
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for wake in waiting:
+            wake()
+
 
 Action: TypeAlias = Callable[[], None]
 """A function that runs in the thread of a loop; it takes no time and never raises."""
@@ -227,3 +274,70 @@ class TaskWaiter:
         """Forget the waiting task: called by Trio when it is cancelled."""
         self._task = None
         return trio.lowlevel.Abort.SUCCEEDED
+
+
+MOMENT: Final = 50e-6
+"""Seconds of a sleep, in which the other thread takes the lock."""
+
+TRIO_BUSY: Final = 0.002
+"""Seconds that Trio may work without a pause."""
+
+LOOP_BUSY: Final = 0.005
+"""Seconds between two sleeps of the loop, while there is work on Trio."""
+
+LEASE: Final = 0.05
+"""Seconds that the loop goes on to share after the last work on Trio."""
+
+
+class LockSharing(trio.abc.Instrument):
+    """Instrument of the Trio run: pauses Trio, and has the loop of the program pause while there is work on Trio.
+
+    A thread that always has work gives the interpreter's lock up for microseconds at a time, and the other one wakes
+    too late, for ever: with Trio saturated, a loop stood still for up to 1.9 s. Each of them sleeps for a moment now
+    and then, which hands the lock over. `sys.setswitchinterval` is the program's own, and did less.
+    """
+
+    def __init__(self, outbox: LoopOutbox | None) -> None:
+        self._outbox = outbox
+        """The way into the loop of the program; `None` if it has none."""
+        self._worked_since = time.perf_counter()
+        """When Trio paused last."""
+        self._waits_since = 0.0
+        """When Trio began to wait for the world."""
+        self._told_at = 0.0
+        """When the loop was told last that there is work on Trio."""
+        self._shares_until = 0.0
+        """Until when the loop shares the lock; set and read in the loop alone."""
+        self._is_sharing = False
+        """Whether the loop is going to pause; set and read in the loop alone."""
+
+    def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - Trio's signature
+        """Pause if Trio has worked for long; called by Trio after each pass."""
+        now = time.perf_counter()
+        if now - self._worked_since > TRIO_BUSY:
+            time.sleep(MOMENT)  # noqa: ASYNC251 - it is to block the thread
+            now = self._worked_since = time.perf_counter()
+        self._waits_since = now
+        if self._outbox is not None and now - self._told_at > LEASE / 2:
+            self._told_at = now
+            self._outbox.put(self._share)
+
+    def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - Trio's signature
+        """Note a pause; called by Trio."""
+        now = time.perf_counter()
+        if now - self._waits_since > MOMENT:
+            self._worked_since = now
+
+    def _share(self) -> None:
+        """Begin to pause now and then, or go on with it; runs in the loop."""
+        self._shares_until = time.perf_counter() + LEASE
+        if not self._is_sharing and self._outbox is not None:
+            self._is_sharing = True
+            self._outbox.loop.call_later(LOOP_BUSY, self._pause)
+
+    def _pause(self) -> None:
+        """Pause, and do so again later unless there is no work on Trio any more; runs in the loop."""
+        self._is_sharing = time.perf_counter() < self._shares_until
+        if self._is_sharing and self._outbox is not None:
+            time.sleep(MOMENT)
+            self._outbox.loop.call_later(LOOP_BUSY, self._pause)

@@ -13,8 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload
 
-from agentrail.bridge.orphans import stop_orphan
-from agentrail.bridge.rich_display import session_html, session_markdown
+from agentrail.bridge.handle_parts import session_html, session_markdown, stop_orphan
 from agentrail.bridge.streams import WINDOW
 from agentrail.sync.blocking_readers import AskedPrompt, Monitor, Subscription, Trace
 

@@ -13,10 +13,9 @@ from typing_extensions import TypeForm
 
 from agentrail.app.supervisor import SEVERAL
 from agentrail.app.supervisor import open_supervisor as trio_open_supervisor
-from agentrail.bridge.followed_turn import followed
-from agentrail.bridge.host_loop import HostLoop
-from agentrail.bridge.orphans import stop_orphan
-from agentrail.bridge.own_loop import OwnLoop
+from agentrail.bridge.bridge_reader import followed
+from agentrail.bridge.handle_parts import stop_orphan
+from agentrail.bridge.host_loop import HostLoop, OwnLoop
 from agentrail.bridge.trio_thread import TrioThread
 from agentrail.sync.blocking_handles import Supervisor
 from agentrail.values.argument_checks import checked

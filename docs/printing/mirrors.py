@@ -206,8 +206,7 @@ def _docstring(node: ast.ClassDef | _Function, indent: int) -> str:
 def _imports() -> Iterator[str]:
     """Yield the imports that a running program needs."""
     yield from ("from functools import partial", "from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload")
-    yield "from agentrail.bridge.orphans import stop_orphan"
-    yield "from agentrail.bridge.rich_display import session_html, session_markdown"
+    yield "from agentrail.bridge.handle_parts import session_html, session_markdown, stop_orphan"
     yield "from agentrail.bridge.streams import WINDOW"
     yield f"from agentrail.aio.readers import {', '.join(MIRRORED)}"
 

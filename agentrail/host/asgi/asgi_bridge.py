@@ -12,9 +12,8 @@ from typing import Final, Self, cast
 
 from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor import Supervisor
-from agentrail.bridge.body import AsyncBody
-from agentrail.bridge.exchange import Exchange
-from agentrail.bridge.held_open import HeldOpen
+from agentrail.bridge.held_open import AsyncBody, HeldOpen
+from agentrail.bridge.streams import Exchange
 from agentrail.bridge.trio_thread import TrioThread
 from agentrail.host.asgi.asgi_scope import AsgiMessage, ReceiveMessage, SendMessage, disconnected
 from agentrail.host.asgi.asgi_service import AsgiService

@@ -1,15 +1,30 @@
-"""How a notebook shows a session: what it is doing, and the end of its conversation, as HTML and as Markdown."""
+"""What the handles of `aio` and `sync` need beside calls: an end for orphaned sessions, a view for notebooks."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from html import escape
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agentrail.errors import AgentrailError
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.content import quoted
 from agentrail.values.messages import AssistantMessage, Message, UserMessage
+
+if TYPE_CHECKING:
+    from agentrail.runtime.handle import SessionHandle
+
+log = logging.getLogger("agentrail.bridge")
+
+
+async def stop_orphan(handle: SessionHandle) -> None:
+    """Stop a session that was started for a caller who was cancelled, so that nobody has its handle."""
+    try:
+        await handle.stop("its caller was cancelled")
+    except AgentrailError as error:
+        log.warning("session %s, whose caller was cancelled, could not be stopped: %s", handle.id, error)
+
 
 SHOWN_MESSAGES: Final = 20
 """The last messages of a conversation that are shown."""
