@@ -88,7 +88,7 @@ def _log(form: str, number: int | None) -> None:
 
 async def _serve_shards(options: ServeOptions) -> int:
     """Serve in front of the shards of Ray, which run the sessions and live on."""
-    from agentrail.cluster.front import open_front  # noqa: PLC0415 - its extra need not be there
+    from agentrail.cluster.opened_cluster import open_front  # noqa: PLC0415 - its extra need not be there
 
     served = options.served
     try:

@@ -1,18 +1,34 @@
-"""`ShardCluster`: the cluster of shards, as a shard or a host in front of them sees it: Ray knows where each is."""
+"""The cluster from outside: `ShardCluster` knows by Ray where each shard is, `ShardLines` connects a program to all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
+from itertools import count
 from typing import Final
 
+import trio
+
+from agentrail.api.public_ids import inner_command, name_of_command, named, new_name, user_in_ids, whole_id
+from agentrail.api.socket_frames import PATH, Listened
 from agentrail.cluster import ray_actors
 from agentrail.cluster.ray_actors import NoAnswerError, in_thread
 from agentrail.cluster.shard_plan import ShardPlace, ShardPlan, shard_name
-from agentrail.errors import NotAuthenticated
+from agentrail.errors import AgentrailError, NotAuthenticated
 from agentrail.host.authentication.identity import Identity
+from agentrail.host.cluster.cluster_identity import SignedCall, signed_key
 from agentrail.host.cluster.cluster_options import Cluster
-from agentrail.remote.transport.host_address import HostAddress
+from agentrail.nurseries import open_shielded_nursery
+from agentrail.remote.transport.dialling import CutError, dial_address
+from agentrail.remote.transport.host_address import HostAddress, HostKey
+from agentrail.remote.transport.host_connection import HostConnection, open_line
+from agentrail.remote.transport.host_subscription import HostSubscription
+from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.ids import new_id
+from agentrail.values.events.envelope import Cursor
+from agentrail.values.events.policies import SubscriptionPolicy
+from agentrail.values.json import Json, JsonObject
 
 FRONT: Final = "front"
 """The address of who runs no sessions."""
@@ -97,3 +113,140 @@ class ShardCluster(Cluster):
 
 def _address_of(place: ShardPlace) -> HostAddress:
     return HostAddress(place.host, place.port)
+
+
+LONGEST_PAUSE: Final = 0.5
+"""The most seconds between two attempts to connect: shards are near, and come back soon."""
+
+LOOK_SECONDS: Final = 1.0
+"""Seconds between two looks at where the shards are to which the lines lead."""
+
+HANDSHAKE: Final = SignedCall("GET", PATH)
+"""What is signed at each connection: the signature holds as long as that."""
+
+NOT_THERE: Final = "Ray does not say where it is"
+
+OPENS: Final = frozenset({"open_session", "fork"})
+"""Calls that open a session, whose name says which shard that is."""
+
+
+class ShardLines:
+    """Calls and subscriptions of *who* at the shards of *cluster*, over a line to each."""
+
+    def __init__(self, cluster: ShardCluster, who: Identity, lines: Mapping[str, HostConnection]) -> None:
+        self._cluster = cluster
+        self._who = who
+        self._lines = lines
+        self._turns = count()
+
+    @property
+    def address(self) -> str:
+        """Where the sessions are, to be shown."""
+        return f"{len(self._lines)} shards"
+
+    async def call(
+        self,
+        name: str,
+        *,
+        session: str | None = None,
+        body: JsonObject | None = None,
+        query: JsonObject | None = None,
+        command: str | None = None,
+    ) -> Json:
+        """Have the shard of the session carry out a call, or any shard one that is about no single session."""
+        if name in OPENS:
+            body = {"session": self._name(command), **(body or {})}
+            line = self._home(self._opened(session, str(body["session"])))
+        else:
+            line = self._line(session)
+        return await line.call(name, session=session, body=body, query=query, command=command)
+
+    def whole_id(self, session: str) -> str:
+        """Return the id that the shards show of the session that this user calls *session*: the id, or its name."""
+        return whole_id(user_in_ids(self._who.tenant, self._who.user), session)
+
+    def listen(
+        self,
+        what: Listened,
+        session: str | None = None,
+        *,
+        since: Cursor | None = None,
+        types: Sequence[str] | None = None,
+        policy: SubscriptionPolicy = "coalesce",
+        changes: JsonObject | None = None,
+    ) -> HostSubscription:
+        """Return a subscription at the shard of the session, or to a view of any shard."""
+        line = self._line(session)
+        return line.listen(what, session, since=since, types=types, policy=policy, changes=changes)
+
+    def _name(self, command: str | None) -> str:
+        """Return a name for a new session, the same that a host makes up."""
+        return new_id() if command is None else name_of_command(inner_command(self._who.user, command))
+
+    def _opened(self, origin: str | None, name: str) -> str | None:
+        """Return the id in the journal of a session that is opened, maybe as a fork; `None` if it cannot be one."""
+        user = self._who.user if origin is None else named(self._who.tenant, self._who.user, origin).user
+        try:
+            return new_name(self._who.tenant, user, name).internal
+        except AgentrailError:  # the shard that is asked says so
+            return None
+
+    def _line(self, session: str | None) -> HostConnection:
+        """Return the line to the shard of a *session*; without one, to a shard that is there, each in its turn."""
+        session_id: str | None = None
+        if session is not None:
+            with suppress(AgentrailError):  # the shard that is asked says so
+                session_id = named(self._who.tenant, self._who.user, session).root.internal
+        return self._home(session_id)
+
+    def _home(self, session_id: str | None) -> HostConnection:
+        if session_id is not None:
+            return self._lines[self._cluster.plan.home(session_id)]
+        lines = [line for line in self._lines.values() if line.is_connected] or list(self._lines.values())
+        return lines[next(self._turns) % len(lines)]
+
+
+class ShardDialler:
+    """Connects to the shard *name*, wherever it is now, with a signature of *who* as its *key*."""
+
+    def __init__(self, cluster: ShardCluster, who: Identity, name: str) -> None:
+        self.key = HostKey("unsigned")
+        """The signature of the last connection."""
+        self._cluster = cluster
+        self._who = who
+        self._name = name
+        self._place: HostAddress | None = None
+        self._stream: trio.abc.Stream | None = None
+
+    async def dial(self) -> trio.abc.Stream:
+        """Connect; raise `CutError` if Ray does not say where."""
+        self._cluster.lose(self._name)  # it was there, and somebody else may listen there now
+        self._place = await self._cluster.find(self._name)
+        if self._place is None:
+            raise CutError(NOT_THERE)
+        self.key.replace(signed_key(self._cluster, self._who, self._name, Clock().now_ms(), HANDSHAKE, is_first=True))
+        self._stream = await dial_address(self._place, None)
+        return self._stream
+
+    async def watch(self) -> None:
+        """Body of a task: cut the connection if the shard is elsewhere now: it may be stopped, and never answer."""
+        while True:
+            await trio.sleep(LOOK_SECONDS)
+            stream, place = self._stream, self._place
+            if stream is not None and await self._cluster.find_again(self._name) not in {None, place}:
+                await trio.aclose_forcefully(stream)
+
+
+@asynccontextmanager
+async def open_lines(cluster: ShardCluster, who: Identity, patience: float) -> AsyncGenerator[ShardLines]:
+    """Connect to all shards, for the time of the `async with`."""
+    async with open_shielded_nursery() as nursery, AsyncExitStack() as stack:
+        lines: dict[str, HostConnection] = {}
+        for name in cluster.plan.names:
+            dialler = ShardDialler(cluster, who, name)
+            opened = open_line(
+                f"http://{name}", dialler.key, patience=patience, dial=dialler.dial, longest_pause=LONGEST_PAUSE
+            )
+            lines[name] = await stack.enter_async_context(opened)
+            nursery.start_soon(dialler.watch)
+        yield ShardLines(cluster, who, lines)

@@ -14,11 +14,9 @@ import trio
 
 from agentrail.cluster import ray_actors
 from agentrail.cluster.ray_actors import NoAnswerError
-from agentrail.cluster.shard_actor import ShardActor
-from agentrail.cluster.shard_cluster import ShardCluster
-from agentrail.cluster.shard_lines import open_lines
+from agentrail.cluster.shard_actor import ShardActor, StandIn
+from agentrail.cluster.shard_cluster import ShardCluster, open_lines
 from agentrail.cluster.shard_plan import ShardPlace, ShardPlan
-from agentrail.cluster.stand_in import StandIn
 from agentrail.host import Host, Identity, Profile
 from agentrail.journals import MemoryJournal
 from tests.host.cluster.test_forwarding import talks

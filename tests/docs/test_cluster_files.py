@@ -10,7 +10,7 @@ from typing import Final
 from agentrail.api.limits import DEFAULTS
 from agentrail.cli.serve import PARKING
 from agentrail.cli.serve_options import PORT, parsed
-from agentrail.cluster.front import KEY
+from agentrail.cluster.opened_cluster import KEY
 from agentrail.values.secrets import secret_name
 from tests.docs.sources import ROOT
 
