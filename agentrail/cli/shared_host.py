@@ -30,8 +30,7 @@ from agentrail.host.host_server import Host
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.ports.journal import NO_LEASE, Claim, Lease, Redaction
 from agentrail.remote.remote_supervisor import RemoteSupervisor
-from agentrail.remote.transport.dialling import CutError
-from agentrail.remote.transport.host_address import HostKey
+from agentrail.remote.transport.host_address import CutError, HostKey
 from agentrail.remote.transport.host_connection import open_line
 
 LIMITS: Final = HostLimits(

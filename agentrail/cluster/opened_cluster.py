@@ -30,7 +30,7 @@ from agentrail.host.served_file import ServedFile, find_host
 from agentrail.open_context import OpenContext, Way
 from agentrail.ports.journal import SLOTS
 from agentrail.remote.remote_supervisor import RemoteSupervisor
-from agentrail.remote.transport.dialling import cut_reason
+from agentrail.remote.transport.host_address import cut_reason
 from agentrail.remote.transport.host_connection import PATIENCE
 from agentrail.values.argument_checks import checked
 from agentrail.values.secrets import Secret, secret_name

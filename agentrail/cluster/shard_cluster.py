@@ -20,8 +20,7 @@ from agentrail.host.authentication.identity import Identity
 from agentrail.host.cluster.cluster_identity import SignedCall, signed_key
 from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.nurseries import open_shielded_nursery
-from agentrail.remote.transport.dialling import CutError, dial_address
-from agentrail.remote.transport.host_address import HostAddress, HostKey
+from agentrail.remote.transport.host_address import CutError, HostAddress, HostKey, dial_address
 from agentrail.remote.transport.host_connection import HostConnection, open_line
 from agentrail.remote.transport.host_subscription import HostSubscription
 from agentrail.runtime.shared.clock import Clock

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Never, TypeVar, cast, overload
 
 from msgspec.structs import asdict
@@ -36,11 +37,9 @@ from agentrail.core.vocabulary.state import Prompt
 from agentrail.errors import AnswerUnfit, BadChoice, NoAnswer, NotAtHost, SessionParked, WrongType
 from agentrail.hooks.live_hook_runner import why_refused
 from agentrail.ports.tool import Task
-from agentrail.remote.decoding import answer_of, value_of
-from agentrail.remote.remote_events import RemoteMonitor, RemoteSubscription, events_of
+from agentrail.remote.remote_values import RemoteMonitor, RemoteSubscription, answer_of, events_of, value_of
 from agentrail.remote.transport.host_connection import without_none
-from agentrail.remote.transport.line import Line
-from agentrail.remote.unsupported import OF_SESSIONS, missing
+from agentrail.remote.transport.host_subscription import Line
 from agentrail.reprs import in_brackets
 from agentrail.tools.answer_forms import form_of
 from agentrail.values.content import PromptContent
@@ -54,6 +53,19 @@ T = TypeVar("T")
 
 PARKED: Final = "session `{0}` is stored at its host, and does not run now; prompt it, which brings it back"
 NAMES: Final = "names that its host has registered: "
+
+INSIDE: Final = "what a session is inside is not sent"
+OF_SESSIONS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "ask_nowait": ("a host never waits for room", "use `prompt`, and `ask` with the same `command` for the reply"),
+        "by": ("the key says who calls", "connect with the key of that user"),
+        "inspect": (INSIDE, "use `status`, `messages` and `queued`"),
+        "prompt_nowait": ("a host never waits for room", "use `prompt`, which raises an error if there is none"),
+        "trace": (INSIDE, "use `subscribe`"),
+        "wake": ("the host does it", "use `resume` or a prompt, which wake it or bring it back"),
+    }
+)
+"""By name of a method of `SessionHandle`: why it is not there, and what to do instead."""
 
 
 class RemoteSession(SessionCalls):
@@ -297,3 +309,11 @@ def _several(value: object) -> Sequence[object]:
     """Return *value* if it is several things, else in a tuple."""
     single = value
     return cast("Sequence[object]", value) if isinstance(value, Sequence) and not isinstance(value, str) else (single,)
+
+
+def missing(kind: type[object], name: str, methods: Mapping[str, tuple[str, str]]) -> Never:
+    """Raise `NotAtHost` if *name* is a method of local handles (*methods*), and else the `AttributeError` of *kind*."""
+    if name in methods:
+        raise NotAtHost(name, *methods[name])
+    problem = f"{kind.__name__!r} object has no attribute {name!r}"
+    raise AttributeError(problem)

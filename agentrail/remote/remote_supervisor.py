@@ -6,6 +6,7 @@ import ssl
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Never, cast
 
 from agentrail.api.figures_views import FiguresView
@@ -24,13 +25,11 @@ from agentrail.api.views import (
 from agentrail.errors import SessionExists, SessionStored, WrongType
 from agentrail.open_context import OpenContext, Way
 from agentrail.ports.journal import StoredSession
-from agentrail.remote.decoding import answer_of, stored_of
-from agentrail.remote.remote_events import RemoteView, approvals_of, held_of, tree_of
-from agentrail.remote.remote_session import RemoteSession
+from agentrail.remote.remote_session import INSIDE, RemoteSession, missing
+from agentrail.remote.remote_values import RemoteView, answer_of, approvals_of, held_of, stored_of, tree_of
 from agentrail.remote.transport.host_address import split_key
 from agentrail.remote.transport.host_connection import PATIENCE, open_line, texts_of, without_none
-from agentrail.remote.transport.line import Line
-from agentrail.remote.unsupported import OF_SUPERVISORS, missing
+from agentrail.remote.transport.host_subscription import Line
 from agentrail.reprs import in_brackets
 from agentrail.values.argument_checks import checked
 from agentrail.values.json import Json
@@ -38,6 +37,22 @@ from agentrail.values.secrets import Secret
 
 CONNECTING: Final = Way("connect to a host", "connect", "supervisor", "url, key")
 PROFILES: Final = "the name of a profile of the host: "
+
+OF_HOST: Final = "it is of the process of the host"
+OF_SUPERVISORS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "answered": (INSIDE, "send the command again under its id, which gives its answer"),
+        "crashes": (OF_HOST, "look into its log"),
+        "drain": (OF_HOST, "stop the process by SIGTERM, which drains it"),
+        "figures": (OF_HOST, "read them from `GET /metrics`"),
+        "resume": ("the host brings sessions back", "use `session`, whose calls bring it back"),
+        "start_service": (OF_HOST, "start it there, by a plugin of the host"),
+        "start_supervisor": (OF_HOST, "start it there"),
+        "state": (INSIDE, "use `session`, and its `messages`"),
+        "stop_child": (OF_HOST, "use `session`, and its `stop`"),
+    }
+)
+"""By name of a method of `Supervisor`: why it is not there, and what to do instead."""
 
 
 class RemoteSupervisor:

@@ -12,11 +12,15 @@ import trio.testing
 from trio_websocket import ConnectionRejected
 from wsproto import ConnectionType, WSConnection, events
 
-from agentrail.remote.transport.client_connection import MAX_MESSAGE, ClientConnection, open_connection
-from agentrail.remote.transport.dialling import CutError, Dial
-from agentrail.remote.transport.host_address import HostAddress, HostKey
+from agentrail.remote.transport.client_connection import (
+    MAX_ANSWER,
+    MAX_MESSAGE,
+    ClientConnection,
+    NotAHostError,
+    open_connection,
+)
+from agentrail.remote.transport.host_address import CutError, Dial, HostAddress, HostKey
 from agentrail.remote.transport.host_frames import read_host_frame
-from agentrail.remote.transport.watched_stream import MAX_ANSWER, NotAHostError
 from tests.host.rfc6455.raw_peer import accept_of
 
 ADDRESS: Final = HostAddress("127.0.0.1", 80)

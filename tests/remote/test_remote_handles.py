@@ -24,7 +24,8 @@ from agentrail.events import ApprovalRequired, SessionStarted
 from agentrail.host import HostLimits, Profile
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import BudgetGuard, HumanApproval
-from agentrail.remote.unsupported import OF_SESSIONS, OF_SUPERVISORS
+from agentrail.remote.remote_session import OF_SESSIONS
+from agentrail.remote.remote_supervisor import OF_SUPERVISORS
 from agentrail.testing import ScriptedModel, call, say, stall
 from tests.coded import coded
 from tests.docs.scopes import scopes

@@ -9,8 +9,7 @@ import trio
 
 from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.host.requests.http_messages import OWNED, Headers
-from agentrail.remote.transport.dialling import CutError, dial_address
-from agentrail.remote.transport.host_address import HostAddress
+from agentrail.remote.transport.host_address import CutError, HostAddress, dial_address
 
 CONNECT_SECONDS: Final = 2.0
 """How long a connection to another host may take: it is near."""

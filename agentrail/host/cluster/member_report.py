@@ -11,8 +11,7 @@ from agentrail.errors import HostNotReached
 from agentrail.host.cluster.cluster_options import Cluster
 from agentrail.host.cluster.holder_connection import HolderConnection, HolderGoneError
 from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse
-from agentrail.remote.transport.dialling import CutError, cut_reason, dial_address
-from agentrail.remote.transport.host_address import HostAddress
+from agentrail.remote.transport.host_address import CutError, HostAddress, cut_reason, dial_address
 from agentrail.values.value import Value, learned
 
 REPORT: Final = ("GET", "/cluster/member")

@@ -33,13 +33,16 @@ from agentrail.errors import (
 )
 from agentrail.errors.agentrail_error import fresh
 from agentrail.nurseries import open_shielded_nursery
-from agentrail.remote.transport.client_connection import ClientConnection, open_connection
-from agentrail.remote.transport.dialling import CutError, Dial, dial_address
-from agentrail.remote.transport.host_address import HostAddress, HostKey, read_address
+from agentrail.remote.transport.client_connection import (
+    ClientConnection,
+    NotAHostError,
+    describe_rejection,
+    document_in,
+    open_connection,
+)
+from agentrail.remote.transport.host_address import CutError, Dial, HostAddress, HostKey, dial_address, read_address
 from agentrail.remote.transport.host_frames import AnswerFrame, EndedFrame, RefusalFrame, read_host_frame
 from agentrail.remote.transport.host_subscription import HostSubscription
-from agentrail.remote.transport.rejections import describe_rejection, document_in
-from agentrail.remote.transport.watched_stream import NotAHostError
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import SubscriptionPolicy

@@ -1,4 +1,4 @@
-"""A subscription over a `HostConnection`: what the host sends is kept, within limits, until it is read."""
+"""`HostSubscription`: what a host sends is kept, within limits, until it is read; `Line`: calls to it, and these."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentrail.remote.transport.host_frames import BegunFrame, ChangesFrame, Eve
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import SubscriptionPolicy
-from agentrail.values.json import JsonObject
+from agentrail.values.json import Json, JsonObject
 
 SubscriptionFrame: TypeAlias = EventFrame | GapFrame | ViewFrame | ChangesFrame
 """What a subscription yields: an event, a mark that some are missing, a view as it is now, or rows that changed."""
@@ -230,3 +230,41 @@ class HostSubscription:
     def refused_for(self) -> float:
         """Seconds for which the host has refused to begin."""
         return 0.0 if self._refused_at is None else trio.current_time() - self._refused_at
+
+
+class Line(Protocol):
+    """Carries calls to a host, and events back. `HostConnection` is one."""
+
+    @property
+    def address(self) -> object:
+        """Where the host is, to be shown."""
+        ...
+
+    async def call(
+        self,
+        name: str,
+        *,
+        session: str | None = None,
+        body: JsonObject | None = None,
+        query: JsonObject | None = None,
+        command: str | None = None,
+    ) -> Json:
+        """Have the host carry out a call, and return what it gives. See `HostConnection.call`."""
+        ...
+
+    def whole_id(self, session: str) -> str:
+        """Return the id that the host shows of a session. See `HostConnection.whole_id`."""
+        ...
+
+    def listen(
+        self,
+        what: Listened,
+        session: str | None = None,
+        *,
+        since: Cursor | None = None,
+        types: Sequence[str] | None = None,
+        policy: SubscriptionPolicy = "coalesce",
+        changes: JsonObject | None = None,
+    ) -> HostSubscription:
+        """Return a subscription. See `HostConnection.listen`."""
+        ...

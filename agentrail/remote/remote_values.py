@@ -1,39 +1,73 @@
-"""Async iterators over the events of a host's session, its end, and views that change."""
+"""Converts the answers of a host to the values of local handles: one by one, or as async iterators over what comes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType, TracebackType
-from typing import Final, Generic, Self, TypeVar
+from typing import Final, Generic, Self, TypeVar, cast
+
+import msgspec
 
 from agentrail.api.command_checks import cursor_of, kinds_of
 from agentrail.api.session_values import ChildView, HeldCall, SessionDown
-from agentrail.api.views import ApprovalsView, ChildShown, HeldView
-from agentrail.errors import BadChoice, SessionNotAlive
-from agentrail.remote.decoding import answer_of, value_of
+from agentrail.api.views import ApprovalsView, ChildShown, HeldView, SessionView
+from agentrail.codec.values import decode
+from agentrail.errors import BadChoice, BadData, HostFailed, SessionNotAlive
+from agentrail.ports.journal import About, StoredSession
 from agentrail.remote.transport.host_frames import ChangesFrame, EventFrame, GapFrame, ViewFrame
-from agentrail.remote.transport.host_subscription import HostSubscription, SubscriptionFrame
-from agentrail.remote.transport.line import Line
+from agentrail.remote.transport.host_subscription import HostSubscription, Line, SubscriptionFrame
 from agentrail.reprs import in_brackets
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import SessionEnded
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
 from agentrail.values.json import Json
+from agentrail.values.value import Value, learned
 
 T = TypeVar("T")
+V = TypeVar("V", bound=Value)
+
+
+def answer_of(kind: type[T], answer: Json) -> T:
+    """Convert *answer*, the JSON of a call's answer, to *kind*; raise `HostFailed` if it does not fit."""
+    try:
+        return decode(kind, answer)
+    except BadData as bad:
+        _, at, problem = bad.args
+        problem_text = f"its answer cannot be read: {at} {problem}"
+        raise HostFailed(problem_text) from None
+
+
+def value_of(kind: type[V], view: object) -> V:
+    """Convert a view, or the fields of one, back to the value that it shows, of the class *kind*."""
+    return cast("V", msgspec.convert(view, learned(kind), from_attributes=True))
+
+
+def stored_of(view: SessionView) -> StoredSession:
+    """Return *view* as a summary of a session; its tenant is empty, because hosts do not tell it."""
+    about = About("", view.owner, view.agent, view.title, view.labels, view.created)
+    return StoredSession(
+        view.session,
+        view.records,
+        due=view.due,
+        at_work=view.at_work,
+        ended=view.ended,
+        problem=view.problem,
+        about=about,
+        active=view.active,
+    )
 
 
 class ToldValues(Generic[T]):
     """Values made from the frames of a `HostSubscription`: `async with` it, then `async for` over it."""
 
-    __slots__ = ("_frames", "_read")
+    __slots__ = ("_convert", "_frames")
 
-    def __init__(self, frames: HostSubscription, value_of: Callable[[SubscriptionFrame], T | None]) -> None:
-        """*value_of* returns the value of a frame; `None` to skip the frame."""
+    def __init__(self, frames: HostSubscription, convert: Callable[[SubscriptionFrame], T | None]) -> None:
+        """*convert* returns the value of a frame; `None` to skip the frame."""
         self._frames = frames
-        self._read = value_of
+        self._convert = convert
 
     @in_brackets
     def __repr__(self) -> str:
@@ -55,7 +89,7 @@ class ToldValues(Generic[T]):
 
     async def __anext__(self) -> T:
         while True:
-            value = self._read(await anext(self._frames))
+            value = self._convert(await anext(self._frames))
             if value is not None:
                 return value
 
@@ -142,10 +176,10 @@ class RemoteView(ToldValues[T]):
 
     __slots__ = ()
 
-    def __init__(self, frames: HostSubscription, value_of: Callable[[Json], T]) -> None:
-        """*value_of* returns the value of the JSON that the host shows."""
+    def __init__(self, frames: HostSubscription, convert: Callable[[Json], T]) -> None:
+        """*convert* returns the value of the JSON that the host shows."""
         super().__init__(
-            frames, lambda frame: value_of(frame.data) if isinstance(frame, ViewFrame | ChangesFrame) else None
+            frames, lambda frame: convert(frame.data) if isinstance(frame, ViewFrame | ChangesFrame) else None
         )
 
 
