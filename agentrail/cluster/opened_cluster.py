@@ -243,7 +243,7 @@ async def join_ray(address: str) -> AsyncGenerator[None]:
         yield
     finally:
         if is_own:
-            ray_actors.leave()  # it takes milliseconds, and a thread could not be awaited here
+            await ray_actors.leave()  # noqa: ASYNC102 - it is shielded, and bounds its time
 
 
 async def _knock(address: str) -> None:

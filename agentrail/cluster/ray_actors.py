@@ -31,6 +31,12 @@ CALLS_AT_ONCE: Final = 64
 THREADS: Final = 64
 """The most threads of this program that wait for Ray."""
 
+PULSE: Final = 0.25
+"""Seconds between two looks of a thread that waits for an actor at whether its caller is cancelled."""
+
+LEAVE_SECONDS: Final = 5.0
+"""How long `leave` waits for threads that are in Ray."""
+
 
 LEFT: Final = "this program has left Ray"
 ADVICE: Final = "start Ray there, of the same version, and give its token, if it wants one: `RAY_AUTH_TOKEN`"
@@ -113,8 +119,13 @@ def join(address: str) -> bool:
     return True
 
 
-def leave() -> None:
+async def leave() -> None:
     """End the connection to Ray; detached actors live on."""
+    # A thread that is in Ray then crashes the process. Those that were left behind hold their tokens until they end:
+    # tests/cluster/test_shard_lines.py::test_who_leaves_ray_waits_for_threads_that_are_in_it
+    with trio.move_on_after(LEAVE_SECONDS, shield=True):
+        while _limiter().borrowed_tokens:  # noqa: ASYNC110 - the limiter tells nobody
+            await trio.sleep(PULSE / 10)
     load_ray().shutdown()
 
 
@@ -140,13 +151,28 @@ def create(kind: type[object], name: str, args: tuple[object, ...], node: str) -
 def ask(name: str, method: str, seconds: float) -> object:
     """Call a *method* of the actor *name*, and return what it returns; raise `NoAnswerError` if it does not."""
     try:
-        return load_ray().get(_call(name, method), timeout=seconds)
+        answers = _answered([_call(name, method)], seconds)
+        if not answers:
+            raise NoAnswerError(f"it did not answer within {seconds:g} s")
+        return load_ray().get(answers[0], timeout=seconds)
     except NoAnswerError:
         raise
-    except TimeoutError:
-        raise NoAnswerError(f"it did not answer within {seconds:g} s") from None
     except Exception as error:  # noqa: BLE001 - Ray raises many classes, and those of the actor
         raise _problem(error) from None
+
+
+def _answered(calls: Sequence[object], seconds: float) -> Sequence[object]:
+    """Wait for the first of *calls* that is answered, and return it; nothing after so many *seconds*.
+
+    In a thread whose caller is cancelled, it raises `trio.Cancelled` soon.
+    """
+    until = time.monotonic() + seconds
+    while True:
+        rest = max(until - time.monotonic(), 0)
+        answers, _ = load_ray().wait(calls, timeout=min(rest, PULSE))
+        if answers or rest <= PULSE:
+            return answers
+        trio.from_thread.check_cancelled()
 
 
 def _call(name: str, method: str) -> object:
@@ -178,11 +204,12 @@ def where_now(name: str, stand_in: str, seconds: float) -> ShardPlace | None:
         with suppress(Exception):  # then the other one is asked
             calls.append(_call(actor, method))
     while calls:
-        answers: list[object] = []
+        answers: Sequence[object] = ()
         with suppress(Exception):  # Ray has failed: it does not say where
-            answers, calls = ray.wait(calls, timeout=max(until - time.monotonic(), 0))
+            answers = _answered(calls, until - time.monotonic())
         if not answers:
             return None
+        calls = [call for call in calls if call not in answers]
         with suppress(Exception):  # as above
             if place := cast("bytes", ray.get(answers[0], timeout=seconds)):
                 return read_place(place)

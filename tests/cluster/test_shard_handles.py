@@ -84,7 +84,7 @@ def specs(started: Raylets, server: PostgresServer, tmp_path_factory: pytest.Tem
         yield SpecFolder(folder, started.address)
     finally:
         trio.run(partial(end_cluster, ray=started.address))
-        ray_actors.leave()
+        trio.run(ray_actors.leave)
 
 
 @pytest.mark.parametrize("case", PROMISES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from functools import partial
 from importlib.machinery import ModuleSpec
 from inspect import iscoroutinefunction
@@ -13,7 +14,7 @@ import pytest
 import trio
 
 from agentrail.cluster import ray_actors
-from agentrail.cluster.ray_actors import NoAnswerError
+from agentrail.cluster.ray_actors import NoAnswerError, in_thread
 from agentrail.cluster.shard_actor import ShardActor, StandIn
 from agentrail.cluster.shard_cluster import ShardCluster, open_lines
 from agentrail.cluster.shard_plan import ShardPlace, ShardPlan
@@ -152,6 +153,46 @@ def test_who_has_left_ray_does_not_begin_it_anew(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(NoAnswerError, match="this program has left Ray"):
         ray_actors.ask("shard-0", "where", 1.0)
     assert ray_actors.where_now("shard-0", "shard-1", 1.0) is None
+
+
+class BusyRay(OneActor):
+    """Ray, whose actor answers nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = 0
+        self.inside_at_end: int | None = None
+
+    def _spend(self, timeout: float) -> None:
+        self.inside += 1
+        time.sleep(timeout)
+        self.inside -= 1
+
+    def wait(self, refs: list[bytes], timeout: float) -> tuple[list[bytes], list[bytes]]:
+        self._spend(timeout)
+        return [], refs
+
+    def get(self, ref: bytes, timeout: float) -> bytes:
+        self._spend(timeout)
+        raise TimeoutError
+
+    def shutdown(self) -> None:
+        self.inside_at_end = self.inside
+
+
+async def test_who_leaves_ray_waits_for_threads_that_are_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray crashes the process otherwise; a thread that asks an actor ends soon after its caller was cancelled."""
+    ray = BusyRay()
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(in_thread, partial(ray_actors.ask, "shard-0", "where", 1.0))
+        while not ray.inside:  # noqa: ASYNC110 - it is a thread
+            await trio.sleep(0.01)
+        nursery.cancel_scope.cancel()
+    began = trio.current_time()
+    await ray_actors.leave()
+    assert ray.inside_at_end == 0
+    assert trio.current_time() - began < ray_actors.LEAVE_SECONDS
 
 
 def test_a_shard_whose_file_is_not_there_yet_is_made_all_the_same() -> None:
