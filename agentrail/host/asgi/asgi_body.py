@@ -7,10 +7,8 @@ from typing import Final, cast
 import trio
 
 from agentrail.api.limits import HostLimits
-from agentrail.host.asgi.asgi_scope import AsgiMessage, ReceiveMessage
-from agentrail.host.requests.body_time import LINGER, MAX_DROPPED, BodyTime
-from agentrail.host.requests.http_messages import Body
-from agentrail.host.requests.refusals import CUT_BODY, HttpRefusal
+from agentrail.host.asgi.asgi_scope import ReceiveMessage
+from agentrail.host.requests.received_body import LINGER, MAX_DROPPED, ReceivedBody
 
 DISCONNECT: Final = "http.disconnect"
 
@@ -18,78 +16,45 @@ PIECE: Final = 64 * 1024
 """The most bytes that are read at once; the events of a server may have more."""
 
 
-class AsgiBody(Body):
-    """Reads a body as `http.request` events. One task at a time may read it, or wait until the client has gone."""
+class AsgiBody(ReceivedBody):
+    """Reads a body as `http.request` events."""
+
+    __slots__ = ("_has_end", "_is_gone", "_receive_message")
 
     def __init__(self, receive: ReceiveMessage, length: int | None, limits: HostLimits) -> None:
-        self._receive = receive
-        self._length = length
-        self._limits = limits
-        self._time = BodyTime(limits)
-        self._unread = bytearray()
-        """What has come and was not read."""
-        self._has_end = False
-        """Whether the last event of the body has come."""
+        super().__init__(length, limits, bytearray())
+        self._receive_message = receive
+        self._has_end = length == 0
+        """Whether the last event of the body has come, or none is needed."""
         self._is_gone = False
         """Whether the client has gone."""
 
     @property
-    def length(self) -> int | None:
-        """The number of bytes that the client has announced; `None` if it has not."""
-        return self._length
+    def ended(self) -> bool:
+        """Whether the whole body has been taken."""
+        return self._has_end and not self._buffer
 
-    @property
-    def limit(self) -> int:
-        """The most bytes that `read` takes, if it is given no limit."""
-        return self._limits.body_bytes
+    def leave(self) -> bool:
+        """Drop nothing, as it is no next request; return whether the client may send more of it."""
+        return not (self._has_end or self._is_gone)
 
-    @property
-    def is_unread(self) -> bool:
-        """Whether the client may send more of it."""
-        return self._length != 0 and not (self._has_end or self._is_gone)
-
-    async def chunk(self) -> bytes:
-        """Return the next bytes, of any number; no bytes at the end."""
-        while not self._unread and not self._has_end:
-            if self._is_gone:
-                raise HttpRefusal(CUT_BODY)
-            await self._receive_in_time()
-        content = bytes(self._unread[:PIECE])
-        del self._unread[:PIECE]
+    def _take(self) -> bytes:
+        content = bytes(self._buffer[:PIECE])
+        del self._buffer[:PIECE]
         return content
 
-    async def gone(self) -> None:
-        """Return when the client has gone.
-
-        What it sends meanwhile is kept up to the size of a head; beyond that nothing is read, and this never returns.
-        """
-        while not self._is_gone:
-            if len(self._unread) > self._limits.header_bytes:
-                await trio.sleep_forever()
-            self._take(await self._receive())
+    async def _more(self) -> bool:
+        if not self._is_gone:
+            message = await self._receive_message()
+            self._is_gone = message["type"] == DISCONNECT
+            self._buffer.extend(cast("bytes", message.get("body", b"")))
+            self._has_end = self._has_end or not (self._is_gone or message.get("more_body", False))
+        return not self._is_gone
 
     async def drop(self) -> None:
         """Receive the rest of the body for a while, and drop it: a client that sends all of it first waits for that."""
         with trio.move_on_after(LINGER):
             for _ in range(MAX_DROPPED):
-                if self._has_end or self._is_gone:
+                self._buffer.clear()
+                if self._has_end or not await self._more():
                     return
-                self._unread.clear()
-                self._take(await self._receive())
-
-    async def _receive_in_time(self) -> None:
-        """Wait for the next event; raise `HttpRefusal` if it does not come in time."""
-        time, began = self._time, trio.current_time()
-        seconds_left = time.left
-        with trio.move_on_after(time.of_piece) as scope:
-            self._take(await self._receive())
-        time.add(trio.current_time() - began, len(self._unread))
-        if scope.cancelled_caught:
-            raise time.refusal(seconds_left)
-
-    def _take(self, message: AsgiMessage) -> None:
-        if message["type"] == DISCONNECT:
-            self._is_gone = True
-        else:
-            self._unread += cast("bytes", message.get("body", b""))
-            self._has_end = not message.get("more_body", False)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Final, TypeAlias, cast
 
-from attrs import frozen
-
 from agentrail.api.limits import HostLimits
 from agentrail.api.operation_table import FILE, SESSION
 from agentrail.host.requests.http_messages import Headers
 from agentrail.host.requests.proxies import UNIX
 from agentrail.host.requests.refusals import LONG_HEAD, HttpRefusal
-from agentrail.host.requests.request_checks import check_headers, check_method, check_path, split_target
+from agentrail.host.requests.request_checks import RequestHead, check_headers, check_method, check_path, split_target
 
 AsgiMessage: TypeAlias = MutableMapping[str, object]
 """A scope, or an event: names and values as the specification of ASGI has them."""
@@ -20,20 +18,11 @@ AsgiMessage: TypeAlias = MutableMapping[str, object]
 ReceiveMessage: TypeAlias = Callable[[], Awaitable[AsgiMessage]]
 SendMessage: TypeAlias = Callable[[AsgiMessage], Awaitable[None]]
 
+BODILESS: Final = frozenset({"GET", "HEAD"})
+"""Methods whose requests have no body here, unless they announce its length."""
+
 AROUND_HEADER: Final = 4
 """Bytes of a header beside its name and value: a colon, a space, CR and LF."""
-
-
-@frozen
-class AsgiHead:
-    """The head of a request, checked."""
-
-    method: str
-    path: str
-    query: str
-    headers: Headers
-    length: int | None
-    """Bytes of the body; `None` if the client has not said it."""
 
 
 def disconnected(scope: AsgiMessage) -> AsgiMessage:
@@ -60,7 +49,7 @@ def headers_of(scope: AsgiMessage) -> Headers:
     return tuple([(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in pairs])
 
 
-def head_of(scope: AsgiMessage, headers: Headers, limits: HostLimits, route: str | None) -> AsgiHead:
+def head_of(scope: AsgiMessage, headers: Headers, limits: HostLimits, route: str | None) -> RequestHead:
     """Return the head of the request with *headers*; raise `HttpRefusal` if it is not valid.
 
     Its path is below the one at which the app is mounted. With *route*, the path of a route, the app serves that one
@@ -82,7 +71,9 @@ def head_of(scope: AsgiMessage, headers: Headers, limits: HostLimits, route: str
         for place in (SESSION, FILE):
             path = path.replace(place, str(parameters.get(place[1:-1], "")))
     length = once.get("content-length", "")
-    return AsgiHead(method, path, query, headers, int(length) if length.isdecimal() else None)
+    if length.isdecimal():
+        return RequestHead(method, path, query, headers, int(length))
+    return RequestHead(method, path, query, headers, 0 if method in BODILESS else None)
 
 
 def _path_below(scope: AsgiMessage) -> str:

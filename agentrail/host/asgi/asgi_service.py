@@ -2,23 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
+from http import HTTPStatus
+from typing import Final, cast
 
 import trio
 from attrs import evolve
 
 from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor import Supervisor
-from agentrail.host.asgi.asgi_exchange import AsgiExchange, AsgiShared
-from agentrail.host.asgi.asgi_scope import AsgiMessage, ReceiveMessage, SendMessage, peer_of
+from agentrail.host.asgi.asgi_answer import DENIAL, HTTP, AsgiAnswer
+from agentrail.host.asgi.asgi_body import AsgiBody
+from agentrail.host.asgi.asgi_scope import (
+    AsgiMessage,
+    ReceiveMessage,
+    SendMessage,
+    head_of,
+    headers_of,
+    line_of,
+    peer_of,
+)
+from agentrail.host.asgi.asgi_socket import AsgiSocket
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.health.request_figures import RequestFigures
-from agentrail.host.requests.http_messages import Handler, PeerGone
+from agentrail.host.requests.access_log import REQUEST_ID, RequestNote
+from agentrail.host.requests.exchange import OnAnswer, RequestExchange, sent_headers
+from agentrail.host.requests.http_messages import NO_UPGRADE, Handler, Headers, HttpResponse, PeerGone, Upgrade
 from agentrail.host.requests.networks import limited_network
 from agentrail.host.requests.places import Places
 from agentrail.host.requests.proxies import Proxies
+from agentrail.host.requests.received_body import ReceivedBody
+from agentrail.host.requests.refusals import HttpRefusal
+from agentrail.host.requests.request_checks import RequestHead
 from agentrail.host.requests.site_policy import SitePolicy, screened
+
+WEBSOCKET: Final = "websocket"
+"""The type of the scope of a request for a WebSocket; that of others is `http`."""
+
+UPGRADES: Final = "1.1"
+"""The version of HTTP whose answers may have headers about the connection, such as `Upgrade`."""
+
+ABOUT_CONNECTION: Final = frozenset({"connection", "upgrade"})
+
+SECURE: Final[Mapping[str, str]] = {"wss": "https", "ws": "http"}
+"""The scheme of the site of a request, by that of a WebSocket."""
 
 
 class AsgiService:
@@ -37,28 +65,35 @@ class AsgiService:
         self.supervisor = supervisor
         """The supervisor of the sessions."""
         self.late = DelayedTasks()
-        handlers = {
+        self.handlers: Mapping[str, Handler] = {
             "http": screened(evolve(policy, https=False), handler),
             "https": screened(evolve(policy, https=True), handler),
         }
-        self._shared = AsgiShared(handlers, limits, Places(limits), proxies, self.late, route, figures.add)
+        """The handler of requests, by their scheme: which pages belong to the host depends on it."""
+        self.limits = limits
+        self.places = Places(limits)
+        self.proxies = proxies
+        self.route = route
+        """The path of the only route, which is answered wherever the app is mounted; `None` if there are several."""
+        self.on_answer: OnAnswer = figures.add
         self._open: dict[trio.CancelScope, None] = {}
         """The scopes of the requests that are under way."""
         self._changed = trio.lowlevel.ParkingLot()
 
     def __len__(self) -> int:
         """Number of requests under way."""
-        return self._shared.places.open
+        return self.places.open
 
     async def serve(self, scope: AsgiMessage, receive: ReceiveMessage, send: SendMessage) -> None:
         """Answer one request."""
-        places, network = self._shared.places, limited_network(peer_of(scope), self._shared.proxies)
-        exchange = AsgiExchange(self._shared, scope, receive, send, places.make_room(network))
+        network = limited_network(peer_of(scope), self.proxies)
+        refusal = self.places.make_room(network)
+        exchange = AsgiExchange(self, scope, receive, send, refusal)
         with self._under_way(), suppress(PeerGone):  # the server ends an answer that is not whole
-            if exchange.refusal is not None:
+            if refusal is not None:
                 await exchange.answer()
                 return
-            exchange.place.enter(network, exchange.scope.cancel)
+            exchange.place.enter(network, exchange.end)
             try:
                 await exchange.answer()
             finally:
@@ -86,3 +121,76 @@ class AsgiService:
     async def _wait_over(self) -> None:
         while self._open:
             await self._changed.park()
+
+
+class AsgiExchange(RequestExchange):
+    """Answers one request, from its scope to the end of its answer or of its WebSocket."""
+
+    __slots__ = ("_answer", "_asgi_scope", "_body", "_is_socket", "_receive_message", "_route", "_send_message")
+
+    def __init__(
+        self,
+        service: AsgiService,
+        scope: AsgiMessage,
+        receive: ReceiveMessage,
+        send: SendMessage,
+        refusal: HttpRefusal | None,
+    ) -> None:
+        self._is_socket = scope["type"] == WEBSOCKET
+        self._answer = AsgiAnswer(send, service.limits, DENIAL if self._is_socket else HTTP)
+        scheme = str(scope.get("scheme", "http"))
+        super().__init__(service, service.handlers[SECURE.get(scheme, scheme)], peer_of(scope), self._answer, refusal)
+        self._route = service.route
+        self._asgi_scope = scope
+        self._receive_message = receive
+        self._send_message = send
+        self._body = self._new_body(None)
+
+    def _new_body(self, length: int | None) -> AsgiBody:
+        # a WebSocket has no body: what is received is for the conversation, which hears of the client's end too
+        receive = trio.sleep_forever if self._is_socket else self._receive_message
+        return AsgiBody(receive, 0 if self._is_socket else length, self._server.limits)
+
+    async def answer(self) -> None:
+        """Answer the request, and log it."""
+        await self._serve_one(RequestNote(line=line_of(self._asgi_scope)))
+
+    async def _read(self) -> tuple[RequestHead, ReceivedBody]:
+        if self._is_socket:
+            await self._receive_message()  # `websocket.connect`
+        headers = headers_of(self._asgi_scope)
+        self._know(headers)
+        head = head_of(self._asgi_scope, headers, self._server.limits, self._route)
+        self._body = self._new_body(head.length)
+        return head, self._body
+
+    def _upgrade_problem(self) -> str:
+        return "" if self._is_socket else NO_UPGRADE
+
+    def _socket(self, upgrade: Upgrade, headers: Headers) -> AsgiSocket:
+        raw = [(name.encode("ascii"), value.encode("ascii")) for name, value in headers]
+        accept: AsgiMessage = {"type": "websocket.accept", "subprotocol": upgrade.subprotocol, "headers": raw}
+        return AsgiSocket(self._receive_message, self._send_message, accept, self._server.limits)
+
+    async def _send(self, response: HttpResponse, body: ReceivedBody, *, is_bare: bool) -> bool:
+        if self._is_socket and callable(response.content):
+            response = HttpResponse(HTTPStatus.FORBIDDEN)  # nobody would see the client of a stream leave
+        return await super()._send(response, body, is_bare=is_bare)
+
+    def _begin(self, response: HttpResponse, *, is_unread: bool) -> bool:
+        headers = sent_headers(response, ((REQUEST_ID, self._note.id),), closes=is_unread)
+        if self._asgi_scope.get("http_version") != UPGRADES:
+            headers = tuple([(name, value) for name, value in headers if name not in ABOUT_CONNECTION])
+        self._answer.begin(response.status, headers)
+        return False
+
+    async def _end(self, last: bytes, *, is_unread: bool) -> None:
+        if self._is_socket and DENIAL not in cast("Mapping[str, object]", self._asgi_scope.get("extensions") or {}):
+            await self._send_message({"type": "websocket.close"})  # the server answers with 403
+            return
+        await self._answer.rest(last, is_end=not is_unread)
+        if is_unread:
+            # what is left of the body is dropped for a while: a server would read all of it, however much it is
+            await self._body.drop()
+            await self._answer.rest(b"", is_end=True)
+            await self._body.drop()  # hypercorn holds the connection for ever while it has a piece that nobody takes

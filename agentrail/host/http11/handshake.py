@@ -6,7 +6,7 @@ import binascii
 from base64 import b64decode
 from typing import Final
 
-from agentrail.host.http11.request_head import RequestHead
+from agentrail.host.http11.request_head import ConnectionHead
 from agentrail.host.http11.websocket_protocol import VERSION, accepted_key
 from agentrail.host.requests.http_messages import NO_UPGRADE, Headers, words_of
 
@@ -17,7 +17,7 @@ NO_KEY: Final = "its header `Sec-WebSocket-Key` is not one of 16 bytes in base64
 OTHER_VERSION: Final = "its header `Sec-WebSocket-Version` is not `13`"
 
 
-def upgrade_problem(head: RequestHead) -> str:
+def upgrade_problem(head: ConnectionHead) -> str:
     """Return why the request opens no WebSocket; no text if it does."""
     if not head.upgrades or "websocket" not in words_of(head.headers, "upgrade"):
         return NO_UPGRADE
@@ -27,7 +27,7 @@ def upgrade_problem(head: RequestHead) -> str:
     return "" if len(keys) == 1 and _is_key(keys[0]) else NO_KEY
 
 
-def handshake_answer(head: RequestHead, subprotocol: str | None, headers: Headers) -> bytes:
+def handshake_answer(head: ConnectionHead, subprotocol: str | None, headers: Headers) -> bytes:
     """Return the answer, with these *headers*, to a request that opens a WebSocket: what follows it are frames."""
     lines = [
         "HTTP/1.1 101 Switching Protocols",
@@ -40,7 +40,7 @@ def handshake_answer(head: RequestHead, subprotocol: str | None, headers: Header
     return "\r\n".join([*lines, "", ""]).encode("ascii")
 
 
-def _all(head: RequestHead, name: str) -> list[str]:
+def _all(head: ConnectionHead, name: str) -> list[str]:
     return [value for key, value in head.headers if key == name]
 
 

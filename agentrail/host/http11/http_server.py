@@ -19,11 +19,12 @@ from agentrail.host.http11.listening import EagerListener, Inherited, ListenAddr
 from agentrail.host.http11.open_files import allow_open_files
 from agentrail.host.http11.response_writer import DateHeader
 from agentrail.host.requests.access_log import RequestNote
-from agentrail.host.requests.body_time import LINGER
+from agentrail.host.requests.exchange import OnAnswer
 from agentrail.host.requests.http_messages import Handler
 from agentrail.host.requests.networks import limited_network
 from agentrail.host.requests.places import Places
 from agentrail.host.requests.proxies import NO_PROXIES, UNIX, Proxies
+from agentrail.host.requests.received_body import LINGER
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
@@ -46,9 +47,6 @@ When thousands of clients connect again at the same time, all others would wait 
 """
 
 Started: TypeAlias = trio.TaskStatus[Sequence[Listening]]
-
-
-OnAnswer: TypeAlias = Callable[[RequestNote, int, float], object]
 
 
 def nobody_counts(note: RequestNote, status: int, seconds: float) -> None:
@@ -79,7 +77,6 @@ class HttpServer:
         self.late = DelayedTasks()
         self.closing = Gate(CLOSINGS)
         self.on_answer: OnAnswer = nobody_counts
-        """Is called when the answer to a request begins: with its note, its status, and the seconds since it came."""
         self.admits: Callable[[trio.socket.SocketType], bool] = admit_all
         """Whether the peer of a unix socket is answered; others are closed without a word."""
         self._draining = trio.Event()
@@ -181,10 +178,6 @@ class HttpServer:
     def works(self, connection: HttpConnection) -> None:
         """Note that the connection has a request, or has ended."""
         self._resting.pop(connection, None)
-
-    def answered(self, note: RequestNote, status: int, seconds: float) -> None:
-        """Report to `on_answer` that the answer to a request begins."""
-        self.on_answer(note, status, seconds)
 
     async def turn(self) -> None:
         """Wait until the connection may begin its first request: only a few may in one pass of the event loop."""

@@ -38,12 +38,6 @@ class Inbound:
         self._limits = limits
         self.buffer = bytearray()
 
-    async def more(self, within: float) -> bool | None:
-        """Receive into `buffer`; return whether bytes came, false at the end, `None` if none did *within* seconds."""
-        with trio.move_on_after(within):
-            return await self.more_whenever()
-        return None
-
     async def more_whenever(self) -> bool:
         """Receive into `buffer` without a time limit; return false if the peer has closed its side."""
         try:

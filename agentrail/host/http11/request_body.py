@@ -9,13 +9,10 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
-import trio
-
 from agentrail.api.limits import HostLimits
 from agentrail.host.http11.receive_buffer import Inbound
-from agentrail.host.http11.request_head import RequestHead
-from agentrail.host.requests.body_time import BodyTime
-from agentrail.host.requests.http_messages import Body
+from agentrail.host.http11.request_head import ConnectionHead
+from agentrail.host.requests.received_body import ReceivedBody
 from agentrail.host.requests.refusals import BAD_CHUNK, CUT_BODY, LONG_CHUNK, TRAILER, HttpRefusal
 
 _SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
@@ -43,21 +40,19 @@ class Framing(Protocol):
 class PlainBody:
     """A body of `Content-Length` bytes."""
 
-    __slots__ = ("_left",)
+    __slots__ = ("_left", "ended")
 
     def __init__(self, length: int) -> None:
         self._left = length
-
-    @property
-    def ended(self) -> bool:
+        self.ended = length == 0
         """Whether the whole body has been taken."""
-        return self._left == 0
 
     def take(self, buffer: bytearray) -> bytes:
         """Remove the bytes of the body from the front of *buffer*, and return them."""
         content = bytes(buffer[: self._left])
         del buffer[: len(content)]
         self._left -= len(content)
+        self.ended = self._left == 0
         return content
 
 
@@ -112,45 +107,25 @@ def _refuse_other_size(line: bytearray) -> None:
         raise HttpRefusal(BAD_CHUNK)
 
 
-class ConnectionBody(Body):
+class ConnectionBody(ReceivedBody):
     """Reads a body from a connection."""
 
-    __slots__ = (
-        "_detached",
-        "_framing",
-        "_inbound",
-        "_length",
-        "_limits",
-        "_say_continue",
-        "_time",
-        "_waits",
-    )
+    __slots__ = ("_framing", "_inbound", "_is_detached", "_say_continue", "_waits")
 
     def __init__(
         self,
-        head: RequestHead,
+        head: ConnectionHead,
         inbound: Inbound,
         limits: HostLimits,
         say_continue: Callable[[], Awaitable[None]],
     ) -> None:
+        super().__init__(head.length, limits, inbound.buffer)
         self._framing: Framing = ChunkedBody() if head.length is None else PlainBody(head.length)
         self._inbound = inbound
-        self._limits = limits
-        self._length = head.length
         self._say_continue = say_continue
         self._waits = head.expects
-        self._detached = False
-        self._time = BodyTime(limits, len(inbound.buffer))
-
-    @property
-    def length(self) -> int | None:
-        """The number of bytes that the peer has announced; `None` if it sends chunks."""
-        return self._length
-
-    @property
-    def limit(self) -> int:
-        """The most bytes that `read` takes, if it is given no limit."""
-        return self._limits.body_bytes
+        """Whether the peer waits for `100 Continue`."""
+        self._is_detached = False
 
     @property
     def ended(self) -> bool:
@@ -159,45 +134,33 @@ class ConnectionBody(Body):
 
     def detach(self) -> None:
         """End the reading: what arrives now belongs to the next request, even if a task still holds this body."""
-        self._detached = True
+        self._is_detached = True
 
-    async def chunk(self) -> bytes:
-        """Return the next bytes, of any number; no bytes at the end."""
-        while not self._framing.ended:
-            if self._detached:
-                raise HttpRefusal(CUT_BODY)
-            content = self._framing.take(self._inbound.buffer)
-            if content:
-                await trio.lowlevel.checkpoint()  # many small chunks may have arrived already
-                return content
-            if not self._framing.ended:
-                await self._receive()
-        return b""
+    def leave(self) -> bool:
+        """Drop the bytes of the body that have already arrived; return whether the peer may send more of it.
 
-    def take_what_is_there(self) -> bool:
-        """Drop the bytes of the body that have already arrived; return whether the body is complete.
-
-        False while the peer waits for `100 Continue`: it may send no body, and go on with another request.
+        True while the peer waits for `100 Continue`: it may send no body, and go on with another request.
         """
         if self._waits:
-            return False
+            return True
         try:
-            while self._inbound.buffer and self._framing.take(self._inbound.buffer):
+            while self._buffer and not self._framing.ended and self._framing.take(self._buffer):
                 pass
         except HttpRefusal:
-            return False
-        return self._framing.ended
+            return True
+        return not self._framing.ended
+
+    def _take(self) -> bytes:
+        if self._is_detached:
+            raise HttpRefusal(CUT_BODY)
+        return self._framing.take(self._buffer)
 
     async def _receive(self) -> None:
         if self._waits:
             self._waits = False
-            if not self._inbound.buffer:
+            if not self._buffer:
                 await self._say_continue()
-        time, began, there = self._time, trio.current_time(), len(self._inbound.buffer)
-        seconds_left = time.left
-        came = await self._inbound.more(time.of_piece)
-        time.add(trio.current_time() - began, len(self._inbound.buffer) - there)
-        if came is None:
-            raise time.refusal(seconds_left)
-        if not came:
-            raise HttpRefusal(CUT_BODY)
+        await super()._receive()
+
+    async def _more(self) -> bool:
+        return await self._inbound.more_whenever()

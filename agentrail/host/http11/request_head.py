@@ -26,7 +26,7 @@ from agentrail.host.requests.refusals import (
     UNKNOWN_LENGTH,
     HttpRefusal,
 )
-from agentrail.host.requests.request_checks import check_headers, check_method, split_target
+from agentrail.host.requests.request_checks import RequestHead, check_headers, check_method, split_target
 
 BARE: Final = re.compile(rb"(?<!\r)\n|\r(?!\n)")
 """An end of line that is not CR LF. A CR at the very end counts as one too."""
@@ -38,17 +38,11 @@ _LENGTH: Final = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
 @frozen
-class RequestHead:
-    """The head of a request, checked."""
+class ConnectionHead(RequestHead):
+    """The head of a request, and what it says of its connection."""
 
-    method: str
     target: str
     """As it was sent."""
-    path: str
-    query: str
-    headers: Headers
-    length: int | None
-    """Bytes of the body; `None` if it comes in chunks."""
     expects: bool
     """Whether the peer waits for `100 Continue` before it sends the body."""
     is_last: bool
@@ -59,7 +53,11 @@ class RequestHead:
     """Whether the connection may go on with another protocol: a GET of HTTP/1.1 that asks for it, and has no body."""
 
 
-def read_head(raw: bytes) -> RequestHead:
+NO_HEAD: Final = ConnectionHead("-", "-", "", (), 0, "-", expects=False, is_last=True, can_chunk=False, upgrades=False)
+"""In place of the head of a request that is not known, as it has not come or is not valid."""
+
+
+def read_head(raw: bytes) -> ConnectionHead:
     """Return the head in *raw*, which ends with an empty line; raise `HttpRefusal` if it is not valid."""
     refuse_control(raw)
     first, *lines = raw[:-4].decode("latin-1").split("\r\n")
@@ -74,7 +72,7 @@ def read_head(raw: bytes) -> RequestHead:
     options = words_of(headers, "connection")
     is_last = not is_new or "close" in options
     upgrades = (method, is_new, length) == ("GET", True, 0) and "upgrade" in options and _names_upgrade(headers)
-    return RequestHead(method, target, path, query, headers, length, expects, is_last, is_new, upgrades)
+    return ConnectionHead(method, path, query, headers, length, target, expects, is_last, is_new, upgrades)
 
 
 def _names_upgrade(headers: Headers) -> bool:

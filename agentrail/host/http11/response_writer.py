@@ -13,7 +13,8 @@ from typing import Final
 import trio
 
 from agentrail.api.limits import LEAST_RATE, HostLimits
-from agentrail.host.http11.response_head import CONTINUE, LAST_CHUNK, ResponseHead, chunk
+from agentrail.host.http11.response_head import CONTINUE, LAST_CHUNK, chunk
+from agentrail.host.requests.answering import AnswerWriter
 from agentrail.host.requests.http_messages import PeerGone
 
 SEND_SIZE: Final = 16 * 1024
@@ -53,41 +54,38 @@ class DateHeader:
         return self._text
 
 
-class Outbound:
+class Outbound(AnswerWriter):
     """The sending side of a connection."""
 
-    __slots__ = ("_cut", "_head", "_left", "_limits", "_stream", "_unsent", "sent", "status")
+    __slots__ = ("_is_chunked", "_is_cut", "_left", "_limits", "_stream", "_unsent")
 
     def __init__(self, stream: trio.abc.Stream, limits: HostLimits) -> None:
+        super().__init__()
         self._stream = stream
         self._limits = limits
-        # seconds for which the client may still keep answers waiting; one budget for all answers, as requests may be
-        # pipelined
         self._left = limits.answer_seconds
-        self._cut = False
-        self._head: ResponseHead | None = None  # of a streamed answer
-        self._unsent = b""  # the bytes of the head of a streamed answer, until its first piece is sent
-        self.status = 0
-        """Status of the current answer; 0 before it has begun."""
-        self.sent = 0
-        """Bytes of content that were sent for the current answer."""
+        """Seconds for which the client may still keep answers waiting.
 
-    async def answer(self, head: ResponseHead, content: bytes) -> None:
-        """Send a whole answer."""
-        self.status, self.sent = head.status, len(content)
-        await self._send(head.raw + content)
+        It is one budget for all answers, as requests may be pipelined.
+        """
+        self._is_cut = False
+        """Whether a write was cut, so that nothing may follow."""
+        self._is_chunked = False
+        """Whether the content of the current answer is sent in chunks."""
+        self._unsent = b""
+        """The head of an answer until its first piece is sent: one write less saves 20 µs."""
 
-    def begin(self, head: ResponseHead) -> None:
-        """Keep the head of a streamed answer until its first piece or its end: one write less saves 20 µs."""
-        self.status, self._head, self._unsent = head.status, head, head.raw
+    def begin(self, status: int, head: bytes, *, is_chunked: bool) -> None:
+        """Begin an answer, whose *head* is sent with its first piece or its end."""
+        self.status, self._unsent, self._is_chunked = status, head, is_chunked
 
     async def piece(self, data: bytes) -> None:
-        """Send a piece of the streamed answer."""
+        """Send a piece of a streamed answer."""
         if data:
             await self._send(self._framed(data), endless=True)
 
-    async def end(self, last: bytes = b"") -> None:
-        """End the streamed answer with its *last* piece."""
+    async def end(self, last: bytes) -> None:
+        """Send the *last* piece of an answer, or all of its content."""
         await self._send(self._framed(last, is_last=True))
 
     async def break_off(self) -> None:
@@ -104,15 +102,15 @@ class Outbound:
         """Return *data* as the bytes to send: chunked if needed, the first piece after the head."""
         head, self._unsent = self._unsent, b""
         self.sent += len(data)
-        if self._head is not None and self._head.is_chunked:
+        if self._is_chunked:
             data = chunk(data) + (LAST_CHUNK if is_last else b"")
         return head + data
 
     async def _send(self, data: bytes, *, endless: bool = False) -> None:
         """Send *data*. A piece of an *endless* stream has its own deadline; other data uses the time in `_left`."""
-        if self._cut:
+        if self._is_cut:
             raise PeerGone
-        self._cut = True  # until all of *data* is sent: after half a piece, nothing may follow
+        self._is_cut = True  # until all of *data* is sent: after half a piece, nothing may follow
         await trio.lowlevel.checkpoint_if_cancelled()
         first = send_at_once(self._stream, data)
         if not endless:
@@ -124,7 +122,7 @@ class Outbound:
                 await self._send_within(self._limits.write_seconds, data[at : at + SEND_SIZE])
         else:
             await self._send_in_time(memoryview(data)[first:])
-        self._cut = False
+        self._is_cut = False
 
     def _credit(self, byte_count: int) -> None:
         """Add time to `_left` for *byte_count* bytes that the client has taken, never above the full budget."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Final
@@ -22,7 +23,6 @@ from agentrail.host.requests.http_messages import (
     HttpRequest,
     HttpResponse,
     PeerGone,
-    Send,
     Streaming,
     Upgrade,
     problem_answer,
@@ -92,16 +92,33 @@ def _check_headers(headers: Headers) -> None:
             raise BadChoice("headers", (name, value), "headers of visible ASCII characters")
 
 
-class StreamFailed(PeerGone):
-    """What streams an answer has raised an exception, which is logged: the answer has to be cut."""
+class AnswerWriter(ABC):
+    """Sends answers one after the other. A client that takes nothing for too long counts as gone."""
+
+    __slots__ = ("sent", "status")
+
+    def __init__(self) -> None:
+        self.status = 0
+        """Status of the current answer; 0 before it has begun."""
+        self.sent = 0
+        """Bytes of content that were sent for the current answer."""
+
+    @abstractmethod
+    async def piece(self, data: bytes) -> None:
+        """Send a piece of the answer, the first one with its head; raise `PeerGone` if that cannot be."""
+
+    @abstractmethod
+    async def break_off(self) -> None:
+        """If the head of a failed streamed answer is still unsent, send it, so that the client sees a cut answer."""
 
 
 class StreamedAnswer:
     """Runs what streams an answer, until that ends or the peer has gone."""
 
-    def __init__(self, piece: Send, gone: Callable[[], Awaitable[None]], late: DelayedTasks, note: RequestNote) -> None:
-        self._piece = piece
-        """Sends a piece to the peer; raises `PeerGone` if that cannot be."""
+    def __init__(
+        self, writer: AnswerWriter, gone: Callable[[], Awaitable[None]], late: DelayedTasks, note: RequestNote
+    ) -> None:
+        self._writer = writer
         self._gone = gone
         """Returns when the peer has gone."""
         self._late = late
@@ -112,7 +129,7 @@ class StreamedAnswer:
     async def run(self, streaming: Streaming) -> bytes | None:
         """Run *streaming*, which sends the pieces of an answer, and return the last piece.
 
-        Raise `PeerGone` if the peer goes away, and `StreamFailed` if *streaming* fails.
+        Raise `PeerGone` if the peer goes away, or if *streaming* fails: the answer is cut.
         """
         failed: list[BaseException] = []
         last: bytes | None = None
@@ -123,7 +140,7 @@ class StreamedAnswer:
                     self._has_ended = True
         if failed:
             internal_error(failed[0], self._note)
-            raise StreamFailed
+            await self._writer.break_off()
         if not self._has_ended:
             raise PeerGone
         return last
@@ -132,7 +149,7 @@ class StreamedAnswer:
         if self._has_ended:  # a task that has outlived its answer would write into the next one
             raise trio.ClosedResourceError
         try:
-            await self._piece(data)
+            await self._writer.piece(data)
         except PeerGone:
             self._scope.cancel()
             await trio.lowlevel.checkpoint()

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from attrs import frozen
+
 from agentrail.api.limits import HEADER_COUNT, TARGET_CHARS
 from agentrail.host.requests.http_messages import Headers
 from agentrail.host.requests.refusals import (
@@ -51,6 +53,19 @@ _PLAIN_PATH: Final = re.compile(r"(?:/[A-Za-z0-9\-_~]+)+/?|/")
 _HIDDEN: Final = re.compile(r"[\x00-\x1f\x7f/\\]")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\\]")
 _ESCAPE: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+
+
+@frozen
+class RequestHead:
+    """The head of a request, checked."""
+
+    method: str
+    path: str
+    """Decoded; see `HttpRequest.path`."""
+    query: str
+    headers: Headers
+    length: int | None
+    """Bytes of the body; `None` if the client has not announced them, as it does not for chunks."""
 
 
 def check_method(method: str) -> None:

@@ -1,0 +1,226 @@
+"""`RequestExchange`: answers requests, whichever server reads them and sends the answers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Protocol, TypeAlias
+
+import trio
+
+from agentrail.api.limits import HostLimits
+from agentrail.host.delayed_tasks import DelayedTasks
+from agentrail.host.requests.access_log import REQUEST_ID, RequestNote, tell_request
+from agentrail.host.requests.answering import AnswerWriter, StreamedAnswer, call_handler, internal_error
+from agentrail.host.requests.http_messages import (
+    WITHOUT_CONTENT,
+    Handler,
+    Headers,
+    HttpRequest,
+    HttpResponse,
+    Upgrade,
+    problem_answer,
+)
+from agentrail.host.requests.message_socket import MessageSocket
+from agentrail.host.requests.places import HEALTH, ConnectionPlace, Places
+from agentrail.host.requests.proxies import Proxies
+from agentrail.host.requests.received_body import ReceivedBody
+from agentrail.host.requests.refusals import CLOSED_FOR_ANOTHER, HttpRefusal
+from agentrail.host.requests.request_checks import RequestHead
+from agentrail.runtime.shared.untrusted_calls import Contained
+
+OnAnswer: TypeAlias = Callable[[RequestNote, int, float], object]
+"""Is called when an answer begins: with the request's note, its status, and the seconds since the request came.
+
+Status 0: the client went away before.
+"""
+
+
+class ExchangeServer(Protocol):
+    """What the exchanges of a server share."""
+
+    limits: HostLimits
+    proxies: Proxies
+    places: Places
+    late: DelayedTasks
+    """Runs what watches the clients of streamed answers."""
+    on_answer: OnAnswer
+
+
+class RequestExchange(ABC):
+    """Answers requests one after the other; subclasses read them and send the answers.
+
+    With a *refusal*, there is one too many: only a request for the health of the host is answered, others are refused.
+    """
+
+    __slots__ = (
+        "_began",
+        "_client",
+        "_handler",
+        "_is_counted",
+        "_note",
+        "_refusal",
+        "_scope",
+        "_server",
+        "_writer",
+        "peer",
+        "place",
+    )
+
+    def __init__(
+        self, server: ExchangeServer, handler: Handler, peer: str, writer: AnswerWriter, refusal: HttpRefusal | None
+    ) -> None:
+        self._server = server
+        self._handler = handler
+        self._writer = writer
+        self._refusal = refusal
+        self.peer = self._client = peer
+        """Address of the peer; that of the client is another one behind a proxy."""
+        self.place = ConnectionPlace(server.places if refusal is None else None)
+        """The place of the connection among those of the server."""
+        self._note = RequestNote()
+        self._is_counted = False
+        """Whether the answer to the current request was reported to the server."""
+        self._began = trio.current_time()
+        self._scope: trio.CancelScope | None = None
+        """Scope of the current request, or of what follows its answer; `None` before the first one."""
+
+    def end(self) -> None:
+        """End the connection for another one; a request that has come just now is refused, not lost."""
+        if self._scope is not None:
+            self._scope.cancel()
+
+    @abstractmethod
+    async def _read(self) -> tuple[RequestHead, ReceivedBody]:
+        """Read the head of the next request, and `_know` its client; raise `HttpRefusal` if it is not valid."""
+
+    @abstractmethod
+    def _upgrade_problem(self) -> str:
+        """Return why the request opens no WebSocket; no text if it does."""
+
+    @abstractmethod
+    def _socket(self, upgrade: Upgrade, headers: Headers) -> MessageSocket:
+        """Return the WebSocket that the request opens; *headers* are those of the answer to its handshake."""
+
+    @abstractmethod
+    def _begin(self, response: HttpResponse, *, is_unread: bool) -> bool:
+        """Begin the answer; return whether another request may follow.
+
+        With *is_unread*, the client may still send what would be taken for that.
+        """
+
+    @abstractmethod
+    async def _end(self, last: bytes, *, is_unread: bool) -> None:
+        """Send the last piece of the answer. With *is_unread*, receive more for a while, so that the client gets it."""
+
+    async def _serve_one(self, note: RequestNote) -> bool:
+        """Answer a request, count it and log it; return whether another may follow."""
+        self._began, self._is_counted = trio.current_time(), False
+        self._client, self._note = self.peer, note
+        writer = self._writer
+        writer.status = writer.sent = 0
+        try:
+            with trio.CancelScope() as self._scope:
+                return await self._answer_request()
+            if writer.status:
+                return False
+            raise HttpRefusal(CLOSED_FOR_ANOTHER)
+        except HttpRefusal as refusal:
+            self._count(refusal.problem.status)
+            await self._refuse(refusal)
+            return False
+        finally:
+            self.place.free()
+            if not self._is_counted:
+                self._count(0)
+            seconds = trio.current_time() - self._began
+            tell_request(self._client, writer.status, writer.sent, seconds, self._note)
+
+    async def _refuse(self, refusal: HttpRefusal) -> None:
+        """Answer with *refusal*, after which the connection ends."""
+        self._begin(problem_answer(refusal.problem), is_unread=True)
+        await self._end(refusal.problem.content, is_unread=True)
+
+    def _know(self, headers: Headers) -> None:
+        """Note who sends the request with *headers*, and its id if a proxy has given it one."""
+        proxies = self._server.proxies
+        self._client = proxies.client(self.peer, headers)
+        self._note.id = proxies.request_id(self.peer, headers) or self._note.id
+
+    def _count(self, status: int) -> None:
+        """Report the *status* of the request's answer to the server. No-op if it was reported already."""
+        if not self._is_counted:
+            self._is_counted = True
+            self._server.on_answer(self._note, status, trio.current_time() - self._began)
+
+    async def _answer_request(self) -> bool:
+        if self.place.is_closed:
+            raise HttpRefusal(CLOSED_FOR_ANOTHER)
+        head, body = await self._read()
+        is_for_health, is_bare = head.path in HEALTH, head.method == "HEAD"
+        if self._refusal is not None and not is_for_health:
+            raise self._refusal
+        request = HttpRequest(
+            "GET" if is_bare else head.method,
+            head.path,
+            head.query,
+            head.headers,
+            self._client,
+            body,
+            body.gone,
+            self._upgrade_problem(),
+            self._note,
+            self.place,
+        )
+        self.place.is_for_health = is_for_health
+        response = await call_handler(self._handler, request)
+        self.place.is_for_health = False
+        try:
+            return await self._send(response, body, is_bare=is_bare)
+        finally:
+            response.abandon()
+
+    async def _send(self, response: HttpResponse, body: ReceivedBody, *, is_bare: bool) -> bool:
+        """Send the answer, if *is_bare* without its content; return whether another request may follow."""
+        content = response.content
+        if isinstance(content, Upgrade):
+            self._count(response.status)
+            await self._converse(response, content)
+            return False
+        is_unread = body.leave()
+        may_follow = self._begin(response, is_unread=is_unread)
+        self._count(response.status)
+        if is_bare:
+            last = b""
+        elif isinstance(content, bytes):
+            last = content
+        else:
+            # a body that is not read yet may still be read by what streams the answer, and only one task may
+            gone = trio.sleep_forever if is_unread else body.gone
+            last = await StreamedAnswer(self._writer, gone, self._server.late, self._note).run(content) or b""
+        await self._end(last, is_unread=is_unread)
+        return may_follow and not self.place.is_closed
+
+    async def _converse(self, response: HttpResponse, upgrade: Upgrade) -> None:
+        """Open the WebSocket that the request asks for; return when the conversation on it has ended."""
+        self._writer.status = response.status
+        socket = self._socket(upgrade, (*response.headers, (REQUEST_ID, self._note.id)))
+        failed: list[BaseException] = []
+        with Contained(failed.append):
+            await upgrade.converse(socket)
+        self._writer.sent = socket.sent
+        if failed:
+            internal_error(failed[0], self._note)
+
+
+def sent_headers(response: HttpResponse, own: Headers, *, closes: bool) -> Headers:
+    """Return the headers of *response*, the server's *own*, and those of the connection, which it *closes* or not."""
+    headers = [*response.headers, *own]
+    if isinstance(response.content, bytes) and response.status not in WITHOUT_CONTENT:
+        headers.append(("content-length", str(len(response.content))))
+    if response.status == HTTPStatus.UPGRADE_REQUIRED:
+        headers += [("upgrade", "websocket"), ("connection", "upgrade")]
+    if closes:
+        headers.append(("connection", "close"))
+    return tuple(headers)
