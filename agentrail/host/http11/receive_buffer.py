@@ -10,7 +10,7 @@ import trio
 from agentrail.api.limits import HostLimits
 from agentrail.host.http11.request_head import refuse_control
 from agentrail.host.requests.http_messages import PeerGone
-from agentrail.host.requests.refusals import CUT_HEAD, ENDLESS_LINE, LATE_HEAD, LONG_HEAD, HttpRefusal
+from agentrail.host.requests.refusals import BAD_HEAD, ENDLESS_LINE, LATE_HEAD, LONG_HEAD, HttpRefusal
 
 PIECE: Final = 64 * 1024
 """The most bytes that are received, or sent, at once."""
@@ -78,7 +78,7 @@ class Inbound:
             while True:
                 searched = len(self.buffer)
                 if not await self.more_whenever():
-                    raise HttpRefusal(CUT_HEAD)
+                    raise HttpRefusal(BAD_HEAD)
                 end = self._head_end(searched)
                 if end >= 0:
                     return end

@@ -13,7 +13,7 @@ from agentrail.api.limits import HostLimits
 from agentrail.host.http11.receive_buffer import Inbound
 from agentrail.host.http11.request_head import ConnectionHead
 from agentrail.host.requests.received_body import ReceivedBody
-from agentrail.host.requests.refusals import BAD_CHUNK, CUT_BODY, LONG_CHUNK, TRAILER, HttpRefusal
+from agentrail.host.requests.refusals import BAD_BODY, HttpRefusal
 
 _SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
 _PART_OF_SIZE: Final = re.compile(rb"[0-9A-Fa-f]{0,8}|[0-9A-Fa-f]{1,8}\r")
@@ -98,13 +98,13 @@ class ChunkedBody:
         if end == _END:
             return True
         if not _END.startswith(end):
-            raise HttpRefusal(TRAILER if self._last else LONG_CHUNK)
+            raise HttpRefusal(BAD_BODY)
         return False
 
 
 def _refuse_other_size(line: bytearray) -> None:
     if not _PART_OF_SIZE.fullmatch(line):
-        raise HttpRefusal(BAD_CHUNK)
+        raise HttpRefusal(BAD_BODY)
 
 
 class ConnectionBody(ReceivedBody):
@@ -152,7 +152,7 @@ class ConnectionBody(ReceivedBody):
 
     def _take(self) -> bytes:
         if self._is_detached:
-            raise HttpRefusal(CUT_BODY)
+            raise HttpRefusal(BAD_BODY)
         return self._framing.take(self._buffer)
 
     async def _receive(self) -> None:

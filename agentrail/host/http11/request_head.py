@@ -13,13 +13,7 @@ from attrs import frozen
 
 from agentrail.host.requests.http_messages import Headers, words_of
 from agentrail.host.requests.refusals import (
-    BAD_HEADER,
-    BAD_LENGTH,
-    BAD_REQUEST_LINE,
-    BARE_END,
-    CONTROL,
-    FOLDED,
-    OLD_CHUNKS,
+    BAD_HEAD,
     OTHER_CODING,
     OTHER_EXPECTATION,
     OTHER_VERSION,
@@ -81,21 +75,19 @@ def _names_upgrade(headers: Headers) -> bool:
 
 def refuse_control(raw: bytes | bytearray, start: int = 0, end: int = sys.maxsize) -> None:
     """Raise `HttpRefusal` if *raw* has, from *start* to *end*, a bare CR or LF or another control character."""
-    if BARE.search(raw, start, end):
-        raise HttpRefusal(BARE_END)
-    if _CONTROL.search(raw, start, end):
-        raise HttpRefusal(CONTROL)
+    if BARE.search(raw, start, end) or _CONTROL.search(raw, start, end):
+        raise HttpRefusal(BAD_HEAD)
 
 
 def _request_line(line: str) -> tuple[str, str, str]:
     parts = line.split(" ")
     if len(parts) != 3 or not _TOKEN.fullmatch(parts[0]):  # noqa: PLR2004 - method, target, version
-        raise HttpRefusal(BAD_REQUEST_LINE)
+        raise HttpRefusal(BAD_HEAD)
     method, target, version = parts
     if version not in {"HTTP/1.1", "HTTP/1.0"}:
         if _VERSION.fullmatch(version):
             raise HttpRefusal(OTHER_VERSION, version)
-        raise HttpRefusal(BAD_REQUEST_LINE)
+        raise HttpRefusal(BAD_HEAD)
     check_method(method)
     return method, target, version
 
@@ -103,9 +95,7 @@ def _request_line(line: str) -> tuple[str, str, str]:
 def _header(line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     if not colon or not _TOKEN.fullmatch(name):
-        if line[:1] in {" ", "\t"}:
-            raise HttpRefusal(FOLDED)
-        raise HttpRefusal(BAD_HEADER)
+        raise HttpRefusal(BAD_HEAD)
     return name.lower(), value.strip(" \t")
 
 
@@ -114,7 +104,7 @@ def _length(once: dict[str, str], method: str, version: str) -> int | None:
     coding, length = once.get("transfer-encoding"), once.get("content-length")
     if coding is not None:
         if version == "HTTP/1.0":
-            raise HttpRefusal(OLD_CHUNKS)
+            raise HttpRefusal(BAD_HEAD)
         if coding.lower() != "chunked":
             raise HttpRefusal(OTHER_CODING)
         return None
@@ -125,7 +115,7 @@ def _length(once: dict[str, str], method: str, version: str) -> int | None:
             raise HttpRefusal(UNKNOWN_LENGTH)
         return 0
     if not _LENGTH.fullmatch(length):
-        raise HttpRefusal(BAD_LENGTH)
+        raise HttpRefusal(BAD_HEAD)
     return int(length)
 
 

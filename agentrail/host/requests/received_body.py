@@ -10,7 +10,7 @@ import trio
 
 from agentrail.api.limits import LEAST_RATE, HostLimits
 from agentrail.host.requests.http_messages import Body, PeerGone
-from agentrail.host.requests.refusals import CUT_BODY, LATE_BODY, SLOW_BODY, HttpRefusal
+from agentrail.host.requests.refusals import BAD_BODY, LATE_BODY, SLOW_BODY, HttpRefusal
 
 LINGER: Final = 1.0
 """Seconds for which the rest of a body is read after an early answer, so that its sender gets the answer."""
@@ -86,7 +86,7 @@ class ReceivedBody(Body):
         self._waited += trio.current_time() - began
         self._received += len(self._buffer) - byte_count
         if not has_more:
-            raise HttpRefusal(CUT_BODY)
+            raise HttpRefusal(BAD_BODY)
         if not scope.cancelled_caught:
             return
         if seconds_left < limits.body_seconds:

@@ -13,21 +13,7 @@ from attrs import frozen
 
 from agentrail.api.limits import HEADER_COUNT, TARGET_CHARS
 from agentrail.host.requests.http_messages import Headers
-from agentrail.host.requests.refusals import (
-    BAD_HOST,
-    BAD_PATH,
-    BAD_QUERY,
-    DOTS,
-    HIDDEN,
-    LONG_TARGET,
-    MANY_HEADERS,
-    NO_PATH,
-    NOT_UTF8,
-    OTHER_METHOD,
-    TWICE,
-    TWO_LENGTHS,
-    HttpRefusal,
-)
+from agentrail.host.requests.refusals import BAD_HEAD, BAD_TARGET, LONG_TARGET, MANY_HEADERS, OTHER_METHOD, HttpRefusal
 from agentrail.host.requests.site_policy import is_host
 
 METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
@@ -83,10 +69,9 @@ def check_headers(headers: Headers) -> dict[str, str]:
     if len(headers) > HEADER_COUNT:
         raise HttpRefusal(MANY_HEADERS, HEADER_COUNT)
     once = _singles(headers)
-    if not is_host(once.get("host")):
-        raise HttpRefusal(BAD_HOST)
-    if "transfer-encoding" in once and "content-length" in once:
-        raise HttpRefusal(TWO_LENGTHS)
+    has_two_lengths = "transfer-encoding" in once and "content-length" in once
+    if has_two_lengths or not is_host(once.get("host")):
+        raise HttpRefusal(BAD_HEAD)
     return once
 
 
@@ -96,7 +81,7 @@ def _singles(headers: Headers) -> dict[str, str]:
     for name, value in headers:
         if name in ONCE:
             if name in values:
-                raise HttpRefusal(TWICE, name)
+                raise HttpRefusal(BAD_HEAD)
             values[name] = value
     return values
 
@@ -106,10 +91,10 @@ def split_target(target: str) -> tuple[str, str]:
     if len(target) > TARGET_CHARS:
         raise HttpRefusal(LONG_TARGET, TARGET_CHARS)
     if not target.startswith("/"):
-        raise HttpRefusal(NO_PATH)
+        raise HttpRefusal(BAD_TARGET)
     path, _, query = target.partition("?")
     if query and (not _QUERY.fullmatch(query) or "%00" in query):
-        raise HttpRefusal(BAD_QUERY)
+        raise HttpRefusal(BAD_TARGET)
     if not _PLAIN_PATH.fullmatch(path):
         path = _decoded(path)
     return path, query
@@ -117,31 +102,29 @@ def split_target(target: str) -> tuple[str, str]:
 
 def _decoded(path: str) -> str:
     if not _PATH.fullmatch(path):
-        raise HttpRefusal(BAD_PATH)
+        raise HttpRefusal(BAD_TARGET)
     try:
         path = _ESCAPE.sub(_unescaped, path)
     except UnicodeDecodeError:
-        raise HttpRefusal(NOT_UTF8) from None
+        raise HttpRefusal(BAD_TARGET) from None
     _refuse_dots(path)
     return path
 
 
 def check_path(path: str) -> None:
     """Raise `HttpRefusal` if *path*, which another server has decoded, is not one that `split_target` returns."""
-    if not path.startswith("/"):
-        raise HttpRefusal(NO_PATH)
-    if _CONTROL.search(path):
-        raise HttpRefusal(HIDDEN)
+    if not path.startswith("/") or _CONTROL.search(path):
+        raise HttpRefusal(BAD_TARGET)
     _refuse_dots(path)
 
 
 def _refuse_dots(path: str) -> None:
     if not {".", "..", ""}.isdisjoint(path.removesuffix("/").split("/")[1:]):
-        raise HttpRefusal(DOTS)
+        raise HttpRefusal(BAD_TARGET)
 
 
 def _unescaped(match: re.Match[str]) -> str:
     text = bytes.fromhex(match[0].replace("%", "")).decode()
     if _HIDDEN.search(text):
-        raise HttpRefusal(HIDDEN)
+        raise HttpRefusal(BAD_TARGET)
     return text

@@ -14,7 +14,7 @@ from agentrail.host import HostLimits
 from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.requests.http_messages import Headers, HttpRequest, HttpResponse, Send, Upgrade
-from agentrail.host.requests.refusals import BAD_HOST, HttpRefusal
+from agentrail.host.requests.refusals import BAD_HEAD, HttpRefusal
 from agentrail.host.requests.static_content import StaticContent
 from tests.host.http11.served import NOW_MS, everything, request, served, statuses
 from tests.patience import PATIENCE
@@ -353,7 +353,7 @@ async def test_whatever_a_handler_raises_is_a_500_without_its_words(
 
 
 async def test_a_refusal_of_a_handler_is_told() -> None:
-    group = ExceptionGroup("of a nursery", [HttpRefusal(BAD_HOST)])
+    group = ExceptionGroup("of a nursery", [HttpRefusal(BAD_HEAD)])
 
     async def refuses(_: HttpRequest) -> HttpResponse:
         raise group
@@ -411,7 +411,7 @@ async def test_each_request_is_one_line_without_values(caplog: pytest.LogCapture
         "127.0.0.1 GET /v1/ab?since=…&token=…&…&…&… 200 108",
         "127.0.0.1 HEAD / 200 0",
         f"127.0.0.1 GET /{'a' * 199}… 200 355",
-        "127.0.0.1 - - 400 378",
+        "127.0.0.1 - - 400 564",
     ]
 
 
@@ -456,7 +456,7 @@ async def test_a_body_cannot_be_read_after_its_answer() -> None:
 
     async def keeps(asked: HttpRequest) -> HttpResponse:
         for one in kept:
-            with pytest.raises(HttpRefusal, match="within the body"):
+            with pytest.raises(HttpRefusal, match="not as its head says"):
                 await one.body.read()
         kept.append(asked)
         return HttpResponse(200)
