@@ -26,7 +26,7 @@ from attrs import frozen
 from agentrail import SessionSpec
 from agentrail.app import process
 from agentrail.host import Host, Profile
-from agentrail.host.operations.console_calls import PAGE, STATIC
+from agentrail.host.operations.host_calls import PAGE, STATIC
 from agentrail.journals import SqliteJournal
 from bench.rig import InstantModel
 from tests.host.browser.browsing import CHROMIUM, FLAGS

@@ -31,8 +31,8 @@ from agentrail.host import (
     RequestContext,
 )
 from agentrail.host.authentication.api_keys import new_key, render_keys
+from agentrail.host.plugins.host_context import reaching
 from agentrail.host.plugins.plugin_runner import HostPluginRow
-from agentrail.host.plugins.session_bridge import reaching
 from bench.host import Serving, serving
 from bench.rig import InstantModel, Note
 

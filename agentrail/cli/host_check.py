@@ -11,10 +11,9 @@ import trio
 from agentrail.cli.doctor_diagnosis import BAD, GOOD, NOTE, Diagnosis, differences
 from agentrail.errors import AgentrailError, BadConnection, HostNotReached
 from agentrail.host.authentication.identity import NOBODY
-from agentrail.host.cluster.cluster_identity import SignedCall, signed_key
-from agentrail.host.cluster.cluster_options import KEY_CHARS, Cluster
-from agentrail.host.cluster.member_networks import LOOPBACK
-from agentrail.host.cluster.member_report import REPORT, MemberReport, ask_report
+from agentrail.host.cluster.cluster_options import KEY_CHARS, LOOPBACK, Cluster
+from agentrail.host.cluster.members import REPORT, MemberReport, ask_report
+from agentrail.host.cluster.signatures import SignedCall, signed_key
 from agentrail.remote.transport.host_address import HostAddress, read_address
 from agentrail.runtime.shared.clock import Clock
 

@@ -18,7 +18,7 @@ from agentrail.adapters.user_folders import with_home
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.prompt_input import fenced
 from agentrail.errors import PathRefused
-from agentrail.host.uploads.file_kinds import HEAD, PDF, shown_media
+from agentrail.host.uploads.session_files import HEAD, PDF, shown_media
 from agentrail.values.content import File, Image, Part, Text
 
 AT: Final = "@"

@@ -20,7 +20,7 @@ from agentrail.cli.workers.worker_link import WorkerLink
 from agentrail.errors import AgentrailError
 from agentrail.host.builtin_plugins.request_log import FORMS
 from agentrail.host.host_server import Host
-from agentrail.host.json_lines import JsonLines
+from agentrail.host.requests.access_log import JsonLines
 from agentrail.host.served_file import NothingToServeError, find_host
 
 PARKING: Final = 10.0

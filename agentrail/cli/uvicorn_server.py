@@ -12,8 +12,7 @@ import trio
 from agentrail.adapters.extras import need_extra
 from agentrail.cli.serve_options import ServeOptions
 from agentrail.host.host_server import Host
-from agentrail.host.http11.certificates import Certificate
-from agentrail.host.http11.listening import Tcp, inherited, listen_tcp, url_of
+from agentrail.host.http11.listening import Certificate, Tcp, inherited, listen_tcp, url_of
 from agentrail.host.served_file import NothingToServeError
 
 need_extra("uvicorn", "uvicorn", "a host on uvicorn")

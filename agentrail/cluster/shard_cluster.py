@@ -17,8 +17,8 @@ from agentrail.cluster.ray_actors import NoAnswerError, in_thread
 from agentrail.cluster.shard_plan import ShardPlace, ShardPlan, shard_name
 from agentrail.errors import AgentrailError, NotAuthenticated
 from agentrail.host.authentication.identity import Identity
-from agentrail.host.cluster.cluster_identity import SignedCall, signed_key
 from agentrail.host.cluster.cluster_options import Cluster
+from agentrail.host.cluster.signatures import SignedCall, signed_key
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.remote.transport.host_address import CutError, HostAddress, HostKey, dial_address
 from agentrail.remote.transport.host_connection import HostConnection, open_line

@@ -9,11 +9,9 @@ from agentrail.api.operation_table import CALLS
 from agentrail.api.routes import match
 from agentrail.errors import AgentrailError, UsageError
 from agentrail.errors.agentrail_error import cut
-from agentrail.host.authentication.identity import NOBODY, Authenticator, ForwardedIdentity
-from agentrail.host.authentication.request_places import identified, take_place
+from agentrail.host.authentication.identity import NOBODY, Authenticator, ForwardedIdentity, identified, take_place
 from agentrail.host.error_responses import refusal
-from agentrail.host.operations.answers import http_response
-from agentrail.host.operations.call import http_call
+from agentrail.host.operations.call import http_call, http_response
 from agentrail.host.operations.host_operations import HostOperations
 from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse
 

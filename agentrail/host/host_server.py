@@ -25,56 +25,53 @@ from agentrail.host.application import Application
 from agentrail.host.asgi.asgi_app import AsgiApp
 from agentrail.host.asgi.asgi_service import AsgiService
 from agentrail.host.authentication.api_keys import ApiKeys
-from agentrail.host.authentication.authenticators import LocalToken, SocketOwner, guarded
+from agentrail.host.authentication.authenticators import KeyWatch, LocalToken, SocketOwner, guarded
 from agentrail.host.authentication.identity import Authenticator
-from agentrail.host.authentication.key_watch import KeyWatch
-from agentrail.host.cluster.cluster_options import Cluster
-from agentrail.host.cluster.farewell import FAREWELL, farewell_call, say_farewell
+from agentrail.host.cluster.cluster_options import LOOPBACK, Cluster
 from agentrail.host.cluster.forwarding import Forwarding
-from agentrail.host.cluster.member_calls import with_member_calls
-from agentrail.host.cluster.member_networks import LOOPBACK
-from agentrail.host.cluster.member_report import REPORT, report_call
-from agentrail.host.cluster.member_server import server_for_members
+from agentrail.host.cluster.members import (
+    FAREWELL,
+    REPORT,
+    farewell_call,
+    report_call,
+    say_farewell,
+    server_for_members,
+    with_member_calls,
+)
 from agentrail.host.cluster.other_hosts import OtherHosts
 from agentrail.host.cluster.program_text import program_text
-from agentrail.host.cluster.signed_requests import SignedRequests, signed_only
+from agentrail.host.cluster.signatures import SignedRequests, signed_only
 from agentrail.host.delayed_tasks import DelayedTasks
-from agentrail.host.health.health_parts import HealthParts
+from agentrail.host.health.health_parts import HealthParts, WatchCalls
 from agentrail.host.health.prometheus import MetricCalls
 from agentrail.host.health.readiness import NO_CHECKS, HostChecks, Readiness, check_checks, check_models, check_usable
-from agentrail.host.health.watch_calls import WatchCalls
 from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.hosted_specs import HostedSpecs
 from agentrail.host.hosted_turns import Turns
-from agentrail.host.http11.certificates import Certificate
 from agentrail.host.http11.http_server import HttpServer
-from agentrail.host.http11.listening import Inherited, ListenAddress, Tcp, UnixSocket, inherited
+from agentrail.host.http11.listening import Certificate, Inherited, ListenAddress, Tcp, UnixSocket, inherited
 from agentrail.host.operations.call import CallFunction
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.command_calls import CommandCalls
-from agentrail.host.operations.console_calls import ConsoleCalls
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.operations.file_calls import FileCalls
-from agentrail.host.operations.host_calls import HostCalls
-from agentrail.host.operations.host_operations import HostOperations, functions_of
-from agentrail.host.operations.plugin_calls import PluginCalls
-from agentrail.host.operations.query_calls import QueryCalls, SubagentCalls
+from agentrail.host.operations.host_calls import ConsoleCalls, HostCalls
+from agentrail.host.operations.host_operations import HostOperations, PluginCalls, functions_of
 from agentrail.host.operations.record_calls import RecordCalls
 from agentrail.host.operations.session_calls import ListingCalls, SessionLifeCalls
 from agentrail.host.operations.talk_calls import TalkCalls
-from agentrail.host.operations.view_calls import ViewCalls
+from agentrail.host.operations.view_calls import QueryCalls, SubagentCalls, ViewCalls
 from agentrail.host.plugins.host_plugin import HostPlugin, check_providers, name_of
 from agentrail.host.plugins.plugin_runner import HostPluginRow, OnPluginError
 from agentrail.host.plugins.plugin_values import ContextProvider
-from agentrail.host.profiles import Profile, Profiles, ProfileTable
+from agentrail.host.profiles import HostedSpecs, Profile, Profiles, ProfileTable
 from agentrail.host.reading_anew import ReadingAnew
 from agentrail.host.requests.http_messages import Handler
 from agentrail.host.requests.proxies import Proxies
 from agentrail.host.requests.site_policy import SitePolicy, screened
 from agentrail.host.uploads.session_files import SessionFiles
-from agentrail.host.websocket.socket_user import SocketParts
-from agentrail.host.websocket.sockets import Sockets
+from agentrail.host.websocket.socket_calls import SocketParts
+from agentrail.host.websocket.socket_connection import Sockets
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.open_context import OpenContext, Way
 from agentrail.ports.instrumentation import Telemetry

@@ -13,7 +13,7 @@ from agentrail.app.process import hangup
 from agentrail.errors import CannotListen
 from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.authentication.identity import Authenticator
-from agentrail.host.http11.certificates import Certificate
+from agentrail.host.http11.listening import Certificate
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 
 log = logging.getLogger("agentrail.host")

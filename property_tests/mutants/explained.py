@@ -163,7 +163,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         'host/hosted_sessions.py HostedSessions.listed: session_filter.tenant or "" → (session_filter.tenant)',
     ),
     "A sample without labels has a blank before its figure, so it is told by that too.": (
-        "host/cluster/merged_metrics.py _with_host: brace and \" \" not in name → (' ' not in name)",
+        "host/cluster/merged_views.py _with_host: brace and \" \" not in name → (' ' not in name)",
     ),
     "A search that is stopped before it begins ends at its first file too.": (
         "adapters/sandboxes/searching.py Grep.run: raise SearchCancelled → pass",
@@ -184,7 +184,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "host/websocket/send_queue.py Outbox.put_all: self._turn.locked() → True",
     ),
     "It costs a call alone: the limit is set to what it is.": (
-        "host/http11/open_files.py allow_open_files: soft >= needed → soft > needed",
+        "host/http11/http_server.py allow_open_files: soft >= needed → soft > needed",
     ),
     "It costs a write alone: what comes with the last frames is sent before them.": (
         "host/ag_ui/run_stream.py RunStream._write_on.give: frames and self._last is None → (frames)",

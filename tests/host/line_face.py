@@ -11,8 +11,7 @@ from agentrail.errors import AgentrailError
 from agentrail.host import Authenticator
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.error_responses import told_problem
-from agentrail.host.operations.answers import Answer, Shown, ShownText, Streamed
-from agentrail.host.operations.call import OperationCall
+from agentrail.host.operations.call import Answer, OperationCall, Shown, ShownText, Streamed
 from agentrail.host.operations.host_operations import HostOperations
 from agentrail.models import JsonObject
 

@@ -16,8 +16,7 @@ from agentrail.api.socket_frames import KEY_UNKNOWN
 from agentrail.errors import AgentrailError, AuthenticatorFailed, NotAuthenticated
 from agentrail.events import AgentEnd
 from agentrail.host import Host, HostLimits, Identity, Profile, bearer
-from agentrail.host.authentication.authenticators import guarded
-from agentrail.host.authentication.key_watch import CHANGED, KeyWatch
+from agentrail.host.authentication.authenticators import CHANGED, KeyWatch, guarded
 from agentrail.journals import SqliteJournal
 from tests.host.hosted import KEYS, Desk, desk_of, frames, listening, scripted
 from tests.host.websocket.talking import Talker, problem, talking

@@ -10,7 +10,7 @@ import pytest
 
 from agentrail import SessionSpec
 from agentrail.host import HostPlugin, Request, RequestLog
-from agentrail.host.json_lines import JsonLines
+from agentrail.host.requests.access_log import JsonLines
 from tests.host.hosted import open_desk
 from tests.host.websocket.talking import talking
 

@@ -13,7 +13,7 @@ import trio
 
 from agentrail.errors import RefusedError
 from agentrail.host import HostLimits
-from agentrail.host.tenant_quotas import SessionQuota
+from agentrail.host.hosted_sessions import SessionQuota
 from agentrail.journals import ALL_SESSIONS, MemoryJournal, SessionFilter, StoredSession
 from tests.host.hosted import Desk, open_desk, scripted
 

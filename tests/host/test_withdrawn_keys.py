@@ -13,7 +13,7 @@ import trio
 from agentrail.errors import AgentrailError
 from agentrail.host import ApiKeys, HostLimits
 from agentrail.host.authentication.api_keys import NO_SUCH_KEY, KeyFile, new_key
-from agentrail.host.authentication.key_watch import KeyWatch
+from agentrail.host.authentication.authenticators import KeyWatch
 from tests.host.hosted import MADE, Desk, Listener, frames, listening, open_desk, scripted
 from tests.host.websocket.talking import Talker, talking
 

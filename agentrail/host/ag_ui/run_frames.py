@@ -10,8 +10,7 @@ from agentrail.api.problems import Problem
 from agentrail.api.public_ids import visible
 from agentrail.api.session_values import HeldCall
 from agentrail.core.vocabulary.tool_calls import Subagent
-from agentrail.host.ag_ui.agent_frames import AgentFrames, FindResult
-from agentrail.host.ag_ui.shown_messages import Frame
+from agentrail.host.ag_ui.shown_messages import AgentFrames, FindResult, Frame
 from agentrail.values import events as e
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.json import Json

@@ -12,7 +12,7 @@ import trio
 from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor import Supervisor
 from agentrail.errors import AgentrailError, UsageError, WrongType
-from agentrail.host.asgi.asgi_scope import AsgiMessage, ReceiveMessage, SendMessage
+from agentrail.host.asgi.asgi_messages import AsgiMessage, ReceiveMessage, SendMessage
 from agentrail.host.asgi.asgi_service import AsgiService
 from agentrail.lazy import LazyModule
 

@@ -15,7 +15,7 @@ from agentrail.app.supervisor import Supervisor
 from agentrail.bridge.held_open import AsyncBody, HeldOpen
 from agentrail.bridge.streams import Exchange
 from agentrail.bridge.trio_thread import TrioThread
-from agentrail.host.asgi.asgi_scope import AsgiMessage, ReceiveMessage, SendMessage, disconnected
+from agentrail.host.asgi.asgi_messages import AsgiMessage, ReceiveMessage, SendMessage, disconnected
 from agentrail.host.asgi.asgi_service import AsgiService
 
 WINDOW: Final = (4, 16)

@@ -12,10 +12,13 @@ from attrs import evolve
 
 from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor import Supervisor
-from agentrail.host.asgi.asgi_answer import DENIAL, HTTP, AsgiAnswer
-from agentrail.host.asgi.asgi_body import AsgiBody
-from agentrail.host.asgi.asgi_scope import (
+from agentrail.host.asgi.asgi_messages import (
+    DENIAL,
+    HTTP,
+    AsgiAnswer,
+    AsgiBody,
     AsgiMessage,
+    AsgiSocket,
     ReceiveMessage,
     SendMessage,
     head_of,
@@ -23,15 +26,13 @@ from agentrail.host.asgi.asgi_scope import (
     line_of,
     peer_of,
 )
-from agentrail.host.asgi.asgi_socket import AsgiSocket
 from agentrail.host.delayed_tasks import DelayedTasks
-from agentrail.host.health.request_figures import RequestFigures
+from agentrail.host.health.prometheus import RequestFigures
 from agentrail.host.requests.access_log import REQUEST_ID, RequestNote
 from agentrail.host.requests.exchange import OnAnswer, RequestExchange, sent_headers
 from agentrail.host.requests.http_messages import NO_UPGRADE, Handler, Headers, HttpResponse, PeerGone, Upgrade
-from agentrail.host.requests.networks import limited_network
 from agentrail.host.requests.places import Places
-from agentrail.host.requests.proxies import Proxies
+from agentrail.host.requests.proxies import Proxies, limited_network
 from agentrail.host.requests.received_body import ReceivedBody
 from agentrail.host.requests.refusals import HttpRefusal
 from agentrail.host.requests.request_checks import RequestHead

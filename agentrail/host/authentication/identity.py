@@ -1,11 +1,21 @@
-"""`Identity`: who makes a request, as the host knows it; never as the request says it. An `Authenticator` finds it."""
+"""`Identity`: who makes a request, as the host knows it; never as the request says it. An `Authenticator` finds it.
+
+Identifies the sender of a request, and counts its connection among those of the sender.
+
+`Rates`: how many requests a second each tenant makes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from agentrail.errors import NotAuthenticated
+import trio
+from attrs import field, frozen
+
+from agentrail.api.limits import HostLimits
+from agentrail.errors import NotAuthenticated, TooManyRequests
+from agentrail.host.requests.http_messages import HttpRequest
 from agentrail.values.value import Authored
 
 AUTHORIZATION: Final = "authorization"
@@ -61,3 +71,56 @@ def bearer(headers: Sequence[tuple[str, str]]) -> str:
     if len(values) > 1 or scheme.lower() != BEARER or not key.strip():
         raise NotAuthenticated(NO_BEARER)
     return key.strip()
+
+
+@frozen
+class SignedRequest(HttpRequest):
+    """A request that another host of the cluster has passed on, whose signature was checked."""
+
+    signed_for: ForwardedIdentity = field(kw_only=True)
+    """Who has made it."""
+
+
+def user_signed_for(request: HttpRequest) -> ForwardedIdentity | None:
+    """Return for whom a host has signed *request*; `None` if it comes from a client."""
+    return request.signed_for if isinstance(request, SignedRequest) else None
+
+
+async def identified(authenticator: Authenticator, request: HttpRequest) -> Identity:
+    """Return the identity of the sender of *request*; a host of the cluster may have said it."""
+    signed_for = user_signed_for(request)
+    if signed_for is not None:
+        await trio.lowlevel.checkpoint()
+        return signed_for
+    return await authenticator.identify(request.headers)
+
+
+def take_place(request: HttpRequest, who: Identity) -> None:
+    """Count the connection of *request* for its sender; raise `ConnectionsInUse` if the sender has too many."""
+    request.place.take(who.tenant, who.key or who.user)
+
+
+MAX_KEPT: Final = 10_000
+"""Tenants whose last requests are remembered; beyond it, the ones that rested longest are forgotten."""
+
+
+class Rates:
+    """A bucket of requests for each tenant: it fills at the rate that is allowed, up to the burst."""
+
+    def __init__(self, limits: HostLimits) -> None:
+        self._rate = limits.requests_per_second
+        self._burst = float(limits.burst)
+        # by tenant: the requests left in the bucket, and the time of that number
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def take(self, tenant: str) -> None:
+        """Take a request from the bucket of *tenant*; raise `TooManyRequests` if the bucket is empty."""
+        now = trio.current_time()
+        tokens, then = self._left.pop(tenant, (self._burst, now))
+        tokens = min(self._burst, tokens + (now - then) * self._rate)
+        if tokens < 1:
+            self._left[tenant] = tokens, now
+            raise TooManyRequests(self._rate, (1 - tokens) / self._rate)
+        self._left[tenant] = tokens - 1, now
+        if len(self._left) > MAX_KEPT:
+            del self._left[next(iter(self._left))]

@@ -13,8 +13,7 @@ from agentrail.api.problems import error_of
 from agentrail.api.sse_frames import PROBLEM, read_cursor
 from agentrail.errors import AgentrailError, ClusterFault, HostClosing
 from agentrail.host.cluster.forwarding import UNFIT, Forwarding
-from agentrail.host.cluster.holder_connection import HolderConnection, HolderGoneError
-from agentrail.host.cluster.whole_frames import END_OF_FRAME, WholeFrames
+from agentrail.host.cluster.holder_connection import END_OF_FRAME, HolderConnection, HolderGoneError, WholeFrames
 from agentrail.host.operations.call import OperationCall
 from agentrail.host.operations.view_calls import POLICY
 from agentrail.values.events.envelope import Cursor

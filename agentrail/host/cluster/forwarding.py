@@ -2,6 +2,8 @@
 
 The journal says which host that is: `SessionHeld` has its address. If that host is dead, its lease is waited for, and
 the session comes back here.
+
+`HeldSessions`: what the journal said a moment ago of sessions that other hosts hold.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Final, TypeVar, cast
+from typing import Final, NamedTuple, TypeVar, cast
 from urllib.parse import quote
 from weakref import WeakSet
 
@@ -33,28 +35,75 @@ from agentrail.errors import (
     UnknownCursor,
     UnknownSession,
 )
+from agentrail.errors.agentrail_error import fresh
 from agentrail.host.authentication.identity import ForwardedIdentity
-from agentrail.host.cluster.cluster_identity import SignedCall, signature
 from agentrail.host.cluster.cluster_options import Cluster
-from agentrail.host.cluster.held_sessions import PAUSE, HeldSessions
 from agentrail.host.cluster.holder_connection import (
     HolderConnection,
     HolderGoneError,
     HolderRefusedError,
     HolderUnfitError,
+    KeptBody,
+    WholeFrames,
     connect,
+    passed_content,
+    passed_headers,
+    passed_query,
+    sent_headers,
 )
-from agentrail.host.cluster.passed_calls import KeptBody, passed_content, passed_headers, passed_query, sent_headers
-from agentrail.host.cluster.whole_frames import WholeFrames
+from agentrail.host.cluster.signatures import SignedCall, signature
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.operations.answers import Answer, Shown
-from agentrail.host.operations.call import COMMAND, CallFunction, OperationCall, Upload
+from agentrail.host.operations.call import COMMAND, Answer, CallFunction, OperationCall, Shown, Upload
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.requests.http_messages import WITHOUT_CONTENT, Headers, PeerGone, Send
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.ids import new_id
 from agentrail.runtime.shared.leases import RENEWALS
+
+PAUSE: Final = 0.25
+"""Seconds until the journal is asked again who has a session."""
+
+
+class Refusal(NamedTuple):
+    """That a session is held."""
+
+    error: SessionHeld
+    until: float
+    """Until when it counts."""
+
+
+class HeldSessions:
+    """The refusals of the last moment: of all requests that wait for a session, one asks the journal."""
+
+    def __init__(self) -> None:
+        self._refusals: dict[str, Refusal] = {}  # the oldest first
+
+    def check(self, session_id: str) -> None:
+        """Raise `SessionHeld` if the journal said so a moment ago; the first caller after that is to ask again."""
+        refusal = self._refusals.get(session_id)
+        if refusal is None:
+            return
+        now = trio.current_time()
+        if now < refusal.until:
+            raise fresh(refusal.error)
+        self._keep(session_id, refusal._replace(until=now + PAUSE))
+
+    def add(self, session_id: str, error: SessionHeld) -> None:
+        """Note what the journal says."""
+        now = trio.current_time()
+        self._keep(session_id, Refusal(error, now + min(PAUSE, error.left / 1000)))
+
+    def drop(self, session_id: str) -> None:
+        """Forget what it said: it is not so any more."""
+        self._refusals.pop(session_id, None)
+
+    def _keep(self, session_id: str, refusal: Refusal) -> None:
+        self.drop(session_id)
+        self._refusals[session_id] = refusal
+        while (first := next(iter(self._refusals))) and self._refusals[first].until < refusal.until - 2 * PAUSE:
+            self.drop(first)
+
 
 T = TypeVar("T")
 U = TypeVar("U")

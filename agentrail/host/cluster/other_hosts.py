@@ -23,12 +23,17 @@ from agentrail.errors import ClusterFault
 from agentrail.host.authentication.identity import ForwardedIdentity, Identity
 from agentrail.host.cluster.forwarding import MAX_HOPS, UNFIT, Forwarding
 from agentrail.host.cluster.holder_connection import HolderGoneError
-from agentrail.host.cluster.merged_metrics import merge_metrics
-from agentrail.host.cluster.merged_views import Missing, merge_figures, merge_rows, merge_trees, merge_troubles
+from agentrail.host.cluster.merged_views import (
+    Missing,
+    merge_figures,
+    merge_metrics,
+    merge_rows,
+    merge_trees,
+    merge_troubles,
+)
+from agentrail.host.health.health_parts import series_limit
 from agentrail.host.health.tree_feed import TreeListener
-from agentrail.host.health.watch_calls import series_limit
-from agentrail.host.operations.answers import Answer, Shown, ShownText
-from agentrail.host.operations.call import CallFunction, OperationCall
+from agentrail.host.operations.call import Answer, CallFunction, OperationCall, Shown, ShownText
 from agentrail.host.operations.session_calls import SEPARATOR
 
 log = logging.getLogger("agentrail.host")

@@ -1,20 +1,26 @@
-"""The call `metrics`: figures of the sessions and of the host, as Prometheus text (0.0.4)."""
+"""The call `metrics`: figures of the sessions and of the host, as Prometheus text (0.0.4).
+
+`RequestFigures`: how many requests of each route were answered, how, and how fast; and the memory of the process.
+"""
 
 from __future__ import annotations
 
 import math
+import os
 import re
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 
 from agentrail.api.operation_table import OPERATE, PROMETHEUS
 from agentrail.host.authentication.identity import Identity
-from agentrail.host.health.request_figures import RequestFigures, resident_bytes
-from agentrail.host.operations.answers import ShownText
-from agentrail.host.operations.call import OperationCall
+from agentrail.host.operations.call import OperationCall, ShownText
+from agentrail.host.requests.access_log import RequestNote
 from agentrail.ports.instrumentation import MetricFamily, Sample
 from agentrail.runtime.diagnosis.metric_families import (
     SUPERVISOR_FAMILIES,
@@ -24,6 +30,42 @@ from agentrail.runtime.diagnosis.metric_families import (
 )
 from agentrail.runtime.diagnosis.metrics import Figures, Spread
 from agentrail.values.untrusted_values import mended
+
+STATM: Final = Path("/proc/self/statm")
+"""Has the memory of this process in pages, on Linux; the second number is what is resident."""
+
+Route: TypeAlias = tuple[str, str]
+"""Method and path of a route; both are empty for a request that means none."""
+
+
+class RequestFigures:
+    """The figures of the requests to a host: by route, not by a client's path, so their number is bounded."""
+
+    def __init__(self) -> None:
+        self.answers = Counter[tuple[str, str, int]]()
+        """By method, path of the route, and status; 0 if the client had gone before its answer."""
+        self.times: dict[Route, Spread] = {}
+        """How long answers took to begin, by route."""
+
+    def add(self, note: RequestNote, status: int, seconds: float) -> None:
+        """Count a request whose answer began after *seconds*."""
+        method, path = note.route
+        self.answers[method, path, status] += 1
+        times = self.times.get(note.route)
+        if times is None:
+            times = self.times[note.route] = Spread()
+        times.add(seconds)
+
+
+def resident_bytes() -> int | None:
+    """Return how much memory of this process is resident; `None` where the system does not say so."""
+    if sys.platform == "win32" or not hasattr(os, "sysconf"):
+        return None
+    try:
+        return int(STATM.read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return None
+
 
 _ROUTE: Final = ("method", "route")
 

@@ -7,12 +7,9 @@ from typing import Final, Protocol
 
 import trio
 
-from agentrail.host.http11.handshake import handshake_answer, upgrade_problem
-from agentrail.host.http11.receive_buffer import PIECE, Inbound
-from agentrail.host.http11.request_body import ConnectionBody
-from agentrail.host.http11.request_head import NO_HEAD, ConnectionHead, read_head
-from agentrail.host.http11.response_head import write_head
-from agentrail.host.http11.response_writer import DateHeader, Outbound
+from agentrail.host.http11.inbound import PIECE, ConnectionBody, Inbound
+from agentrail.host.http11.request_head import NO_HEAD, ConnectionHead, handshake_answer, read_head, upgrade_problem
+from agentrail.host.http11.response_writer import DateHeader, Outbound, write_head
 from agentrail.host.http11.web_socket import WebSocket
 from agentrail.host.requests.access_log import REQUEST_ID, RequestNote
 from agentrail.host.requests.exchange import ExchangeServer, RequestExchange, sent_headers

@@ -1,9 +1,13 @@
-"""`HttpServer`: listens at one or more addresses, and serves their connections with one handler."""
+"""`HttpServer`: listens at one or more addresses, and serves their connections with one handler.
+
+`allow_open_files`: lets the process of a server open as many files as it may have connections.
+"""
 
 from __future__ import annotations
 
 import logging
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -13,23 +17,56 @@ import trio
 
 from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.host.delayed_tasks import DelayedTasks
-from agentrail.host.http11.frame_writer import CLOSINGS
 from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.listening import EagerListener, Inherited, ListenAddress, Listening, PeerStream, opened
-from agentrail.host.http11.open_files import allow_open_files
 from agentrail.host.http11.response_writer import DateHeader
+from agentrail.host.http11.web_socket import CLOSINGS
 from agentrail.host.requests.access_log import RequestNote
 from agentrail.host.requests.exchange import OnAnswer
 from agentrail.host.requests.http_messages import Handler
-from agentrail.host.requests.networks import limited_network
 from agentrail.host.requests.places import Places
-from agentrail.host.requests.proxies import NO_PROXIES, UNIX, Proxies
+from agentrail.host.requests.proxies import NO_PROXIES, UNIX, Proxies, limited_network
 from agentrail.host.requests.received_body import LINGER
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 
 log = logging.getLogger("agentrail.http")
+
+OTHER_FILES: Final = 512
+"""Descriptors for all besides connections: journals, programs in sandboxes, connections to models."""
+
+TOO_FEW: Final = (
+    "this process may open %d files, and needs up to %d for its connections: when none is left, nobody is heard; raise "
+    "the limit (`LimitNOFILE`, `ulimit -n`), or set `connections` to less"
+)
+
+
+def allow_open_files(connections: int) -> None:
+    """Raise the limit of open files of this process to what so many *connections* need; log it if that is refused.
+
+    Most shells and services begin with 1,024. That would be met before `connections` is, so that no connection would
+    be closed for another: clients that say nothing could keep all others out, and whoever asks for the health of the
+    host.
+    """
+    if sys.platform == "win32":
+        return
+    try:
+        import resource  # noqa: PLC0415 - not there on every system
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = connections + OTHER_FILES
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    except (OSError, ValueError):  # macOS has another limit besides the hard one
+        most = soft
+    if most < needed:
+        log.warning(TOO_FEW, most, needed)
+
 
 INTERNET: Final = frozenset({socket.AF_INET, socket.AF_INET6})
 

@@ -1,6 +1,8 @@
 """`Outbound`: sends the answers of a connection.
 
 Each piece has a deadline, and so have whole answers: a client that reads too slowly is cut off.
+
+Writes the head of an answer, and its chunks.
 """
 
 from __future__ import annotations
@@ -8,14 +10,31 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from email.utils import formatdate
+from http import HTTPStatus
 from typing import Final
 
 import trio
 
 from agentrail.api.limits import LEAST_RATE, HostLimits
-from agentrail.host.http11.response_head import CONTINUE, LAST_CHUNK, chunk
-from agentrail.host.requests.answering import AnswerWriter
-from agentrail.host.requests.http_messages import PeerGone
+from agentrail.host.requests.exchange import AnswerWriter
+from agentrail.host.requests.http_messages import Headers, PeerGone
+
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK: Final = b"0\r\n\r\n"
+
+_PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
+
+
+def chunk(data: bytes) -> bytes:
+    """Return *data* as a chunk; no bytes for empty *data*, as an empty chunk would end the content."""
+    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+
+
+def write_head(status: int, headers: Headers) -> bytes:
+    """Return the head of an answer."""
+    lines = [f"HTTP/1.1 {status} {_PHRASES.get(status, '')}", *[f"{name}: {value}" for name, value in headers]]
+    return "\r\n".join([*lines, "", ""]).encode("ascii")
+
 
 SEND_SIZE: Final = 16 * 1024
 """The most bytes that are sent with one deadline, few enough for a slow line. A record of TLS has as many."""

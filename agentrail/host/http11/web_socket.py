@@ -1,17 +1,25 @@
-"""`WebSocket`: messages of an open WebSocket, the side of the host."""
+"""`WebSocket`: messages of an open WebSocket, the side of the host.
+
+`FrameWriter`: sends the frames of a WebSocket. What is sent has a deadline.
+"""
 
 from __future__ import annotations
 
 import secrets
+import socket
+import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
+from typing import Final
 
 import trio
 
 from agentrail.api.limits import HostLimits
-from agentrail.host.http11.frame_writer import FrameWriter
-from agentrail.host.http11.receive_buffer import PIECE
+from agentrail.api.socket_frames import SLOW_READER, TRY_LATER
+from agentrail.host.http11.inbound import PIECE
+from agentrail.host.http11.response_writer import send_at_once
 from agentrail.host.http11.websocket_protocol import (
+    NORMAL,
     PING,
     PONG,
     TEXT,
@@ -23,8 +31,117 @@ from agentrail.host.http11.websocket_protocol import (
     close_frame,
     frame,
 )
-from agentrail.host.requests.message_socket import MessageSocket, SocketClosed
+from agentrail.host.requests.http_messages import MessageSocket, SocketClosed
 from agentrail.runtime.shared.admission import Gate
+
+GOODBYE: Final = close_frame(NORMAL, "")[:1]
+"""First byte of a frame that closes a WebSocket."""
+
+CLOSINGS: Final = 2
+"""How many clients that are too slow begin to be closed per pass of the scheduler."""
+
+LAST_WORDS: Final = 0.1
+"""Seconds that the system has to take the goodbye to a client that is too slow."""
+
+
+class FrameWriter:
+    """The sending side of a WebSocket, after its handshake.
+
+    A client that takes nothing for *seconds* is disconnected; the close frame says why, if it reads again.
+    """
+
+    def __init__(self, stream: trio.abc.Stream, seconds: float, closing: Gate) -> None:
+        self._stream = stream
+        self._closing = closing
+        self._seconds = seconds
+        self._turn = trio.StrictFIFOLock()  # held while sending: pongs and closes are sent by other tasks than messages
+        self._left = b""
+        """What is left of frames that `send_now` could not send."""
+        self._midway = False
+        self.said_goodbye = False
+        """Whether a frame that closes the WebSocket was sent."""
+        self.sent = 0
+        """How many bytes were sent."""
+
+    def send_now(self, frames: bytes) -> bool:
+        """Send frames, if the system takes them now; return whether it did.
+
+        Otherwise `send_all` sends the rest, before anything else; no other frame may be given here until then.
+        """
+        if self.said_goodbye:
+            return True
+        sent_bytes = 0 if self._midway or self._left else send_at_once(self._stream, frames)
+        self.sent += sent_bytes
+        self._left += frames[sent_bytes:]
+        return sent_bytes == len(frames)
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Send the rest of earlier frames, then *data*, which may be empty.
+
+        Raise `BrokenResourceError` if the peer takes nothing for too long, and ever after.
+        """
+        async with self._turn:
+            await self._send(data)
+
+    async def _send(self, frame: bytes | bytearray | memoryview) -> None:
+        if self._midway:
+            raise trio.BrokenResourceError
+        # a frame that waited for the lock while a close frame was sent: none may follow that (RFC 6455, 5.5.1)
+        if self.said_goodbye:
+            return
+        data, self._left = self._left + frame, b""
+        self._midway = True  # until all of the data is sent: after a part of a frame, nothing else may follow
+        if isinstance(self._stream, trio.SocketStream):
+            await self._send_plain(self._stream.socket, data)
+        else:
+            await self._send_pieces(data)
+        self._midway = False
+        self.sent += len(data)
+        self.said_goodbye = frame[:1] == GOODBYE
+
+    async def _send_plain(self, below: trio.socket.SocketType, data: bytes | bytearray | memoryview) -> None:
+        # No checkpoint if the system takes all at once: acquiring the lock was one.
+        rest = memoryview(data)[send_at_once(self._stream, data) :]
+        while rest:
+            with trio.move_on_after(self._seconds) as scope:
+                try:
+                    rest = rest[await below.send(rest) :]
+                except OSError as error:
+                    raise trio.BrokenResourceError from error
+            if scope.cancelled_caught:
+                await self._turn_to_close()
+                await self._say_too_slow(below, rest)
+                raise trio.BrokenResourceError
+
+    async def _send_pieces(self, data: bytes | bytearray | memoryview) -> None:
+        for at in range(0, len(data), PIECE):
+            with trio.move_on_after(self._seconds) as scope:
+                await self._stream.send_all(data[at : at + PIECE])
+            if scope.cancelled_caught:
+                await self._turn_to_close()
+                raise trio.BrokenResourceError
+
+    async def _turn_to_close(self) -> None:
+        """Wait until this connection may close: many clients may have stopped at once, and each close takes time."""
+        turn = trio.Event()
+        self._closing.enter(turn.set)
+        await turn.wait()
+
+    async def _say_too_slow(self, below: trio.socket.SocketType, rest: memoryview) -> None:
+        """Hand the *rest* of a frame and a close frame to the system, which sends them if the client reads again."""
+        if sys.platform != "win32" and below.family in {socket.AF_INET, socket.AF_INET6}:
+            # Trio limits how much unsent data the system takes; here it is to take as much as it has room for.
+            with suppress(OSError):
+                below.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 2**31 - 1)
+        last = memoryview(bytes(rest) + close_frame(TRY_LATER, SLOW_READER))
+        with trio.move_on_after(LAST_WORDS), suppress(OSError):
+            while last:
+                last = last[await below.send(last) :]
+            self.said_goodbye = True
+
+    async def say_goodbye(self, code: int, reason: str) -> None:
+        """Send a frame that closes the WebSocket; no-op if one was sent. Raise as `send_all` does."""
+        await self.send_all(close_frame(code, reason))
 
 
 class WebSocket(MessageSocket):

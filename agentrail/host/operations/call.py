@@ -1,4 +1,9 @@
-"""`OperationCall`: an operation that somebody wants, whoever brings it to the host."""
+"""`OperationCall`: an operation that somebody wants, whoever brings it to the host.
+
+What the function of an operation returns: a value, a stream, or a problem. Each face of a host writes it in its way.
+
+A face is a way in: HTTP, a WebSocket, a plugin, AG-UI, another host.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +11,112 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeAlias, TypeVar, cast
 
+import msgspec
 import trio
 from attrs import field, frozen
 
 from agentrail.api.body_parsing import check_media, command_of, read_body, read_query
 from agentrail.api.limits import HostLimits
-from agentrail.api.operation_table import BYTES, HostCall
-from agentrail.api.problems import Problem
+from agentrail.api.operation_table import BYTES, JSON, HostCall
+from agentrail.api.problems import MEDIA_TYPE, Problem
 from agentrail.api.public_ids import SessionName, inner_command, name_of_command
-from agentrail.api.views import View
+from agentrail.api.sse_frames import MEDIA_TYPE as STREAM
+from agentrail.api.views import View, to_json, to_plain
 from agentrail.errors import AgentrailError
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.error_responses import told_problem
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.journal_watch import JournalWatch
-from agentrail.host.operations.answers import Answer, Shown
-from agentrail.host.plugins.plugin_values import HandledResponse, RequestContext, RequestKind
+from agentrail.host.plugins.plugin_values import NO_BODY, HandledResponse, RequestContext, RequestKind
 from agentrail.host.requests.access_log import RequestNote
-from agentrail.host.requests.http_messages import Body, Headers, HttpRequest, first_header
+from agentrail.host.requests.http_messages import (
+    Body,
+    Headers,
+    HttpRequest,
+    HttpResponse,
+    Streaming,
+    first_header,
+    hold_nothing,
+    problem_answer,
+)
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.ids import new_id
-from agentrail.values.json import thaw
+from agentrail.values.json import Json, thaw
+
+NO_STORE: Final = ("cache-control", "no-store")
+OF_JSON: Final[Headers] = (("content-type", JSON), NO_STORE)
+STREAMED: Final[Headers] = (("content-type", STREAM), NO_STORE, ("x-accel-buffering", "no"))
+"""Headers of a stream of events; the last one keeps a proxy from holding it back."""
+
+
+@frozen
+class Shown:
+    """An answer with a value that is written as JSON, which no cache may keep."""
+
+    status: int
+    """Status of the response over HTTP; one of `NO_BODY` if there is no value."""
+    value: object = None
+    """A view, plain JSON, or `msgspec.Raw` with the JSON of another host."""
+    headers: Headers = ()
+    """Further headers; they replace those that such an answer has by itself."""
+
+    @property
+    def content(self) -> bytes:
+        """The value as JSON; empty if there is none."""
+        return b"" if self.status in NO_BODY else to_json(self.value)
+
+    @property
+    def plain(self) -> Json:
+        """The value as plain dicts, lists, texts and numbers."""
+        value = self.value
+        return cast("Json", msgspec.json.decode(value)) if isinstance(value, msgspec.Raw) else to_plain(value)
+
+    @property
+    def all_headers(self) -> Headers:
+        """All headers, as they are sent over HTTP."""
+        own: Headers = (NO_STORE,) if self.status in NO_BODY else OF_JSON
+        return own if not self.headers else tuple((dict(own) | dict(self.headers)).items())
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether the value is a problem document."""
+        return ("content-type", MEDIA_TYPE) in self.headers
+
+
+@frozen
+class ShownText:
+    """An answer with a text that is no JSON."""
+
+    text: str
+    media_type: str
+
+
+@frozen
+class Streamed:
+    """An answer that is a stream of events."""
+
+    write: Streaming
+    """Sends the events."""
+    abandon: Callable[[], None] = hold_nothing
+    """Called when nothing more is done with the answer: a stream that was never written lets go of what it holds."""
+
+
+Answer: TypeAlias = Shown | ShownText | Streamed | Problem
+"""What the function of an operation returns."""
+
+
+def http_response(answer: Answer) -> HttpResponse:
+    """Return *answer* as it is sent over HTTP."""
+    match answer:
+        case Streamed():
+            return HttpResponse(200, STREAMED, answer.write, answer.abandon)
+        case Shown():
+            return HttpResponse(answer.status, answer.all_headers, answer.content)
+        case Problem():
+            return problem_answer(answer)
+        case ShownText():
+            return HttpResponse(200, (("content-type", answer.media_type), NO_STORE), answer.text.encode())
+
 
 T = TypeVar("T")
 

@@ -14,11 +14,10 @@ from agentrail.api.limits import HostLimits
 from agentrail.api.problems import Problem
 from agentrail.api.sse_frames import HEARTBEAT, PROBLEM, frame
 from agentrail.errors import AgentrailError, RefusedError
+from agentrail.host.authentication.authenticators import KeyWatch
 from agentrail.host.authentication.identity import ForwardedIdentity, Identity
-from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.delayed_tasks import DelayedTasks
-from agentrail.host.operations.answers import Streamed
-from agentrail.host.operations.call import OperationCall
+from agentrail.host.operations.call import OperationCall, Streamed
 from agentrail.host.requests.http_messages import Send, Streaming, hold_nothing
 
 ProblemFrame: TypeAlias = Callable[[Problem], bytes]

@@ -22,8 +22,7 @@ from agentrail.errors import (
 )
 from agentrail.errors.agentrail_error import cut, listed
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.operations.answers import Answer
-from agentrail.host.operations.call import OperationCall
+from agentrail.host.operations.call import Answer, OperationCall
 from agentrail.host.plugins.host_context import HostContext
 from agentrail.host.plugins.host_tools import HostTools
 from agentrail.runtime.access.code_changes import attached_as

@@ -9,11 +9,9 @@ from agentrail.api.views import FileView
 from agentrail.errors import FilesNotTaken, UnknownSession, UsageError
 from agentrail.errors.agentrail_error import cut
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.operations.answers import Answer
-from agentrail.host.operations.call import OperationCall, Upload
-from agentrail.host.uploads.file_kinds import said_media
+from agentrail.host.operations.call import Answer, OperationCall, Upload
 from agentrail.host.uploads.prompt_files import NO_FILES, PromptFiles
-from agentrail.host.uploads.session_files import SessionFiles
+from agentrail.host.uploads.session_files import SessionFiles, said_media
 
 
 class FileCalls:

@@ -1,19 +1,30 @@
-"""`HostOperations`: admits the calls of all faces of a host, and carries them out."""
+"""`HostOperations`: admits the calls of all faces of a host, and carries them out.
+
+`PluginCalls`: carries out calls of the host for its plugins, in the name of the user whose request they handle.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from hashlib import sha256
+from typing import Final, cast
 
+from attrs import evolve
+
+from agentrail.api.body_parsing import body_of, query_of
 from agentrail.api.limits import HostLimits
 from agentrail.api.operation_table import CALLS, HostCall
-from agentrail.errors import HostClosing
-from agentrail.host.authentication.identity import Identity
-from agentrail.host.authentication.request_rates import Rates
+from agentrail.api.problems import Problem
+from agentrail.api.socket_frames import SOCKET_CALLS
+from agentrail.api.views import to_plain
+from agentrail.errors import AgentrailError, HostClosing
+from agentrail.host.authentication.identity import Identity, Rates
 from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import check_scope
-from agentrail.host.operations.answers import Answer
-from agentrail.host.operations.call import CallFunction, OperationCall
+from agentrail.host.operations.call import COMMAND, Answer, CallFunction, OperationCall, Shown
+from agentrail.host.plugins.plugin_values import HandledResponse, Request
+from agentrail.host.requests.http_messages import problem_answer
+from agentrail.values.json import JsonObject
 
 
 def functions_of(*groups: object) -> Mapping[str, CallFunction]:
@@ -51,3 +62,46 @@ class HostOperations:
     async def carry_out(self, call: OperationCall) -> Answer:
         """Return the answer to *call*; raise an error if the journal cannot write for its session."""
         return await call.answered(self.functions[call.row.name])
+
+
+TALKS: Final = frozenset({"chat", "stream", "prompt", "steer"})
+"""Calls that go through the plugins themselves, so that one of them would wait for itself."""
+
+
+class PluginCalls:
+    """Carries out calls of the host for its plugins."""
+
+    def __init__(self, operations: HostOperations) -> None:
+        self._operations = operations
+
+    async def carry_out(self, name: str, plugin_request: Request, body: JsonObject) -> HandledResponse | None:
+        """Carry out the call *name* about the session of *request*; `None` if plugins cannot make it."""
+        row = CALLS.get(name)
+        if row is None or name in TALKS or name not in SOCKET_CALLS:
+            return None
+        who, session = plugin_request.identity, plugin_request.context.session_id
+        call = OperationCall(row, who, session, self._operations.limits, key=_key(plugin_request, name))
+        try:
+            check_scope(row, who)
+            content = None if row.body is None else body_of(row, body)
+            query = None if row.query is None else query_of(row, ())
+            answer = await self._operations.carry_out(evolve(call, body=content, query=query))
+        except AgentrailError as error:
+            answer = call.problem(error)
+        return _handled_response(answer)
+
+
+def _handled_response(answer: Answer) -> HandledResponse | None:
+    """Return *answer* as plugins get it; `None` if it is a stream."""
+    if isinstance(answer, Problem):
+        problem = problem_answer(answer)
+        return HandledResponse(answer.status, to_plain(answer.document), dict(problem.headers))
+    if not isinstance(answer, Shown):
+        return None
+    return HandledResponse(answer.status, answer.plain, dict(answer.all_headers))
+
+
+def _key(plugin_request: Request, name: str) -> str | None:
+    """Return the command id of the call *name*: if the request has one, one that derives from it and from *name*."""
+    key = plugin_request.header(COMMAND)
+    return None if key is None else sha256(f"{name} {key}".encode()).hexdigest()

@@ -15,16 +15,16 @@ from agentrail.api.public_ids import SessionName
 from agentrail.api.views import to_json
 from agentrail.errors import UnknownRecord, UsageError
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.operations.answers import Answer
-from agentrail.host.operations.call import OperationCall
-from agentrail.host.operations.insight_replies import (
+from agentrail.host.operations.call import Answer, OperationCall
+from agentrail.host.operations.record_views import (
     account_view,
+    phases_of,
+    record_view,
     rounds_in,
     seen_view,
     state_view,
     timeline_view,
 )
-from agentrail.host.operations.record_views import phases_of, record_view
 from agentrail.insight.account import number_or_id, why
 from agentrail.insight.field_changes import Moment
 from agentrail.insight.lanes import timeline

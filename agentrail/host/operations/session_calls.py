@@ -46,8 +46,7 @@ from agentrail.errors import (
 )
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others, of_tenant
-from agentrail.host.operations.answers import Answer
-from agentrail.host.operations.call import OperationCall
+from agentrail.host.operations.call import Answer, OperationCall
 from agentrail.host.operations.text_search import MOST_SESSIONS, TextSearch
 from agentrail.host.plugins.command_plugin import commands_for
 from agentrail.host.plugins.plugin_runner import HostPluginRow

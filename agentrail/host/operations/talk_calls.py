@@ -33,15 +33,14 @@ from agentrail.errors import (
 from agentrail.errors.agentrail_error import kind_of
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import SessionTurns, Turns
-from agentrail.host.operations.answers import Answer, Streamed
-from agentrail.host.operations.call import OperationCall, handled_answer
+from agentrail.host.operations.call import Answer, OperationCall, Streamed, handled_answer
 from agentrail.host.operations.client_streams import ClientStreams, problem_frame
 from agentrail.host.operations.event_frames import EventFrames, ready
 from agentrail.host.operations.file_calls import FileCalls
 from agentrail.host.plugins.plugin_runner import HostPluginRow, RequestLife
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext, RequestKind
 from agentrail.host.requests.http_messages import Send, while_here
-from agentrail.host.uploads.inline_files import checked_words
+from agentrail.host.uploads.prompt_files import checked_words
 from agentrail.runtime.access.sending import AskedPrompt
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle

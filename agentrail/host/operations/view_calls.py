@@ -1,22 +1,44 @@
-"""Calls that read a session: its events as a stream, and its messages."""
+"""Calls that read a session: its events as a stream, and its messages.
+
+Calls that read a session, or wait: `QueryCalls` for its queue and what it may be given, `SubagentCalls`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
 
-from agentrail.api.bodies import EventsQuery, MessagesQuery
+import trio
+
+from agentrail.api.bodies import EventsQuery, MessagesQuery, TaskQuery, WaitTasksQuery
 from agentrail.api.body_parsing import start_of, types_of
 from agentrail.api.limits import page_of
-from agentrail.api.views import MessagesView
+from agentrail.api.public_ids import visible
+from agentrail.api.views import (
+    MessagesView,
+    OfferedView,
+    OptionView,
+    PromptView,
+    QueueView,
+    TaskResultsView,
+    TaskResultView,
+    TasksView,
+    TaskView,
+    view,
+)
+from agentrail.core.vocabulary.state import State
 from agentrail.host.authentication.identity import ForwardedIdentity
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.operations.answers import Answer
-from agentrail.host.operations.call import OperationCall
+from agentrail.host.operations.call import Answer, OperationCall, running_session
 from agentrail.host.operations.client_streams import ClientStreams
+from agentrail.host.operations.command_calls import child_id, is_of_the_program
 from agentrail.host.operations.event_frames import EventFrames
-from agentrail.host.requests.http_messages import Send
+from agentrail.host.profiles import Offered
+from agentrail.host.requests.http_messages import Send, while_here
+from agentrail.runtime.access.status import ended_tasks
 from agentrail.runtime.events.subscription import Subscription
+from agentrail.runtime.handle import SessionHandle
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
 
@@ -79,3 +101,77 @@ class ViewCalls:
         first = query.after or 0
         last = first + limit
         return call.view_answer(MessagesView(tuple(history[first:last]), last if last < len(history) else None))
+
+
+def _options(state: State, offer: Offered) -> Iterator[OptionView]:
+    """Yield the options that clients may change, with their values."""
+    for plugin in state.plugins:
+        for name in offer.options.get(plugin.key, ()):
+            yield OptionView(plugin.key, name, plugin.options.get(name))
+    for name, value in state.model_options.items():
+        if not is_of_the_program({name: value}):
+            yield OptionView("", name, value)
+
+
+class QueryCalls:
+    """Carries out the calls that list the queue of a session, and what it may be given."""
+
+    def __init__(self, sessions: HostedSessions) -> None:
+        self._sessions = sessions
+
+    async def queued(self, call: OperationCall) -> Answer:
+        """Show the prompts in the queue; the session is neither started nor woken for that."""
+        name = self._sessions.name(call.row, call.who, call.session)
+        queue = (await self._sessions.state(name)).queue
+        return call.view_answer(QueueView(tuple([view(PromptView, prompt) for prompt in queue])))
+
+    async def offered(self, call: OperationCall) -> Answer:
+        """Show the names of the tools, plugins and models that the session may be given."""
+        _, session = await running_session(self._sessions, call)
+        offer = await self._sessions.offered(session)
+        models, tools, plugins = [tuple(sorted(names)) for names in (offer.models, offer.tools, offer.plugins)]
+        options = tuple(_options(session.inspect(), offer))
+        return call.view_answer(OfferedView(models, tools, plugins, options))
+
+
+class SubagentCalls:
+    """Carries out the calls about sub-agents."""
+
+    def __init__(self, sessions: HostedSessions) -> None:
+        self._sessions = sessions
+
+    async def _children(self, call: OperationCall, names: Iterable[str]) -> tuple[SessionHandle, list[str]]:
+        """Return the session of the request, and the ids in the journal of the sub-agents *names*."""
+        name, session = await running_session(self._sessions, call)
+        children = [task.child for task in session.tasks()]
+        return session, [child_id(name, call.who.user, child, children) for child in names]
+
+    async def tasks(self, call: OperationCall) -> Answer:
+        """List the sub-agents of the session; it is neither started nor woken for that."""
+        name = self._sessions.name(call.row, call.who, call.session)
+        handle = self._sessions.here(name)
+        tasks_ = ended_tasks(await self._sessions.state(name)) if handle is None else handle.tasks()
+        return call.view_answer(TasksView(tuple([view(TaskView, task) for task in tasks_])))
+
+    async def task_result(self, call: OperationCall) -> Answer:
+        """Wait for the answer of a sub-agent."""
+        session, (child,) = await self._children(call, [call.query(TaskQuery).child])
+
+        async def answer() -> Answer:
+            return call.view_answer(TaskResultView(visible(child), await session.task_result(child)))
+
+        return await while_here(call.gone, answer)
+
+    async def wait_tasks(self, call: OperationCall) -> Answer:
+        """Wait for the answers of sub-agents."""
+        query = call.query(WaitTasksQuery)
+        session, children = await self._children(call, query.children.split(","))
+        until = trio.current_time() + query.milliseconds / 1000
+
+        async def answer() -> Answer:
+            seconds = max(until - trio.current_time(), 0)
+            results = await session.wait_tasks(*children, every=query.every, seconds=seconds)
+            items = [TaskResultView(visible(child), result) for child, result in results.items()]
+            return call.view_answer(TaskResultsView(tuple(items)))
+
+        return await while_here(call.gone, answer)

@@ -1,13 +1,17 @@
-"""`HostContext` adds the texts of context providers to the requests of a turn; `ContextService` asks the providers."""
+"""`HostContext` adds the texts of context providers to the requests of a turn; `ContextService` asks the providers.
+
+Adds two session plugins, which call the host plugins during turns, and their services, to a specification.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from typing import Final
 
 from attrs import asdict, frozen
 
+from agentrail.app.spec import SessionSpec
 from agentrail.codec.json_text import to_text
 from agentrail.errors import BrokenPlugin
 from agentrail.hooks.actions import AddContext, Answered, Ask, CallService, Continue
@@ -16,7 +20,7 @@ from agentrail.hooks.hook_types import AfterTurn, BeforeRequest
 from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.hooks.plugin_checks import MAX_SAID
 from agentrail.host.plugins.host_plugin import DEADLINE, name_of
-from agentrail.host.plugins.host_tools import BROKEN, ON_THE_WAY
+from agentrail.host.plugins.host_tools import BROKEN, ON_THE_WAY, TOOL_SERVICE, HostTools, ToolService, host_tools
 from agentrail.host.plugins.plugin_runner import Given, HostPluginRow
 from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext, UnfitAnswerError, additions_to
 from agentrail.runtime.shared.code_loops import place_function
@@ -240,3 +244,26 @@ def _size(added: AddedText) -> int:
     if added.front or added.is_models:
         return len(to_text(freeze_object(asdict(added))).encode()) + 1
     return len(to_text(added.text).encode()) + 4  # plus the blank line before the next text
+
+
+def reaching(
+    spec: SessionSpec,
+    row: HostPluginRow,
+    providers: Sequence[OwnedProvider],
+    context_of: Callable[[str], RequestContext],
+    messages_of: Callable[[str], Sequence[Message]],
+    keys: Container[str] = (),
+) -> SessionSpec:
+    """Return *spec* with `HostContext` as first and `HostTools` as last plugin, each only if it has work to do.
+
+    *context_of* returns the context of the turn, and *messages_of* the conversation, of the root session with this id.
+    *keys* are the keys of the plugins that a stored session has: without one of them, it could not come back.
+    """
+    added = host_context(providers, stays=HostContext.__name__ in keys)
+    ruling = host_tools(row, stays=HostTools.__name__ in keys)
+    services = dict(spec.services)
+    if added is not None:
+        services[CONTEXT_SERVICE] = ContextService(row, providers, context_of, messages_of).serve
+    if ruling is not None:
+        services[TOOL_SERVICE] = ToolService(row, context_of).serve
+    return spec.but(plugins=(*filter(None, (added,)), *spec.plugins, *filter(None, (ruling,))), services=services)

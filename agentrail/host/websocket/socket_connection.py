@@ -1,4 +1,7 @@
-"""`SocketConnection`: one WebSocket, from its handshake to its close."""
+"""`SocketConnection`: one WebSocket, from its handshake to its close.
+
+`Sockets`: carries out the call that opens a WebSocket, and ends all that are open when the host ends.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,20 @@ from typing import Final, TypeVar
 import trio
 
 from agentrail.api import socket_frames
+from agentrail.api.body_parsing import read_query
 from agentrail.api.limits import PONG_SECONDS, SOCKET_CALLS, SOCKET_MISTAKES, UNSENT_BYTES
 from agentrail.api.operation_table import CALLS
 from agentrail.api.problems import Problem
+from agentrail.api.public_ids import user_in_ids
 from agentrail.api.socket_frames import (
     BROKEN_RULE,
     FAULT,
     KEY_UNKNOWN,
     NO_PLACE,
     RESTARTS,
+    SUBPROTOCOL,
     TRY_LATER,
+    USER,
     CallFrame,
     Close,
     EndFrame,
@@ -31,17 +38,30 @@ from agentrail.api.socket_frames import (
     read_frame,
     read_object,
 )
-from agentrail.errors import AgentrailError, AuthenticatorFailed, BadFrame, BadText, ConnectionsInUse, NotAuthenticated
-from agentrail.host.authentication.identity import Identity
-from agentrail.host.authentication.request_places import take_place, user_signed_for
+from agentrail.errors import (
+    AgentrailError,
+    AuthenticatorFailed,
+    BadFrame,
+    BadText,
+    ConnectionsInUse,
+    NotAuthenticated,
+    UsageError,
+)
+from agentrail.host.authentication.identity import Identity, take_place, user_signed_for
 from agentrail.host.error_responses import told_problem
-from agentrail.host.requests.http_messages import HttpRequest
-from agentrail.host.requests.message_socket import MessageSocket, SocketClosed
+from agentrail.host.requests.http_messages import (
+    Headers,
+    HttpRequest,
+    HttpResponse,
+    MessageSocket,
+    SocketClosed,
+    Upgrade,
+    words_of,
+)
 from agentrail.host.requests.refusals import HttpRefusal
 from agentrail.host.websocket.send_queue import Outbox
-from agentrail.host.websocket.socket_calls import SocketCalls
+from agentrail.host.websocket.socket_calls import SocketCalls, SocketParts, SocketUser
 from agentrail.host.websocket.socket_listening import SocketListening
-from agentrail.host.websocket.socket_user import SocketParts, SocketUser
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 
 T = TypeVar("T")
@@ -316,3 +336,44 @@ class SocketConnection:
         answer = await self._calls.answer(frame, gone.wait, self._key_refused)
         if answer is not None and not gone.is_set():
             await self._outbox.put(answer)
+
+
+SOCKET: Final = CALLS["socket"]
+
+
+class Sockets:
+    """The WebSockets of a host."""
+
+    def __init__(self, parts: SocketParts) -> None:
+        self._parts = parts
+        self._open: set[SocketConnection] = set()
+        parts.operations.drain.when_over.append(self._end)
+
+    def _end(self) -> None:
+        """Close each WebSocket as soon as none of its calls is under way."""
+        for socket in tuple(self._open):
+            socket.drain()
+
+    async def open(self, request: HttpRequest) -> HttpResponse:
+        """Open a WebSocket, if the request is its handshake; a key that comes with it has to be valid."""
+        read_query(SOCKET, request.query)
+        if request.upgrade_problem:
+            raise UsageError("upgrade-wanted", request.upgrade_problem)
+        self._parts.operations.check_open()
+        connection = SocketConnection(self._parts, request)
+        headers: Headers = ()
+        if connection.user.has_key:
+            who = await connection.user.identity()
+            self._parts.operations.count(who)
+            take_place(request, who)
+            headers = ((USER, user_in_ids(who.tenant, who.user)),)
+
+        async def converse(socket: MessageSocket) -> None:
+            self._open.add(connection)
+            try:
+                await connection.serve(socket)
+            finally:
+                self._open.remove(connection)
+
+        speaks = SUBPROTOCOL in words_of(request.headers, "sec-websocket-protocol")
+        return HttpResponse(SOCKET.status, headers, Upgrade(converse, SUBPROTOCOL if speaks else None))

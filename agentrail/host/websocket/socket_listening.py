@@ -24,13 +24,12 @@ from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.cluster.forwarded_events import ForwardedEvents, SseFrame, cursor_of, open_events
 from agentrail.host.error_responses import told_problem
 from agentrail.host.health.tree_feed import rows_query
-from agentrail.host.operations.answers import Shown
-from agentrail.host.operations.call import OperationCall
+from agentrail.host.operations.call import OperationCall, Shown
 from agentrail.host.operations.event_frames import AT_ONCE
 from agentrail.host.requests.access_log import RequestNote
 from agentrail.host.requests.http_messages import HttpRequest
 from agentrail.host.websocket.send_queue import MAX_AT_ONCE, Outbox
-from agentrail.host.websocket.socket_user import SocketParts, SocketUser
+from agentrail.host.websocket.socket_calls import SocketParts, SocketUser
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.shared.untrusted_calls import Contained, tell

@@ -10,7 +10,7 @@ from typing import Final, cast
 import trio
 
 from agentrail.host import AsgiApp
-from agentrail.host.asgi.asgi_scope import AsgiMessage
+from agentrail.host.asgi.asgi_messages import AsgiMessage
 from agentrail.nurseries import open_shielded_nursery
 from tests.host.hosted import KEYS
 

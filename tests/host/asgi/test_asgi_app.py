@@ -26,7 +26,7 @@ from agentrail.host import (
     Profile,
     Request,
 )
-from agentrail.host.asgi.asgi_scope import AsgiMessage
+from agentrail.host.asgi.asgi_messages import AsgiMessage
 from agentrail.host.health.readiness import NO_CHECKS
 from agentrail.testing import stall
 from tests.coded import coded

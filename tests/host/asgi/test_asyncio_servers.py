@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from agentrail.bridge.trio_thread import NAME
 from agentrail.errors import UsageError
 from agentrail.host import AsgiApp, HostLimits
-from agentrail.host.asgi.asgi_scope import AsgiMessage
+from agentrail.host.asgi.asgi_messages import AsgiMessage
 from agentrail.testing import stall
 from tests.bridge.loops import Run, on_each_loop
 from tests.coded import coded

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 import pytest
 
-from agentrail.host.operations.console_calls import PLAIN_PAGE
+from agentrail.host.operations.host_calls import PLAIN_PAGE
 from tests.host.browser.browsing import CHROMIUM, CLIENT, FLAGS, Desk, Wire, host_process, static_site
 from tests.host.browser.scenes import HOSTILE, TRANSFER
 from tests.patience import PATIENCE

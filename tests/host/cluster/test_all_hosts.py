@@ -14,8 +14,7 @@ from agentrail import RemoteView, SessionSpec, connect
 from agentrail.api.bodies import RowsQuery
 from agentrail.api.figures_views import FigureBucketView, FiguresView, HostBucketView, LatencyView, SeriesView
 from agentrail.api.views import RowChangesView, RowsView, RowView, TroublesView, TroubleView, to_json
-from agentrail.host.cluster.merged_metrics import merge_metrics
-from agentrail.host.cluster.merged_views import merge_figures, merge_troubles
+from agentrail.host.cluster.merged_views import merge_figures, merge_metrics, merge_troubles
 from agentrail.host.health.tree_feed import KnownRow, TreeListener
 from agentrail.journals import Lease, MemoryJournal
 from agentrail.ports.journal import SLOTS, slot_claim

@@ -11,7 +11,7 @@ import trio
 
 from agentrail.errors import BadChoice
 from agentrail.host import Cluster
-from agentrail.host.cluster import holder_connection, whole_frames
+from agentrail.host.cluster import holder_connection
 from tests.free_port import free_port
 from tests.host.cluster.played_holder import ENDS, journal_with, played_holder
 from tests.host.cluster.several import KEY, open_place
@@ -163,7 +163,7 @@ async def test_an_answer_has_bounded_room_and_time(answer: object, monkeypatch: 
 
 
 async def test_a_frame_of_a_stream_has_bounded_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole_frames, "FRAME_BYTES", 1_000_000)
+    monkeypatch.setattr(holder_connection, "FRAME_BYTES", 1_000_000)
     async with played_holder(frame_without_end) as holder:
         journal = await journal_with(holder.address, talks())
         async with open_place(journal, talks()) as place:

@@ -18,9 +18,8 @@ from agentrail.errors import BadChoice, BadConnection, ClusterFault, SessionHeld
 from agentrail.events import AgentEnd, Envelope, Gap
 from agentrail.host import ApiKeys, Cluster, Host, HostLimits, HostPlugin, Identity, Profile, RequestContext
 from agentrail.host.authentication.identity import ForwardedIdentity
-from agentrail.host.cluster.cluster_identity import FRESH, SignedCall, read_signature, signed_key
-from agentrail.host.cluster.forwarding import MAX_HOPS
-from agentrail.host.cluster.held_sessions import PAUSE
+from agentrail.host.cluster.forwarding import MAX_HOPS, PAUSE
+from agentrail.host.cluster.signatures import FRESH, SignedCall, read_signature, signed_key
 from agentrail.journals import NO_LEASE, Claim, Lease, MemoryJournal
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import SLOTS, slot_claim

@@ -10,7 +10,7 @@ import pytest
 
 from agentrail.cli.workers.worker_link import reserve_port
 from agentrail.host import Cluster, Host, HostLimits, Identity, Profile
-from agentrail.host.cluster.cluster_identity import SignedCall, signed_key
+from agentrail.host.cluster.signatures import SignedCall, signed_key
 from agentrail.journals import MemoryJournal
 from agentrail.runtime.shared.clock import Clock
 from tests.host.cluster.several import KEY, LEASE

@@ -12,7 +12,7 @@ from agentrail.api.limits import DEFAULTS
 from agentrail.api.operation_table import CALLS
 from agentrail.api.views import to_json
 from agentrail.host.authentication.identity import NOBODY
-from agentrail.host.cluster.passed_calls import passed_content, passed_headers, passed_query
+from agentrail.host.cluster.holder_connection import passed_content, passed_headers, passed_query
 from agentrail.host.operations.call import OperationCall, Upload
 from agentrail.models import Image, Text
 from tests.host.model.in_process import GivenBody

@@ -14,7 +14,7 @@ import trio
 from agentrail.errors import BadChoice
 from agentrail.host import ApiKeys, Cluster, Host, HostLimits, Profile
 from agentrail.host.authentication.api_keys import KeyFile
-from agentrail.host.cluster.cluster_identity import SignedCall, signed_key
+from agentrail.host.cluster.signatures import SignedCall, signed_key
 from agentrail.journals import Journal, MemoryJournal
 from agentrail.runtime.shared.clock import Clock
 from tests.free_port import free_port

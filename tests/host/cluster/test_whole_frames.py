@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.host.cluster.whole_frames import WholeFrames
+from agentrail.host.cluster.holder_connection import WholeFrames
 
 
 @pytest.mark.long

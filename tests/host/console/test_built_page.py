@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentrail.host.operations.console_calls import FILES, MEDIA_TYPES, PAGE, STATIC
+from agentrail.host.operations.host_calls import FILES, MEDIA_TYPES, PAGE, STATIC
 from tests.docs.sources import ROOT
 
 MOST_BYTES: Final = 400_000

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from agentrail.host.operations.console_calls import STATIC
+from agentrail.host.operations.host_calls import STATIC
 from tests.host.console.visiting import Visitor, needs_browser, until
 from tests.profiles import CAMPAIGN
 

@@ -9,9 +9,8 @@ from typing import Final
 import pytest
 
 from agentrail.errors import UsageError
-from agentrail.host.operations.console_calls import FOR_EVER, PLAIN_PAGE, ConsoleCalls
+from agentrail.host.operations.host_calls import FOR_EVER, PLAIN_PAGE, ConsoleCalls, takes_gzip
 from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
-from agentrail.host.requests.static_content import takes_gzip
 from tests.coded import coded
 from tests.host.model.in_process import GivenBody
 

@@ -14,9 +14,8 @@ import trio
 from trio.testing import MockClock
 
 from agentrail.host import HostLimits
-from agentrail.host.http11.http_server import MAX_TOLD
+from agentrail.host.http11.http_server import MAX_TOLD, OTHER_FILES
 from agentrail.host.http11.listening import AT_ONCE, EagerListener, Inherited
-from agentrail.host.http11.open_files import OTHER_FILES
 from tests.host.http11.served import everything, request, served, statuses
 from tests.passes import Passes
 

@@ -16,8 +16,7 @@ from agentrail.adapters.file_lock import try_lock_file
 from agentrail.errors import CannotListen
 from agentrail.host import HostLimits
 from agentrail.host.http11 import unix_listener
-from agentrail.host.http11.certificates import Certificate
-from agentrail.host.http11.listening import Tcp, UnixSocket, opened
+from agentrail.host.http11.listening import Certificate, Tcp, UnixSocket, opened
 from tests.host.http11.served import everything, request, served, statuses
 from tests.patience import PATIENCE
 

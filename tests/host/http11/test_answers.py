@@ -13,9 +13,9 @@ import trio.testing
 from agentrail.host import HostLimits
 from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.http_server import HttpServer
+from agentrail.host.operations.host_calls import StaticContent
 from agentrail.host.requests.http_messages import Headers, HttpRequest, HttpResponse, Send, Upgrade
 from agentrail.host.requests.refusals import BAD_HEAD, HttpRefusal
-from agentrail.host.requests.static_content import StaticContent
 from tests.host.http11.served import NOW_MS, everything, request, served, statuses
 from tests.patience import PATIENCE
 

@@ -12,10 +12,9 @@ import trio.testing
 import trustme
 
 from agentrail.host import HostLimits
-from agentrail.host.http11.certificates import Certificate
 from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.http_server import HttpServer
-from agentrail.host.http11.listening import AT_ONCE, Tcp, UnixSocket
+from agentrail.host.http11.listening import AT_ONCE, Certificate, Tcp, UnixSocket
 from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
 from tests.host.http11.served import NOW_MS, Served, everything, request, served, statuses
 from tests.patience import PATIENCE

@@ -9,7 +9,7 @@ import trio.testing
 
 from agentrail.host import HostLimits
 from agentrail.host.http11.listening import UnixSocket
-from agentrail.host.requests.networks import network_of
+from agentrail.host.requests.proxies import network_of
 from tests.each_case import each_case
 from tests.host.http11.served import request, served, statuses
 

@@ -14,8 +14,7 @@ from trio.testing import lockstep_stream_pair, memory_stream_pair
 
 from agentrail.api.limits import DEFAULTS
 from agentrail.host.application import Application
-from agentrail.host.http11.handshake import handshake_answer
-from agentrail.host.http11.request_head import read_head
+from agentrail.host.http11.request_head import handshake_answer, read_head
 from agentrail.host.http11.web_socket import WebSocket
 from agentrail.host.requests.http_messages import HttpRequest, Upgrade
 from agentrail.runtime.shared.admission import Gate

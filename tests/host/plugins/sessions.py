@@ -9,9 +9,8 @@ from attrs import define, field
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor, tool
 from agentrail.host import HostPlugin, RequestContext
-from agentrail.host.plugins.host_context import OwnedProvider, providers_of
+from agentrail.host.plugins.host_context import OwnedProvider, providers_of, reaching
 from agentrail.host.plugins.plugin_runner import HostPluginRow
-from agentrail.host.plugins.session_bridge import reaching
 from agentrail.models import Json, ToolMessage
 from agentrail.plugins import Attachable
 from agentrail.testing import ScriptedModel, call, say

@@ -16,8 +16,19 @@ from agentrail.api.limits import DEFAULTS
 from agentrail.api.public_ids import SessionName
 from agentrail.errors import DiskFull, UnknownSession, UsageError
 from agentrail.host.requests.http_messages import Body
-from agentrail.host.uploads.file_kinds import SHOWN, is_ours, media_of, new_name, readable, said_media, shown_media
-from agentrail.host.uploads.session_files import FileNote, SessionFiles, StoredFile, folder_of
+from agentrail.host.uploads.session_files import (
+    SHOWN,
+    FileNote,
+    SessionFiles,
+    StoredFile,
+    folder_of,
+    is_ours,
+    media_of,
+    new_name,
+    readable,
+    said_media,
+    shown_media,
+)
 from agentrail.sandboxes import MemorySandbox, Written
 
 TRIP: Final = SessionName("acme", "ann", "trip")

@@ -9,7 +9,7 @@ import trio
 
 from agentrail.api.limits import DEFAULTS
 from agentrail.host import HostLimits
-from agentrail.host.http11.frame_writer import FrameWriter
+from agentrail.host.http11.web_socket import FrameWriter
 from agentrail.host.http11.websocket_protocol import TEXT, frame
 from agentrail.runtime.shared.admission import Gate
 

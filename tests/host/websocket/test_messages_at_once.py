@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from agentrail import SessionSpec
-from agentrail.host.http11 import frame_writer
+from agentrail.host.http11 import web_socket
 from agentrail.host.http11.response_writer import send_at_once
 from agentrail.host.operations.event_frames import AT_ONCE
 from agentrail.host.websocket.send_queue import MAX_AT_ONCE, Outbox
@@ -49,7 +49,7 @@ async def test_events_that_are_ready_go_out_in_few_writes(monkeypatch: pytest.Mo
         writes.append(data)
         return send_at_once(stream, data)
 
-    monkeypatch.setattr(frame_writer, "send_at_once", noted)
+    monkeypatch.setattr(web_socket, "send_at_once", noted)
     async with open_desk(SessionSpec(model=InstantModel(chunks=CHUNKS))) as desk, talking(desk) as talker:
         await talker.ask("open_session", body={"session": "trip"})
         await talker.say(id="e", listen="events", session="trip")
