@@ -43,7 +43,7 @@ class Turns(Plugin[int]):
 
 
 OF_EXTRA: Final = {
-    "cli": "from agentrail.cli.markdown_rows import markdown_rows, text_format; assert text_format() is markdown_rows",
+    "cli": "import agentrail.cli.live.prompt_box, rich.markdown",
     "cluster": "import ray; from agentrail.cluster import open_cluster; import agentrail.cluster.shard_actor",
     "mcp": "import agentrail.adapters.mcp.connection",
     "otel": "from agentrail.telemetry import OpenTelemetry; OpenTelemetry(); import agentrail.adapters.otel.otlp",

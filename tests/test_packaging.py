@@ -111,7 +111,7 @@ NEEDS_EXTRA: Final = {
     "agentrail/adapters/journals/postgres/": "postgres",
     "agentrail/adapters/otel/": "otel",
     "agentrail/adapters/published_prices.py": "prices",
-    "agentrail/cli/markdown_rows.py": "cli",
+    "agentrail/cli/live/": "cli",
     "agentrail/testing/": "testing",
     "agentrail/cli/uvicorn_server.py": "uvicorn",
 }

@@ -31,6 +31,8 @@ class PendingDecisions:
         advice: str = "",
     ) -> None:
         """Create it; *advice* is added to the message after a line that is no valid answer."""
+        self.approved_ids: set[str] = set()
+        """Ids of the calls that were approved by a single key."""
         self._session = session
         self._terminal = terminal
         self._advice = advice
@@ -63,17 +65,22 @@ class PendingDecisions:
     def ask(self, call: HeldCall) -> None:
         """Ask about *call*: the next line is the answer."""
         self._held = call
-        self._terminal.show(question_about(call))
+        always = "" if call.family is None else "a"
+        self._terminal.ask(
+            question_about(call, by_key=self._terminal.keys), "" if call.kind == "question" else f"yner{always}"
+        )
 
     def ask_instead(self, send: Callable[[], Awaitable[None]]) -> None:
         """Ask whether to *send* a prompt, which takes the place of the held call: the next line is the answer."""
         if self._held is not None:
             self._instead, self._edits = send, False
-            self._say(f"{self._held.tool} waits for you, and is not carried out if you send this. Send it? {YES_NO}")
+            text = f"  {self._held.tool} waits for you, and is not carried out if you send this. Send it? {YES_NO}"
+            self._terminal.ask((line(text, Tone.ASKING),), "yn")
 
     def forget(self, call: HeldCall | None = None) -> None:
         """Withdraw the open question; if *call* is given, only if the question is still about that call."""
         if call is None or call == self._held:
+            self._terminal.answered()
             self._held, self._edits, self._instead = None, False, None
 
     async def answer(self, text: str) -> None:
@@ -126,9 +133,9 @@ class PendingDecisions:
         word, _, reason = text.partition(" ")
         match word.lower().rstrip(",.:;"):
             case "y" | "yes":
-                await self._session.approve(call.id)
+                await self._approve(call, always=False)
             case "a" | "always":
-                await self._session.approve(call.id, always=True)
+                await self._approve(call, always=True)
             case "n" | "no":
                 await self._session.reject(call.id, reason.strip() or None, auto_resume=True)
             case "e" | "edit":
@@ -136,10 +143,19 @@ class PendingDecisions:
                 self._say("Change the arguments and press Enter; an empty line goes back.")
                 self._terminal.offer(json.dumps(call.args, ensure_ascii=False))
                 return
+            case "r" | "reason":
+                self._say("Say why not, and press Enter.")
+                self._terminal.offer("n ")
+                return
             case _:
                 self._say(f"Please answer y, n, a or e; a reason may follow n.{self._advice}")
                 return
         self.forget(call)
+
+    async def _approve(self, call: HeldCall, *, always: bool) -> None:
+        if self._terminal.keys:
+            self.approved_ids.add(call.id)
+        await self._session.approve(call.id, always=always)
 
     async def _edited(self, call: HeldCall, text: str) -> None:
         if not text:

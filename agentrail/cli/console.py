@@ -21,17 +21,19 @@ from agentrail.cli.approval_prompts import PendingDecisions
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.console_commands import STEER, ConsoleCommands
 from agentrail.cli.input_history import InputHistory
+from agentrail.cli.key_commands import LATER
 from agentrail.cli.past import MOST_READ, PastEvents, before_copy, past_of, prompts_in, thoughts_in
 from agentrail.cli.questions import changed_lines
 from agentrail.cli.rendering import about, piece_of
 from agentrail.cli.screen import Flow, ScreenText, Tone, clipped, line, one_line
-from agentrail.cli.terminal import QUEUES, Terminal
+from agentrail.cli.terminal import Terminal
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked
 from agentrail.values.content import text_of
 from agentrail.values.events import (
     AgentAbort,
     AgentEnd,
     ApprovalRequired,
+    ApprovalResolved,
     AskUser,
     Cursor,
     Envelope,
@@ -117,23 +119,26 @@ class Console:
 
         Return false if the lines came from a pipe or a file, and one was refused or its turn was stopped.
         """
-        with trio.open_signal_receiver(signal.SIGINT, *LEAVING) as signals, self._terminal.opened():
-            since = None if self._past is None else max(self._past.seq - MOST_READ, 0)
-            async with self._session.subscribe(since) as events:
-                prompts = () if self._past is None else await self._catch_up(events, self._past)
-                if offered:
-                    self._terminal.offer(offered)
-                typed = () if self._history is None else await trio.to_thread.run_sync(self._history.texts)
-                self._terminal.complete_by(self._commands.ways_to_go_on, typed or prompts)
-                with self._leaving:
-                    async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
-                        nursery.start_soon(self._terminal.keep_drawing)
-                        nursery.start_soon(self._listen, events)
-                        nursery.start_soon(self._obey, signals)
-                        self._look_again()
-                        nursery.start_soon(self._keep_looking)
-                        await self._read()
+        with trio.open_signal_receiver(signal.SIGINT, *LEAVING) as signals:
+            async with self._terminal.opened():
+                await self._converse(signals, offered)
         return self._terminal.by_hand or not (self._has_stopped or self._commands.has_refused)
+
+    async def _converse(self, signals: AsyncIterator[int], offered: str) -> None:
+        since = None if self._past is None else max(self._past.seq - MOST_READ, 0)
+        async with self._session.subscribe(since) as events:
+            prompts = () if self._past is None else await self._catch_up(events, self._past)
+            if offered:
+                self._terminal.offer(offered)
+            typed = () if self._history is None else await trio.to_thread.run_sync(self._history.texts)
+            self._terminal.complete_by(self._commands.ways_to_go_on, typed or prompts)
+            with self._leaving:
+                async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
+                    nursery.start_soon(self._listen, events)
+                    nursery.start_soon(self._obey, signals)
+                    self._look_again()
+                    nursery.start_soon(self._keep_looking)
+                    await self._read()
 
     def _leave(self) -> None:
         self._leaving.cancel()
@@ -145,7 +150,6 @@ class Console:
 
         They and all that follow are one stream, so nothing is shown twice, or missed.
         """
-        await self._terminal.load_layout()
         past = PastEvents(is_cut=end.seq > MOST_READ)
         place = BEGINNING
         while place < end:
@@ -178,7 +182,7 @@ class Console:
     def _pieces_of(self, envelope: Envelope) -> tuple[ScreenText, ...]:
         """Return the pieces to show for an event; a prompt is shown only if it was not typed here.
 
-        What a call writes is shown with it, unless the person was asked about the call.
+        What a call writes is shown with it, unless the person was asked about the call by lines that are still there.
         """
         piece = piece_of(envelope)
         match envelope.event:
@@ -186,13 +190,21 @@ class Console:
                 return ()
             case PromptReceived(text=text) if text not in self._texts:
                 return (ScreenText(Flow.LINE, piece.text, piece.tone),)
-            case ToolExecutionStart(call_id=call_id, args=args, name=name) if call_id not in self._asked_calls:
+            case ApprovalResolved(status="approved", approval_id=ref, edited=False) if (
+                ref in self._answering.approved_ids
+            ):
+                return ()  # the person knows, and that it runs says so
+            case ToolExecutionStart(args=args, name=name) if not self._is_shown(envelope.event):
                 rows = changed_lines(args)
                 self._commands.fold(name, "\n".join(row.text for row in rows))
                 more = (line(f"      … {len(rows) - MOST_CHANGED} more lines; /show", Tone.DIM),)
                 return (piece, *rows[:MOST_CHANGED], *(more if len(rows) > MOST_CHANGED else ()))
             case _:
                 return (piece,)
+
+    def _is_shown(self, event: ToolExecutionStart) -> bool:
+        """Whether the arguments of a call stay on the screen, because the person was asked about it line by line."""
+        return event.call_id in self._asked_calls and not self._terminal.keys
 
     def _keep(self, envelope: Envelope) -> None:
         """Keep what `/why` and `/show` tell of an event, and which calls the person is asked about."""
@@ -267,7 +279,7 @@ class Console:
                 self._status, self._is_looking = status, False
                 if self._is_fresh:
                     self._answering.look(held_calls)
-                    self._terminal.prompt(wanted=self._answering.is_open or self._is_resting)
+                    self._terminal.work(is_working=not self._is_resting)
                     self._terminal.tell("" if status is None else about(status, self._last_read))
                     self._news.set()
         except AgentrailError as error:
@@ -349,7 +361,7 @@ class Console:
     async def _remember(self, text: str) -> None:
         """Keep *text*, which answers no question, for later conversations."""
         if self._history is not None and self._terminal.keys:
-            await trio.to_thread.run_sync(self._history.add, text.removeprefix(QUEUES))
+            await trio.to_thread.run_sync(self._history.add, text.removeprefix(LATER))
 
     async def _asks_or_rests(self) -> bool:
         """Wait until the session is idle or waits for the person; return whether a question to the person is open."""
@@ -359,7 +371,7 @@ class Console:
     async def _act(self, text: str) -> None:
         if not (self._terminal.by_hand or text.startswith(STEER)):
             await self._asks_or_rests()
-        if text.startswith(QUEUES) and self._answering.is_open:
+        if text.startswith(LATER) and self._answering.is_open:
             self._answering.ask_instead(partial(self._commands.carry_out, text))
         elif text.startswith("/") and "/" not in text[1:].partition(" ")[0]:  # else it begins with a path
             await self._commands.carry_out(text)

@@ -14,6 +14,7 @@ from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.views import DetailView
 from agentrail.cli.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode, mode_named
 from agentrail.cli.holder_file import HolderFile
+from agentrail.cli.key_commands import STOP
 from agentrail.cli.named_files import AT, parts_of, paths_behind, without_files
 from agentrail.cli.rendering import SHORT, described
 from agentrail.cli.screen import Tone, aside, clipped, date_and_time, one_line
@@ -53,10 +54,11 @@ INTRODUCTION: Final = """\
   reads it before it goes on, and tools that can be stopped are stopped for it. Lines from a pipe or
   a file wait until nothing runs, but for /steer: each is a prompt, or the answer to a question.
 
-  Ctrl-C           stop what runs; twice within two seconds, or while nothing runs: leave
+  Escape           stop what runs
+  Ctrl-C           the same; twice within two seconds, or while nothing runs: leave
   Ctrl-D           leave
   Alt-Enter        what you typed is a prompt for later, also while the agent works
-  Tab              complete a command, or the path of a file behind @
+  Tab              choose from the menu that opens at / and at @
   @FILE            send that file with the prompt: a text, a picture or a PDF
   \\ and Enter      another line; what you paste is one text, whatever lines it has"""
 
@@ -241,6 +243,10 @@ class ConsoleCommands:
         now, _, more = text.partition(" ")
         is_urgent = now == "now" and bool(more)
         await self.steer(more if is_urgent else text, when="now" if is_urgent else "gap")
+
+    async def stop(self, _: str) -> None:
+        """Abort the running turn."""
+        await self._session.abort()
 
     async def later(self, text: str) -> None:
         """Send a prompt; it is queued if a turn is open."""
@@ -466,6 +472,7 @@ HERE: Final = (
     ConsoleCommand(
         "/later", "TEXT", "a prompt for when nothing runs; Alt-Enter behind a text does the same", ConsoleCommands.later
     ),
+    ConsoleCommand(STOP, "", "stop what runs; Escape does the same", ConsoleCommands.stop),
     ConsoleCommand("/show", "NUMBER", "the last result or thought in whole; 2: the one before", ConsoleCommands.show),
     ConsoleCommand("/status", "", "what the session is doing, and what it has used", ConsoleCommands.status),
     ConsoleCommand("/why", "", "who has decided lately about calls, prompts and ends, and why", ConsoleCommands.why),

@@ -56,13 +56,8 @@ class LineDecider:
 
     async def __call__(self, session: AnySession, calls: tuple[HeldCall, ...]) -> str | None:
         """Ask about each of *calls*."""
-        pending = PendingDecisions(session, self._terminal)
-        with self._terminal.opened():
-            async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
-                nursery.start_soon(self._terminal.keep_drawing)
-                problem = await self._ask_all(pending, calls)
-                nursery.cancel_scope.cancel()
-        return problem
+        async with self._terminal.opened():
+            return await self._ask_all(PendingDecisions(session, self._terminal), calls)
 
     async def _ask_all(self, pending: PendingDecisions, calls: tuple[HeldCall, ...]) -> str | None:
         for call in calls:
@@ -77,9 +72,7 @@ class LineDecider:
             self._terminal.drop_typed_ahead()
         pending.ask(call)
         while pending.is_open:
-            self._terminal.prompt(wanted=True)
             text = await self._next_line()
-            self._terminal.prompt(wanted=False)
             if text is None:
                 return NOBODY if self._terminal.by_hand else "the answers have ended"
             is_decision = not pending.expects_args

@@ -27,8 +27,11 @@ NO_END: Final = "(no end of line)"
 TONES_OF_MARKS: Final = {"-": Tone.BAD, "+": Tone.GOOD}
 
 
-def question_about(call: HeldCall) -> tuple[ScreenText, ...]:
-    """Return the text that asks a person about a held call: question or exact arguments, and possible answers."""
+def question_about(call: HeldCall, *, by_key: bool = False) -> tuple[ScreenText, ...]:
+    """Return the text that asks a person about a held call: question or exact arguments, and possible answers.
+
+    *by_key*: an answer is a single key, so that there is one for an answer with a text, too.
+    """
     if call.kind == "question":
         options = tuple(line(f"    {number}. {escaped(option)}") for number, option in enumerate(call.options, 1))
         return (line(f"? {escaped(call.hint, keep_lines=True)}", Tone.ASKING), *options)
@@ -38,7 +41,7 @@ def question_about(call: HeldCall) -> tuple[ScreenText, ...]:
         line(f"? {escaped(call.tool)} waits for your approval{by}", Tone.ASKING),
         *exact_args(call.args),
         *((line(f"    {escaped(reason)}", Tone.DIM),) if (reason := _reason(call)) else ()),
-        line(f"  [y]es / [n]o{always} / [e]dit", Tone.ASKING),
+        line(f"  [y]es / [n]o{always} / [e]dit{' / [r]eason against it' if by_key else ''}", Tone.ASKING),
     )
 
 

@@ -1,71 +1,46 @@
 """`Terminal`: reads typed lines and shows output, so that neither garbles the other.
 
-If input and output are a terminal that sends single keys, what is typed stays below the output (`LiveScreen`). With
-pipes, lines are read as they come, and output is written at once.
+If input and output are a terminal that sends single keys, and the extra `cli` is installed, what is typed stays below
+the output (`PromptBox`). With pipes, lines are read as they come, and output is written at once.
 """
 
 from __future__ import annotations
 
 import codecs
 import io
-import math
 import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from importlib.util import find_spec
-from itertools import groupby
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 import trio
 
-from agentrail.cli.line_editor import (
-    COMPLETE,
-    END_OF_INPUT,
-    END_OF_PASTE,
-    ENTER,
-    LATER,
-    PASTE,
-    EditedLine,
-    is_text,
-    keys_in,
-)
-from agentrail.cli.live_screen import Format, LiveScreen
-from agentrail.cli.markdown_rows import plain_rows, text_format
 from agentrail.cli.screen import Flow, Screen, ScreenText, TerminalStyle, put_all
+
+if TYPE_CHECKING:
+    from agentrail.cli.live.prompt_box import PromptBox
 
 CHUNK: Final = 4096
 
-FRAME: Final = 0.05
-"""Seconds between two drawings of what changes: text that comes faster is seen together."""
-
-MOST_OFFERED: Final = 8
-"""The most ways to go on with a word that are shown."""
-
-MARK_PASTES: Final = "\x1b[?2004h"
-"""Has a terminal say where a paste begins and ends."""
-
-MARK_NO_PASTES: Final = "\x1b[?2004l"
-
-LOST_END: Final = 1.0
-"""Seconds of silence after which a paste has ended without its end mark, which would be waited for ever."""
-
-CONTINUES: Final = "\\"
-"""At the end of a typed line: the text goes on in the next line."""
+EXTRA: Final = ("prompt_toolkit", "rich")
+"""What the extra `cli` installs, without which keys are not read singly."""
 
 ESCAPING: Final = frozenset({"ANSICON", "TERM", "WT_SESSION"})
 """Variables of the environment that terminals of Windows set which understand escape sequences."""
 
-QUEUES: Final = "/later "
-"""Begins a line whose text is a prompt for later."""
-
 
 def has_keys(source: TextIO, target: TextIO) -> bool:
-    """Whether input and output are both a terminal that can send single keys and rewrite a line; never on Windows."""
+    """Whether input and output are both a terminal that can send single keys and rewrite a line; never on Windows.
+
+    It never is without the extra `cli`.
+    """
     return (
-        find_spec("termios") is not None
+        all(find_spec(module) is not None for module in ("termios", *EXTRA))
         and source.isatty()
         and target.isatty()
         and os.environ.get("TERM", "dumb") != "dumb"
@@ -101,14 +76,6 @@ def _has_escapes() -> bool:
     return os.environ.get("TERM") != "dumb"
 
 
-def _common(words: Sequence[str]) -> str:
-    """Return the longest common prefix of *words*."""
-    if not words:
-        return ""
-    first, last = min(words), max(words)
-    return next((first[:at] for at, char in enumerate(first) if last[at : at + 1] != char), first)
-
-
 class Terminal:
     """Input and output of one terminal, or of two pipes."""
 
@@ -118,17 +85,12 @@ class Terminal:
         self.by_hand = source.isatty()
         self.gone = False
         self._source = source
-        self._given = source.fileno()
+        self._number = source.fileno()
         self._shown = target
         self._screen = Screen()
-        self._to_rows: Format = plain_rows
-        self._live: LiveScreen | None = None  # `None` unless single keys are read
-        self._changed = trio.Event()
-        self._line = EditedLine()
-        self._complete: Callable[[str], Sequence[str]] | None = None
-        self._offered: Sequence[str] = ()
-        self._about = ""
-        self._prompts = False
+        self._box: PromptBox | None = None  # `None` unless single keys are read
+        self._typed = deque[str | None]()  # what was typed in the box and not read yet; `None` at its end
+        self._arrived = trio.Event()
         self._decode = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
         self._unused: tuple[str, ...] = ()
@@ -136,123 +98,107 @@ class Terminal:
 
     # Opening and closing
 
-    @contextmanager
-    def opened(self) -> Generator[None, None, None]:
-        """Read single keys within this block, then restore the terminal's modes; no-op if `keys` is false."""
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[None, None]:
+        """Read single keys within this block, and draw in a thread; no-op if `keys` is false.
+
+        A terminal that takes nothing, as behind a slow line, so holds up nobody but its person.
+        """
         if not self.keys:
             yield
             return
-        from agentrail.cli import terminal_modes  # noqa: PLC0415 - not there on every system
-
-        with terminal_modes.kept(self._given):
-            self._live = LiveScreen(self.look, self._to_rows)
-            self.resume()
+        box, is_open = await trio.to_thread.run_sync(self._new_box), trio.Event()
+        token = trio.lowlevel.current_trio_token()
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
+            nursery.start_soon(trio.to_thread.run_sync, box.run, lambda: token.run_sync_soon(is_open.set))
+            nursery.start_soon(self._obey, box)
             try:
+                await is_open.wait()
+                self._box = box
                 yield
             finally:
-                text, self._live, self._prompts = self._live.end(), None, False
-                self._line, self._about, self._offered = self._line.says(""), "", ()
-                self._write(f"{text}{MARK_NO_PASTES}")
+                self._box = None
+                box.stop()
+                nursery.cancel_scope.cancel()
+        self.gone = self.gone or box.is_gone
 
-    async def keep_drawing(self) -> None:
-        """Redraw after changes while single keys are read, until cancelled; no-op if `keys` is false."""
-        if sys.platform != "win32" and self.keys:
-            with trio.open_signal_receiver(signal.SIGCONT, signal.SIGWINCH) as signals:
-                async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
-                    nursery.start_soon(self._draw)
-                    nursery.start_soon(self.load_layout)
-                    async for number in signals:
-                        if number == signal.SIGCONT:
-                            self.resume()
-                        else:
-                            self._resize()
+    def _new_box(self) -> PromptBox:
+        """Return a box; run in a thread, because the import takes a tenth of a second."""
+        from agentrail.cli.live.prompt_box import PromptBox  # noqa: PLC0415 - an extra
 
-    async def _draw(self) -> None:
-        """Redraw after each change, until cancelled.
+        token = trio.from_thread.run_sync(trio.lowlevel.current_trio_token)
+        return PromptBox(self._source, self._shown, self.look, lambda text: token.run_sync_soon(self._take, text))
 
-        It writes in a thread: a terminal that takes nothing, as behind a slow line, holds up nobody but its person.
-        """
-        while True:
-            await self._changed.wait()
-            self._changed = trio.Event()
-            if self._live is not None:
-                below = (*self._offered, *([self._about] if self._about else ()))
-                text = self._live.draw(self._line, prompts=self._prompts, below=below)
-                # Shielded: what is drawn is not drawn again, so the last rows of a conversation would be lost
-                with trio.CancelScope(shield=True):
-                    await trio.to_thread.run_sync(self._write, text)
-            await trio.sleep(FRAME)
+    async def _obey(self, box: PromptBox) -> None:
+        """Redraw after a stop by job control (SIGCONT), and after the terminal has changed its size."""
+        with trio.open_signal_receiver(signal.SIGCONT, signal.SIGWINCH) as signals:
+            async for number in signals:
+                if number == signal.SIGCONT:
+                    box.resume()
+                else:
+                    self.look = look_of(self._source, self._shown)
+                    box.resize(self.look)
 
-    def resume(self) -> None:
-        """Set the terminal's modes and redraw: at the start, and after a stop by job control (SIGCONT)."""
-        if self._live is not None:
-            from agentrail.cli import terminal_modes  # noqa: PLC0415 - not there on every system
-
-            terminal_modes.hand_over_keys(self._given)
-            self._write(MARK_PASTES)
-            self._live.forget()
-            self._changed.set()
-
-    async def load_layout(self) -> None:
-        """Use Markdown for the model's text from now on, if the extra `cli` is installed."""
-        if self._live is not None:
-            self._to_rows = self._live.to_rows = await trio.to_thread.run_sync(text_format)
-
-    def _resize(self) -> None:
-        """Read the terminal's size, and use it for everything that is laid out from now on."""
-        self.look = look_of(self._source, self._shown)
-        if self._live is not None:
-            self._live.resize(self.look)
-            self._changed.set()
+    def _take(self, text: str | None) -> None:
+        self._typed.append(text)
+        self._arrived.set()
 
     def drop_typed_ahead(self) -> None:
         """Discard typed input that was not read yet; no-op if the input is a pipe."""
+        self._typed.clear()
+        self.drop_typed()
         if self.by_hand and find_spec("termios") is not None:
             from agentrail.cli import terminal_modes  # noqa: PLC0415 - not there on every system
 
-            terminal_modes.drop_typed_ahead(self._given)
+            terminal_modes.drop_typed_ahead(self._number)
 
     # Out
 
     def show(self, pieces: Sequence[ScreenText]) -> None:
         """Put *pieces* on the screen."""
-        if self._live is None:
+        if self._box is None:
             self._screen, text = put_all(self._screen, pieces, self.look)
             self._write(text)
-            return
-        for piece in pieces:
-            self._live.put(piece)
-        self._changed.set()
+        else:
+            self._box.show(pieces)
+
+    def ask(self, question: Sequence[ScreenText], answers: str) -> None:
+        """Show *question*; if single keys are read, at the bottom until `answered`, and each of *answers* is a key."""
+        if self._box is None:
+            self.show(question)
+        else:
+            self._box.ask(question, answers)
+
+    def answered(self) -> None:
+        """Take the question away."""
+        if self._box is not None:
+            self._box.ask((), "")
 
     def end_line(self) -> None:
         """End an unfinished line of the output, so that the cursor is at the beginning of a line."""
         self._write(self._screen.joint)
         self._screen = Screen()
 
-    def prompt(self, *, wanted: bool) -> None:
-        """Show or hide the prompt: it is hidden while a session works."""
-        self._prompts = wanted
-        self._changed.set()
+    def work(self, *, is_working: bool) -> None:
+        """Show for how long the session has worked, until it does not; no effect unless single keys are read."""
+        if self._box is not None:
+            self._box.work(is_working=is_working)
 
     def tell(self, about: str) -> None:
-        """Show *about* in one row below the typed line; no effect unless single keys are read."""
-        self._about = about
-        self._changed.set()
+        """Show *about* in one row below the typed text; no effect unless single keys are read."""
+        if self._box is not None:
+            self._box.tell(about)
 
     def offer(self, text: str) -> None:
         """Begin the next line with *text*, which the person may edit; if keys are not read singly, only show it."""
-        if self.keys:
-            self._line = self._line.says(text)
-            self._changed.set()
-        else:
+        if self._box is None:
             self.show((ScreenText(Flow.LINE, text),))
+        else:
+            self._box.offer(text)
 
     def drop_typed(self) -> bool:
-        """Clear the typed line; return whether it had text."""
-        typed = bool(self._line.text)
-        self._line = self._line.says("")
-        self._changed.set()
-        return typed
+        """Clear the typed text; return whether there was any."""
+        return self._box is not None and self._box.drop_typed()
 
     def _write(self, text: str) -> None:
         """Write *text*; if the output is closed, set `gone`, and write nothing from then on."""
@@ -271,22 +217,28 @@ class Terminal:
         if self._unused:
             lines, self._unused = self._unused, ()
             return lines
+        if self.keys:
+            return await self._next_typed()
         while not self._over:
-            typed = END_OF_PASTE.encode()
-            is_in_paste = self.keys and self._rest.startswith(PASTE)
-            with trio.move_on_after(LOST_END if is_in_paste else math.inf):
-                typed = await self._receive()
+            typed = await self._receive()
             self._over = not typed
             self._rest += self._decode.decode(typed, final=not typed)
-            lines = self._typed() if self.keys else self._come()
-            if lines:
+            if lines := self._come():
                 return lines
         return None
 
-    def complete_by(self, complete: Callable[[str], Sequence[str]] | None, past: Sequence[str] = ()) -> None:
-        """Complete words by *complete*, which returns possible ends of a text; let the person recall *past* texts."""
-        self._complete = complete
-        self._line = self._line.but(past=(*past, *self._line.past))
+    async def _next_typed(self) -> tuple[str, ...] | None:
+        """Wait for a text from the box."""
+        while not self._typed:
+            self._arrived = trio.Event()
+            await self._arrived.wait()
+        text = self._typed.popleft()
+        return None if text is None else (text,)
+
+    def complete_by(self, ways_to_go_on: Callable[[str], Sequence[str]], past: Sequence[str] = ()) -> None:
+        """Complete words by *ways_to_go_on*, which returns possible ends of a text; let the person recall *past*."""
+        if self._box is not None:
+            self._box.complete_by(ways_to_go_on, past)
 
     def put_back(self, lines: tuple[str, ...]) -> None:
         """Let the next `read` return *lines*, which the caller has read but not handled."""
@@ -294,11 +246,11 @@ class Terminal:
 
     async def _receive(self) -> bytes:
         try:
-            await trio.lowlevel.wait_readable(self._given)
+            await trio.lowlevel.wait_readable(self._number)
         except OSError:  # some inputs, such as files, do not support waiting; on Windows none does
             return await trio.to_thread.run_sync(self._read_bytes, abandon_on_cancel=True)
         try:
-            return os.read(self._given, CHUNK)
+            return os.read(self._number, CHUNK)
         except OSError:  # the terminal was closed
             return b""
 
@@ -312,59 +264,10 @@ class Terminal:
         raw: object = getattr(buffer, "raw", None)
         if isinstance(raw, io.RawIOBase):
             return raw.read(CHUNK) or b""
-        return os.read(self._given, CHUNK)
+        return os.read(self._number, CHUNK)
 
     def _come(self) -> tuple[str, ...]:
         *lines, self._rest = self._rest.split("\n")
         if self._over and self._rest:
             lines.append(self._rest)
         return tuple(line.removesuffix("\r") for line in lines)
-
-    def _typed(self) -> tuple[str, ...]:
-        """Apply the received keys to the line, and return the lines that they finished."""
-        keys, self._rest = keys_in(self._rest)
-        lines: list[str] = []
-        for are_text, run in groupby(keys, lambda key: is_text(key) and key != COMPLETE):
-            if self._over:
-                break
-            self._offered = ()
-            if are_text:
-                self._line = self._line.insert("".join(run))
-            else:
-                lines.extend(self._pressed(run))
-        if keys:
-            self._changed.set()
-        return tuple(lines)
-
-    def _pressed(self, keys: Iterator[str]) -> Iterator[str]:
-        """Apply *keys*, none of which is text, and yield the lines that they finish."""
-        for key in keys:
-            if key == ENTER and self._line.text.endswith(CONTINUES):
-                self._line = self._line.says(f"{self._line.text.removesuffix(CONTINUES)}\n")
-            elif key in {ENTER, LATER}:
-                yield f"{QUEUES}{self._line.text}" if key == LATER and self._line.text else self._line.text
-                self._finish()
-            elif key == END_OF_INPUT and not self._line.text:
-                self._over = True
-                break
-            elif key == COMPLETE and self._complete is not None:
-                self._go_on(self._complete(self._line.text[: self._line.at]))
-            else:
-                self._line = self._line.press(key)
-
-    def _go_on(self, ways: Sequence[str]) -> None:
-        """Insert the common beginning of the completions *ways*; if there is none, list them below the line."""
-        common = _common(ways)
-        if common:
-            self._line = self._line.insert(common)
-        elif ways:
-            word = self._line.text[: self._line.at].rpartition(" ")[2]
-            more = [f"… {len(ways) - MOST_OFFERED} more"] if len(ways) > MOST_OFFERED else []
-            self._offered = ["  ".join([*(f"{word}{way}" for way in ways[:MOST_OFFERED]), *more])]
-
-    def _finish(self) -> None:
-        """Move the finished line up to the finished rows, and begin an empty one."""
-        if self._live is not None and (self._line.text or self._prompts):
-            self._live.send(self._line)
-        self._prompts = False
-        self._line = self._line.end_line()

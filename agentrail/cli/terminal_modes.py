@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import termios
-import tty
-from collections.abc import Generator
-from contextlib import contextmanager
+from typing import TypeAlias
+
+Modes: TypeAlias = list[int | list[bytes | int]]
 
 
-def hand_over_keys(number: int) -> None:
-    """Make the terminal of file descriptor *number* send single keys without echo; Ctrl-C still sends SIGINT."""
-    tty.setcbreak(number, termios.TCSADRAIN)
+def modes_of(number: int) -> Modes:
+    """Return the modes of the terminal of file descriptor *number*."""
+    return termios.tcgetattr(number)
 
 
-@contextmanager
-def kept(number: int) -> Generator[None, None, None]:
-    """Restore the modes of the terminal of file descriptor *number* when the block ends."""
-    before = termios.tcgetattr(number)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(number, termios.TCSADRAIN, before)
+def set_modes(number: int, modes: Modes) -> None:
+    """Set the modes of the terminal of file descriptor *number*."""
+    termios.tcsetattr(number, termios.TCSADRAIN, modes)
 
 
 def drop_typed_ahead(number: int) -> None:

@@ -1,16 +1,13 @@
 import re
 
-import pyte
-import pyte.modes
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.cli.line_editor import EditedLine
-from agentrail.cli.live_screen import LiveScreen
-from agentrail.cli.markdown_rows import markdown_rows, plain_rows, text_format
-from agentrail.cli.screen import Flow, ScreenText, TerminalStyle, Tone, aside, columns, line, wrapped
-from agentrail.cli.text_blocks import TextBlocks
+from agentrail.cli.live.live_screen import LiveScreen
+from agentrail.cli.live.markdown_rows import markdown_rows
+from agentrail.cli.live.text_blocks import TextBlocks
+from agentrail.cli.screen import TONES, Flow, ScreenText, TerminalStyle, Tone, aside, columns, line, wrapped
 
 WIDTH, HEIGHT = 30, 10
 LOOK = TerminalStyle(width=WIDTH, height=HEIGHT)
@@ -18,25 +15,19 @@ MARKDOWN = "# A\n\ntext\n- one\n\n  more\n```py\n\nx = 1\n```\n~~~\nb"
 
 
 class Shown:
-    """A terminal that nobody here wrote, and what is drawn on it."""
+    """What is finished, and below it what changes."""
 
-    def __init__(self) -> None:
-        self.live = LiveScreen(LOOK, plain_rows)
-        self.screen = pyte.HistoryScreen(WIDTH, HEIGHT, history=10_000, ratio=0.01)
-        self.screen.set_mode(pyte.modes.LNM)
-        self._stream = pyte.Stream(self.screen)
-
-    def draw(self, typed: str = "", below: tuple[str, ...] = ()) -> str:
-        self._stream.feed(self.live.draw(EditedLine(typed, len(typed)), prompts=True, below=below))
-        return self.text()
-
-    def end(self) -> str:
-        self._stream.feed(self.live.end())
-        return self.text()
+    def __init__(self, look: TerminalStyle = LOOK) -> None:
+        self.live = LiveScreen(look)
+        self.rows: list[str] = []
 
     def text(self) -> str:
-        above = ["".join(row[column].data for column in range(WIDTH)) for row in self.screen.history.top]
-        return "\n".join(row.rstrip() for row in [*above, *self.screen.display]).rstrip()
+        self.rows += self.live.take_finished()
+        return "\n".join(TONES.sub("", row) for row in [*self.rows, *self.live.changing_rows(HEIGHT)])
+
+    def end(self) -> str:
+        self.live.close()
+        return self.text()
 
 
 def said(text: str) -> ScreenText:
@@ -47,33 +38,61 @@ def test_what_is_finished_stays_above_what_changes() -> None:
     shown = Shown()
     shown.live.put(line("hello"))
     shown.live.put(said("One.\n\nTwo\nTh"))
-    assert shown.draw("typed", ("idle",)) == "hello\nOne.\n\nTwo\nTh\n> typed\nidle"
+    assert shown.text() == "hello\nOne.\n\nTwo Th"
+    assert shown.rows == ["hello", "One."]
     shown.live.put(aside("an aside"))
     shown.live.put(said("ree."))
-    assert shown.draw("typed", ("idle",)) == "hello\nOne.\nan aside\n\nTwo\nThree.\n> typed\nidle"
+    assert shown.text() == "hello\nOne.\nan aside\n\nTwo Three."
     shown.live.put(ScreenText(Flow.STATUS, "… 1 of 2"))
+    assert shown.text().endswith("Two Three.\n… 1 of 2")
     shown.live.put(line("done"))
-    shown.live.send(EditedLine("typed", 5))
-    assert shown.draw() == "hello\nOne.\nan aside\n\nTwo\nThree.\ndone\n> typed\n>"
-    assert shown.end() == "hello\nOne.\nan aside\n\nTwo\nThree.\ndone\n> typed"
+    shown.live.send("typed")
+    assert shown.text() == "hello\nOne.\nan aside\n\nTwo Three.\ndone\n> typed"
 
 
 def test_thoughts_are_folded_when_they_are_over() -> None:
     shown = Shown()
     shown.live.put(ScreenText(Flow.THOUGHT, "I think " * 30))
-    *thoughts, prompt = shown.draw().split("\n")
-    assert prompt == ">"
+    thoughts = shown.text().split("\n")
     assert len(thoughts) == 3
     assert "I think I think" in thoughts[0]
     shown.live.put(said("So."))
-    assert shown.draw().split("\n")[-2:] == ["So.", ">"]
+    assert shown.text().split("\n")[-1] == "So."
     assert "(60 words;" in shown.text()
 
 
-def test_a_drawing_that_changes_nothing_writes_nothing() -> None:
-    live = LiveScreen(LOOK, plain_rows)
-    assert live.draw(EditedLine("a", 1), prompts=True)
-    assert live.draw(EditedLine("a", 1), prompts=True) == ""
+def test_a_question_stays_below_all_else_until_it_is_answered() -> None:
+    shown = Shown()
+    shown.live.ask((line("? write_file"), line("  [y]es")))
+    shown.live.put(line("meanwhile"))
+    shown.live.put(said("text"))
+    assert shown.text() == "meanwhile\ntext\n? write_file\n  [y]es"
+    shown.live.ask(())
+    assert shown.end() == "meanwhile\ntext"
+
+
+def test_of_a_question_that_is_too_long_only_the_answers_stay_below() -> None:
+    shown = Shown()
+    shown.live.ask((*(line(f"{number}") for number in range(20)), line("  [y]es")))
+    assert shown.text().endswith("18\n19\n  [y]es")
+    shown.live.ask(())
+    assert shown.text().endswith("18\n19")
+
+
+def test_of_a_text_that_fills_the_screen_the_last_rows_are_seen() -> None:
+    live = LiveScreen(LOOK)
+    live.put(said("```\n" + "\n".join(map(str, range(50)))))
+    live.put(ScreenText(Flow.STATUS, "… 1 of 2"))
+    assert [row.strip() for row in live.changing_rows(4)[-2:]] == ["49", "… 1 of 2"]
+    assert len(live.changing_rows(4)) == 4
+
+
+def test_of_a_long_text_that_was_sent_the_beginning_is_shown() -> None:
+    shown = Shown()
+    shown.live.send("\n".join(f"\t{number}\x1b[2J" for number in range(10_000)))
+    *rows, count = shown.text().split("\n")
+    assert rows[:2] == [">     0\ufffd[2J", "      1\ufffd[2J"]
+    assert count == "  … 10000 lines"
 
 
 PIECES = st.lists(
@@ -89,13 +108,12 @@ PIECES = st.lists(
 
 
 @pytest.mark.long
-@given(PIECES, st.lists(st.text("pq\n日", max_size=80), min_size=1, max_size=4))
-def test_how_often_it_is_drawn_changes_nothing_that_stays(pieces: list[ScreenText], typed: list[str]) -> None:
+@given(PIECES)
+def test_how_often_it_is_drawn_changes_nothing_that_stays(pieces: list[ScreenText]) -> None:
     often, once = Shown(), Shown()
-    for number, piece in enumerate(pieces):
+    for piece in pieces:
         often.live.put(piece)
-        often.draw(typed[number % len(typed)], ("about",))
-        assert often.screen.cursor.y < HEIGHT
+        often.text()
         once.live.put(piece)
     assert often.end() == once.end()
 
@@ -150,21 +168,13 @@ def test_markdown_hides_nothing(colours: bool) -> None:
 def test_any_text_can_be_laid_out(text: str, width: int) -> None:
     look = TerminalStyle(width=width)
     shown = Shown()
-    shown.live.to_rows = markdown_rows
     shown.live.put(said(text))
     shown.end()
     for row in markdown_rows(text, look):
         assert "\n" not in row
 
 
-def test_without_the_extra_a_text_is_laid_out_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert text_format() is markdown_rows
-    monkeypatch.setattr("agentrail.cli.markdown_rows.find_spec", lambda _: None)
-    assert text_format() is plain_rows
-    assert plain_rows("# Not *laid* out", LOOK) == ["# Not *laid* out"]
-
-
 def test_colours_of_a_row_do_not_count_as_columns() -> None:
-    live = LiveScreen(LOOK.but(colours=True), plain_rows)
-    live.put(ScreenText(Flow.STATUS, "x" * 50, Tone.DIM))
-    assert live.draw(EditedLine(), prompts=False).count("x") == WIDTH - 2
+    shown = Shown(LOOK.but(colours=True))
+    shown.live.put(ScreenText(Flow.STATUS, "x" * 50, Tone.DIM))
+    assert shown.text().count("x") == WIDTH - 2

@@ -1,0 +1,418 @@
+"""`PromptBox`: the typed text and the rows that change, drawn by prompt_toolkit in a thread with a loop of its own.
+
+Trio is left as it is: each call from there is a callback in that loop, and each typed text one in Trio's.
+"""
+
+from __future__ import annotations
+
+import asyncio  # noqa: TID251 - prompt_toolkit runs in its loop, in this thread alone
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Final, TextIO, TypeVarTuple
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition, is_searching
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
+from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.styles import Style
+from prompt_toolkit.widgets import SearchToolbar
+
+from agentrail.cli.key_commands import LATER, STOP
+from agentrail.cli.live.live_screen import MORE, MOST_TYPED, PROMPT, LiveScreen
+from agentrail.cli.live.shown_text import ShownText
+from agentrail.cli.live.typed_keys import TypedKeys
+from agentrail.cli.screen import ScreenText, TerminalStyle, clean, clipped
+from agentrail.cli.terminal_modes import Modes, modes_of, set_modes
+
+FRAME: Final = 0.05
+"""Seconds between two drawings of what changes: text that comes faster is seen together."""
+
+TICK: Final = 0.2
+"""Seconds between two looks at what changes by itself: the seconds of work, a paste whose end is lost."""
+
+ALONE: Final = 0.1
+"""Seconds after which Escape is a key of its own, and not the beginning of another one."""
+
+SEEN: Final = 0.5
+"""Seconds that a question is shown before a single key answers it: what was being typed is no answer."""
+
+MOST_OFFERED: Final = 8
+"""The most rows of the menu of completions."""
+
+CONTINUES: Final = "\\"
+"""At the end of a typed line: the text goes on in the next line."""
+
+SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+BEGIN: Final = "\x1b[?2026h"
+"""Has a terminal that can do it show nothing before `END`: what is erased and drawn again does not flicker."""
+
+END: Final = "\x1b[?2026l"
+
+Args = TypeVarTuple("Args")
+
+Take = Callable[[str | None], None]
+"""Gets each typed text, in the thread of the box; `None` if the input has ended."""
+
+
+class _Completer(Completer):
+    """Asks the function of the conversation for the ways to go on with a command, or with a path behind `@`."""
+
+    def __init__(self) -> None:
+        self.ways_to_go_on: Callable[[str], Sequence[str]] = lambda _: ()
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
+        typed = document.text_before_cursor
+        word = typed.rpartition(" ")[2]
+        for way in self.ways_to_go_on(typed):
+            yield Completion(way, display=clean(word + way))
+
+
+class PromptBox:
+    """The last rows of a terminal: what changes, the typed text, a menu, and what the session does."""
+
+    def __init__(self, source: TextIO, target: TextIO, look: TerminalStyle, take: Take) -> None:
+        self.look = look
+        """The abilities of the terminal, and its size now."""
+        self.is_gone = False
+        """Whether the terminal is closed."""
+        self._take = take
+        self._source = source
+        self._screen = LiveScreen(look)
+        self._changing: Sequence[str] = ()
+        self._about = ""
+        self._works_since: float | None = None
+        self._answers = ""
+        self._asked_at = 0.0
+        self._is_due = False  # whether a drawing is scheduled
+        self._modes: Modes | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = threading.Lock()  # of `_loop`, and of `_has_ended`
+        self._has_ended = False
+        self._completer = _Completer()
+        self._buffer = Buffer(completer=ThreadedCompleter(self._completer), complete_while_typing=True)
+        self._keys = TypedKeys(source)
+        self._output = Vt100_Output(target, self._size, term=os.environ.get("TERM"), enable_cpr=False)
+        self._app = self._application()
+
+    def _size(self) -> Size:
+        return Size(rows=self.look.height, columns=self.look.width)
+
+    # For Trio's thread
+
+    def show(self, pieces: Sequence[ScreenText]) -> None:
+        """Put *pieces* on the screen."""
+        self._call(self._put, tuple(pieces))
+
+    def tell(self, about: str) -> None:
+        """Show *about* in the last row."""
+        self._call(self._set_about, about)
+
+    def work(self, *, is_working: bool) -> None:
+        """Show for how long the session has worked, until it does not."""
+        self._call(self._set_work, is_working)
+
+    def ask(self, question: Sequence[ScreenText], answers: str) -> None:
+        """Show *question* above the typed text until there is another or none; each of *answers* is a single key."""
+        self._call(self._set_question, question, answers)
+
+    def offer(self, text: str) -> None:
+        """Begin the typed text with *text*."""
+        self._call(self._set_text, text)
+
+    def drop_typed(self) -> bool:
+        """Clear the typed text; return whether there was any."""
+        had_text = bool(self._buffer.text)
+        self._call(self._set_text, "")
+        return had_text
+
+    def complete_by(self, ways_to_go_on: Callable[[str], Sequence[str]], past: Sequence[str]) -> None:
+        """Complete words by *ways_to_go_on*, which returns possible ends of a text; let the person recall *past*."""
+        self._completer.ways_to_go_on = ways_to_go_on
+        self._call(self._recall, past)
+
+    def resume(self) -> None:
+        """Set the terminal's modes and redraw, after a stop by job control."""
+        self._call(self._set_modes)
+
+    def resize(self, look: TerminalStyle) -> None:
+        """Use the size in *look* from now on."""
+        self._call(self._set_size, look)
+
+    def stop(self) -> None:
+        """Write what is left, and have `run` end."""
+        self._call(self._end)
+        with self._lock:
+            self._has_ended = True
+
+    def _call(self, function: Callable[[*Args], object], *args: *Args) -> None:
+        with self._lock:
+            if self._loop is not None and not self._has_ended:
+                self._loop.call_soon_threadsafe(function, *args)
+
+    # The thread of the box
+
+    def run(self, opened: Callable[[], None]) -> None:
+        """Body of the thread: read and draw until `stop` is called or the terminal is closed.
+
+        It calls *opened* when keys are read.
+        """
+        try:
+            asyncio.run(self._main(opened))
+        except EOFError:
+            self._take(None)
+        except OSError:  # what is written comes to nobody
+            self.is_gone = True
+            self._take(None)
+
+    async def _main(self, opened: Callable[[], None]) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._fail)
+        with self._lock:
+            if self._has_ended:
+                return
+            self._loop = loop
+        loop.call_soon(opened)
+        loop.call_soon(self._begin)
+        try:
+            await self._app.run_async(handle_sigint=False, set_exception_handler=False)
+        finally:
+            with self._lock:
+                self._loop = None
+
+    def _begin(self) -> None:
+        self._modes = modes_of(self._source.fileno())
+        self._tick()
+
+    def _fail(self, _loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        """End the thread by the error of a callback, which asyncio would only log."""
+        error = context.get("exception")
+        if self._app.is_running and not self._app.is_done:
+            self._app.exit(exception=error if isinstance(error, BaseException) else RuntimeError(context["message"]))
+
+    def _tick(self) -> None:
+        if keys := self._keys.end_lost_paste():
+            self._app.key_processor.feed_multiple(keys)
+            self._app.key_processor.process_keys()
+        if self._works_since is not None:
+            self._app.invalidate()
+        asyncio.get_running_loop().call_later(TICK, self._tick)
+
+    def _change(self) -> None:
+        """Have the screen drawn soon."""
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_later(FRAME, self._draw)
+
+    def _draw(self) -> None:
+        self._is_due = False
+        if self._app.is_done:
+            return
+        if rows := self._screen.take_finished():
+            self._output.write_raw(BEGIN)
+            self._app.renderer.erase()
+            self._output.write_raw("".join(f"{row}\n" for row in rows))
+        self._changing = self._screen.changing_rows(self.look.height)
+        self._app.invalidate()
+
+    def _end(self) -> None:
+        self._screen.close()
+        self._screen.ask(())
+        self._draw()
+        if not self._app.is_done:
+            self._app.exit()
+
+    def _put(self, pieces: Sequence[ScreenText]) -> None:
+        for piece in pieces:
+            self._screen.put(piece)
+        self._change()
+
+    def _set_about(self, about: str) -> None:
+        self._about = about
+        self._app.invalidate()
+
+    def _set_work(self, is_working: bool) -> None:
+        if is_working != (self._works_since is not None):
+            self._works_since = asyncio.get_running_loop().time() if is_working else None
+            self._app.invalidate()
+
+    def _set_question(self, question: Sequence[ScreenText], answers: str) -> None:
+        self._answers, self._asked_at = answers, asyncio.get_running_loop().time()
+        self._screen.ask(question)
+        self._change()
+
+    def _set_text(self, text: str) -> None:
+        self._buffer.reset(Document(text))
+        self._app.invalidate()
+
+    def _recall(self, past: Sequence[str]) -> None:
+        self._buffer.history = InMemoryHistory(past)
+        self._buffer.reset(self._buffer.document)
+
+    def _set_modes(self) -> None:
+        if self._modes is not None:
+            set_modes(self._source.fileno(), self._modes)
+        self._app.renderer.reset()
+        self._app.invalidate()
+
+    def _set_size(self, look: TerminalStyle) -> None:
+        """Erase what was drawn, of which a terminal that has become narrower has broken rows in two."""
+        screen = self._app.renderer.last_rendered_screen
+        if screen is not None:
+            cursor = screen.get_cursor_position(self._typed)
+            above = [max(screen.data_buffer[row], default=0) // look.width for row in range(cursor.y)]
+            self._output.cursor_up(sum(above) + cursor.x // look.width)
+        self._app.renderer.erase()
+        self.look = look
+        self._screen.resize(look)
+        self._change()
+
+    # What is drawn
+
+    def _application(self) -> Application[None]:
+        search = SearchToolbar()
+        self._typed = Window(
+            BufferControl(
+                self._buffer,
+                input_processors=[ShownText()],
+                search_buffer_control=search.control,
+            ),
+            height=Dimension(min=1, max=MOST_TYPED),
+            dont_extend_height=True,
+            wrap_lines=True,
+            get_line_prefix=self._prefix,
+        )
+        above = Window(FormattedTextControl(self._above), dont_extend_height=True)
+        last = Window(FormattedTextControl(self._last), height=1, dont_extend_height=True)
+        rows = HSplit(
+            [
+                ConditionalContainer(above, Condition(lambda: bool(self._changing))),
+                self._typed,
+                search,
+                CompletionsMenu(max_height=MOST_OFFERED),
+                ConditionalContainer(last, Condition(lambda: bool(self._last_text()))),
+            ]
+        )
+        app = Application[None](
+            Layout(rows, focused_element=self._typed),
+            key_bindings=self._bindings(),
+            style=Style([("about", "ansibrightblack" if self.look.colours else "")]),
+            erase_when_done=True,
+            terminal_size_polling_interval=None,
+            input=self._keys,
+            output=self._output,
+            before_render=self._before,
+            after_render=self._after,
+        )
+        app.ttimeoutlen = app.timeoutlen = ALONE
+        return app
+
+    def _before(self, app: Application[None]) -> None:
+        """Erase what was drawn if it has more rows than what will be: prompt_toolkit would leave empty ones below."""
+        self._output.write_raw(BEGIN)
+        last = app.renderer.last_rendered_screen
+        size = self._size()
+        height = app.layout.container.preferred_height(size.columns, size.rows).preferred
+        if last is not None and height < last.height:
+            app.renderer.erase()
+
+    def _after(self, _app: Application[None]) -> None:
+        self._output.write_raw(END)
+        self._output.flush()
+
+    def _prefix(self, line: int, wrap: int) -> StyleAndTextTuples:
+        is_first = line == 0 and wrap == 0
+        return [("bold" if is_first and self.look.colours else "", PROMPT if is_first else MORE)]
+
+    def _above(self) -> ANSI:
+        typed = min(self._buffer.document.line_count, MOST_TYPED)
+        menu = MOST_OFFERED if self._buffer.complete_state is not None else 0
+        most = max(self.look.height - 2 - typed - menu, 1)
+        return ANSI("\n".join(self._changing[-most:]))
+
+    def _last(self) -> StyleAndTextTuples:
+        return [("class:about", clipped(clean(self._last_text()), self.look.room))]
+
+    def _last_text(self) -> str:
+        if self._works_since is None:
+            return self._about
+        seconds = asyncio.get_running_loop().time() - self._works_since
+        frame = SPINNER[int(seconds / TICK) % len(SPINNER)]
+        about = self._about.strip()
+        return f"  {frame} {seconds:.0f} s, Esc stops{' · ' if about else ''}{about}"
+
+    # Keys
+
+    def _bindings(self) -> KeyBindings:
+        bindings = KeyBindings()
+        is_typing = ~is_searching
+        has_text = Condition(lambda: bool(self._buffer.text))
+        bindings.add("enter", filter=is_typing)(self._pressed_enter)
+        bindings.add("escape", "enter", filter=is_typing & has_text)(self._pressed_later)
+        bindings.add("escape", filter=is_typing)(self._pressed_escape)
+        bindings.add("c-c")(_interrupt)
+        bindings.add("c-d", filter=~has_text)(self._pressed_end)
+        bindings.add("c-z")(self._pressed_suspend)
+        for answer in "yanre":
+            is_answer = Condition(partial(self._answers_now, answer))
+            bindings.add(answer, filter=is_typing & ~has_text & is_answer)(self._pressed_answer)
+        return bindings
+
+    def _answers_now(self, key: str) -> bool:
+        return key in self._answers and asyncio.get_running_loop().time() - self._asked_at > SEEN
+
+    def _pressed_answer(self, event: KeyPressEvent) -> None:
+        self._answers = ""
+        self._take(event.data)
+
+    def _pressed_later(self, _event: KeyPressEvent) -> None:
+        self._send(LATER)
+
+    def _pressed_end(self, _event: KeyPressEvent) -> None:
+        self._take(None)
+
+    def _pressed_suspend(self, _event: KeyPressEvent) -> None:
+        self._app.suspend_to_background()
+
+    def _pressed_escape(self, _event: KeyPressEvent) -> None:
+        if self._buffer.complete_state is not None:
+            self._buffer.cancel_completion()
+        elif self._works_since is not None or self._answers:
+            self._take(STOP)
+
+    def _pressed_enter(self, _event: KeyPressEvent) -> None:
+        state = self._buffer.complete_state
+        chosen = None if state is None else state.current_completion
+        if chosen is not None and chosen.text.endswith((" ", "/")):  # more follows
+            self._buffer.complete_state = None
+            self._buffer.start_completion()
+        elif self._buffer.text.endswith(CONTINUES):
+            self._set_text(f"{self._buffer.text.removesuffix(CONTINUES)}\n")
+        else:
+            self._send()
+
+    def _send(self, prefix: str = "") -> None:
+        text = self._buffer.text
+        if text:
+            self._screen.send(text)
+        self._buffer.reset(append_to_history=bool(text.strip()))
+        self._take(prefix + text)
+        self._change()
+
+
+def _interrupt(_event: KeyPressEvent) -> None:
+    """Do what Ctrl-C does in a terminal that is not read key by key."""
+    os.kill(os.getpid(), signal.SIGINT)
