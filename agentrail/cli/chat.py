@@ -160,7 +160,7 @@ class Chat:
         async with open_shared(journal, profile_of, supervisor_options, has_page=has_page) as supervisor:
             session = await self._first(supervisor)
             source = self._source if session is None else await self._as_stored(session)
-            page = _page_for(self._terminal, journal)
+            page = _page_of(journal)
             self._terminal.show(greeting(agentrail.__version__, source, page, has_samples=self._options.has_samples))
             is_well, offered = True, ""
             while True:
@@ -219,12 +219,10 @@ class Chat:
         return session
 
 
-def _page_for(terminal: Terminal, journal: Path | None) -> str:
-    """Return where the page is: without its token unless a person reads *terminal*, as else it may be a log."""
+def _page_of(journal: Path | None) -> str:
+    """Return where the page is, without its token: what a terminal shows is kept, copied, and seen by others."""
     page = find_page(journal)
-    if page is None:
-        return ""
-    return page.page if terminal.look.echoes else f"{page.address} (/page tells its key)"
+    return "" if page is None else f"{page.address} (/page tells its key)"
 
 
 async def _end_of(session: RemoteSession) -> Cursor:

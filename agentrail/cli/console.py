@@ -393,6 +393,7 @@ class Console:
 
     async def _prompt(self, text: str) -> None:
         is_first, self.has_prompted, self._is_sending = not self.has_prompted, True, True
+        typed = text
         try:
             message = await self._commands.with_files(text)
             text = message if isinstance(message, str) else text_of(message)
@@ -408,7 +409,7 @@ class Console:
             self._is_sending = False
             self._ended_refs.clear()
         if is_first and self._past is None:
-            self._title = clipped(one_line(text), TITLE)
+            self._title = clipped(one_line(typed), TITLE)
 
     # From outside
 

@@ -12,10 +12,11 @@ import trio
 
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.views import DetailView
+from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode, mode_named
 from agentrail.cli.holder_file import HolderFile
-from agentrail.cli.key_commands import STOP
-from agentrail.cli.named_files import AT, parts_of, paths_behind, without_files
+from agentrail.cli.key_commands import NEXT, STOP
+from agentrail.cli.named_files import AT, missing_in, parts_of, paths_behind, without_files
 from agentrail.cli.rendering import SHORT, described
 from agentrail.cli.screen import Tone, aside, clipped, date_and_time, one_line
 from agentrail.cli.session_names import OWN, new_name
@@ -169,7 +170,9 @@ class ConsoleCommands:
         self._terminal.show((aside(f"✗ {why}", Tone.BAD),))
 
     async def with_files(self, text: str) -> str | tuple[Part, ...]:
-        """Return the prompt *text* as a message that contains the files which it names."""
+        """Return the prompt *text* as a message that contains the files which it names; tell which are not there."""
+        for name in await trio.to_thread.run_sync(missing_in, text, self._folder):
+            self._say(f"  @{name} is not there: the prompt goes without it")
         return await parts_of(text, self._folder)
 
     async def steer(self, text: str, *, when: When = "gap") -> None:
@@ -223,17 +226,24 @@ class ConsoleCommands:
             self._say(f"  model: {(await awaited(self._session.status())).model}; /model NAME uses another")
 
     async def mode(self, name: str) -> None:
-        """Switch to the mode *name*, which says which calls run without asking."""
-        mode = mode_named(name)
+        """Switch to the mode *name*, or to the next one; it says which calls run without asking."""
+        mode = _mode_after(await self._mode_now()) if name == NEXT else mode_named(name)
         if mode not in CHANGEABLE_MODES:
-            detail = await self._detail()
-            now = None if detail is None else mode_labelled(detail.labels)
+            now = await self._mode_now()
             in_force = f"; now: {now}" if now else ""
             self._say(f"  /mode {' or '.join(CHANGEABLE_MODES)}: what runs without asking{in_force}")
             return
         await set_mode(self._session, mode)
         names = ["tools of MCP servers" if name == OF_SERVERS else name for name in ASK_FIRST[mode]]
-        self._say(f"  asks before {', '.join(names) or 'what its guard is not sure about'}")
+        self._say(f"  mode {mode}: asks before {', '.join(names) or 'what its guard is not sure about'}")
+
+    async def _mode_now(self) -> Mode | None:
+        """Return the mode in force; `None` if it is not known, as of an agent of a file."""
+        detail = await self._detail()
+        if detail is None:
+            return None
+        source = AgentSource.read(detail.agent)
+        return mode_labelled(detail.labels) or (None if source is None else mode_named(source.mode or ""))
 
     async def steer_text(self, text: str) -> None:
         """Send *text* as steering; with `now` in front, it interrupts the response."""
@@ -414,6 +424,12 @@ async def set_mode(session: AnySession, mode: Mode) -> None:
     await session.label([MODE_LABEL + mode], [MODE_LABEL + other for other in CHANGEABLE_MODES if other != mode])
 
 
+def _mode_after(mode: Mode | None) -> Mode:
+    """Return the mode that comes after *mode* in the row of those that can be changed to."""
+    index = CHANGEABLE_MODES.index(mode) if mode in CHANGEABLE_MODES else -1
+    return CHANGEABLE_MODES[(index + 1) % len(CHANGEABLE_MODES)]
+
+
 def mode_labelled(labels: Iterable[str]) -> Mode | None:
     """Return the mode in *labels*, which `set_mode` wrote; `None` if the session still has its first mode."""
     names = [label.removeprefix(MODE_LABEL) for label in labels if label.startswith(MODE_LABEL)]
@@ -479,7 +495,7 @@ HERE: Final = (
     ConsoleCommand("/cost", "", "tokens and money of this session", ConsoleCommands.cost),
     ConsoleCommand("/model", "NAME", "use another model from the next turn on", ConsoleCommands.model),
     ConsoleCommand(
-        "/mode", "MODE", "`ask`, `edits` or `yes`: what runs without asking, from now on", ConsoleCommands.mode
+        "/mode", "MODE", "`ask`, `edits` or `yes`: what runs without asking; Shift-Tab: the next", ConsoleCommands.mode
     ),
     ConsoleCommand(
         "/queue", "NUMBER", "list the prompts that wait; with a number, take one back", ConsoleCommands.queue

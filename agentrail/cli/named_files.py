@@ -46,6 +46,12 @@ async def parts_of(text: str, folder: Path) -> str | tuple[Part, ...]:
     return (Text(f"{text}{texts}"), *others) if others else f"{text}{texts}"
 
 
+def missing_in(text: str, folder: Path) -> Sequence[str]:
+    """Return what *text* names by `@`, looks like a file, with a dot or a slash in it, and is not there."""
+    names = dict.fromkeys(_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(text))
+    return [name for name in names if ("." in name or "/" in name) and not os.path.exists(folder / with_home(name))]  # noqa: PTH110 - false for what no path can be
+
+
 def without_files(prompt: str) -> str:
     """Return *prompt* as the person wrote it, without the texts of the files that it names."""
     names = [_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(prompt)]

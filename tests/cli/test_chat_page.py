@@ -131,6 +131,14 @@ def address_in(text: str) -> str:
     return str(found[-1])
 
 
+def told_address(talk: Talk) -> str:
+    """Ask for the address of the page, of which the greeting tells no key."""
+    assert "token" not in talk.output
+    talk.say("/page\r")
+    talk.sees("token=", ">\n")
+    return address_in(talk.seen())
+
+
 def no_token_in_arguments(token: str) -> bool:
     """Whether no process of this machine has *token* among its arguments or in its environment."""
     places = [place for name in ("cmdline", "environ") for place in Path("/proc").glob(f"[0-9]*/{name}")]
@@ -148,16 +156,15 @@ def no_token_in_arguments(token: str) -> bool:
 @pytest.mark.long
 def test_both_terminals_name_the_page_of_the_one_that_serves(tmp_path: Path) -> None:
     with chat(tmp_path) as first:
-        page = address_in(first.output)
+        page = told_address(first)
         assert no_token_in_arguments(page.partition("=")[2])
         with chat(tmp_path) as second:
-            assert address_in(second.output) == page
+            assert told_address(second) == page
             first.stop(signal.SIGKILL)
             second.say("Who are you?\r")
             second.sees("built-in demo model: there is no")
             second.say("/page\r")
-            second.sees("> /page")
-            second.sees("  http://127.0.0.1:")
+            second.sees("built-in demo model: there is no", "> /page", "  http://127.0.0.1:", "\n>")
             assert address_in(second.seen()) != page
 
 
@@ -200,7 +207,7 @@ def test_the_terminal_and_the_browser_are_in_one_session(tmp_path: Path) -> None
     (tmp_path / "site" / "index.html").write_text("<!doctype html><title>another site</title>")
     (tmp_path / "work").mkdir()
     with chat(tmp_path / "work") as talk, sync_playwright() as playwright:
-        address = address_in(talk.output)
+        address = told_address(talk)
         url, _, token = address.partition("/#token=")
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page()

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.named_files import MAX_PICTURE, parts_of, paths_behind
+from agentrail.cli.named_files import MAX_PICTURE, missing_in, parts_of, paths_behind
 from agentrail.models import File, Image, Text
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
@@ -41,6 +41,11 @@ async def test_a_text_is_added_and_pictures_go_with_it(folder: Path) -> None:
 )
 async def test_what_is_no_file_stays_as_it_is(text: str, folder: Path) -> None:
     assert await parts_of(text, folder) == text
+
+
+def test_what_looks_like_a_file_and_is_not_there_is_told(folder: Path) -> None:
+    text = "@missing.txt, @pic.png @ann @docs @no/such @\x00.txt @pic.png?"
+    assert missing_in(text, folder) == ["missing.txt,", "no/such", "\x00.txt", "pic.png?"]
 
 
 async def test_what_cannot_be_sent_is_told(folder: Path) -> None:

@@ -54,6 +54,16 @@ def test_ctrl_c_stops_a_slow_tool_and_twice_it_leaves() -> None:
         assert modes(theirs) == before
 
 
+def test_escape_stops_what_runs_and_takes_no_key() -> None:
+    with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
+        begin(talk, "count to 600")
+        talk.sees("… 1 of 600\n>\n", "s, Esc stops")
+        talk.say("\x1b")
+        talk.sees("■ stopped (user)", ">\n  idle")
+        talk.say("\x1bhello\r")
+        talk.sees("> hello\n", "I am the built-in demo model")
+
+
 def test_ctrl_c_leaves_where_nothing_runs() -> None:
     with at_a_terminal("chat", "--samples") as (talk, theirs):
         before = modes(theirs)
@@ -389,7 +399,10 @@ def test_what_is_typed_is_kept_as_it_is_and_while_the_agent_is_stopped() -> None
         talk.say("\x15/data/a\N{ZERO WIDTH NON-JOINER}b is where?\r")
         talk.sees("I am the built-in demo model", ">\n  idle")
         talk.say("/mode yes\r")
-        talk.sees("asks before what its guard is not sure about")
+        talk.sees("mode yes: asks before what its guard is not sure about")
+        talk.say("\x1b[Z")
+        talk.sees("mode ask: asks before ")
+        talk.say("/mode yes\r")
         talk.say("/mode\r")
         talk.sees("what runs without asking; now: yes")
         assert "/data/a\N{ZERO WIDTH NON-JOINER}b is where?" in talk.output

@@ -18,7 +18,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition, is_searching
+from prompt_toolkit.filters import Condition, has_completions, is_searching
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -30,7 +30,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from agentrail.cli.key_commands import LATER, STOP
+from agentrail.cli.key_commands import LATER, NEXT_MODE, STOP
 from agentrail.cli.live.live_screen import MORE, MOST_TYPED, PROMPT, LiveScreen
 from agentrail.cli.live.shown_text import ShownText
 from agentrail.cli.live.typed_keys import TypedKeys
@@ -363,6 +363,7 @@ class PromptBox:
         bindings.add("enter", filter=is_typing)(self._pressed_enter)
         bindings.add("escape", "enter", filter=is_typing & has_text)(self._pressed_later)
         bindings.add("escape", filter=is_typing)(self._pressed_escape)
+        bindings.add("s-tab", filter=is_typing & ~has_completions)(self._pressed_back_tab)
         bindings.add("c-c")(_interrupt)
         bindings.add("c-d", filter=~has_text)(self._pressed_end)
         bindings.add("c-z")(self._pressed_suspend)
@@ -377,6 +378,9 @@ class PromptBox:
     def _pressed_answer(self, event: KeyPressEvent) -> None:
         self._answers = ""
         self._take(event.data)
+
+    def _pressed_back_tab(self, _event: KeyPressEvent) -> None:
+        self._take(NEXT_MODE)
 
     def _pressed_later(self, _event: KeyPressEvent) -> None:
         self._send(LATER)
