@@ -18,6 +18,12 @@ from agentrail.values.usage import cost_text
 SHORT: Final = 100
 """The most columns of a text that is shown in one line, such as arguments, a result or a queued prompt."""
 
+MOST_ARGS: Final = 400
+"""The most columns of the arguments of a call, which are cut where the terminal ends."""
+
+MOST_ROWS: Final = 4
+"""The most rows of a result that are shown."""
+
 LONG: Final = 1_000
 """The most columns of a prompt that was sent from elsewhere, or earlier."""
 
@@ -208,7 +214,7 @@ def _status(event: e.StatusUpdate) -> ScreenText:
 
 def _started(event: e.ToolExecutionStart) -> ScreenText:
     again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
-    return _note(f"→ {event.name} {shown_args(event.args)}".rstrip() + again, Tone.PLAIN)
+    return line(f"  → {event.name} {shown_args(event.args, MOST_ARGS)}".rstrip() + again, is_cut=True)
 
 
 def _progress(event: e.ToolExecutionUpdate) -> ScreenText:
@@ -216,13 +222,14 @@ def _progress(event: e.ToolExecutionUpdate) -> ScreenText:
 
 
 def _tool_ended(event: e.ToolExecutionEnd) -> ScreenText:
-    whole = " ".join(map(in_words, event.content))
-    preview = clipped(one_line(whole), SHORT) or "(nothing)"
-    more = f" ({whole.count(chr(10)) + 1} lines; /show)" if preview.endswith("…") else ""
-    late = " (late)" if event.late else ""
-    if event.is_error:
-        return _note(f"✗ {event.name}{late}: {preview}{more}", Tone.BAD)
-    return _note(f"✓ {event.name}{late}: {preview}{more}", Tone.GOOD)
+    """Return the result as it is, if it has a few rows; of a longer one the first rows."""
+    rows = " ".join(map(in_words, event.content)).strip("\n").split("\n")
+    mark, tone = ("✗", Tone.BAD) if event.is_error else ("✓", Tone.GOOD)
+    head = f"  {mark} {event.name}{' (late)' if event.late else ''}:"
+    if len(rows) == 1:
+        return line(f"{head} {rows[0].strip() or '(nothing)'}", tone, is_cut=True)
+    more = [f"    … {len(rows) - MOST_ROWS} more lines; /show"] if len(rows) > MOST_ROWS else []
+    return line("\n".join([head, *(f"    {row}" for row in rows[:MOST_ROWS]), *more]), tone, is_cut=True)
 
 
 def _blocked(event: e.ToolBlocked) -> ScreenText:
@@ -326,7 +333,7 @@ def _of_subagent(event: e.SubAgentEvent) -> ScreenText | None:
     while isinstance(inner, e.SubAgentEvent):
         inner, depth = inner.event, depth + 1
     piece = SHOWN[type(inner)](inner) if isinstance(inner, IN_TREE) else None
-    return None if piece is None else _aside(f"{'│ ' * depth}{piece.text.strip()}")
+    return None if piece is None else _aside(f"{'│ ' * depth}{clipped(one_line(piece.text), SHORT)}")
 
 
 def _todos(event: e.TodoChange) -> ScreenText:

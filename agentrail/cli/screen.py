@@ -27,6 +27,9 @@ JOINERS: Final = ("\N{ZERO WIDTH NON-JOINER}", "\N{ZERO WIDTH JOINER}")
 LONGEST_ERROR: Final = 4_000
 """The most characters of an error that are shown: what it quotes, such as a key of a file, may fill that file."""
 
+CUT: Final = 100
+"""The most columns of a line that is cut in a pipe."""
+
 _RESET: Final = "\x1b[0m"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _SPACE: Final = re.compile(r"\s+")
@@ -90,6 +93,16 @@ class ScreenText(Value):
     """The text."""
     tone: Tone = Tone.PLAIN
     """The colour of the text."""
+    is_cut: bool = False
+    """Whether what is too wide for a row is left out, and not shown in the next one; in a pipe, it is one line."""
+
+    def rows(self, look: TerminalStyle) -> str:
+        """Return the text in rows that fit; in a pipe, as it is, or cut to one line of `CUT` columns."""
+        text = clean(self.text)
+        if not look.rewrites:
+            return clipped(f"  {one_line(text)}", CUT) if self.is_cut else text
+        rows = [clipped(row, look.room) for row in text.split("\n")] if self.is_cut else wrapped(text, look.room)
+        return "\n".join(rows)
 
 
 class Screen(Value):
@@ -114,8 +127,7 @@ class Screen(Value):
                     clipped(text.replace("\n", " "), look.room), piece.tone, look
                 )
             case _:
-                rows = "\n".join(wrapped(text, look.room)) if look.rewrites else text
-                return Screen(), f"{self.joint}{painted(rows, piece.tone, look)}\n"
+                return Screen(), f"{self.joint}{painted(piece.rows(look), piece.tone, look)}\n"
 
     @property
     def joint(self) -> str:
@@ -125,9 +137,9 @@ class Screen(Value):
         return ERASE if self.open is Flow.STATUS else "\n"
 
 
-def line(text: str, tone: Tone = Tone.PLAIN) -> ScreenText:
+def line(text: str, tone: Tone = Tone.PLAIN, *, is_cut: bool = False) -> ScreenText:
     """Return *text* as a piece that is a line of its own."""
-    return ScreenText(Flow.LINE, text, tone)
+    return ScreenText(Flow.LINE, text, tone, is_cut)
 
 
 def aside(text: str, tone: Tone = Tone.PLAIN) -> ScreenText:

@@ -88,9 +88,26 @@ def test_a_turn_in_a_terminal() -> None:
         "I will write.\n"
         "  → write_file path=a.txt content=hello\n"
         "\x1b[2m  … half of it\x1b[0m\r\x1b[K\x1b[2m  … all of it\x1b[0m\r\x1b[K"
-        "\x1b[32m  ✓ write_file: wrote 5 characters\x1b[0m\n"
+        "\x1b[32m  ✓ write_file:\n    wrote\n    5 characters\x1b[0m\n"
         "Done.\nAnything else?\n"
         "\n"
+    )
+
+
+def test_in_a_terminal_the_first_rows_of_a_result_are_as_they_are_and_as_wide_as_it() -> None:
+    look = TerminalStyle(rewrites=True, width=30)
+    rows = ["-rw-r--r--  1 ada  ada   171 a.md", "drwxr-xr-x  2 ada  ada  4096 src"]
+    ended = e.ToolExecutionEnd("c", "shell", (Text("\n".join(rows * 3)),), is_error=False)
+    assert output(ended, look=look) == (
+        "  ✓ shell:\n"
+        "    -rw-r--r--  1 ada  ada  …\n"
+        "    drwxr-xr-x  2 ada  ada  …\n"
+        "    -rw-r--r--  1 ada  ada  …\n"
+        "    drwxr-xr-x  2 ada  ada  …\n"
+        "    … 2 more lines; /show\n"
+    )
+    assert output(e.ToolExecutionStart("c", "t", args(text="x" * 150)), look=look.but(width=200)) == (
+        f"  → t text={'x' * 150}\n"
     )
 
 

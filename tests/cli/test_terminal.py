@@ -325,7 +325,9 @@ def test_the_past_looks_as_it_did_when_it_was_new(tmp_path: Path) -> None:
 def test_what_was_folded_is_shown_in_whole() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         begin(talk, "list the files")
-        talk.sees("✻ I am asked to list files, and `list_dir` does that. (10 words; /show)", "✓ list_dir: ")
+        talk.sees(
+            "✻ I am asked to list files, and `list_dir` does that. (10 words; /show)", "✓ list_dir:\n    README.md"
+        )
         talk.sees(">\n  idle")
         talk.say("/show\r")
         talk.sees("  list_dir:\nREADME.md", "\nsrc/")

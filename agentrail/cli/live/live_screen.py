@@ -56,10 +56,10 @@ class LiveScreen:
             case Flow.TEXT | Flow.THOUGHT if text:
                 self._append(piece.flow, text)
             case Flow.ASIDE:
-                self._print(text, piece.tone)
+                self._finish_rows(piece)
             case Flow.LINE:
                 self.close()
-                self._print(text, piece.tone)
+                self._finish_rows(piece)
             case _:
                 pass
 
@@ -134,6 +134,9 @@ class LiveScreen:
                 return [painted(f"  {row}", Tone.DIM, self._look) for row in rows]
             case _:
                 return []
+
+    def _finish_rows(self, piece: ScreenText) -> None:
+        self._finished.extend(painted(row, piece.tone, self._look) for row in piece.rows(self._look).split("\n"))
 
     def _print(self, text: str, tone: Tone) -> None:
         self._finished.extend(painted(row, tone, self._look) for row in wrapped(text, self._look.room))
