@@ -151,6 +151,7 @@ class Chat:
         self._source = source
         self._terminal = terminal
         self._options = options
+        terminal.title = f"agentrail: {Path(source.folder).name}"
         self._history = None if options.has_samples else InputHistory(source.folder)
 
     async def run(self, journal: Path | None, supervisor_options: SupervisorOptions, *, has_page: bool) -> bool:

@@ -32,6 +32,7 @@ from agentrail.values.content import text_of
 from agentrail.values.events import (
     AgentAbort,
     AgentEnd,
+    AgentResumed,
     ApprovalRequired,
     ApprovalResolved,
     AskUser,
@@ -194,6 +195,8 @@ class Console:
                 ref in self._answering.approved_ids
             ):
                 return ()  # the person knows, and that it runs says so
+            case AgentResumed(trigger="tool_approved") if self._answering.approved_ids:
+                return ()
             case ToolExecutionStart(args=args, name=name) if not self._is_shown(envelope.event):
                 rows = changed_lines(args)
                 self._commands.fold(name, "\n".join(row.text for row in rows))

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import trio
 
+from agentrail.adapters.user_folders import with_home
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.views import DetailView
 from agentrail.cli.agent_source import AgentSource
@@ -30,6 +31,7 @@ from agentrail.ports.journal import StoredSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.values.content import Part
 from agentrail.values.events import Event, PromptReceived, SessionForked, SessionStarted
+from agentrail.values.messages import AssistantMessage, UserMessage
 from agentrail.values.usage import cost_text
 
 STEER: Final = "/steer"
@@ -62,6 +64,16 @@ INTRODUCTION: Final = """\
   Tab              choose from the menu that opens at / and at @
   @FILE            send that file with the prompt: a text, a picture or a PDF
   \\ and Enter      another line; what you paste is one text, whatever lines it has"""
+
+WRITE_AGENTS: Final = (
+    "Write the file AGENTS.md in this folder, for agents that work here: what the project is, how it is built, tested "
+    "and checked, where things are, and which conventions hold. Look at the files first. Be brief, and say only what "
+    "you have seen. If the file is there already, improve it."
+)
+"""The prompt of `/init`."""
+
+HEADINGS: Final = {UserMessage: "You", AssistantMessage: "The agent"}
+"""Which messages `/export` writes, and below which heading."""
 
 CHANGEABLE_MODES: Final[tuple[Mode, ...]] = ("ask", "edits", "yes")
 """The modes that differ by what is asked alone."""
@@ -286,6 +298,26 @@ class ConsoleCommands:
         """Compact the context of the session."""
         await self._session.compact(reason or None)
 
+    async def init(self, _: str) -> None:
+        """Prompt the agent to write what it should know of the folder."""
+        await self._session.prompt(WRITE_AGENTS)
+
+    async def export(self, name: str) -> None:
+        """Write what was said into a new file, as Markdown; tool calls are left out."""
+        if not name:
+            self._say("  /export FILE")
+            return
+        messages = await awaited(self._session.messages())
+        texts = [(HEADINGS[type(message)], message.text) for message in messages if type(message) in HEADINGS]
+        parts = [f"## {heading}\n\n{text}\n" for heading, text in texts if text.strip()]
+        path = self._folder / with_home(name)
+        try:
+            await trio.to_thread.run_sync(_write_new, path, "\n".join(parts))
+        except OSError as error:
+            self.refuse(f"/export {name}: {error.strerror or error}")
+        else:
+            self._say(f"  {len(parts)} messages are in {path}")
+
     async def quit(self, _: str) -> None:
         """End the conversation in this terminal; the session goes on."""
         self.is_leaving = True
@@ -471,6 +503,12 @@ async def _left_behind(fork: AnySession) -> str:
     return "\n".join(["  this has been done since, and stays:", *rows]) if rows else "  nothing else was done since"
 
 
+def _write_new(path: Path, text: str) -> None:
+    """Write *text* into a file that is not there yet."""
+    with path.open("x", encoding="utf-8") as file:
+        file.write(text)
+
+
 def _ends_of(words: Iterable[str], beginning: str) -> Sequence[str]:
     return [word.removeprefix(beginning) for word in words if word.startswith(beginning)]
 
@@ -478,7 +516,7 @@ def _ends_of(words: Iterable[str], beginning: str) -> Sequence[str]:
 CHOICES: Final[Mapping[str, Sequence[str]]] = {"/model": (*USUAL, DEMO), "/mode": CHANGEABLE_MODES}
 """What may follow a command."""
 
-ALIASES: Final = {"/exit": "/quit"}
+ALIASES: Final = {"/exit": "/quit", "/clear": "/new"}
 """Other names of commands."""
 
 HERE: Final = (
@@ -502,6 +540,8 @@ HERE: Final = (
     ),
     ConsoleCommand("/tasks", "", "list the sub-agents", ConsoleCommands.tasks),
     ConsoleCommand("/compact", "REASON", "shorten the conversation that the model gets", ConsoleCommands.compact),
+    ConsoleCommand("/init", "", "have the agent write AGENTS.md, what it should know here", ConsoleCommands.init),
+    ConsoleCommand("/export", "FILE", "write the conversation into a new file, as Markdown", ConsoleCommands.export),
     ConsoleCommand("/help", "", "this", ConsoleCommands.help),
     ConsoleCommand("/quit", "", "leave", ConsoleCommands.quit),
 )
@@ -510,7 +550,7 @@ HERE: Final = (
 OTHERS: Final = (
     ConsoleCommand("/sessions", "", "list the sessions of this folder", ConsoleCommands.sessions),
     ConsoleCommand("/resume", "NUMBER", "go on with one of them", ConsoleCommands.resume),
-    ConsoleCommand("/new", "", "begin a new session; this one is kept", ConsoleCommands.new),
+    ConsoleCommand("/new", "", "begin a new session, as /clear does; this one is kept", ConsoleCommands.new),
     ConsoleCommand("/fork", "", "go on in a copy of this session", ConsoleCommands.fork),
     ConsoleCommand("/rewind", "NUMBER", "list the prompts; go back before one, in a copy", ConsoleCommands.rewind),
     ConsoleCommand("/tools", "", "list the tools of this session", ConsoleCommands.tools),

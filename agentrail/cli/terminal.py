@@ -84,6 +84,8 @@ class Terminal:
         self.keys = has_keys(source, target)
         self.by_hand = source.isatty()
         self.gone = False
+        self.title = "agentrail"
+        """Title of the terminal's window, while single keys are read."""
         self._source = source
         self._number = source.fileno()
         self._shown = target
@@ -127,7 +129,9 @@ class Terminal:
         from agentrail.cli.live.prompt_box import PromptBox  # noqa: PLC0415 - an extra
 
         token = trio.from_thread.run_sync(trio.lowlevel.current_trio_token)
-        return PromptBox(self._source, self._shown, self.look, lambda text: token.run_sync_soon(self._take, text))
+        return PromptBox(
+            self._source, self._shown, self.look, self.title, lambda text: token.run_sync_soon(self._take, text)
+        )
 
     async def _obey(self, box: PromptBox) -> None:
         """Redraw after a stop by job control (SIGCONT), and after the terminal has changed its size."""

@@ -345,6 +345,25 @@ def test_what_was_folded_is_shown_in_whole() -> None:
         talk.sees("  cost ")
 
 
+def test_the_conversation_is_exported_and_never_over_another_file(tmp_path: Path) -> None:
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        talk.wait_for(f"\x1b]2;agentrail: {tmp_path.name}\x07")
+        begin(talk, "write hello to a.txt")
+        talk.sees(f"{KEYS}\n>")
+        assert "\a" in re.sub(r"\x1b\][^\a]*\a", "", talk.output), "it rings"
+        press(talk, "y")
+        shown = talk.sees("→ write_file", "created a.txt: 1 line, 5 bytes”.", ">\n  idle")
+        assert "  → write_file content=hello path=a.txt\n  ✓ write_file: created" in shown
+        assert "goes on (" not in shown
+        talk.say("/export said.md\r")
+        talk.sees("  3 messages are in ")
+        talk.say("/export said.md\r")
+        talk.sees("✗ /export said.md: File exists")
+    said = (tmp_path / "said.md").read_text()
+    assert said.startswith("## You\n\nwrite hello to a.txt\n\n## The agent\n\n")
+
+
 @pytest.mark.campaign
 def test_one_goes_back_before_a_prompt(tmp_path: Path) -> None:
     args = ("chat", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"), "--edits")

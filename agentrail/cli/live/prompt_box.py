@@ -34,7 +34,7 @@ from agentrail.cli.key_commands import LATER, NEXT_MODE, STOP
 from agentrail.cli.live.live_screen import MORE, MOST_TYPED, PROMPT, LiveScreen
 from agentrail.cli.live.shown_text import ShownText
 from agentrail.cli.live.typed_keys import TypedKeys
-from agentrail.cli.screen import ScreenText, TerminalStyle, clean, clipped
+from agentrail.cli.screen import ScreenText, TerminalStyle, clean, clipped, one_line
 from agentrail.cli.terminal_modes import Modes, modes_of, set_modes
 
 FRAME: Final = 0.05
@@ -48,6 +48,9 @@ ALONE: Final = 0.1
 
 SEEN: Final = 0.5
 """Seconds that a question is shown before a single key answers it: what was being typed is no answer."""
+
+LONG_WORK: Final = 10.0
+"""Seconds of work after which the person may look elsewhere, so that its end rings the bell of the terminal."""
 
 MOST_OFFERED: Final = 8
 """The most rows of the menu of completions."""
@@ -84,12 +87,13 @@ class _Completer(Completer):
 class PromptBox:
     """The last rows of a terminal: what changes, the typed text, a menu, and what the session does."""
 
-    def __init__(self, source: TextIO, target: TextIO, look: TerminalStyle, take: Take) -> None:
+    def __init__(self, source: TextIO, target: TextIO, look: TerminalStyle, title: str, take: Take) -> None:
         self.look = look
         """The abilities of the terminal, and its size now."""
         self.is_gone = False
         """Whether the terminal is closed."""
         self._take = take
+        self._title = clean(one_line(title))
         self._source = source
         self._screen = LiveScreen(look)
         self._changing: Sequence[str] = ()
@@ -194,6 +198,7 @@ class PromptBox:
                 self._loop = None
 
     def _begin(self) -> None:
+        self._output.set_title(self._title)
         self._modes = modes_of(self._source.fileno())
         self._tick()
 
@@ -231,6 +236,7 @@ class PromptBox:
     def _end(self) -> None:
         self._screen.close()
         self._screen.ask(())
+        self._output.clear_title()
         self._draw()
         if not self._app.is_done:
             self._app.exit()
@@ -245,13 +251,18 @@ class PromptBox:
         self._app.invalidate()
 
     def _set_work(self, is_working: bool) -> None:
+        now = asyncio.get_running_loop().time()
         if is_working != (self._works_since is not None):
-            self._works_since = asyncio.get_running_loop().time() if is_working else None
+            if self._works_since is not None and now - self._works_since > LONG_WORK:
+                self._output.bell()
+            self._works_since = now if is_working else None
             self._app.invalidate()
 
     def _set_question(self, question: Sequence[ScreenText], answers: str) -> None:
         self._answers, self._asked_at = answers, asyncio.get_running_loop().time()
         self._screen.ask(question)
+        if question:
+            self._output.bell()
         self._change()
 
     def _set_text(self, text: str) -> None:
