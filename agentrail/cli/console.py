@@ -26,6 +26,7 @@ from agentrail.cli.past import MOST_READ, PastEvents, before_copy, past_of, prom
 from agentrail.cli.questions import changed_lines
 from agentrail.cli.rendering import about, piece_of
 from agentrail.cli.screen import Flow, ScreenText, Tone, clipped, line, one_line
+from agentrail.cli.shell_lines import MARK
 from agentrail.cli.terminal import Terminal
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked
 from agentrail.values.content import text_of
@@ -113,6 +114,7 @@ class Console:
         self._ended_refs: set[str] = set()
         self._waiting_ids: set[str] = set()  # ids of held calls whose event is shown
         self._asked_calls: set[str] = set()
+        self._nursery: trio.Nursery | None = None  # `None` before the conversation begins
         self._last_read = 0  # tokens of the last request and response: the least that the next request has
 
     async def run(self, offered: str = "") -> bool:
@@ -135,6 +137,7 @@ class Console:
             self._terminal.complete_by(self._commands.ways_to_go_on, typed or prompts)
             with self._leaving:
                 async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
+                    self._nursery = nursery
                     nursery.start_soon(self._listen, events)
                     nursery.start_soon(self._obey, signals)
                     self._look_again()
@@ -282,7 +285,7 @@ class Console:
                 self._status, self._is_looking = status, False
                 if self._is_fresh:
                     self._answering.look(held_calls)
-                    self._terminal.work(is_working=not self._is_resting)
+                    self._terminal.work(is_working=not self._is_resting or self._commands.shell.is_running)
                     self._terminal.tell("" if status is None else about(status, self._last_read))
                     self._news.set()
         except AgentrailError as error:
@@ -380,8 +383,19 @@ class Console:
             await self._commands.carry_out(text)
         elif self._answering.is_open:
             await self._answering.answer(text)
+        elif text.startswith(MARK) and self._terminal.by_hand and self._nursery is not None:
+            self._nursery.start_soon(self._run_line, text.removeprefix(MARK).strip())
         elif text:
             await self._talk(text)
+
+    async def _run_line(self, command_line: str) -> None:
+        """Run a command line of the person, which waits for nothing that the session does."""
+        self._look_again()
+        try:
+            await self._commands.shell.run(command_line)
+        except (AgentrailError, BadInputError, OSError) as error:
+            self._commands.refuse(str(error))
+        self._look_again()
 
     async def _talk(self, text: str) -> None:
         """Send *text*: as steering while a turn is open, else as a prompt."""
@@ -429,6 +443,8 @@ class Console:
 
         If no turn runs, drop the typed text, or leave if there is none.
         """
+        if self._commands.shell.stop():
+            return
         again = trio.current_time() - self._interrupted < AGAIN
         self._interrupted = trio.current_time()
         if again:

@@ -21,6 +21,7 @@ from agentrail.cli.named_files import AT, missing_in, parts_of, paths_behind, wi
 from agentrail.cli.rendering import SHORT, described
 from agentrail.cli.screen import Tone, aside, clipped, date_and_time, one_line
 from agentrail.cli.session_names import OWN, new_name
+from agentrail.cli.shell_lines import ShellLines
 from agentrail.cli.skill_list import skill_rows
 from agentrail.cli.terminal import Terminal
 from agentrail.core.vocabulary.commands import When
@@ -39,6 +40,9 @@ STEER: Final = "/steer"
 
 MOST_FOLDED: Final = 20
 """The most results and thoughts that are kept to be shown in whole, the last ones."""
+
+MOST_PRINTED: Final = 20
+"""The most rows that are shown of what a command line of the person prints."""
 
 LAST_PROMPT: Final = 1.0
 """The most seconds to wait for the prompts of a session: it may have taken none of its own, as a copy."""
@@ -62,6 +66,7 @@ INTRODUCTION: Final = """\
   Ctrl-D           leave
   Alt-Enter        what you typed is a prompt for later, also while the agent works
   Tab              choose from the menu that opens at / and at @
+  !COMMAND         run it in the folder; what it prints goes with what you say next
   @FILE            send that file with the prompt: a text, a picture or a PDF
   \\ and Enter      another line; what you paste is one text, whatever lines it has"""
 
@@ -139,6 +144,8 @@ class ConsoleCommands:
         self._folder = folder
         self._find_page = find_page
         self._decisions: deque[str] = deque(maxlen=MOST_FOLDED)
+        self.shell = ShellLines(folder, self._show_output)
+        """The command lines that the person runs."""
         self._folded: deque[tuple[str, str]] = deque(maxlen=MOST_FOLDED)
 
     def fold(self, name: str, text: str) -> None:
@@ -185,12 +192,19 @@ class ConsoleCommands:
         """Return the prompt *text* as a message that contains the files which it names; tell which are not there."""
         for name in await trio.to_thread.run_sync(missing_in, text, self._folder):
             self._say(f"  @{name} is not there: the prompt goes without it")
-        return await parts_of(text, self._folder)
+        return self.shell.added_to(await parts_of(text, self._folder))
 
     async def steer(self, text: str, *, when: When = "gap") -> None:
         """Send *text* as steering."""
         with suppress(SteeringQueueFull):  # the event `SteeringReceived` shows the refusal already
             await self._session.steer(text, when=when)
+
+    def _show_output(self, name: str, text: str) -> None:
+        """Show what a command line has printed, and keep it for `/show`."""
+        self.fold(name, text)
+        rows = text.split("\n")
+        more = [f"  … {len(rows) - MOST_PRINTED} more lines; /show"] if len(rows) > MOST_PRINTED else []
+        self._say("\n".join([*(f"  {row}" for row in rows[:MOST_PRINTED]), *more]))
 
     def _say(self, text: str) -> None:
         self._terminal.show((aside(text),))
@@ -267,8 +281,9 @@ class ConsoleCommands:
         await self.steer(more if is_urgent else text, when="now" if is_urgent else "gap")
 
     async def stop(self, _: str) -> None:
-        """Abort the running turn."""
-        await self._session.abort()
+        """Stop the command line that the person runs, or else abort the running turn."""
+        if not self.shell.stop():
+            await self._session.abort()
 
     async def later(self, text: str) -> None:
         """Send a prompt; it is queued if a turn is open."""

@@ -364,6 +364,25 @@ def test_the_conversation_is_exported_and_never_over_another_file(tmp_path: Path
     assert said.startswith("## You\n\nwrite hello to a.txt\n\n## The agent\n\n")
 
 
+def test_a_command_of_the_person_is_run_and_goes_with_the_next_text(tmp_path: Path) -> None:
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    with at_a_terminal(*args, NO_COLOR="1", ANTHROPIC_API_KEY="hidden") as (talk, _):
+        begin(talk, "!printf 'one\\n\\033[2Jtwo'; echo $ANTHROPIC_API_KEY; exit 3")
+        talk.sees("  one\n  \ufffd[2Jtwo\n  (exit status 3)\n", ">\n  idle")
+        talk.say("!sleep 600\r")
+        talk.sees("> !sleep 600\n", "s, Esc stops")
+        talk.say("\x1b")
+        talk.sees("> !sleep 600\n", ">\n  idle")
+        talk.say("hello\r")
+        talk.sees("> hello\n", "I am the built-in demo model", ">\n  idle")
+        talk.say("/export said.md\r")
+        talk.sees("  2 messages are in ")
+    said = (tmp_path / "said.md").read_text()
+    assert "hello\n\nI ran `printf" in said
+    assert "exit status 3" in said
+    assert "sleep" not in said
+
+
 @pytest.mark.campaign
 def test_one_goes_back_before_a_prompt(tmp_path: Path) -> None:
     args = ("chat", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"), "--edits")
