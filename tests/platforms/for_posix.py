@@ -3,6 +3,8 @@
 FOR_POSIX = frozenset(
     {
         "agentrail.adapters.launcher",
+        "agentrail.cli.live.prompt_box",
+        "agentrail.cli.live.typed_keys",
         "agentrail.cli.terminal_modes",
         "agentrail.cli.unix_endpoint",
         "agentrail.host.http11.unix_listener",
