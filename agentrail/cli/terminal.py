@@ -135,13 +135,14 @@ class Terminal:
 
     async def _obey(self, box: PromptBox) -> None:
         """Redraw after a stop by job control (SIGCONT), and after the terminal has changed its size."""
-        with trio.open_signal_receiver(signal.SIGCONT, signal.SIGWINCH) as signals:
-            async for number in signals:
-                if number == signal.SIGCONT:
-                    box.resume()
-                else:
-                    self.look = look_of(self._source, self._shown)
-                    box.resize(self.look)
+        if sys.platform != "win32":
+            with trio.open_signal_receiver(signal.SIGCONT, signal.SIGWINCH) as signals:
+                async for number in signals:
+                    if number == signal.SIGCONT:
+                        box.resume()
+                    else:
+                        self.look = look_of(self._source, self._shown)
+                        box.resize(self.look)
 
     def _take(self, text: str | None) -> None:
         self._typed.append(text)
