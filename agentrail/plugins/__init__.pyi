@@ -83,9 +83,9 @@ from agentrail.plugins.requests.model_router import ModelRule as ModelRule
 from agentrail.plugins.requests.patch_tool_calls import PatchToolCalls as PatchToolCalls
 from agentrail.plugins.requests.prompt_cache import PromptCache as PromptCache
 from agentrail.plugins.requests.recovery import Recovery as Recovery
-from agentrail.plugins.security import ALLOWED_PATHS as ALLOWED_PATHS
-from agentrail.plugins.security import BLOCKED_PATHS as BLOCKED_PATHS
-from agentrail.plugins.security import PROTECTED_PATHS as PROTECTED_PATHS
 from agentrail.plugins.security import SecurityGuard as SecurityGuard
+from agentrail.plugins.shell.guarded_paths import ALLOWED_PATHS as ALLOWED_PATHS
+from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS as BLOCKED_PATHS
+from agentrail.plugins.shell.guarded_paths import PROTECTED_PATHS as PROTECTED_PATHS
 from agentrail.plugins.shell.rules import ALL_RULES as ALL_RULES
 from agentrail.values.tools import HasSpec as HasSpec

@@ -34,6 +34,7 @@ from agentrail.plugins.options import (
 )
 from agentrail.plugins.shell.code_arguments import READ_BY_RULES
 from agentrail.plugins.shell.command_line import Commands
+from agentrail.plugins.shell.guarded_paths import ALLOWED_PATHS, BLOCKED_PATHS, PROTECTED_PATHS
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Unlexable, Word
 from agentrail.plugins.shell.paths import Fence, PathPlace, directory, fence, join, resolve
 from agentrail.plugins.shell.rule_context import MAYBE, NO, YES, Certainty, CommandScene, FolderSearch, assigned
@@ -77,117 +78,6 @@ def problem(
         case _:
             return "it is not known what is there"
 
-
-BLOCKED_PATHS: Final = (
-    "/dev",
-    "/etc/gshadow",
-    "/etc/gshadow-",
-    "/etc/shadow",
-    "/etc/shadow-",
-    "/etc/ssl/private",
-    "/etc/sudoers",
-    "/etc/sudoers.d",
-    "/proc",
-    "/run/docker.sock",
-    "/run/secrets",
-    "/run/user",
-    "/sys",
-    "/tmp/agentrail-run-*",  # noqa: S108 - a name to compare with; no file is made
-    "/var/run/docker.sock",
-    "/var/run/secrets",
-    "/var/run/user",
-    "~/.docker/config.json",
-    "~/.npmrc",
-    "~/Library/Keychains",
-    ".aws",
-    ".azure",
-    ".config/gcloud",
-    ".config/gh",
-    ".env",
-    ".env.development",
-    ".env.local",
-    ".env.prod",
-    ".env.production",
-    ".env.staging",
-    ".env.test",
-    ".git-credentials",
-    ".git/config",
-    ".git/hooks",
-    ".git/modules",
-    ".gnupg",
-    ".kube/config",
-    ".local/share/agentrail",
-    ".netrc",
-    ".password-store",
-    ".pgpass",
-    ".pypirc",
-    ".ssh",
-    ".vault-token",
-    "id_dsa",
-    "id_ecdsa",
-    "id_ed25519",
-    "id_rsa",
-)
-"""Paths (keys, passwords, sockets, devices) that no tool may use, unless `default_blocked_paths` is off."""
-
-PROTECTED_PATHS: Final = (
-    "/System",
-    "/bin",
-    "/boot",
-    "/etc",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/sbin",
-    "/usr/bin",
-    "/usr/lib",
-    "/usr/lib64",
-    "/usr/libexec",
-    "/usr/sbin",
-    "/usr/share",
-    "/var/lib",
-    "/var/log",
-    "/var/spool/cron",
-    "~/.bash_login",
-    "~/.bash_logout",
-    "~/.bash_profile",
-    "~/.bashrc",
-    "~/.config/autostart",
-    "~/.config/fish",
-    "~/.config/git",
-    "~/.config/systemd",
-    "~/.gitconfig",
-    "~/.profile",
-    "~/.zlogin",
-    "~/.zprofile",
-    "~/.zshenv",
-    "~/.zshrc",
-    "~/Library/LaunchAgents",
-)
-"""Paths that no tool may write, unless `default_protected_paths` is off: the system, and scripts run at a login."""
-
-ALLOWED_PATHS: Final = (
-    "/dev/fd",
-    "/dev/full",
-    "/dev/null",
-    "/dev/random",
-    "/dev/shm",  # noqa: S108 - a name to compare with; no file is made
-    "/dev/stderr",
-    "/dev/stdin",
-    "/dev/stdout",
-    "/dev/tty",
-    "/dev/urandom",
-    "/dev/zero",
-    "/proc/cpuinfo",
-    "/proc/loadavg",
-    "/proc/meminfo",
-    "/proc/mounts",
-    "/proc/stat",
-    "/proc/uptime",
-    "/proc/version",
-    "/sys/fs/cgroup",
-)
-"""Exceptions from all blocked and protected paths, unless `default_allowed_paths` is off."""
 
 WRITERS: Final = ("apply_patch", "create_file", "delete_file", "edit_file", "move_file", "write_file")
 """Names of tools that write to the paths in their arguments."""

@@ -7,29 +7,32 @@ unless that is allowed.
 The limits are those of `setrlimit`. Each counts per process, except the number of processes, which counts per user and
 is not enforced for root. The timeout bounds the whole command: all its processes end with their namespace.
 
-`Guards` keeps commands from creating protected names, such as `.git`, in the root. `Covers` keeps files of agentrail
-itself from them, where an agent works in a folder that has some.
+`Guards` keeps commands from creating protected names, such as `.git`, in the root. `Covers` keeps from them the files
+of agentrail itself, where an agent works in a folder that has some, and the paths that are hidden (`HiddenPaths`).
 """
 
 from __future__ import annotations
 
 import functools
 import os
+import shlex
 import shutil
 import stat
 import subprocess
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from agentrail.adapters.processes import SAFE_PATH, Launch, ProcessTree, Ready, argv_of, check_environment
-from agentrail.adapters.sandboxes.confined_open import Root
+from agentrail.adapters.sandboxes.confined_open import FOLDER, O_PATH, Root
+from agentrail.adapters.sandboxes.hidden_paths import HiddenPaths
 from agentrail.adapters.sandboxes.local import LocalSandbox, shell
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
 from agentrail.adapters.user_folders import hidden_files, hidden_folders, is_in
 from agentrail.errors import CommandRefused, SandboxMissing
+from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
 from agentrail.ports.sandbox import Command, OnOutput, Process
 from agentrail.values.argument_checks import checked
 from agentrail.values.value import Authored
@@ -79,9 +82,9 @@ class Guards:
 
 
 class Covers:
-    """Covers the hidden files and folders that commands would see, each by an empty one that cannot be written.
+    """Covers the hidden files and folders that commands would see; covers cannot be read, written or moved.
 
-    A missing folder is created first, so that a command cannot create one of its own in its place. The same holds for
+    A missing folder of agentrail is created first, so that a command cannot create one in its place. The same holds for
     the rollback journal, which SQLite would obey; it is empty, and removed when the last command has ended.
     Each folder above a cover is mounted too: a mounted folder cannot be renamed, which would take the cover with it.
     """
@@ -93,26 +96,33 @@ class Covers:
         self._users = 0  # number of commands that run
         self._made: set[str] = set()  # paths of the files that were created
 
-    def hold(self, root: str, readable: Iterable[str], read_only: Iterable[str]) -> list[str]:
-        """Return the arguments of `bwrap` that cover what is hidden in *root*, and in the *readable* paths.
+    def hold(
+        self, root: str, places: Iterable[str], read_only: Iterable[str], paths: Iterable[str] = ()
+    ) -> tuple[list[str], dict[str, str]]:
+        """Cover what agentrail hides of itself in the folders *places*, *root* among them, and the *paths* in them.
 
-        *read_only* are the names in *root* that are mounted read-only, so that nothing in them can be renamed.
+        *read_only* are the names in *root* that are mounted read-only, so that nothing in them can be renamed. Return
+        the arguments of `bwrap`, and the folders above the covers, each with its identity (see `_identity`).
         """
         folders = hidden_folders()
+        own = {*folders, *hidden_files()}
         words: dict[tuple[str, ...], None] = {}  # a dictionary, as several covers have the same folders above them
+        above: dict[str, str] = {}
         with self._lock:
-            for path in _outermost((*folders, *hidden_files()), (root, *readable)):
+            for path in _outermost((*own, *paths), places):
                 if is_in(path, root):
-                    self._make(path, is_folder=path in folders)
+                    if path in own:
+                        self._make(path, is_folder=path in folders)
                     for folder in Path(path).relative_to(root).parents[-2::-1]:
                         if folder.parts[0] not in read_only:
                             words["--bind", f"{root}/{folder}", f"{root}/{folder}"] = None
+                            above[f"{root}/{folder}"] = _identity(root, folder)
                 if Path(path).is_dir():
                     words["--tmpfs", path] = words["--remount-ro", path] = None
                 elif Path(path).exists():
                     words["--ro-bind", os.devnull, path] = None
             self._users += 1
-        return [word for group in words for word in group]
+        return [word for group in words for word in group], above
 
     def _make(self, path: str, *, is_folder: bool) -> None:
         """Create *path*, if it is missing and a command could create it."""
@@ -141,11 +151,27 @@ COVERS: Final = Covers()
 
 def _outermost(paths: Iterable[str], places: Iterable[str]) -> list[str]:
     """Return those of *paths* that are in one of *places*, in order, without those inside another one of them."""
-    outermost: list[str] = []
-    for path in sorted({path for path in paths for place in places if is_in(path, place)}):
-        if not any(is_in(path, other) for other in outermost):
-            outermost.append(path)
-    return outermost
+    inside = {path for path in paths for place in places if is_in(path, place)}
+    return sorted(path for path in inside if inside.isdisjoint(map(str, Path(path).parents)))
+
+
+def _identity(root: str, folder: PurePath) -> str:
+    """Return device and inode of a *folder* in *root*, as `stat` prints them; raise `CommandRefused` if it is gone.
+
+    No link is followed: what a command put in the place of a folder while it was searched may lead anywhere.
+    """
+    fd = os.open(root, O_PATH | FOLDER)
+    try:
+        for part in folder.parts:
+            inner = os.open(part, O_PATH | FOLDER | os.O_NOFOLLOW, dir_fd=fd)
+            os.close(fd)
+            fd = inner
+        status = os.fstat(fd)
+    except OSError as error:
+        raise CommandRefused(f"the folder `{folder}` was moved while it was searched; run it again") from error
+    finally:
+        os.close(fd)
+    return f"{status.st_dev}:{status.st_ino}"
 
 
 HOME: Final = "/home/agent"
@@ -174,6 +200,8 @@ SETTINGS: Final = (
 
 NETWORK_SETTINGS: Final = ("/etc/hosts", "/etc/resolv.conf", "/etc/gai.conf")
 """Files of `/etc` that are mounted only if commands have a network."""
+
+_MOVED: Final = "echo 'not run: a folder was moved while the command was started; run it again' >&2; exit 126"
 
 AT_HOME: Final = frozenset(PROTECTED) - {".git", ".hg", ".agentrail", ".mcp.json", ".vscode", ".idea", ".envrc"}
 """Protected names that programs read only in a home directory.
@@ -204,9 +232,12 @@ class BubblewrapSandbox(LocalSandbox):
 
     Names in *protected* that exist in the root are read-only for commands too. For most of those that do not exist, an
     empty folder is there while a command runs, so that commands cannot create them.
+
+    Commands see nothing of the paths in *hidden*, which are patterns as in `SecurityGuard.blocked_paths`: a file that
+    such a pattern covers cannot be opened, and a folder is empty. Folders `.git` are left as they are.
     """
 
-    __slots__ = ("_guards", "_limits", "_network", "_readable")
+    __slots__ = ("_guards", "_hidden_paths", "_limits", "_network", "_readable")
 
     @checked
     def __init__(
@@ -219,13 +250,20 @@ class BubblewrapSandbox(LocalSandbox):
         hard_links: bool = False,
         protected: Iterable[str] = PROTECTED,
         env: Iterable[tuple[str, str]] = (),
+        hidden: Iterable[str] = BLOCKED_PATHS,
     ) -> None:
         protected = tuple(protected)
         super().__init__(root, hard_links=hard_links, protected=protected, env=env)
         self._guards = Guards(self.root, protected, frozenset() if self.root == str(Path.home()) else AT_HOME)
+        self._hidden_paths = HiddenPaths(hidden)
         self._network = network
         self._limits = Limits() if limits is None else limits
         self._readable = tuple(os.path.realpath(path) for path in readable)
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The patterns of the paths that commands do not see."""
+        return self._hidden_paths.patterns
 
     def prepare(self, command: Command, on_output: OnOutput | None = None) -> Process:
         """Return *command* as a process that is not started; the caller starts it by `run`, in its own nursery."""
@@ -241,27 +279,29 @@ class BubblewrapSandbox(LocalSandbox):
             check_bwrap(bwrap)
             fd = self._files.open_folder(command.folder)
             try:
-                guarded, covered = self._hold()
-            except OSError:
+                guarded, covers, above = self._hold()
+            except BaseException:
                 os.close(fd)
                 raise
             words = (
                 *_namespaces(network=self._network),
                 *self._view(),
                 *_read_only(self.root, guarded),
-                *covered,
+                *covers,
                 *_variables(env),
             )
-            return Ready((bwrap, *words, "--chdir", folder, "--", *self._with_process_limit(argv)), fd)
+            return Ready((bwrap, *words, "--chdir", folder, "--", *self._within(argv, above)), fd)
 
         launch = Launch(argv[0], {"PATH": SAFE_PATH}, enter, self._release, self._rlimits(), wraps=True)
         return ProcessTree(command, launch, on_output)
 
-    def _hold(self) -> tuple[list[str], list[str]]:
-        """Guard the protected names and cover what is hidden; return the names, and the arguments for the covers."""
+    def _hold(self) -> tuple[list[str], list[str], dict[str, str]]:
+        """Guard the protected names and cover what is hidden; return the names, and what `Covers.hold` returns."""
         guarded = self._guards.hold()
         try:
-            return guarded, COVERS.hold(self.root, self._readable, guarded)
+            places = (self.root, *self._readable, *SETTINGS)
+            paths = self._hidden_paths.find(self.root, places[1:])
+            return (guarded, *COVERS.hold(self.root, places, guarded, paths))
         except BaseException:
             self._guards.release()
             raise
@@ -296,13 +336,18 @@ class BubblewrapSandbox(LocalSandbox):
             yield from ("--ro-bind", name, name)
         yield from ("--bind", self.root, self.root)
 
-    def _with_process_limit(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+    def _within(self, argv: tuple[str, ...], above: Mapping[str, str]) -> tuple[str, ...]:
         """Return a command line for a shell that sets the limit of processes and then runs *argv*.
 
-        The shell runs inside the namespace, where only the command's own processes count.
+        The shell runs inside the namespace, where only the command's own processes count. Another command that runs
+        may move a folder while `bwrap` mounts by paths. So the shell ends if a folder in *above* is not the same.
         """
         most = self._limits.processes
-        return ("/bin/sh", "-c", f'ulimit -u {most} 2>/dev/null || ulimit -p {most}; exec "$@"', "sh", *argv)
+        script = f'ulimit -u {most} 2>/dev/null || ulimit -p {most}; exec "$@"'
+        if above:
+            folders, identities = shlex.join(above), shlex.quote("\n".join(above.values()))
+            script = f'[ "$(PATH={SAFE_PATH} stat -c %d:%i -- {folders})" = {identities} ] || {{ {_MOVED}; }}; {script}'
+        return ("/bin/sh", "-c", script, "sh", *argv)
 
     def _rlimits(self) -> tuple[tuple[str, int], ...]:
         return (
