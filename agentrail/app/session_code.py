@@ -45,7 +45,7 @@ from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, Remainder, state_type
 from agentrail.hooks.plugin_checks import ASYNC, indirect
 from agentrail.lazy import LazyModule
 from agentrail.ports.model import Model, ModelChain
-from agentrail.ports.sandbox import OnDisk, Sandbox
+from agentrail.ports.sandbox import HidesPaths, OnDisk, Sandbox
 from agentrail.ports.tool import NO_DEPS, Tool, ToolSource, Web
 from agentrail.runtime.access.code_changes import updated
 from agentrail.runtime.actor.journal_log import revived
@@ -92,7 +92,19 @@ def attachments(spec: SessionSpec) -> list[tuple[str, AnyPlugin]]:
     """Return the plugins of *spec* with their keys; raise an error if two have the same key."""
     keyed = [unkeyed(plugin) for plugin in spec.plugins]
     refuse_twins([key for key, _ in keyed])
-    return keyed
+    sandbox: object = spec.sandbox
+    if not isinstance(sandbox, HidesPaths):
+        return [(key, plugin.in_sandbox((), frozenset())) for key, plugin in keyed]
+    tools = _command_tools(spec)
+    return [(key, plugin.in_sandbox(sandbox.hidden, tools)) for key, plugin in keyed]
+
+
+def _command_tools(spec: SessionSpec) -> frozenset[str]:
+    """Return the names of the tools of *spec*, and of agents in its session, that run commands in its sandbox."""
+    items = [item for agent in agents_of(spec).values() for item in agent.tools if not isinstance(item, ToolSource)]
+    specs = [as_tool(item).spec for item in items]
+    others = {tool_spec.name for tool_spec in specs if "shell" not in tool_spec.requires}
+    return frozenset([tool_spec.name for tool_spec in specs]) - others
 
 
 def surroundings(spec: SessionSpec, working_dir: str) -> SharedSurroundings:

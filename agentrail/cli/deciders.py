@@ -16,14 +16,18 @@ from agentrail.cli.approval_prompts import NOBODY, PendingDecisions
 from agentrail.cli.screen import Tone, line
 from agentrail.cli.terminal import Terminal
 from agentrail.errors import AgentrailError, UnknownApproval
+from agentrail.plugins.security import UNCONFINED
 
 NO_ANSWER: Final = "an approval is no answer to a question"
+NOT_CONFINED: Final = f"`--yes` approves no command that nothing confines: {UNCONFINED}"
 
 
 async def approve_all(session: AnySession, calls: tuple[HeldCall, ...]) -> str | None:
-    """Approve all *calls*. If one of them is a question, approve none, and return the reason."""
+    """Approve all *calls*. If one of them is a question or an unconfined command, approve none; return the reason."""
     if any(call.kind == "question" for call in calls):
         return NO_ANSWER
+    if any(UNCONFINED in call.hint for call in calls):
+        return NOT_CONFINED
     for call in calls:
         with suppress(UnknownApproval):  # another client has decided about the call meanwhile
             await session.approve(call.id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, cast, get_args
 
@@ -18,6 +18,7 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.errors import SandboxMissing
 from agentrail.plugins.approval import SAFE_COMMANDS, HumanApproval
 from agentrail.plugins.security import SecurityGuard
+from agentrail.plugins.shell.guarded_paths import BLOCKED_PATHS
 from agentrail.ports.sandbox import Sandbox
 from agentrail.tools.builtin import ask_user, glob, grep, list_dir, read_file, standard_tools, web_fetch, write_todos
 from agentrail.values.untrusted_values import mended
@@ -123,7 +124,8 @@ def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
         tools = (web_fetch, write_todos, ask_user, *(demo_tools() if model == DEMO else ()))
         approval = HumanApproval(tools=ASK_FIRST[mode], timeout=None)
         return SessionSpec(model=model, tools=tools, plugins=(_guard(), approval), working_dir=str(folder))
-    sandbox = _sandbox(folder) if confines() else None
+    guard = _guard()
+    sandbox = _sandbox(folder, (*BLOCKED_PATHS, *guard.blocked_paths)) if confines() else None
     # Without confinement, a command can read all files that the user can read
     safe_commands = () if sandbox is None else SAFE_COMMANDS
     approval = HumanApproval(tools=ASK_FIRST[mode], safe_commands=safe_commands, timeout=None)
@@ -132,7 +134,7 @@ def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
     return SessionSpec(
         model=model,
         tools=(*READERS, web_fetch, write_todos, ask_user) if is_plan else tools,
-        plugins=(_guard(), approval),
+        plugins=(guard, approval),
         system=f"{SYSTEM}\n\n{PLANNING}" if is_plan else SYSTEM,
         memory=MEMORY,
         skills=SKILLS,
@@ -146,10 +148,12 @@ def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
 def _guard() -> SecurityGuard:
     """Return a guard that also blocks the files of agentrail itself, wherever this user has them."""
     paths = (*hidden_folders(), *hidden_files())
-    return SecurityGuard(blocked_paths=[path for path in paths if mended(path) == path])  # a guard compares text
+    texts = [path for path in paths if mended(path) == path]  # a guard compares text
+    return SecurityGuard(blocked_paths=texts, timeout=None)
 
 
-def _sandbox(folder: Path) -> Sandbox:
-    """Return a sandbox whose commands see *folder*, the system, and the toolchains that it links to."""
+def _sandbox(folder: Path, hidden: Iterable[str]) -> Sandbox:
+    """Return a sandbox whose commands see *folder* without *hidden*, the system, and toolchains that it links to."""
     paths = [Path(sys.base_prefix), *(Path(name).expanduser() for name in TOOLCHAINS)]
-    return BubblewrapSandbox(folder, network=True, readable=[str(path) for path in paths if path.is_dir()])
+    readable = [str(path) for path in paths if path.is_dir()]
+    return BubblewrapSandbox(folder, network=True, readable=readable, hidden=hidden)

@@ -165,6 +165,14 @@ class AnyPlugin:
         """What the session does for the plugin, or needs to know of it, beside its hooks; most plugins have none."""
         return ()
 
+    def in_sandbox(self, hidden: tuple[str, ...], tools: frozenset[str]) -> AnyPlugin:
+        """Return this plugin for a session in whose sandbox *tools* run their commands, which see nothing of *hidden*.
+
+        Called when the session starts or returns; both are empty if its sandbox hides nothing. *hidden* are patterns
+        as in `SecurityGuard.blocked_paths`.
+        """
+        return self
+
     def describe(self) -> str | JsonObject:
         """Return what this plugin does, as text or as a mapping (name, version, description, events, tools)."""
         return (type(self).__doc__ or type(self).__name__).strip().partition("\n")[0]

@@ -200,6 +200,7 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "on_options": ("new", "state"),
         "upgrade": ("old",),
         "inherited": ("state", "ctx"),
+        "in_sandbox": ("hidden", "tools"),
         "on_event": ("event", "state", "ctx"),
         "screen": ("text",),
         "describe": (),

@@ -1,4 +1,4 @@
-"""`SecurityGuard`: stops accidents and obvious attacks before a tool runs, also searches that read blocked files."""
+"""`SecurityGuard`: stops accidents and obvious attacks before a tool runs; without a sandbox it asks about commands."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
-from attrs import frozen
+from attrs import evolve, frozen
 
 from agentrail.errors import BadOptions, BadPlugin
 from agentrail.hooks.actions import Answered, Ask, AskAnswer, BlockTool, Continue, Failed, FindFiles, HoldTool, TimedOut
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import Plugin, Priority
+from agentrail.plugins.approval import approved_family, offered
 from agentrail.plugins.arguments import (
     COMMAND_ARGS,
     DIRECTORY_ARGS,
     PATH_ARGS,
     command_lines,
     named,
+    shown_as_json,
     texts,
     visible,
 )
+from agentrail.plugins.guards.permission_rules import facts_of, permits, problem_of, rules_of
 from agentrail.plugins.options import (
     NO_NAMES,
     as_plain_set,
@@ -41,6 +44,7 @@ from agentrail.plugins.shell.rule_context import MAYBE, NO, YES, Certainty, Comm
 from agentrail.plugins.shell.rules import ALL_RULES, RULES, without_messages
 from agentrail.values.events.context import SecurityAudit
 from agentrail.values.json import JsonObject
+from agentrail.values.untrusted_values import brief
 from agentrail.values.value import Value
 
 MAX_FOLDERS: Final = 64
@@ -54,8 +58,7 @@ def request(looks: Iterable[FolderSearch], working: PathPlace, blocked: Fence) -
     in_git = tuple(dict.fromkeys(folder for look, folder in folders.items() if look.in_git))
     if len(on_disk) + len(in_git) > MAX_FOLDERS:
         return None
-    ignored = any(look.ignored for look in folders)
-    return FindFiles(tuple(sorted(blocked.firsts)), on_disk, in_git, ignored)
+    return FindFiles(tuple(sorted(blocked.firsts)), on_disk, in_git)
 
 
 def problem(
@@ -124,23 +127,34 @@ def _are_rules(guard: SecurityGuard, field: attrs.Attribute[frozenset[str]], nam
         raise BadPlugin("SecurityGuard", f"there are no rules {', '.join(unknown)}; the rules are {choices}")
 
 
+def _are_allowing(guard: SecurityGuard, field: attrs.Attribute[tuple[str, ...]], rules: tuple[str, ...]) -> None:
+    check_texts(guard, field, rules)
+    for text in rules:
+        if (problem := problem_of(text, allows=True)) is not None:
+            raise BadOptions("SecurityGuard", f"`{field.name}` has {brief(text)}, {problem}")
+
+
+UNCONFINED: Final = (
+    "no sandbox hides what is blocked from its commands; on Linux install bubblewrap (`apt install bubblewrap`) and use"
+    " `BubblewrapSandbox`, elsewhere work in a virtual machine; `allow_unconfined` lists commands that need no question"
+)
+"""Why a command is held that no rule holds, and what to do so that the next one is not."""
+
+
 @frozen
 class SecurityGuard(Plugin[None]):
     """Block calls that touch blocked paths or run blocked commands, and hold command lines that cannot be read.
 
-    This is a filter for accidents and obvious attacks, not a sandbox. It knows the text of one call, and the names of
-    the files that the call would read. It sees no links, no aliases, no settings, nothing that a script, a makefile or
-    a program does once it runs, and nothing that other calls do meanwhile or have prepared, such as an archive.
-    It holds for a person what it is not sure about: a word of which only the shell knows the value, an argument that is
-    a program, what `xargs` is fed, and a folder or commits read with all in them, which may hold what is blocked.
-    Of folders it holds the session's own and all that are not below it, such as `grep -r x .` and `tar c ~/work`. It
-    does not if the line leaves blocked names out, as `--include='*.py'` and a `find` by other names do.
-    In a folder below the session's, as in `grep -r x src` and `cp -r src old`, it has the session look for blocked
-    names (`FindFiles`), and holds the call if one is there, or if that cannot be told in time. So it does with `rg` and
-    `ag`, which leave out hidden files.
+    This is a filter for accidents and obvious attacks, not a sandbox. It knows the text of one call and what git
+    tracks. It sees no links, no aliases, no settings, nothing that a script, a makefile or a program does once it runs,
+    and nothing that other calls do meanwhile or have prepared.
+    In `BubblewrapSandbox`, commands see nothing of what is blocked, by whatever program they come to it. Without it,
+    each command is held for a person, unless `allow_unconfined` names it or its family is approved for always.
+    In both it holds what it is not sure about: a word of which only the shell knows the value, an argument that is a
+    program, what `xargs` is fed, and what git shows of commits, which a sandbox cannot hide.
     Of commits it holds all that are not of named files, such as `git show`, `git diff main`, `git log -p -- src`. Of
-    what git tracks now it has the session look for blocked names: in `git diff`, `git grep x` and `git archive HEAD
-    src`.
+    what git tracks now it has the session look for blocked names (`FindFiles`): in `git diff`, `git grep x` and
+    `git archive HEAD src`.
     An approved call passes. A block cannot be approved.
     """
 
@@ -171,6 +185,11 @@ class SecurityGuard(Plugin[None]):
     """Names of tools that write to the paths in their arguments, in addition to `WRITERS`."""
     timeout: float | None = attrs.field(default=120.0, validator=check_optional_seconds)
     """Seconds that a held call waits for a person; `None` if it waits for ever."""
+    allow_unconfined: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_allowing)
+    """Commands that are not held although no sandbox hides from them what is blocked; rules as in
+    `PermissionPolicy.allow`, such as `shell(make test)`."""
+    confined_tools: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_set, validator=check_texts)
+    """Names of tools whose commands see nothing of what is blocked; the session sets them, by its sandbox."""
 
     priority = Priority.SECURITY + 10
     critical = True
@@ -179,6 +198,12 @@ class SecurityGuard(Plugin[None]):
     def tools_named(self) -> tuple[str, ...]:
         """Names in `writers`; the session refuses to start if it has no such tool."""
         return tuple(sorted(self.writers))
+
+    def in_sandbox(self, hidden: tuple[str, ...], tools: frozenset[str]) -> SecurityGuard:
+        """Return this guard with *tools* as `confined_tools`, if all that it blocks is *hidden*."""
+        default_paths = BLOCKED_PATHS if self.default_blocked_paths else ()
+        confined_tools = tools if {*default_paths, *self.blocked_paths} <= {*hidden} else NO_NAMES
+        return evolve(self, confined_tools=confined_tools)
 
     def before_tool(
         self, hook: BeforeTool, state: None, ctx: Context
@@ -200,7 +225,23 @@ class SecurityGuard(Plugin[None]):
             return Continue()
         if worst.certainty is MAYBE:
             return self._hold(hook, worst.reason)
+        if (unconfined := self._unconfined(hook, ctx)) is not None:
+            return unconfined
         return self._looked(hook, looks, working) if looks else Continue()
+
+    def _unconfined(self, hook: BeforeTool, ctx: Context) -> Continue[None] | HoldTool[None] | None:
+        """Hold the call if it runs commands that no sandbox confines, and nobody has allowed them; `None` if not."""
+        command_args = COMMAND_ARGS | self.command_args
+        if hook.name in self.confined_tools or not any(command_lines(hook.args, command_args)):
+            return None
+        call = facts_of(hook.name, hook.args, ctx.working_dir, self.path_args, command_args)
+        if permits(rules_of(self.allow_unconfined), call, call.working):
+            return None
+        families = {line.family() if isinstance(line, Commands) and call.is_plain else None for line in call.lines}
+        family = families.pop() if len(families) == 1 else None
+        if approved_family(hook.name, family, None, ctx) is not None:
+            return Continue(family=family)
+        return self._hold(hook, f"{UNCONFINED}, in {shown_as_json(hook.args)}", offered(family, None, ctx))
 
     def _looked(
         self, hook: BeforeTool, findings: Sequence[Finding], working: PathPlace
@@ -215,9 +256,10 @@ class SecurityGuard(Plugin[None]):
         why = problem(answer, looks, working, blocked, allowed)
         return Continue() if why is None else self._hold(hook, f"{findings[0].reason}; {why}")
 
-    def _hold(self, hook: BeforeTool, reason: str) -> HoldTool[None]:
+    def _hold(self, hook: BeforeTool, reason: str, family: str | None = None) -> HoldTool[None]:
         audit = SecurityAudit(hook.call_id, hook.name, "held", reason)
-        return HoldTool(f"`{hook.name}` needs a look: {reason}", timeout=self.timeout).reporting(audit)
+        hint = f"`{hook.name}` needs a look: {reason}"
+        return HoldTool(hint, timeout=self.timeout, family=family).reporting(audit)
 
     def _findings(self, tool: str, args: JsonObject, working: PathPlace) -> Iterator[Finding]:
         bases = [working]

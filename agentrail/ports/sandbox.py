@@ -271,6 +271,16 @@ class OnDisk(Protocol):
 
 
 @runtime_checkable
+class HidesPaths(Protocol):
+    """Interface: a sandbox whose commands see nothing of some paths, by whatever program they come to them."""
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Patterns of these paths, written as in `SecurityGuard.blocked_paths`."""
+        ...
+
+
+@runtime_checkable
 class Receiver(Protocol):
     """Interface: a sandbox that takes files which are uploaded to a host."""
 

@@ -9,6 +9,7 @@ from agentrail.ports.sandbox import Edited as Edited
 from agentrail.ports.sandbox import Entry as Entry
 from agentrail.ports.sandbox import Execution as Execution
 from agentrail.ports.sandbox import Heard as Heard
+from agentrail.ports.sandbox import HidesPaths as HidesPaths
 from agentrail.ports.sandbox import Kind as Kind
 from agentrail.ports.sandbox import Listing as Listing
 from agentrail.ports.sandbox import Match as Match

@@ -3,13 +3,16 @@ from pathlib import Path
 import pytest
 import trio.testing
 
-from agentrail import BlockTool, Context, SessionSpec
+from agentrail import BlockTool, Context, SessionSpec, open_supervisor
 from agentrail.cli import default_agent
 from agentrail.cli.console_tools import demo_tools, remembering
-from agentrail.cli.default_agent import ASK_FIRST, Mode, spec_for
+from agentrail.cli.deciders import approve_all
+from agentrail.cli.default_agent import ASK_FIRST, MODES, Mode, spec_for
 from agentrail.journals import SqliteJournal
 from agentrail.plugins import BeforeTool, HumanApproval, SecurityGuard
 from agentrail.sandboxes import BubblewrapSandbox
+from agentrail.testing import ScriptedModel, say
+from agentrail.testing import call as call_of
 from agentrail.tools import EffectClass, Ok, Tool, ToolContext, as_tool, ok, standard_tools
 from agentrail.values.content import text_of
 from tests.kit import freeze_object
@@ -48,7 +51,7 @@ def test_whatever_may_change_something_or_reaches_further_asks_first(
     spec: SessionSpec = spec_for("demo", tmp_path, mode)
     guard, approval = spec.plugins
     assert isinstance(guard, SecurityGuard)
-    assert guard == SecurityGuard(blocked_paths=guard.blocked_paths)
+    assert guard == SecurityGuard(blocked_paths=guard.blocked_paths, timeout=None)
     assert isinstance(approval, HumanApproval)
     tools = {tool.spec.name: tool.spec for tool in map(as_tool, spec.tools)}
     inward = {"shell_kill", "write_todos", "ask_user", "remember", "compact_conversation"}
@@ -87,3 +90,21 @@ def test_commands_are_confined_to_the_folder_or_each_is_asked_about(
     spec = spec_for("demo", tmp_path)
     assert spec.sandbox is None
     assert spec.plugins[1] == HumanApproval(tools=ASK_FIRST["ask"], safe_commands=(), timeout=None)
+
+
+@pytest.mark.parametrize("mode", MODES[:3])
+async def test_without_a_sandbox_each_command_is_asked_about_and_yes_approves_none(
+    mode: Mode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(default_agent, "confines", lambda: False)
+    model = ScriptedModel([say(calls=[call_of("shell", {"command": "true"})]), "done"])
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(spec_for("demo", tmp_path, mode).but(model=model))
+        (held,) = (await session.ask("work")).held
+        assert "install bubblewrap (`apt install bubblewrap`)" in held.hint
+        assert held.expires_at is None
+        problem = await approve_all(session, (held,))
+        assert problem is not None
+        assert problem.startswith("`--yes` approves no command that nothing confines: no sandbox hides what is blocked")
+        assert session.status().held == (held,)
+        await session.approve(held, always=True)

@@ -529,8 +529,9 @@ def directories_that_a_command_may_run_in(count: int) -> bool:
 
 @scene("plugins.security.MAX_FOLDERS")
 def folders_that_are_looked_through_for_a_call(count: int) -> bool:
-    line = f"grep -r x {' '.join(f'd{number}' for number in range(count))}"
-    return isinstance(SecurityGuard().before_tool(BeforeTool("shell", {"command": line}, "c"), None, Context()), Ask)
+    line = f"git diff -- {' '.join(f'd{number}' for number in range(count))}"
+    guard = SecurityGuard(confined_tools=["shell"])
+    return isinstance(guard.before_tool(BeforeTool("shell", {"command": line}, "c"), None, Context()), Ask)
 
 
 @scene("plugins.shell.rule_context._MAX_GLOB_PARTS")

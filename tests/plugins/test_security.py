@@ -11,7 +11,7 @@ from agentrail import Ask, BlockTool, Context, Continue, HoldTool
 from agentrail.errors import BadOptions, BadPlugin
 from agentrail.events import SecurityAudit
 from agentrail.models import Json
-from agentrail.plugins import ALL_RULES, BeforeTool, SecurityGuard
+from agentrail.plugins import ALL_RULES, BLOCKED_PATHS, BeforeTool, SecurityGuard
 from agentrail.plugins.arguments import PATH_ARGS
 from tests.each_case import each_case
 
@@ -21,7 +21,9 @@ WORKING = Context(working_dir="/work/app")
 
 
 def ruled(args: Mapping[str, Json], tool: str = "shell", guard: SecurityGuard = GUARD, ctx: Context = WORKING) -> Ruled:
-    return guard.before_tool(BeforeTool(tool, args, "c1"), None, ctx)
+    """Return what *guard* answers about a call whose commands a sandbox confines."""
+    confined = attrs.evolve(guard, confined_tools=(tool,))
+    return confined.before_tool(BeforeTool(tool, args, "c1"), None, ctx)
 
 
 def decision(action: Ruled) -> str:
@@ -318,7 +320,7 @@ COMMANDS: list[tuple[str, str, str]] = [
     ("work", "", "pass"),
     ("work", "git add -A && git commit -m 'Fix rm -rf /' && git push", "pass"),
     ("work", "echo 'rm -rf /'", "pass"),
-    ("work", "grep -rn 'shutdown' src", "look"),
+    ("work", "grep -rn 'shutdown' src", "pass"),
     ("work", "rm -rf build dist *.egg-info", "pass"),
     ("work", "rm -rf ./node_modules", "pass"),
     ("work", "rm -rf /scratch/x", "pass"),
@@ -356,7 +358,7 @@ HOLDING = {
     "fed-by-xargs",
     "git-runs",
     "reads-commits",
-    "reads-tree",
+    "moves-blocked",
     "run-by-others",
     "unknown-word",
 }
@@ -540,27 +542,64 @@ def test_what_a_person_approved_passes_a_hold_but_no_block() -> None:
         assert type(GUARD.before_tool(hook, None, WORKING)) is expected
 
 
+def test_without_a_sandbox_each_command_is_held_and_the_person_reads_why_and_what_to_install() -> None:
+    for command in ("ls", "git status", "make test", "true"):
+        action = GUARD.before_tool(BeforeTool("shell", {"command": command}, "c1"), None, WORKING)
+        assert isinstance(action, HoldTool)
+        assert "no sandbox hides what is blocked from its commands" in action.hint
+        assert "install bubblewrap (`apt install bubblewrap`)" in action.hint
+        assert command in action.hint
+    blocked = GUARD.before_tool(BeforeTool("shell", {"command": "rm -rf /"}, "c1"), None, WORKING)
+    assert isinstance(blocked, BlockTool)
+    for tool, args in (("read_file", {"path": "a"}), ("think", {"text": "ls"})):
+        assert isinstance(GUARD.before_tool(BeforeTool(tool, args, "c1"), None, WORKING), Continue)
+
+
+ALLOWED: list[tuple[str, str]] = [
+    ("make test", "pass"),
+    ("git status -s", "pass"),
+    ("git status; make test", "pass"),
+    ("make", "hold"),
+    ("make test > x", "hold"),
+    ("make test; ls", "hold"),
+    ("X=1 make test", "hold"),
+    ("sudo make test", "hold"),
+    ("git status $X", "hold"),
+    ("git -c core.fsmonitor=x status", "hold"),
+    ("cat .env", "path"),
+]
+
+
+@each_case(ALLOWED)
+def test_a_rule_of_the_user_allows_a_command_without_a_sandbox(command: str, expected: str) -> None:
+    guard = SecurityGuard(allow_unconfined=["shell(make test)", "shell(git status *)"])
+    assert decision(guard.before_tool(BeforeTool("shell", {"command": command}, "c1"), None, WORKING)) == expected
+
+
+def test_a_family_that_is_approved_for_always_is_not_held_without_a_sandbox() -> None:
+    hook = BeforeTool("shell", {"command": "git status -s"}, "c1")
+    action = GUARD.before_tool(hook, None, WORKING)
+    assert isinstance(action, HoldTool)
+    assert action.family == "git status"
+    always = WORKING.but(approved_always=frozenset({("shell", "git status")}))
+    assert GUARD.before_tool(hook, None, always) == Continue(family="git status")
+    other = GUARD.before_tool(hook.but(args={"command": "git status; ls"}), None, always)
+    assert isinstance(other, HoldTool)
+    assert other.family is None
+
+
+def test_a_guard_is_confined_by_a_sandbox_that_hides_all_that_it_blocks() -> None:
+    guard = SecurityGuard(blocked_paths=["plans"])
+    assert guard.in_sandbox((*BLOCKED_PATHS, "plans"), frozenset({"shell"})).confined_tools == {"shell"}
+    assert guard.in_sandbox(BLOCKED_PATHS, frozenset({"shell"})).confined_tools == frozenset()
+    assert guard.in_sandbox((), frozenset()) == guard
+    with pytest.raises(BadOptions, match="`allow_unconfined` has 'shell\\(a; b\\)', whose pattern has `;`"):
+        SecurityGuard(allow_unconfined=["shell(a; b)"])
+
+
 def test_a_block_is_found_behind_a_hold() -> None:
     assert decision(ruled({"commands": ["$X", "rm -rf /"]})) == "remove-root"
     assert decision(ruled({"command": "$X", "path": "/etc/shadow"})) == "path"
-
-
-@each_case(
-    [
-        ("-v /:/h", "hold"),
-        ("-v/:/h", "hold"),
-        ("--volume=/etc:/h", "hold"),
-        ("-v ~/.kube:/h", "hold"),
-        ("-v $HOME:/h", "hold"),
-        ("--mount type=bind,source=/,target=/h", "hold"),
-        ("--mount=type=bind,src=/etc,target=/h", "hold"),
-        ("-v .:/app", "pass"),
-        ('-v "$PWD":/app', "pass"),
-        ("-v data:/var/lib/app -p 80:80", "pass"),
-    ]
-)
-def test_a_container_is_held_that_is_given_a_folder_with_what_is_blocked(volume: str, expected: str) -> None:
-    assert decision(ruled({"command": f"docker run --rm {volume} alpine ls"})) == expected
 
 
 def test_rules_and_lists_can_be_switched() -> None:

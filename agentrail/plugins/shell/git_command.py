@@ -15,7 +15,17 @@ from typing import Final
 from agentrail.plugins.shell.code_arguments import git_verb
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word, names
 from agentrail.plugins.shell.paths import PathPlace, meets
-from agentrail.plugins.shell.rule_context import MAYBE, NO, Certainty, CommandScene, FolderSearch, parse_args, worst
+from agentrail.plugins.shell.rule_context import (
+    CHANGES_DIRECTORY,
+    MAYBE,
+    NO,
+    TALKERS,
+    Certainty,
+    CommandScene,
+    FolderSearch,
+    parse_args,
+    worst,
+)
 from agentrail.plugins.shell.search_commands import searched
 from agentrail.values.value import Value
 
@@ -82,7 +92,12 @@ class GitOutput(Value, gc=True):
 
 
 def reads_commits(command: SimpleCommand, scene: CommandScene) -> Certainty:
-    """Return whether *command* makes git print or archive stored files, among which a blocked one may be."""
+    """Return whether *command* makes git print or archive stored files, among which a blocked one may be.
+
+    So may a command that reads what git has put on the disk in the same line: a sandbox hides what was there before.
+    """
+    if scene.brought and command.program not in {"git", *CHANGES_DIRECTORY, *TALKERS}:
+        return MAYBE
     output = _git_output(command, scene)
     if output is None:
         return NO

@@ -51,6 +51,8 @@ _OUTPUTS: Final = ("--output", "--output-document", "--log-file")
 _ASSIGNERS: Final = names("declare export local read readonly typeset unset")
 _TAKES_DIRECTORY: Final = names("bsdtar git gmake gtar make ninja tar")
 CHANGES_DIRECTORY: Final = names("cd chdir pushd")
+TALKERS: Final = names(": [ basename dirname echo exit export expr false printf return seq sleep test true wait")
+"""Programs that print or compare their arguments, and open no file named by them."""
 _WRITES_NO_PROGRAM: Final = names(
     "c++ cc chattr chgrp chmod chown clang clang++ g++ gcc go ld mkdir mkfifo mknod rm rmdir rustc setfacl shred srm"
     " touch unlink"
@@ -59,8 +61,6 @@ _GIT_ADDS_NO_FILES: Final = names(
     "add blame branch cat-file commit config describe diff fetch grep init log ls-files push remote rev-parse show"
     " status tag"
 )
-_ADD_FILES: Final = names("7z 7za 7zr bsdtar cp cpio ditto gtar ln mv pax rsync scp sftp tar unzip")
-"""Programs that put files into folders."""
 _MAX_BASES: Final = 16
 _MAX_GLOB_PARTS: Final = 64
 _A_HOME: Final = 2
@@ -83,18 +83,14 @@ class GivenCommand(Value, gc=True):
 
 
 class FolderSearch(Value):
-    """A folder in the session's folder whose files a command reads; it must be searched for blocked files."""
+    """A folder in the session's folder of which git shows stored files; it must be searched for blocked names."""
 
     place: PathPlace
     """The folder; its parts may be patterns."""
-    hidden: bool = True
-    """Whether the command reads hidden files too."""
     on_disk: bool = True
     """Whether the files on the disk count."""
     in_git: bool = False
     """Whether the files that git tracks count."""
-    ignored: bool = True
-    """Whether the command reads on the disk also what `.gitignore` names."""
 
     @property
     def folder(self) -> tuple[str, ...]:
@@ -105,11 +101,8 @@ class FolderSearch(Value):
     def covers(self, place: PathPlace) -> bool:
         """Whether the command may read the file that the search found at *place*."""
         pairs = zip(place.parts, self.place.parts, strict=False)
-        if not all(part == pattern or meets(pattern, part) for part, pattern in pairs) or (
-            self.in_git and ".git" in place.parts
-        ):
-            return False
-        return self.hidden or not any(part.startswith(".") for part in place.parts[len(self.place.parts) :])
+        is_below = all(part == pattern or meets(pattern, part) for part, pattern in pairs)
+        return is_below and not (self.in_git and ".git" in place.parts)
 
 
 class CommandScene(Value, gc=True):
@@ -132,7 +125,7 @@ class CommandScene(Value, gc=True):
     written: frozenset[PathPlace] = frozenset()
     """Files that earlier commands of the line write."""
     brought: Certainty = NO
-    """Whether an earlier command of the line may put files into folders: what is in them now does not tell then."""
+    """Whether an earlier command of the line, such as `git checkout`, may put stored files on the disk."""
 
     def aim(self, word: Word) -> Aim:
         """Return the places that *word* may name."""
@@ -193,7 +186,7 @@ class CommandScene(Value, gc=True):
             return self
         new_places = {place for word in written_words(command) for place in self.aim(word).places}
         after = self.but(written=self.written | new_places) if new_places else self
-        if command.program in _ADD_FILES or _git_adds_files(command):
+        if _git_adds_files(command):
             after = after.but(brought=MAYBE)
         if command.program not in CHANGES_DIRECTORY:
             return after
@@ -208,7 +201,9 @@ class CommandScene(Value, gc=True):
 
 def _git_adds_files(command: SimpleCommand) -> bool:
     texts = [word.text for word in command.args]
-    return command.program == "git" and _GIT_ADDS_NO_FILES.isdisjoint(texts[git_verb(texts) :][:1])
+    verb = texts[git_verb(texts) :][:1]
+    is_remote = verb == ["clone"] and any("://" in text and not text.startswith("file:") for text in texts)
+    return command.program == "git" and _GIT_ADDS_NO_FILES.isdisjoint(verb) and not is_remote
 
 
 def parse_args(args: Sequence[Word]) -> GivenCommand:

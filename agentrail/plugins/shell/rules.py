@@ -10,12 +10,12 @@ from typing import Final, TypeAlias
 from agentrail.plugins.shell.code_arguments import MAKEFILES, holds_program, scripts
 from agentrail.plugins.shell.git_command import looks_up, reads_commits
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word, names
-from agentrail.plugins.shell.paths import LOST, PathPlace, fold, is_unsure, meets
-from agentrail.plugins.shell.recursive_commands import looks_at, reads_tree
+from agentrail.plugins.shell.paths import LOST, Aim, PathPlace, fold, is_everything, is_unsure, meets
 from agentrail.plugins.shell.rule_context import (
     CHANGES_DIRECTORY,
     MAYBE,
     NO,
+    TALKERS,
     YES,
     Certainty,
     CommandScene,
@@ -152,6 +152,26 @@ def _moves(command: SimpleCommand, scene: CommandScene) -> Certainty:
     return yes(certainty is YES)
 
 
+def _moves_blocked(command: SimpleCommand, scene: CommandScene) -> Certainty:
+    options = parse_args(command.args)
+    recurses = command.program in {"chgrp", "chmod", "chown", "rm", "srm"} and options.has("rR", "recursive")
+    deletes = command.program == "find" and "-delete" in [word.text for word in command.args]
+    words = options.operands if recurses or deletes or command.program in {"ln", "mv"} else ()
+    if command.program in {"ln", "mv"} and not options.has("t", "target-directory") and len(words) > 1:
+        words = words[:-1]
+    return MAYBE if any(_holds_blocked(scene.aim(word), scene) for word in words) else NO
+
+
+def _holds_blocked(aimed: Aim, scene: CommandScene) -> bool:
+    """Whether a blocked path may be below *aimed*, as far as its name tells."""
+    for place in aimed.places:
+        is_all = aimed.globs and place.parts and is_everything(place.parts[-1])
+        folder = place.but(parts=place.parts[:-1]) if is_all else place
+        if scene.blocked.is_beneath(folder) and scene.allowed.find(folder) is None:
+            return True
+    return False
+
+
 def _runs(listed: str) -> RuleFunction:
     """Return a function that tells whether the program is one of *listed*."""
     programs = names(listed)
@@ -274,8 +294,6 @@ def _program(command: SimpleCommand, scene: CommandScene) -> Certainty:
 
 
 _MADE: Final = frozenset((name,) for name in MAKEFILES)
-TALKERS: Final = names(": [ basename dirname echo exit export expr false printf return seq sleep test true wait")
-"""Programs that print or compare their arguments, and open no file named by them."""
 _TELLS: Final = frozenset({"-m", "--message", "-t", "--title", "-b", "--body"})
 
 
@@ -371,7 +389,7 @@ RULES: Final = (
         "argument-program", "an argument of it is a program, or says where a program or names are read from", _program
     ),
     CommandRule("fed-by-xargs", "it gets its arguments from what `xargs` reads", _fed),
-    CommandRule("reads-tree", "it reads a folder that may hold what is blocked", reads_tree, looks_at),
+    CommandRule("moves-blocked", "it removes, moves or changes a folder that may hold what is blocked", _moves_blocked),
     CommandRule(
         "reads-commits", "it shows what git keeps of files, among which may be what is blocked", reads_commits, looks_up
     ),

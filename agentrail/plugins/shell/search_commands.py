@@ -1,4 +1,4 @@
-"""Examines `grep -r` and `rg`, for the files that they read, and `find`, for whether it can find a blocked file."""
+"""Examines `git grep`, for the files that it reads, and `find`, for whether it can find a blocked file."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from itertools import pairwise
 from typing import Final
 
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word, names
-from agentrail.plugins.shell.paths import Fence, meets
+from agentrail.plugins.shell.paths import meets
 from agentrail.plugins.shell.rule_context import CommandScene, parse_args
 
 _GIVES_PATTERN: Final = re.compile(r"-[A-Za-z0-9]*[ef].*|--(?:regexp|file)(?:=.*)?")
 _TAKES_VALUE: Final = re.compile(
     r"-[A-Za-z0-9]*[efABCmdDgtT]|--(?:regexp|file|i?glob|include|exclude|exclude-dir|max-count|type)"
 )
-_GLOB: Final = re.compile(r"-[A-Za-z0-9]*g|--(?:i?glob|include)")
-_GLOB_ATTACHED: Final = re.compile(r"(?:-g|--(?:i?glob|include)=)(.+)", re.DOTALL)
 
 
 def searched(args: Sequence[Word]) -> tuple[Word, ...]:
@@ -25,49 +23,10 @@ def searched(args: Sequence[Word]) -> tuple[Word, ...]:
     return operands if any(_GIVES_PATTERN.fullmatch(word.text) for word in args) else operands[1:]
 
 
-def asks_for_hidden(args: Sequence[Word]) -> bool:
-    """Whether `rg` is told to read hidden files: by an option, by a second `-u`, or by a glob that matches them."""
-    texts = [word.text for word in args]
-    loose = sum(text.count("u") for text in texts if re.fullmatch(r"-[A-Za-z.]+", text))
-    return (
-        parse_args(args).has(".", "hidden")
-        or loose + texts.count("--unrestricted") > 1
-        or any(meets(glob.rpartition("/")[2], ".env", hidden=True) for glob in _globs(args))
-    )
-
-
-def reads_ignored(args: Sequence[Word]) -> bool:
-    """Whether `rg` is told to read files that `.gitignore` excludes."""
-    options = parse_args(args)
-    return options.has("u", "unrestricted") or any(name.startswith("no-ignore") for name in options.long)
-
-
-def only_others(args: Sequence[Word], fence: Fence) -> bool:
-    """Whether `--include` is given and selects only files whose names cannot match a blocked pattern of *fence*."""
-    globs = [word.text.partition("=")[2] for word in args if word.text.startswith("--include=")]
-    return bool(globs) and not any(fits(glob, fence.lasts) for glob in globs)
-
-
 def fits(glob: str, lasts: frozenset[str]) -> bool:
     """Whether there may be a name that matches both *glob* and one of the patterns *lasts*."""
     name_glob = glob.rpartition("/")[2].casefold()
     return any(meets(name_glob, last, hidden=True) or meets(last, name_glob, hidden=True) for last in lasts)
-
-
-def _globs(args: Sequence[Word]) -> Iterator[str]:
-    """Return the globs that select files to search, without those that exclude files."""
-    return (glob for glob in _values(args, _GLOB, _GLOB_ATTACHED) if not glob.startswith("!"))
-
-
-def _values(args: Sequence[Word], option: re.Pattern[str], attached: re.Pattern[str]) -> Iterator[str]:
-    """Yield the values of an option: in the next word (*option* matches) or in the same word (*attached* matches)."""
-    before = ""
-    for word in args:
-        if option.fullmatch(before):
-            yield word.text
-        elif (match := attached.fullmatch(word.text)) is not None:
-            yield match[1]
-        before = word.text
 
 
 def _operands(args: Sequence[Word]) -> tuple[Word, ...]:

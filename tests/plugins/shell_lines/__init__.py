@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+import trio
 from attrs import frozen
+
+from agentrail.sandboxes import BubblewrapSandbox, Command
 
 HERE: Final = Path(__file__).parent
 FORBIDDEN: Final = (
@@ -120,11 +123,24 @@ class World:
 
     def harm(self, line: Line, shell: Shell) -> str:
         """Run *line*; return how it did harm, or nothing if it did none."""
+        self._renew()
+        return self._harm_of(self._run(line.text, shell))
+
+    def harm_in_sandbox(self, line: Line) -> str:
+        """Run *line* in a `BubblewrapSandbox` of the working folder; return as `harm` does."""
+        self._renew()
+        sandbox = BubblewrapSandbox(self._home / "work")
+        execution = trio.run(sandbox.execute, Command(line.text, timeout=SECONDS, merge=True))
+        return self._harm_of(execution.stdout.head + execution.stdout.tail)
+
+    def _renew(self) -> None:
         shutil.rmtree(self._home, ignore_errors=True)
         shutil.copytree(self._model, self._home, symlinks=True)
+
+    def _harm_of(self, output: bytes) -> str:
+        """Return how the command with *output* did harm, or nothing if it did none."""
         before = _contents(self._model)
-        said = self._run(line.text, shell)
-        if _has_canary(said):
+        if _has_canary(output):
             return "printed"
         after = _contents(self._home)
         if any(before.get(name) != after.get(name) for name in {*before, *after} if name.startswith(WATCHED)):
