@@ -15,7 +15,7 @@ from prompt_toolkit.layout.controls import BufferControl
 from prompt_toolkit.layout.processors import Transformation, TransformationInput
 
 from agentrail.cli.live import typed_keys
-from agentrail.cli.live.shown_text import MOST, ShownText
+from agentrail.cli.live.drawn_text import MOST, DrawnText
 from agentrail.cli.live.typed_keys import BEGIN, END, LONGEST_TYPED, TypedKeys
 from agentrail.cli.screen import clean
 
@@ -70,7 +70,7 @@ def test_a_paste_whose_end_is_lost_ends_in_a_while(monkeypatch: pytest.MonkeyPat
 def drawn(text: str, at: int = 0) -> tuple[str, Transformation]:
     document = Document(text, at)
     line = TransformationInput(BufferControl(Buffer()), document, 0, lambda index: index, [("", text)], 80, 24)
-    transformation = ShownText().apply_transformation(line)
+    transformation = DrawnText().apply_transformation(line)
     return fragment_list_to_text(transformation.fragments), transformation
 
 

@@ -31,8 +31,8 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
 from agentrail.cli.key_commands import LATER, NEXT_MODE, STOP
+from agentrail.cli.live.drawn_text import DrawnText
 from agentrail.cli.live.live_screen import MORE, MOST_TYPED, PROMPT, LiveScreen
-from agentrail.cli.live.shown_text import ShownText
 from agentrail.cli.live.typed_keys import TypedKeys
 from agentrail.cli.screen import ScreenText, TerminalStyle, clean, clipped, one_line
 from agentrail.cli.terminal_modes import Modes, modes_of, set_modes
@@ -298,7 +298,7 @@ class PromptBox:
         self._typed = Window(
             BufferControl(
                 self._buffer,
-                input_processors=[ShownText()],
+                input_processors=[DrawnText()],
                 search_buffer_control=search.control,
             ),
             height=Dimension(min=1, max=MOST_TYPED),

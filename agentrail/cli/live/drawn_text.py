@@ -1,4 +1,4 @@
-"""`ShownText`: draws typed text so that it commands no terminal, and of a long line what is around the cursor."""
+"""`DrawnText`: draws typed text so that it commands no terminal, and of a long line what is around the cursor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST: Final = 2_000
 """The most characters of a line that are drawn, before and after the cursor: all of them are laid out at each key."""
 
 
-class ShownText(Processor):
+class DrawnText(Processor):
     """Draws tabs as spaces, and what could command the terminal, or mislead, as a replacement character."""
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
@@ -23,14 +23,14 @@ class ShownText(Processor):
             transformation_input.document.cursor_position
         )
         start = max(column - MOST, 0) if row == transformation_input.lineno else 0
-        shown = text[start : start + 2 * MOST]
+        piece = text[start : start + 2 * MOST]
 
         def to_display(index: int) -> int:
-            return len(clean(shown[: max(index - start, 0)]))
+            return len(clean(piece[: max(index - start, 0)]))
 
         def to_source(column: int) -> int:
             return next(
-                (start + index for index in range(len(shown)) if to_display(start + index + 1) > column), len(text)
+                (start + index for index in range(len(piece)) if to_display(start + index + 1) > column), len(text)
             )
 
-        return Transformation([("", clean(shown))], to_display, to_source)
+        return Transformation([("", clean(piece))], to_display, to_source)
