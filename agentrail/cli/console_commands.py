@@ -32,7 +32,7 @@ from agentrail.ports.journal import StoredSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.values.content import Part
 from agentrail.values.events import Event, PromptReceived, SessionForked, SessionStarted
-from agentrail.values.messages import AssistantMessage, UserMessage
+from agentrail.values.messages import AssistantMessage, Message, UserMessage
 from agentrail.values.usage import cost_text
 
 STEER: Final = "/steer"
@@ -77,7 +77,7 @@ WRITE_AGENTS: Final = (
 )
 """The prompt of `/init`."""
 
-HEADINGS: Final = {UserMessage: "You", AssistantMessage: "The agent"}
+HEADINGS: Final[Mapping[type[Message], str]] = {UserMessage: "You", AssistantMessage: "The agent"}
 """Which messages `/export` writes, and below which heading."""
 
 CHANGEABLE_MODES: Final[tuple[Mode, ...]] = ("ask", "edits", "yes")
@@ -323,8 +323,8 @@ class ConsoleCommands:
             self._say("  /export FILE")
             return
         messages = await awaited(self._session.messages())
-        texts = [(HEADINGS[type(message)], message.text) for message in messages if type(message) in HEADINGS]
-        parts = [f"## {heading}\n\n{text}\n" for heading, text in texts if text.strip()]
+        texts = [(HEADINGS.get(type(message)), message.text) for message in messages]
+        parts = [f"## {heading}\n\n{text}\n" for heading, text in texts if heading and text.strip()]
         path = self._folder / with_home(name)
         try:
             await trio.to_thread.run_sync(_write_new, path, "\n".join(parts))
