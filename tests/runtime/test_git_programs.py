@@ -174,13 +174,6 @@ def test_in_an_ordinary_repository_it_passes(clone: Clone, command: str) -> None
 
 
 @pytest.mark.long
-def test_in_a_repository_without_a_folder_for_hooks_it_passes(clone: Clone) -> None:
-    shutil.rmtree(clone.folder / ".git" / "hooks")
-    hint, result = told(clone, "git diff")
-    assert (hint, "+two" in result) == ("", True)
-
-
-@pytest.mark.long
 def test_a_secret_of_the_settings_is_not_told(clone: Clone) -> None:
     clone.set("url.https://user:s3cret@example.org/.insteadOf", "https://example.org/")
     clone.set("http.https://s3cret.example.org/.extraHeader", "Authorization: s3cret")
@@ -206,14 +199,14 @@ def test_without_a_repository_it_is_held(tmp_path: Path) -> None:
 class Failing(MemorySandbox):
     """A repository whose sandbox loses its connection at one path; without one, a git command passes there."""
 
-    def __init__(self, method: str, path: str) -> None:
+    def __init__(self, method: str = "none", path: str = "", *, hooks: bool = True) -> None:
         link = (0o160000).to_bytes(4, "big")
         entry = bytes(24) + link + bytes(32) + len("sub").to_bytes(2, "big") + b"sub"
         index = (
             b"DIRC" + (2).to_bytes(4, "big") + (1).to_bytes(4, "big") + entry + bytes(8 - len(entry) % 8) + bytes(20)
         )
         within = {"HEAD": b"ref: refs/heads/main\n", "config": b"", "index": index}
-        empty = dict.fromkeys(("objects/pack/x", "refs/heads/main", "hooks/x"), b"")
+        empty = dict.fromkeys(("objects/pack/x", "refs/heads/main", *(["hooks/x"] if hooks else [])), b"")
         super().__init__({**{f".git/{name}": data for name, data in {**within, **empty}.items()}, "sub/a": b""})
         self.lost = (method, path)
 
@@ -256,12 +249,21 @@ async def pretended(command: str) -> str:
     ],
 )
 async def test_if_the_sandbox_fails_it_is_held(world: World, method: str, path: str) -> None:
-    script: list[Element] = [say(calls=[call("shell", {"command": "git status"})]), "Done."]
-    guard = HumanApproval(timeout=None)
-    session = await world.spawn(script, tools=[pretended], plugins=[guard], sandbox=Failing(method, path))
-    hints = [held.hint for held in (await session.ask("Look.")).held]
+    hints = await asked(world, Failing(method, path))
     unknown = f"`shell` wants to run `git status`; it is not known whether git runs a program: {path}"
     assert [hint.replace("ConnectionResetError: ", "") for hint in hints] == ([unknown] if path else [])
+
+
+async def test_without_a_folder_for_hooks_it_passes(world: World) -> None:
+    assert await asked(world, Failing(hooks=False)) == []
+
+
+async def asked(world: World, sandbox: Failing) -> list[str]:
+    """Return what is asked about a git command in *sandbox*."""
+    script: list[Element] = [say(calls=[call("shell", {"command": "git status"})]), "Done."]
+    guard = HumanApproval(timeout=None)
+    session = await world.spawn(script, tools=[pretended], plugins=[guard], sandbox=sandbox)
+    return [held.hint for held in (await session.ask("Look.")).held]
 
 
 @each_case(
