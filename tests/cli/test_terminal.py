@@ -368,7 +368,7 @@ def test_the_conversation_is_exported_and_never_over_another_file(tmp_path: Path
         assert "  → write_file content=hello path=a.txt\n  ✓ write_file: created" in shown
         assert "goes on (" not in shown
         talk.say("/export said.md\r")
-        talk.sees("  3 messages are in ")
+        talk.sees("  3 messages are in")
         talk.say("/export said.md\r")
         talk.sees("✗ /export said.md: File exists")
     said = (tmp_path / "said.md").read_text()
@@ -387,7 +387,7 @@ def test_a_command_of_the_person_is_run_and_goes_with_the_next_text(tmp_path: Pa
         talk.say("hello\r")
         talk.sees("> hello\n", "I am the built-in demo model", ">\n  idle")
         talk.say("/export said.md\r")
-        talk.sees("  2 messages are in ")
+        talk.sees("  2 messages are in")
     said = (tmp_path / "said.md").read_text()
     assert "hello\n\nI ran `printf" in said
     assert "exit status 3" in said
