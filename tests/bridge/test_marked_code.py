@@ -231,7 +231,7 @@ def test_what_asyncio_code_hands_on_and_is_none_ends_its_call_alone() -> None:
 @pytest.mark.parametrize("way", ["abort", "steer", "stop", "timeout"])
 def test_a_cancelled_tool_is_waited_for(run: Run, way: str) -> None:
     async def main() -> None:
-        begun, ended = asyncio.Event(), list[str]()
+        begun, over, ended = asyncio.Event(), asyncio.Event(), list[str]()
 
         @aio.tool(timeout=2 if way == "timeout" else 30)  # long enough for the tool to begin on a busy machine
         async def wait() -> str:
@@ -243,6 +243,7 @@ def test_a_cancelled_tool_is_waited_for(run: Run, way: str) -> None:
                 ended.append("cancelled")
                 await asyncio.sleep(0)
                 ended.append("cleaned up")
+                over.set()
                 raise
             return "never"
 
@@ -258,7 +259,7 @@ def test_a_cancelled_tool_is_waited_for(run: Run, way: str) -> None:
                     await session.stop()
                 case _:
                     pass
-            await until(lambda: len(ended) == 2)
+            await over.wait()
             if way != "stop":
                 await until(lambda: not session.status().quarantined)
         assert ended == ["cancelled", "cleaned up"]
