@@ -26,7 +26,7 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from agentrail.adapters.processes import SAFE_PATH, Launch, ProcessTree, Ready, argv_of, check_environment
-from agentrail.adapters.sandboxes.confined_open import FOLDER, O_PATH, Root
+from agentrail.adapters.sandboxes.confined_open import Root, identity_of
 from agentrail.adapters.sandboxes.hidden_paths import HiddenPaths
 from agentrail.adapters.sandboxes.local import LocalSandbox, shell
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
@@ -156,22 +156,12 @@ def _outermost(paths: Iterable[str], places: Iterable[str]) -> list[str]:
 
 
 def _identity(root: str, folder: PurePath) -> str:
-    """Return device and inode of a *folder* in *root*, as `stat` prints them; raise `CommandRefused` if it is gone.
-
-    No link is followed: what a command put in the place of a folder while it was searched may lead anywhere.
-    """
-    fd = os.open(root, O_PATH | FOLDER)
+    """Return device and inode of a *folder* in *root*, as `stat` prints them; raise `CommandRefused` if it is gone."""
     try:
-        for part in folder.parts:
-            inner = os.open(part, O_PATH | FOLDER | os.O_NOFOLLOW, dir_fd=fd)
-            os.close(fd)
-            fd = inner
-        status = os.fstat(fd)
+        device, inode = identity_of(root, folder.parts)
     except OSError as error:
         raise CommandRefused(f"the folder `{folder}` was moved while it was searched; run it again") from error
-    finally:
-        os.close(fd)
-    return f"{status.st_dev}:{status.st_ino}"
+    return f"{device}:{inode}"
 
 
 HOME: Final = "/home/agent"

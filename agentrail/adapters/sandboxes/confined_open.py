@@ -264,3 +264,20 @@ def open_file(root: Root, parts: Parts, *, hard_links: bool) -> int:
         finally:
             os.close(path_only)
     raise PathRefused(path, Why.MOVING)
+
+
+def identity_of(root: str, parts: Parts) -> tuple[int, int]:
+    """Return device and inode of the folder below *root* that *parts* name; raise `OSError` if it is not there.
+
+    No link is followed: what a command has put in the place of a folder may lead anywhere.
+    """
+    fd = os.open(root, O_PATH | FOLDER)
+    try:
+        for part in parts:
+            inner = os.open(part, O_PATH | FOLDER | os.O_NOFOLLOW, dir_fd=fd)
+            os.close(fd)
+            fd = inner
+        status = os.fstat(fd)
+    finally:
+        os.close(fd)
+    return status.st_dev, status.st_ino
