@@ -18,6 +18,7 @@ from agentrail.errors.agentrail_error import listed, nearest
 from agentrail.ports.model import Model
 from agentrail.runtime.shared.code_loops import place_model
 from agentrail.values.json import JsonObject
+from agentrail.values.newest import Newest
 from agentrail.values.secrets import plain_secret
 
 if TYPE_CHECKING:  # it brings httpx
@@ -62,7 +63,7 @@ class Models:
     def __init__(self, factories: Mapping[str, Factory], secrets: Callable[[str], str | None] | None = None) -> None:
         self._factories = {**BUILT_IN, **factories}
         self._secrets = secrets or os.environ.get
-        self._made: dict[str, Model] = {}
+        self._made = Newest[str, Model](MAX_MADE)
         self._http: Http | None = None
 
     def __call__(self, name: str) -> Model:
@@ -70,8 +71,6 @@ class Models:
         model = self._made.get(name)
         if model is None:
             model = self._made[name] = self._make(name)
-            if len(self._made) > MAX_MADE:
-                del self._made[next(iter(self._made))]
         return model
 
     def check_limited(self, names: Iterable[str]) -> None:

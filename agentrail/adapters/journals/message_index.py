@@ -15,6 +15,7 @@ from agentrail.codec.decode_error import MisfitError
 from agentrail.core.vocabulary.changes import Appended, Change, ChangedCalls
 from agentrail.values.content import Text
 from agentrail.values.messages import AssistantMessage, Message, Origin, Rearranged, ToolMessage, UserMessage
+from agentrail.values.newest import Newest
 
 MessageAt: TypeAlias = tuple[int, int]
 """A reference to a message: the number of the record whose change holds it, and its index in `messages_in` there."""
@@ -87,13 +88,10 @@ class PlacesBySession:
     __slots__ = ("_by_session",)
 
     def __init__(self) -> None:
-        self._by_session: dict[str, MessagePlaces] = {}
+        self._by_session = Newest[str, MessagePlaces](MAX_SESSIONS)
 
     def __getitem__(self, session_id: str) -> MessagePlaces:
-        places = self._by_session.pop(session_id, None) or MessagePlaces()
-        self._by_session[session_id] = places
-        if len(self._by_session) > MAX_SESSIONS:
-            del self._by_session[next(iter(self._by_session))]
+        places = self._by_session[session_id] = self._by_session.get(session_id) or MessagePlaces()
         return places
 
     def drop(self, session_id: str) -> None:

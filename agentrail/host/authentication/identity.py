@@ -16,6 +16,7 @@ from attrs import field, frozen
 from agentrail.api.limits import HostLimits
 from agentrail.errors import NotAuthenticated, TooManyRequests
 from agentrail.host.requests.http_messages import HttpRequest
+from agentrail.values.newest import Newest
 from agentrail.values.value import Authored
 
 AUTHORIZATION: Final = "authorization"
@@ -111,16 +112,14 @@ class Rates:
         self._rate = limits.requests_per_second
         self._burst = float(limits.burst)
         # by tenant: the requests left in the bucket, and the time of that number
-        self._left: dict[str, tuple[float, float]] = {}
+        self._left = Newest[str, tuple[float, float]](MAX_KEPT)
 
     def take(self, tenant: str) -> None:
         """Take a request from the bucket of *tenant*; raise `TooManyRequests` if the bucket is empty."""
         now = trio.current_time()
-        tokens, then = self._left.pop(tenant, (self._burst, now))
+        tokens, then = self._left.get(tenant, (self._burst, now))
         tokens = min(self._burst, tokens + (now - then) * self._rate)
         if tokens < 1:
             self._left[tenant] = tokens, now
             raise TooManyRequests(self._rate, (1 - tokens) / self._rate)
         self._left[tenant] = tokens - 1, now
-        if len(self._left) > MAX_KEPT:
-            del self._left[next(iter(self._left))]

@@ -21,6 +21,7 @@ from agentrail.runtime.diagnosis.metrics import ABORTED, MILLISECONDS, REST
 from agentrail.runtime.diagnosis.session_listener import Duration, SessionListener
 from agentrail.runtime.inbox.replies import held_calls
 from agentrail.values import events as e
+from agentrail.values.newest import Newest
 from agentrail.values.usage import Usage
 
 Kind: TypeAlias = Literal["tenant", "session", "model", "tool", "host"]
@@ -110,7 +111,7 @@ class FiguresHistory(SessionListener):
         self._now_ms = now_ms
         self._listen = listen
         self._leave = leave
-        self._buckets: dict[int, Bucket] = {}
+        self._buckets = Newest[int, Bucket](KEPT)
         """By when they begin, the oldest first."""
         self._is_counting = False
         self._looked_ms = self._began_ms = 0
@@ -139,8 +140,6 @@ class FiguresHistory(SessionListener):
             if last > start:  # a clock that was set back goes on in the last one
                 return self._buckets[last]
             bucket = self._buckets[start] = Bucket()
-            if len(self._buckets) > KEPT:
-                del self._buckets[next(iter(self._buckets))]
         return bucket
 
     def _add(self, sums: Row, tenant: str, *names: tuple[Kind, str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
@@ -13,6 +13,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.runtime.diagnosis.session_listener import SessionListener
 from agentrail.values import events as e
 from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.newest import Newest
 
 KEPT: Final = 1_000
 """How much is kept of one tenant: the newest."""
@@ -37,8 +38,8 @@ class Troubles(SessionListener):
     """What went wrong of late; it listens to the steps of all sessions."""
 
     def __init__(self) -> None:
-        self._of_tenant = OrderedDict[str, deque[tuple[str, TroubleView]]]()
-        self._last = OrderedDict[str, TroubleView]()
+        self._of_tenant = Newest[str, deque[tuple[str, TroubleView]]](TENANTS)
+        self._last = Newest[str, TroubleView](SESSIONS)
 
     def stepped(self, before: State, outcome: Step) -> None:
         """Note what the events of a step tell."""
@@ -54,15 +55,10 @@ class Troubles(SessionListener):
         trouble = TroubleView(
             visible(session_id), envelope.at, kind, without_tenant(text[:TEXT], name.tenant), str(envelope.cursor)
         )
-        troubles = self._of_tenant.setdefault(name.tenant, deque(maxlen=KEPT))
+        troubles = self._of_tenant.get(name.tenant) or deque(maxlen=KEPT)
         troubles.append((session_id, trouble))
-        self._of_tenant.move_to_end(name.tenant)
+        self._of_tenant[name.tenant] = troubles
         self._last[session_id] = trouble
-        self._last.move_to_end(session_id)
-        if len(self._of_tenant) > TENANTS:
-            self._of_tenant.popitem(last=False)
-        if len(self._last) > SESSIONS:
-            self._last.popitem(last=False)
 
     def last(self, session_id: str) -> TroubleView | None:
         """Return the last trouble of a session; `None` if none is kept."""
@@ -74,7 +70,7 @@ class Troubles(SessionListener):
 
     def erase(self, session_id: str) -> None:
         """Forget a session and its sub-agents, because the session or its texts are erased."""
-        for tenant, troubles in self._of_tenant.items():
+        for tenant, troubles in tuple(self._of_tenant.items()):
             rest = [item for item in troubles if not is_within(item[0], session_id)]
             self._of_tenant[tenant] = deque(rest, KEPT)
         for other in [other for other in self._last if is_within(other, session_id)]:

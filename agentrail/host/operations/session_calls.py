@@ -53,6 +53,7 @@ from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.uploads.session_files import SessionFiles
 from agentrail.ports.journal import Journal, SessionFilter, StoredSession
 from agentrail.runtime.inbox.replies import held_calls
+from agentrail.values.newest import Newest
 
 audit_log = logging.getLogger("agentrail.audit")
 
@@ -278,7 +279,8 @@ class ListingCalls:
         self._sessions = sessions
         self._supervisor = supervisor
         self._four_eyes = four_eyes
-        self._read: dict[str, dict[str, tuple[int, tuple[HeldCall, ...]]]] = {}  # by tenant and session
+        # by tenant, then by session
+        self._read = Newest[str, dict[str, tuple[int, tuple[HeldCall, ...]]]](TENANTS)
 
     async def commands(self, call: OperationCall) -> Answer:
         """List the commands of host plugins."""
@@ -324,11 +326,10 @@ class ListingCalls:
 
     def _keep(self, tenant: str, now: dict[str, tuple[int, tuple[HeldCall, ...]]]) -> None:
         """Cache the held calls read for *tenant*; the cache has the last `TENANTS` tenants."""
-        self._read.pop(tenant, None)
         if now:
             self._read[tenant] = now
-            if len(self._read) > TENANTS:
-                del self._read[next(iter(self._read))]
+        else:
+            self._read.pop(tenant, None)
 
     async def _stored_calls(self, stored: StoredSession) -> tuple[HeldCall, ...]:
         """Return the held calls of a session that does not run here, from its records; none if they cannot be read."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
@@ -13,6 +12,7 @@ from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.declarations import EventLines
 from agentrail.runtime.shared.untrusted_calls import tell
 from agentrail.values.events.envelope import Envelope
+from agentrail.values.newest import Newest
 
 log = logging.getLogger("agentrail.plugin")
 
@@ -52,7 +52,7 @@ class Complaints:
     __slots__ = ("_last", "_now")
 
     def __init__(self, now: Callable[[], float]) -> None:
-        self._last: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()
+        self._last = Newest[tuple[str, str], tuple[float, int]](MAX_KEPT)
         self._now = now
 
     def tell(self, seat: AttachedPlugin, hook: str, problem: str, error: BaseException | None) -> None:
@@ -64,9 +64,6 @@ class Complaints:
             self._last[place] = (last, unsaid + 1)
             return
         self._last[place] = (now, 0)
-        self._last.move_to_end(place)
-        if len(self._last) > MAX_KEPT:
-            self._last.popitem(last=False)
         more = f", and {unsaid} times more since the last line about it" if unsaid else ""
         consequence = "the session goes on as if it had no objection"
         if seat.critical:
