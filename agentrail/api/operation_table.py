@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias, Union, cast
 from agentrail import errors
 from agentrail.api import ag_ui_bodies, bodies, figures_views, insight_views, sse_frames, views
 from agentrail.api import handle_commands as made
-from agentrail.api.command_bodies import As, Spelled, spelled
+from agentrail.api.bodies import As, Spelled, spelled
 from agentrail.api.handle_commands import AnyCommand
 from agentrail.core.vocabulary import commands as sent
 from agentrail.errors import AgentrailError

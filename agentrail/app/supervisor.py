@@ -27,7 +27,7 @@ from agentrail.runtime.shared.ids import new_id
 from agentrail.values.argument_checks import check_choice, check_text, checked
 
 if TYPE_CHECKING:
-    from agentrail.api import supervisor_checks
+    from agentrail.api import command_checks
     from agentrail.api.session_values import ChildView, HeldCall
     from agentrail.app import build
     from agentrail.app import preimport as bringing
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 else:  # imported at the first use, so that importing this module is quick
     build = LazyModule("agentrail.app.build")
     bringing = LazyModule("agentrail.app.preimport")
-    supervisor_checks = LazyModule("agentrail.api.supervisor_checks")
+    command_checks = LazyModule("agentrail.api.command_checks")
     metric_families = LazyModule("agentrail.runtime.diagnosis.metric_families")
     session_deletion = LazyModule("agentrail.runtime.supervision.session_deletion")
     parking = LazyModule("agentrail.runtime.supervision.parking")
@@ -112,7 +112,7 @@ class Supervisor:
         session_id = new_id() if id is None else id
         await bringing.bring_beside(spec)
         state, code = build.new_session(session_id, spec, self._sessions.shared.model)
-        state = supervisor_checks.named(state, tenant, owner, title, labels)
+        state = command_checks.named(state, tenant, owner, title, labels)
         stored_code = self._last_code_of(spec)
         if stored_code is None:
             stored_code = build.StoredCode(self._sessions, self._specs, spec)
@@ -213,9 +213,9 @@ class Supervisor:
         *wanted* says which; *after* is the last session of the page before. They are sorted by id, or with
         `due_before` by the time of their first timer.
         """
-        filter_ = supervisor_checks.filter_of(wanted)
+        filter_ = command_checks.filter_of(wanted)
         return await self._sessions.stored(
-            filter_, supervisor_checks.listed_of(after), supervisor_checks.counted("limit", limit)
+            filter_, command_checks.listed_of(after), command_checks.counted("limit", limit)
         )
 
     async def state(self, id: str) -> State:  # noqa: A002 - as above
@@ -249,8 +249,8 @@ class Supervisor:
         check_text("id", id)
         check_text("by", by)
         numbers = (
-            supervisor_checks.counted("first", first),
-            None if last is None else supervisor_checks.counted("last", last),
+            command_checks.counted("first", first),
+            None if last is None else command_checks.counted("last", last),
         )
         return await session_deletion.redact_stored(self._sessions, id, *numbers, by)
 
@@ -331,7 +331,7 @@ class Supervisor:
 
         *tenants* are counted by name, those that come first; the others are counted together.
         """
-        return self._sessions.count(supervisor_checks.counted("tenants", tenants))
+        return self._sessions.count(command_checks.counted("tenants", tenants))
 
     def crashes(self) -> tuple[CrashReport, ...]:
         """Return the reports of the last crashes in the whole tree, the oldest first."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, Never, TypeVar, cast, overload
 from msgspec.structs import asdict
 from typing_extensions import TypeForm
 
-from agentrail.api.command_bodies import OfferKind
+from agentrail.api.bodies import OfferKind
 from agentrail.api.command_checks import check_fields, kept_parts
 from agentrail.api.handle_commands import AnyCommand
 from agentrail.api.insight_views import AccountView, RecordsView, RecordView, SeenView, StateAtView, TimelineView

@@ -10,8 +10,7 @@ from typing import Final, get_args
 import msgspec
 
 from agentrail.api import bodies as body_types
-from agentrail.api.bodies import CallBody, Query
-from agentrail.api.command_bodies import Spelled
+from agentrail.api.bodies import CallBody, Query, Spelled
 from agentrail.api.openapi import classes_below
 from agentrail.api.operation_table import CALLS, JSON, HostCall
 from agentrail.api.problems import ROWS, code_of, template_of_kind, title_of

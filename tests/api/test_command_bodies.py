@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from agentrail.api.bodies import As, spelled
 from agentrail.api.body_parsing import read_body
-from agentrail.api.command_bodies import As, spelled
 from agentrail.api.handle_commands import AnyCommand, AttachPlugin, UpdatePlugin
 from agentrail.api.operation_table import CALLS, COMMANDS, HostCall
 from agentrail.api.session_calls import SessionCalls

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeVar, cast
 
-from agentrail.api.command_bodies import IdKind, Spelled
+from agentrail.api.bodies import IdKind, Spelled
 from agentrail.api.command_checks import labels_of
 from agentrail.api.handle_commands import AnyCommand, AttachPlugin, EditTools, UpdatePlugin, UseModel
 from agentrail.api.public_ids import SessionName, held_id, named

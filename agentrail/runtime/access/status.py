@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from agentrail.api.command_checks import cursor_of, kinds_of
+from agentrail.api.command_checks import counted, cursor_of, kinds_of
 from agentrail.api.session_values import Asking, Background, Compacting, HeldCall, SessionDown, Status
-from agentrail.api.supervisor_checks import counted
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadChoice, JournalUnavailable, UnknownCursor
 from agentrail.ports.tool import Task
