@@ -3,7 +3,6 @@
 Each figure is made small, so that what is read or copied comes to it, and several times over it.
 """
 
-import gzip
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -13,7 +12,6 @@ import trio
 
 from agentrail import Reply, State, open_supervisor
 from agentrail.adapters.journals.packing import pack, unpack
-from agentrail.adapters.models.http import Unpacker
 from agentrail.events import AgentEnd
 from agentrail.journals import MemoryJournal, Record, Redaction, SqliteJournal, audit, export_session, import_session
 from agentrail.plugins import FindFiles
@@ -72,11 +70,6 @@ async def an_audit(size: int, _: Path) -> bool:
 async def a_packed_record(size: int, _: Path) -> bool:  # noqa: ASYNC124 - as the others
     given = prompted("s", 1, "x" * size)
     return unpack(pack(given), "s", 1) == given
-
-
-async def an_unpacked_answer(size: int, _: Path) -> bool:  # noqa: ASYNC124 - as the others
-    whole = bytes(range(size)) * 2
-    return b"".join(Unpacker("gzip").pieces(gzip.compress(whole))) == whole
 
 
 async def an_output(size: int, folder: Path) -> bool:
@@ -182,7 +175,6 @@ JOBS: dict[str, Job] = {
     "adapters.journals.sql.sqlite_dialect.MAX_VALUES": records_of_a_session,
     "adapters.journals.writer_thread.PASSES": records_of_a_session,
     "adapters.journals.sql.sqlite_dialect.CHECKPOINT_AFTER": records_of_a_session,
-    "adapters.models.http.SLICE": an_unpacked_answer,
     "adapters.processes.CHUNK": an_output,
     "runtime.inbox.replies.FIRST_PAGE": a_reply_among_records,
     "runtime.inbox.replies.PAGE": a_reply_among_records,

@@ -8,7 +8,8 @@ A request that is cancelled or fails closes its connection. A connection is used
 its end, so no answer can reach the wrong request. Redirects are not followed and no cookies are kept. The proxies and
 certificates that environment variables name are used.
 
-Unpacks compressed HTTP answers. Uncompressed ones are asked for, but proxies may compress them all the same.
+Uncompressed answers are asked for, but proxies may compress them all the same. httpx would unpack them, but leaves its
+generators open if that fails.
 """
 
 from __future__ import annotations
@@ -47,68 +48,16 @@ from agentrail.values.json import JsonObject
 from agentrail.values.untrusted_values import leaves
 from agentrail.values.value import Value
 
-PLAIN: Final = "identity"
+PLAIN: Final = frozenset({"", "identity"})
+"""The values of `Content-Encoding` of an answer that is not packed."""
 
-PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
-"""The values of `Content-Encoding` that can be unpacked."""
-
-MOST: Final = 64 * 1024 * 1024
-"""The most bytes that one answer may unpack to, by default; more raise `StreamGarbled`.
-
-Without a limit, a few kilobytes could become gigabytes in memory.
-"""
-
-SLICE: Final = 64 * 1024
-"""The most bytes that are unpacked in one step, so that the event loop is not blocked for long."""
+PACKED: Final = frozenset({"gzip", "deflate"})
+"""The values of `Content-Encoding` that are unpacked. Never two in a row, which make gigabytes of a few kilobytes."""
 
 ANY_ZLIB: Final = 32 + zlib.MAX_WBITS
 """The `wbits` with which zlib detects by itself whether the data is gzip or deflate."""
 
-
-class Unpacker:
-    """Unpacks the body of one answer piece by piece.
-
-    Uncompressed bytes pass unchanged. An encoding that is not in `PACKED` raises `EncodingRefused`.
-    """
-
-    __slots__ = ("_left", "_most", "_unpack")
-
-    def __init__(self, encoding: str, most: int = MOST) -> None:
-        if encoding not in PACKED | {PLAIN}:
-            problem = f"it is encoded as `{encoding[:SHOWN]}`, and plain text was asked for"
-            raise EncodingRefused(problem)
-        self._unpack = None if encoding == PLAIN else zlib.decompressobj(wbits=ANY_ZLIB)
-        self._most = self._left = most
-
-    def pieces(self, packed: bytes) -> Iterator[bytes]:
-        """Yield the unpacked bytes of *packed*, in slices; raise `StreamGarbled` if it is damaged or too large."""
-        if self._unpack is None:
-            yield packed
-            return
-        while packed:
-            piece, packed = self._slice(packed)
-            self._left -= len(piece)
-            if self._left < 0:
-                problem = f"it unpacks to more than {self._most:,} bytes"
-                raise StreamGarbled(problem)
-            if piece:
-                yield piece
-
-    def _slice(self, packed: bytes) -> tuple[bytes, bytes]:
-        """Return the next unpacked bytes, and the packed bytes that remain."""
-        unpack = self._unpack
-        if unpack is None or unpack.eof:  # a server may send several compressed texts, one after another
-            unpack = self._unpack = zlib.decompressobj(wbits=ANY_ZLIB)
-        try:
-            piece = unpack.decompress(packed, SLICE)
-        except zlib.error as error:
-            problem = f"it is said to be packed, and cannot be unpacked: {error}"
-            raise StreamGarbled(problem) from None
-        return piece, unpack.unused_data if unpack.eof else unpack.unconsumed_tail
-
-
-# noqa: ASYNC127 - the client that pyproject.toml names
-
+UNPACKED: Final = "it is said to be packed, and cannot be unpacked: {}"
 
 CONNECTIONS: Final = 100
 """The most requests of one supervisor that run at the same time, unless `Http` is given another number; others wait."""
@@ -352,18 +301,19 @@ class HttpExchange:
             if response.status_code == PROXY_WANTS_PASSWORD:
                 raise _by_proxy(str(PROXY_WANTS_PASSWORD))
             headers = {name.lower(): value for name, value in response.headers.items()}
-            encoding = headers.get("content-encoding", "").strip().lower() or PLAIN
-            if response.status_code in OK:
-                unpacker = Unpacker(encoding)
-                if not _is_document(headers):
-                    await self._stream(response, unpacker)
-                    return HttpAnswer(response.status_code, headers)
-            return HttpAnswer(response.status_code, headers, _plain(await self._body(response), encoding))
+            encoding = headers.get("content-encoding", "").strip().lower()
+            if response.status_code in OK and encoding not in PACKED | PLAIN:
+                problem = f"it is encoded as `{encoding[:SHOWN]}`, and plain text was asked for"
+                raise EncodingRefused(problem)
+            if response.status_code in OK and not _is_document(headers):
+                await self._stream(response, None if encoding in PLAIN else zlib.decompressobj(wbits=ANY_ZLIB))
+                return HttpAnswer(response.status_code, headers)
+            return HttpAnswer(response.status_code, headers, _unpacked(await self._body(response), encoding))
         finally:
             # No shield: a cancellation comes out of httpcore alone, which has closed everything then, see `_hear`.
             await response.aclose()  # noqa: ASYNC102 - see above
 
-    async def _stream(self, response: httpx.Response, unpacker: Unpacker) -> None:
+    async def _stream(self, response: httpx.Response, packed: zlib._Decompress | None) -> None:
         """Pass the stream to `heard` piece by piece, each with a new time limit; a fault closes the response."""
         patience = self._post.patience
         async for piece in response.aiter_raw():
@@ -371,27 +321,12 @@ class HttpExchange:
                 continue
             self._begun = True
             try:
-                self._complete = await self._hear(piece, unpacker)
-            except ModelError as fault:
-                self._fault = fault
+                self._complete = self._heard(piece if packed is None else packed.decompress(piece))
+            except (ModelError, zlib.error) as fault:
+                self._fault = fault if isinstance(fault, ModelError) else StreamGarbled(UNPACKED.format(fault))
                 await response.aclose()
             self._scope.deadline = trio.current_time() + (LINGER if self._complete else patience.next_byte)
         await trio.lowlevel.checkpoint_if_cancelled()
-
-    async def _hear(self, packed: bytes, unpacker: Unpacker) -> bool:
-        """Unpack *packed* and pass it to `heard` in slices; other tasks run between. Return whether all is received."""
-        for number, piece in enumerate(unpacker.pieces(packed)):
-            if number:
-                # A cancellation raised here would leave the generators of httpcore to the garbage collector. So the
-                # checkpoint is shielded, and a cancelled loop returns: the next read raises `Cancelled`, or `_stream`
-                # does if nothing more is read.
-                # tests/adapters/models/test_http.py::test_a_request_that_is_cut_at_any_checkpoint_gives_all_back
-                await trio.lowlevel.cancel_shielded_checkpoint()
-                if trio.current_effective_deadline() == -math.inf:
-                    return False
-            if self._heard(piece):
-                return True
-        return False
 
     async def _body(self, response: httpx.Response) -> bytes:
         """Return the body, up to `MAX_BODY` bytes, or the part that arrived in time and before the connection broke.
@@ -480,15 +415,14 @@ def _reason(error: BaseException) -> str:
     return "" if behind is None else str(behind)
 
 
-def _plain(body: bytes, encoding: str) -> bytes:
-    """Return the *body* of an answer unpacked; if it is damaged or too large, the part up to there."""
-    content = b""
+def _unpacked(body: bytes, encoding: str) -> bytes:
+    """Return the beginning of the *body* of an answer unpacked; empty if it cannot be read."""
+    if encoding in PLAIN:
+        return body
     try:
-        for piece in Unpacker(encoding, MAX_BODY).pieces(body):
-            content += piece
-    except (EncodingRefused, StreamGarbled):
-        pass
-    return content
+        return zlib.decompressobj(wbits=ANY_ZLIB).decompress(body, MAX_BODY) if encoding in PACKED else b""
+    except zlib.error:
+        return b""
 
 
 def _is_document(headers: Mapping[str, str]) -> bool:

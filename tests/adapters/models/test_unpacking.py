@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from random import Random
 
 import pytest
-import trio
 
 from agentrail import Secret, SessionSpec, open_supervisor
-from agentrail.adapters.models.http import MOST, SLICE, Http, Patience, Post, Unpacker
+from agentrail.adapters.models.http import Http, Patience, Post
 from agentrail.errors import EncodingRefused, StreamGarbled, TurnAborted
 from agentrail.models import Json
 from agentrail.testing import ScriptedModel
@@ -28,7 +26,6 @@ def raw_deflate(data: bytes) -> bytes:
 
 PACKED = {
     "gzip": gzip.compress(STREAM),
-    "x-gzip": gzip.compress(STREAM),
     "deflate": raw_deflate(STREAM),
     "GZIP": gzip.compress(STREAM),
     "identity": STREAM,
@@ -60,81 +57,16 @@ async def test_a_packed_stream_is_read(encoding: str, size: int) -> None:
     assert await heard(Play((head(200, *lines), *chunked(pieces)))) == STREAM
 
 
-async def test_each_flushed_piece_is_heard_when_it_comes() -> None:
-    packer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
-    unpacker = Unpacker("gzip")
-    for event in (b"data: 1\n\n", b"data: 2\n\n"):
-        sent = packer.compress(event) + packer.flush(zlib.Z_SYNC_FLUSH)
-        assert b"".join(unpacker.pieces(sent)) == event
-
-
-async def test_several_packed_texts_are_one() -> None:
-    packed = gzip.compress(b"one ") + gzip.compress(b"two")
-    for size in (1, 5, len(packed)):
-        unpacker = Unpacker("gzip")
-        pieces = [packed[at : at + size] for at in range(0, len(packed), size)]
-        assert b"".join(part for piece in pieces for part in unpacker.pieces(piece)) == b"one two"
-
-
-@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-async def test_an_answer_that_is_cut_gives_what_has_come_and_never_more(encoding: str) -> None:
-    packed = PACKED[encoding]
-    found: list[bytes] = []
-    for size in range(len(packed)):
-        unpacker = Unpacker(encoding)
-        found.append(b"".join(unpacker.pieces(packed[:size])))
-        assert STREAM.startswith(found[-1])
-    assert (found[0], found[-1]) == (b"", STREAM)  # the sum at the end is all that the last byte cuts
-
-
-async def test_a_sum_that_is_wrong_is_noticed() -> None:
+async def test_a_packed_stream_that_is_damaged_is_garbled() -> None:
     packed = bytearray(gzip.compress(STREAM))
-    packed[-6] ^= 1
-    with pytest.raises(StreamGarbled, match="cannot be unpacked"):
-        list(Unpacker("gzip").pieces(bytes(packed)))
-
-
-@pytest.mark.long
-async def test_what_unpacks_to_too_much_is_refused_in_slices() -> None:
-    bomb = gzip.compress(bytes(MOST + SLICE))
-    sizes: list[int] = []
-    with pytest.raises(StreamGarbled, match="it unpacks to more than 67,108,864 bytes"):
-        sizes.extend(map(len, Unpacker("gzip").pieces(bomb)))
-    assert max(sizes) <= SLICE
-    assert sum(sizes) <= MOST
-
-
-@pytest.mark.parametrize(("extra", "passes"), [(-1, True), (0, True), (1, False)])
-def test_the_limit_is_exact(extra: int, passes: bool) -> None:
-    packed = gzip.compress(bytes(1_000 + extra))
-    unpacker = Unpacker("gzip", 1_000)
-    if passes:
-        assert len(b"".join(unpacker.pieces(packed))) == 1_000 + extra
-    else:
-        with pytest.raises(StreamGarbled):
-            list(unpacker.pieces(packed))
-
-
-async def test_others_have_their_turn_while_a_large_piece_is_unpacked() -> None:
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await trio.lowlevel.checkpoint()
-
-    packed = gzip.compress(bytes(8 * 1024 * 1024))
+    packed[-6] ^= 1  # in the sum at the end
     lines = ("transfer-encoding: chunked", "content-encoding: gzip")
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(count)
-        assert len(await heard(Play((head(200, *lines), *chunked([packed]))))) == 8 * 1024 * 1024
-        nursery.cancel_scope.cancel()
-    assert turns > 8 * 1024 * 1024 // SLICE
+    with pytest.RaisesGroup(pytest.RaisesExc(StreamGarbled, match="cannot be unpacked"), flatten_subgroups=True):
+        await heard(Play((head(200, *lines), *chunked([bytes(packed)]))))
 
 
 @pytest.mark.parametrize("kind", ["text/event-stream", "application/json", "text/html"])
-@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, br"])
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, br", "gzip, gzip"])
 async def test_another_encoding_is_named(encoding: str, kind: str) -> None:
     said = f"it is encoded as `{encoding}`, and plain text was asked for; .* by `gzip` or `deflate`, or correct"
     with pytest.RaisesGroup(pytest.RaisesExc(EncodingRefused, match=said), flatten_subgroups=True):
@@ -168,16 +100,3 @@ async def test_an_error_that_cannot_be_unpacked_is_told_by_its_status() -> None:
 async def test_an_encoding_that_is_named_and_empty_is_none() -> None:
     lines = ("transfer-encoding: chunked", "content-encoding: ")
     assert await heard(Play((head(200, *lines), *chunked([STREAM])))) == STREAM
-
-
-def test_any_bytes_are_unpacked_or_refused() -> None:
-    random = Random(7)
-    for _ in range(2_000):
-        packed = bytearray(gzip.compress(random.randbytes(random.randrange(300))))
-        for _ in range(random.randrange(4)):
-            packed[random.randrange(len(packed))] = random.randrange(256)
-        try:
-            found = b"".join(Unpacker("gzip", 10_000).pieces(bytes(packed)))
-        except StreamGarbled:
-            continue
-        assert len(found) <= 10_000
