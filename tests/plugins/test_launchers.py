@@ -8,14 +8,71 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.plugins import PermissionPolicy
+from agentrail import BlockTool, Context, Continue, HoldTool
+from agentrail.plugins import BeforeTool, PermissionPolicy
 from tests.each_case import each_case
-from tests.plugins.test_runners import DENIED, verdict
 
+DENIED = PermissionPolicy(deny=["shell(rm *)"], mode="bypass")
+DOCKER = PermissionPolicy(allow=["shell(docker *)"], mode="strict")
 TOUCHING = PermissionPolicy(deny=["shell(touch *)"])
 STRICT = PermissionPolicy(allow=["shell(npx *)", "shell(valgrind *)"], mode="strict")
 
+VERDICTS = {BlockTool: "blocked", HoldTool: "held", Continue: "passed"}
+
 MAY_RUN_RM = """
+docker exec c rm x
+docker exec -it -e A=b -u root -w /x c rm x
+docker exec --env-file f --user=root c rm x
+docker exec c /bin/rm x
+docker exec c sh -c 'cd /x; rm y'
+docker exec c sudo rm x
+docker exec c docker exec d rm x
+docker --context far container exec c rm x
+sudo docker exec c rm x
+echo "$(docker exec c rm x)"
+docker run image rm x
+docker run --rm -v "$PWD":/app -e A=b --env-file f -u root image rm x
+docker run --entrypoint rm image x
+docker run --entrypoint=/bin/rm image x
+docker compose -f x.yml exec -T web rm x
+docker-compose run --rm web rm x
+podman exec -it c rm x
+nerdctl run alpine rm x
+kubectl exec pod -- rm x
+kubectl exec -it pod -c app -n ns -- sh -c 'rm x'
+kubectl --context far exec pod -- env A=b rm x
+oc exec pod -- rm x
+uv run rm x
+uv run --with rich -- rm x
+poetry run rm x
+pipenv run rm x
+bundle exec rm x
+conda run -n x rm y
+direnv exec . rm x
+doppler run -- rm x
+gosu root rm x
+su-exec root rm x
+tini -- rm x
+xvfb-run -a rm x
+adb shell 'cd /x; rm y'
+docker exec $c rm x
+docker exec "$c" ls
+docker exec -e $VALUE c ls
+docker exec c $program x
+docker exec -it c bash
+docker $verb c rm x
+docker run --entrypoint "$program" image x
+docker run -v $PWD:/app image ls
+kubectl exec pod rm x
+kubectl exec $pod -- ls
+adb shell "$script"
+watch rm x
+chroot d rm x
+nsenter -t 1 -m rm x
+ssh host rm x
+su -c 'rm x' bob
+script -c 'rm x' out
+parallel rm ::: x
 npx rm x
 npx -y -p pack rm x
 npm exec -- rm x
@@ -79,7 +136,6 @@ bpftrace -c 'rm x' -e 'BEGIN {}'
 fd -x rm
 fdfind -e py -X rm
 fd --exec=rm
-fd -Hxrm
 tcpdump -w f -z rm
 watchexec -- rm x
 ansible all -m shell -a 'rm x'
@@ -132,27 +188,60 @@ launchctl submit -l x -- rm x
 mongosh --eval 'x'
 """.strip().splitlines()
 
+NAMES_RM = """
+npx prettier --check 'src/**/*.ts' rm
+pnpm exec vitest run rm
+go test -run 'rm x' ./...
+go build -o rm .
+valgrind --leak-check=full ./app rm
+perf record -g -- ./app rm
+fd -e py rm
+lxc exec c -- ls rm
+mpirun -n 4 ./solver rm
+cross-env NODE_ENV=test jest rm
+docker exec c ls rm
+docker exec -w /rm rm ls
+docker run --rm image --rm rm
+docker run --name rm image ls
+""".strip().splitlines()
+"""Lines with the name among the words of a launcher, which does not run it: where its command begins is not known."""
+
 HARMLESS = """
+docker exec c ls
+docker exec --env A=rm c ls
+docker exec "c$n" ls
+docker run -d -p 80:80 nginx
+docker run --rm -v "$PWD":/app -w /app node npm test
+docker compose up -d
+docker compose exec -T web pytest -q
+docker ps
+docker rm c
+docker build -t rm .
+docker --version
+podman logs rm
+kubectl -n rm exec pod -c app -- ls
+kubectl exec -it pod
+kubectl get pods -A
+uv run --with rich pytest -q
+uv sync
+poetry install
+bundle exec rake
+adb devices
+tini -- ls
+docker exec --some-new-option v c ls
 npx -y eslint --fix src/rm.js
 npx jest "$file"
-npx prettier --check 'src/**/*.ts' rm
 npm run build rm
 npm install rm
 npm exec tsc -- --noEmit
-pnpm exec vitest run rm
 yarn run build
 uvx ruff check .
 hatch run test
-go test -run 'rm x' ./...
-go build -o rm .
 nix develop
 nix-shell -p git
 hyperfine --warmup 3 'make bench' ls
-valgrind --leak-check=full ./app rm
 perf stat -e cycles ./app
 perf report
-perf record -g -- ./app rm
-fd -e py rm
 fd -x wc -l
 prlimit --pid 1
 ip netns list
@@ -160,7 +249,6 @@ ssh-agent -s
 vagrant up
 vagrant ssh
 lxc list
-lxc exec c -- ls rm
 wsl --list
 wsl --help
 machinectl list
@@ -172,10 +260,8 @@ julia script.jl
 nc -zv host 80
 socat TCP:localhost:80 -
 dc f
-mpirun -n 4 ./solver rm
 cmake -E make_directory build
 cmake --build build
-cross-env NODE_ENV=test jest rm
 NODE_ENV=test npm test
 X="$(date)" make CC=gcc
 declare x="$(date)"
@@ -229,7 +315,11 @@ mksh -c "[ 'a[\\$(touch x)]' -eq 0 ]"
 """Lines that run `touch x` in a folder with the file `f`, which has one line."""
 
 
-@each_case(MAY_RUN_RM)
+def verdict(policy: PermissionPolicy, line: str) -> str:
+    return VERDICTS[type(policy.before_tool(BeforeTool("shell", {"command": line}, "c1"), None, Context()))]
+
+
+@each_case([*MAY_RUN_RM, *NAMES_RM])
 def test_a_line_in_which_a_launcher_may_run_a_denied_program_does_not_pass(line: str) -> None:
     assert verdict(DENIED, line) == "held"
 
@@ -253,6 +343,11 @@ def test_a_line_with_more_than_can_be_read_is_held(line: str) -> None:
 @pytest.mark.parametrize("line", ["npx rm x", "valgrind --tool=none rm x"])
 def test_a_rule_that_allows_a_launcher_allows_what_it_runs(line: str) -> None:
     assert verdict(STRICT, line) == "passed"
+
+
+@pytest.mark.parametrize("line", ["docker exec c ls", "docker exec -it c bash", "docker run image rm x"])
+def test_a_rule_that_allows_docker_allows_what_it_runs(line: str) -> None:
+    assert verdict(DOCKER, line) == "passed"
 
 
 @pytest.mark.long

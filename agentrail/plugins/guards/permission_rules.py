@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from agentrail.plugins.arguments import DIRECTORY_ARGS, INERT_ARGS, PATH_ARGS, command_lines, named, texts
-from agentrail.plugins.guards.wrapper_programs import may_run, within
+from agentrail.plugins.guards.launchers import may_run
 from agentrail.plugins.options import plain_argument
 from agentrail.plugins.shell.command_line import Commands
 from agentrail.plugins.shell.lexer_words import UNKNOWN, SimpleCommand, Unlexable, Word, names, trusted
@@ -39,10 +39,8 @@ class CallFacts(Value, gc=True):
     """Name of the tool."""
     lines: tuple[Commands | Unlexable, ...]
     """The command lines, parsed."""
-    within: tuple[Commands | Unlexable, ...]
-    """What programs such as `docker exec` run in those lines."""
     possible: tuple[Commands | Unlexable, ...]
-    """What programs such as `npx` and `valgrind` may run in those lines."""
+    """What programs such as `npx` and `docker exec` may run in those lines."""
     paths: tuple[str, ...]
     """The paths, as text."""
     working: PathPlace
@@ -70,9 +68,7 @@ def facts_of(
     is_whole = all(map(_is_text, items)) and paths == all_texts and len(lines) <= MAX_PATHS
     is_plain = is_whole and (not lines or all(plain_argument(key) in command_args | INERT_ARGS for key in args))
     lines = lines[:MAX_PATHS]
-    inner = tuple(within(lines))
-    possible = tuple(may_run((*lines, *inner)))
-    return CallFacts(tool, lines, inner, possible, paths, working, bases, is_whole, is_plain)
+    return CallFacts(tool, lines, tuple(may_run(lines)), paths, working, bases, is_whole, is_plain)
 
 
 def _is_text(arg: Json) -> bool:
@@ -174,11 +170,7 @@ def rules_of(listed: tuple[str, ...]) -> tuple[PermissionRule, ...]:
 def naming(rules: Sequence[PermissionRule], call: CallFacts) -> Naming:
     """Return those of *rules* that match *call*, or may match it."""
     mine = [rule for rule in rules if means_tool(rule, call.tool)]
-    least = (
-        MAYBE
-        if not all(rule.is_any for rule in mine) and _runs_unseen((*call.lines, *call.within, *call.possible), call)
-        else NO
-    )
+    least = MAYBE if not all(rule.is_any for rule in mine) and _runs_unseen((*call.lines, *call.possible), call) else NO
     verdicts = [(YES if rule.is_any else max(least, _covers(rule, call)), rule) for rule in mine]
     return [(certainty, rule) for certainty, rule in verdicts if certainty is not NO]
 
@@ -202,9 +194,10 @@ def _hides(line: Commands, call: CallFacts) -> bool:
 def _covers(rule: PermissionRule, call: CallFacts) -> Certainty:
     """Return whether *rule*, which has a pattern, matches *call*; `MAYBE` if the text of the call does not tell."""
     by_path = worst(_covers_path(rule.pattern or "", text, call) for text in call.paths)
-    every = (*call.lines, *call.within)
-    if every:  # a word such as `create` may stand in an argument for commands, with the path in an argument beside it
-        lines = worst(_covers_line(rule.words, line) for line in every)
+    if (
+        call.lines
+    ):  # a word such as `create` may stand in an argument for commands, with the path in an argument beside it
+        lines = worst(_covers_line(rule.words, line) for line in call.lines)
         possible = min(MAYBE, worst(_covers_line(rule.words, line) for line in call.possible))
         return max(by_path if by_path is YES else NO, lines, possible, NO if call.is_whole else MAYBE)
     return by_path if call.paths and call.is_whole else max(by_path, MAYBE)

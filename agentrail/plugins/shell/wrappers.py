@@ -171,7 +171,7 @@ def reads_program(name: str, args: Sequence[Word]) -> bool:
     if name in OTHER_SHELLS:
         return all(word.text.startswith("-") or is_input(word.text) or word.is_unknown for word in args)
     if name in SHELLS:
-        options, start = read_options(name, _SHELL, args)
+        options, start = _read_options(name, _SHELL, args)
         first = args[start : start + 1]
         return "s" in _letters(options) or not first or is_input(first[0].text) or first[0].is_unknown
     if is_interpreter(name):
@@ -214,13 +214,8 @@ def _letters(options: Sequence[tuple[str, str]]) -> frozenset[str]:
     return frozenset(option for option, _ in options if len(option) == 1)
 
 
-def read_options(
-    name: str, spec: Wrapper, args: Sequence[Word], *, expands: bool = False
-) -> tuple[list[tuple[str, str]], int]:
-    """Return the options among *args* with their values, and the index of the first operand.
-
-    With *expands*, the shell may expand the value of an option, if it stays one word.
-    """
+def _read_options(name: str, spec: Wrapper, args: Sequence[Word]) -> tuple[list[tuple[str, str]], int]:
+    """Return the options among *args* with their values, and the index of the first operand."""
     options: list[tuple[str, str]] = []
     at = 0
     while at < len(args):
@@ -232,12 +227,11 @@ def read_options(
             continue
         if text == "-" or not (text.startswith(tuple(spec.marks)) or args[at].may_be_option):
             return options, at
-        if len(text if expands else _literal(name, args[at])) == 1:
+        if len(_literal(name, args[at])) == 1:
             stop(f"a lone `{text}` behind `{name}`")
         pairs = _long(name, spec, text) if text.startswith("--") else _cluster(name, spec, text)
         for word in args[at : at + 1 + (pairs[-1][1] is None)]:
-            if not expands or word.splits or word.globs:
-                _literal(name, word)
+            _literal(name, word)
         at += 1
         if pairs[-1][1] is None:
             if at >= len(args):
@@ -274,7 +268,7 @@ def _cluster(name: str, spec: Wrapper, text: str) -> list[tuple[str, str | None]
 
 
 def _wrapped(name: str, spec: Wrapper, args: Sequence[Word]) -> Inside | None:
-    options, start = read_options(name, spec, args)
+    options, start = _read_options(name, spec, args)
     if _letters(options) & set(spec.plain):
         return None
     for word in args[start : start + spec.operands]:
@@ -313,7 +307,7 @@ def _marked(word: Word, mark: str) -> Word:
 
 
 def _shell(name: str, args: Sequence[Word]) -> Inside | None:
-    options, start = read_options(name, _SHELL, args)
+    options, start = _read_options(name, _SHELL, args)
     if "O" in _letters(options):
         stop(f"an option of `{name}` that changes what words mean")
     if "c" not in _letters(options):
