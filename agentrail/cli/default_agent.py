@@ -112,11 +112,11 @@ def confines() -> bool:
     return True
 
 
-def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
+def spec_for(model: str, folder: Path, mode: Mode = "ask", hidden: Iterable[str] = ()) -> SessionSpec:
     """Return the spec of the default agent in *folder*; commands are confined to the folder if possible here.
 
-    Without `HAS_FOLDERS` it has no tools for files and commands. Raise `BadInputError` for a folder whose name is no
-    UTF-8.
+    Then they see nothing of what is *hidden*, nor of what its guard blocks. Without `HAS_FOLDERS` it has no tools for
+    files and commands. Raise `BadInputError` for a folder whose name is no UTF-8.
     """
     if mended(str(folder)) != str(folder):
         raise BadInputError(f"{folder}: its name is no UTF-8, so no session can store it; rename the folder")
@@ -125,7 +125,7 @@ def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
         approval = HumanApproval(tools=ASK_FIRST[mode], timeout=None)
         return SessionSpec(model=model, tools=tools, plugins=(_guard(), approval), working_dir=str(folder))
     guard = _guard()
-    sandbox = _sandbox(folder, (*BLOCKED_PATHS, *guard.blocked_paths)) if confines() else None
+    sandbox = _sandbox(folder, (*BLOCKED_PATHS, *guard.blocked_paths, *hidden)) if confines() else None
     # Without confinement, a command can read all files that the user can read
     safe_commands = () if sandbox is None else SAFE_COMMANDS
     approval = HumanApproval(tools=ASK_FIRST[mode], safe_commands=safe_commands, timeout=None)

@@ -22,10 +22,12 @@ from agentrail.cli.trust_store import allow, described, forget, is_shown_whole, 
 from agentrail.errors import BadProfile
 from agentrail.journals import Retention
 from agentrail.models import Limit
-from agentrail.plugins import BudgetGuard, HumanApproval
+from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
+from agentrail.sandboxes import BubblewrapSandbox
 from agentrail.values.json import canonical
 from tests.cli.talking import COMMAND, ENVIRONMENT, at_a_terminal
 from tests.patience import PATIENCE
+from tests.sandboxes.kinds import needs_bubblewrap
 
 CODE = """
 from pathlib import Path
@@ -72,6 +74,20 @@ def test_settings_are_those_of_an_agent(folder: Path) -> None:
     assert (spec.max_rounds, spec.system, spec.memory) == (7, "Be brief.", ("NOTES.md",))
     assert (spec.max_turn_seconds, spec.user_data) == (130.0, {"team": "tea"})
     assert settings_of(folder.parent) is None
+
+
+@pytest.mark.long
+@needs_bubblewrap
+def test_the_sandbox_hides_what_a_guard_of_the_settings_blocks(folder: Path) -> None:
+    say(folder, '[[plugins]]\nuse = "SecurityGuard"\nblocked_paths = ["private/notes.txt"]\n')
+    settings = read_settings(folder)
+    assert settings is not None
+    allow(folder, settings.surfaces)
+    spec = AgentSource(str(folder), model="demo").profile().spec
+    assert isinstance(spec, SessionSpec)
+    assert isinstance(spec.sandbox, BubblewrapSandbox)
+    guard = next(plugin for plugin in spec.plugins if isinstance(plugin, SecurityGuard))
+    assert guard.in_sandbox(spec.sandbox.hidden, frozenset({"shell"})).confined_tools == {"shell"}
 
 
 def test_a_table_of_pyproject_does_as_well_and_a_file_of_its_own_counts_before_it(folder: Path) -> None:
