@@ -13,7 +13,7 @@ import trio
 
 import agentrail
 from agentrail.cli.acp.editor_session import EditorSession, Opening, SessionBeginning
-from agentrail.cli.acp.json_lines import LAST_WORDS, LONGEST_LINE, LineReader, LineTooLongError
+from agentrail.cli.acp.json_lines import LONGEST_LINE, LineReader, LineTooLongError
 from agentrail.cli.acp.params import (
     folder_in,
     invalid,
@@ -61,6 +61,9 @@ OF_SESSIONS: Final = (
 )
 """Methods that an open session carries out."""
 
+ANSWERED_WITHIN: Final = 10.0
+"""The most seconds for requests that are under way when the editor has closed its output: the first is the slowest."""
+
 NO_LOGIN: Final = "no login is needed, and none is offered: the agent has the keys of its environment"
 
 
@@ -88,7 +91,7 @@ class EditorConnection:
                 while (line := await self._next_line(reader)) is not None:
                     if line.strip():
                         await self._take(line, requests)
-                requests.cancel_scope.deadline = trio.current_time() + LAST_WORDS
+                requests.cancel_scope.deadline = trio.current_time() + ANSWERED_WITHIN
             sessions.cancel_scope.cancel()
 
     async def _next_line(self, reader: LineReader) -> bytes | None:
