@@ -12,6 +12,7 @@ from typing import Final
 import trio
 
 import agentrail
+from agentrail.api.views import DetailView
 from agentrail.cli.acp.editor_session import EditorSession, Opening, SessionBeginning
 from agentrail.cli.acp.json_lines import LONGEST_LINE, LineReader, LineTooLongError
 from agentrail.cli.acp.params import (
@@ -224,8 +225,8 @@ class EditorConnection:
             if before is not None:
                 await before.leave()
             source, stored = await self._find(name, folder)
-            config = config_of(source, source.model, stored.about.labels)
-            return SessionBeginning(config, has_title=bool(stored.about.title), named=usable(named, source))
+            config = config_of(source, source.model, stored.labels)
+            return SessionBeginning(config, has_title=bool(stored.title), named=usable(named, source))
 
         session = self._make(name, folder, abilities)
         nursery.start_soon(self._start, session, Opening(request.id, prepare, since=since))
@@ -252,17 +253,19 @@ class EditorConnection:
             if self._sessions.get(session.id) is session:
                 del self._sessions[session.id]
 
-    async def _find(self, name: str, folder: Path) -> tuple[AgentSource, StoredSession]:
+    async def _find(self, name: str, folder: Path) -> tuple[AgentSource, DetailView]:
         """Return the agent and the summary of a stored session, which works in *folder*."""
-        for stored in await self._supervisor.stored():
-            if _name_of(stored.session_id) == name:
-                source = AgentSource.read(stored.about.spec)
-                if source is None:
-                    raise invalid(f"the session {name!r} is that of another program")
-                if source.folder != str(folder):
-                    raise invalid(f"`cwd`: the session {name!r} works in {source.folder!r}, and not in {str(folder)!r}")
-                return source, stored
-        raise RpcError(NOT_FOUND, f"there is no session {name!r}; `session/list` lists them", {"sessionId": name})
+        try:
+            stored = await self._supervisor.session(name).detail()
+        except UnknownSession:
+            problem = f"there is no session {name!r}; `session/list` lists them"
+            raise RpcError(NOT_FOUND, problem, {"sessionId": name}) from None
+        source = AgentSource.read(stored.agent)
+        if source is None:
+            raise invalid(f"the session {name!r} is that of another program")
+        if source.folder != str(folder):
+            raise invalid(f"`cwd`: the session {name!r} works in {source.folder!r}, and not in {str(folder)!r}")
+        return source, stored
 
     async def _list(self, request: RpcRequest) -> JsonObject:
         if text_or_none(request.params, "cursor") is not None:
