@@ -137,9 +137,9 @@ def parsed(argv: Sequence[str]) -> TopOptions:
     if args.journal is not None:
         raise BadInputError("--journal: a host with a URL knows its journal itself")
     url, _, token = args.url.partition(BEFORE_KEY)
-    if url.startswith(UNIX):  # whoever reaches the socket is the user
-        return TopOptions(url, token or KEY)
     key = token or os.environ.get(args.key, "").strip()
+    if not key and url.startswith(UNIX):
+        key = KEY  # of a host that takes whoever reaches its socket for the user
     if not key:
         raise BadInputError(f"no key of the host is in the variable {args.key}; `--key NAME` names another variable")
     return TopOptions(url.removesuffix("/"), key)

@@ -191,6 +191,17 @@ def test_a_socket_of_the_user_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
+    ("url", "key"), [("unix:/run/a.sock/#token=printed", "printed"), ("unix:/run/a.sock", "of the variable")]
+)
+def test_a_socket_of_a_served_program_takes_the_key_that_a_port_would(
+    url: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY", "of the variable")
+    options = parsed([url])
+    assert (options.url, options.key) == ("unix:/run/a.sock", key)
+
+
+@pytest.mark.parametrize(
     ("argv", "problem"),
     [
         (("http://127.0.0.1:1",), "no key of the host is in the variable KEY; `--key NAME` names another variable"),

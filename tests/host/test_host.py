@@ -13,7 +13,7 @@ import httpx
 import pytest
 import trio
 
-from agentrail import Secret, SessionSpec, tool
+from agentrail import Secret, SessionSpec, connect, tool
 from agentrail.api.openapi import _build_document
 from agentrail.errors import BadChoice, BadPlugin, BadProfile, JournalFull, KeyRefused, UsageError, WrongType
 from agentrail.host import (
@@ -259,6 +259,13 @@ async def test_at_a_socket_there_is_a_port_only_if_one_is_given(tmp_path: Path) 
             listed = (await at_socket.get("/v1/sessions")).json()["items"]
             assert [session["session"] for session in listed] == ["you.s"]
             assert (await at_socket.get("/v1/sessions", headers={"authorization": "Bearer x"})).status_code == 401
+
+
+async def test_the_address_of_a_relative_socket_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    host = Host([Profile("desk", scripted("one"))])
+    async with host.serving(unix=Path("s")) as serving, connect(serving.entry) as supervisor:
+        assert await supervisor.sessions() == ()
 
 
 # Plugins

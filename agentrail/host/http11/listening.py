@@ -283,7 +283,7 @@ async def opened(address: ListenAddress) -> AsyncGenerator[Listening]:
             from agentrail.host.http11.unix_listener import opened_unix  # noqa: PLC0415 - not there on every system
 
             async with opened_unix(path) as listener:
-                yield Listening(f"unix:{path}", 0, (EagerListener(listener),))
+                yield Listening(f"unix:{path.absolute()}", 0, (EagerListener(listener),))
 
 
 async def listen_tcp(address: Tcp) -> list[trio.SocketListener]:
