@@ -165,6 +165,7 @@ class HttpServer:
                             until = self._draining if isinstance(address, Inherited) else self._drained
                             await accepting.start(self._accept, listening_.listeners, connections, until)
                         task_status.started(listening)
+                    await self._drained.wait()  # at inherited sockets alone, accepting has ended before
                     connections.cancel_scope.deadline = trio.current_time() + self._within
                     for connection in tuple(self._resting):
                         connection.drain()

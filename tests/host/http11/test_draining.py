@@ -14,7 +14,7 @@ import trustme
 from agentrail.host import HostLimits
 from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.http_server import HttpServer
-from agentrail.host.http11.listening import AT_ONCE, Certificate, Tcp, UnixSocket
+from agentrail.host.http11.listening import AT_ONCE, Certificate, Tcp, UnixSocket, inherited
 from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
 from tests.host.http11.served import NOW_MS, Served, everything, request, served, statuses
 from tests.patience import PATIENCE
@@ -94,6 +94,24 @@ async def test_a_client_that_has_not_begun_tls_is_answered(tmp_path: Path) -> No
         await _closed(one.port)
         client = trio.SSLStream(plain, trusting, server_hostname="localhost", https_compatible=True)
         await client.send_all(request())
+        assert statuses(await everything(client)) == [200]
+
+
+async def test_at_an_inherited_socket_a_request_that_is_under_way_is_answered() -> None:
+    released = trio.Event()
+
+    async def wait(_: HttpRequest) -> HttpResponse:
+        await released.wait()
+        return HttpResponse(200)
+
+    address = inherited(socket.create_server(("127.0.0.1", 0)).detach())
+    async with served(wait, address=address) as one, await one.connect() as client:
+        await client.send_all(request())
+        await _accepted(one, 1)
+        one.server.begin_drain()  # as at SIGTERM; sessions are parked now, for as long as a call needs
+        await trio.testing.wait_all_tasks_blocked()
+        released.set()
+        await one.server.drain(20)
         assert statuses(await everything(client)) == [200]
 
 
