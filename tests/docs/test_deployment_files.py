@@ -59,6 +59,7 @@ def test_the_unit_starts_the_command_as_it_is(tmp_path: Path) -> None:
     assert options.served.keys == Path("/etc/agents/keys.txt")
     assert f"/var/lib/{service['StateDirectory']}" == service["WorkingDirectory"] == KEPT
     assert socket["ListenStream"] == f"{options.host}:{PORT}"
+    assert options.names == ("agents.example.com",)
     assert options.proxies == (options.host,)  # the proxy with TLS is on the same machine
     assert service["Requires"] == "agents.socket"
     assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
