@@ -33,7 +33,7 @@ class Identity(Authored):
     user: str
     """Id of the user, unique in the tenant."""
     scopes: frozenset[str] = frozenset()
-    """What the user may do: `talk`, `decide`, `observe`, `admin`."""
+    """What the user may do: `talk`, `decide`, `observe`, `admin`, `operate`."""
     key: str = ""
     """Id of the key, if the user may have several: the connections of each are counted by themselves."""
 
