@@ -1,14 +1,24 @@
-"""`SessionUpdates`: translates the events of a session into updates of the protocol, without any I/O."""
+"""`SessionUpdates`: translates what the events of a session change into updates of the protocol, without any I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 from agentrail.api.session_values import Status
+from agentrail.api.transcript import (
+    Answered,
+    Call,
+    CallChanged,
+    CallEnded,
+    Change,
+    CutOff,
+    OfSubagent,
+    Transcript,
+    Voided,
+)
 from agentrail.cli.acp.protocol import (
-    STOPPED_CALL,
     ClientAbilities,
     Update,
     call_update,
@@ -21,9 +31,8 @@ from agentrail.cli.acp.turn_outcomes import TurnOutcome, outcome_of
 from agentrail.cli.rendering import shown_args
 from agentrail.core.context_window import window_of
 from agentrail.values import events as e
-from agentrail.values.content import Image, Part, Text, Thinking, text_of
+from agentrail.values.content import Image, Part, Text, text_of
 from agentrail.values.json import Json, JsonObject
-from agentrail.values.messages import Message, ToolMessage
 from agentrail.values.usage import NOTHING_USED
 
 TODO_STATUS: Final = {"done": "completed"}
@@ -45,10 +54,6 @@ class SessionUpdates:
     """Converts the events of one session, one by one, into the updates that an editor gets."""
 
     def __init__(self, folder: Path, abilities: ClientAbilities) -> None:
-        self.turn_open = False
-        """Whether a turn is open, as of the last event."""
-        self.turn_ref = ""
-        """Id of the prompt of the open turn; empty if its start was not heard."""
         self.is_cancelled = False
         """Whether the editor has cancelled the open turn."""
         self.outcome: TurnOutcome | None = None
@@ -60,53 +65,51 @@ class SessionUpdates:
         self._last_usage = NOTHING_USED  # usage of the last response: its tokens are the size of the context
         self._model = ""
         self._title = ""
+        self._transcript = Transcript()
         self._response_id = ""
-        self._hears = False  # whether the deltas of the current response were received from the first one
-        self._attempts = 0  # failed attempts at this response whose text the editor cannot erase
-        self._streamed = ""
-        self._thoughts = ""
-        self._announced: set[str] = set()
-        self._open: set[str] = set()  # ids of calls that have not ended
-        self._inner: set[str] = set()  # those of sub-agents
-        self._untold: set[str] = set()  # ids of calls that were shown as ended before their result was known
+        self._attempts = 0  # texts that were streamed of this response and are void, which the editor cannot erase
+        self._inner: set[str] = set()  # ids of calls of sub-agents that are shown, and have not ended
         self._plan: list[tuple[str, str]] = []
         self._translations = self._table()
 
-    def _table(self) -> dict[type[e.Event], Translate]:
-        """Return the table of translations: the method that converts each class of events for the editor."""
+    def _table(self) -> dict[type[Change], Translate]:
+        """Return the table of translations: the method that converts each class of changes for the editor."""
         return {
             e.AgentAbort: self._aborted,
             e.AgentEnd: self._ended,
             e.AgentStart: self._started,
-            e.ApprovalRequired: self._approval_required,
-            e.ApprovalResolved: self._approval_resolved,
+            Answered: self._answered,
+            CallChanged: self._call_changed,
+            CallEnded: self._call_ended,
             e.CompactEnd: self._compacted,
             e.CompactStart: self._compacting,
+            CutOff: self._voided,
             e.LabelsChanged: self._labelled,
             e.MessageDelta: self._delta,
             e.ModelSwitched: self._switched,
+            OfSubagent: self._of_subagent,
             e.PlanGenerated: self._planned,
             e.PlanStepCompleted: self._step_done,
             e.PromptReceived: self._received,
-            e.RequestStart: self._requested,
-            e.ResponseComplete: self._completed,
             e.Retry: self._retried,
             e.SteeringReceived: self._steered,
             e.StreamError: self._failed,
-            e.SubAgentEvent: self._subagent,
-            e.SubagentEnd: self._subagent_ended,
             e.ThinkingDelta: self._thought,
             e.TodoChange: self._todos,
-            e.ToolBlocked: self._tool_blocked,
-            e.ToolCallUnknown: self._no_such_tool,
-            e.ToolExecutionEnd: self._tool_ended,
-            e.ToolExecutionStart: self._tool_started,
             e.ToolExecutionUpdate: self._tool_reported,
-            e.ToolKilled: self._tool_killed,
-            e.ToolSkippedForSteering: self._tool_skipped,
-            e.ToolUnknown: self._tool_unknown,
             e.UserResponded: self._responded,
+            Voided: self._voided,
         }
+
+    @property
+    def turn_open(self) -> bool:
+        """Whether a turn is open, as of the last event."""
+        return self._transcript.turn_open
+
+    @property
+    def turn_ref(self) -> str:
+        """Id of the prompt of the open turn; empty if its start was not heard."""
+        return self._transcript.turn_ref
 
     def expect(self, text: str) -> None:
         """Note that the editor has sent *text*: it shows it at once, so its event makes no update."""
@@ -119,7 +122,7 @@ class SessionUpdates:
 
     def begin(self, status: Status) -> None:
         """Take over the status of a session that was opened while it runs, whose earlier events were not received."""
-        self.turn_open = status.turn_open
+        self._transcript.turn_open = status.turn_open
         self._usage = status.usage
 
     def cancel(self) -> bool:
@@ -129,11 +132,13 @@ class SessionUpdates:
 
     def of(self, envelope: e.Envelope) -> list[Update]:
         """Return the updates for the event in *envelope*; empty if an editor is not shown such events."""
-        translate = self._translations.get(type(envelope.event))
-        if translate is None:
-            return []
         self._response_id = f"{envelope.turn}.{envelope.round}"
-        return [update for update in translate(envelope.event) if update is not None]
+        updates: list[Update] = []
+        for change in self._transcript.take(envelope):
+            translate = self._translations.get(type(change))
+            if translate is not None:
+                updates += [update for update in translate(change) if update is not None]
+        return updates
 
     # People
 
@@ -155,13 +160,14 @@ class SessionUpdates:
     # Turns
 
     def _started(self, event: e.AgentStart) -> Iterable[Update | None]:
-        self.turn_open, self.turn_ref, self.is_cancelled = True, event.ref, False
-        self._attempts = 0
+        del event
+        self.is_cancelled, self._attempts = False, 0
         return ()
 
     def _ended(self, event: e.AgentEnd) -> Iterable[Update | None]:
         self._usage = self._usage.plus(event.usage)
-        return (*self._results(event.messages), self._fullness(), *self._close(event))
+        self._close(event)
+        return (self._fullness(),)
 
     def _fullness(self) -> Update | None:
         """Return the update that says how full the context is; `None` if the model's window is not known."""
@@ -174,42 +180,23 @@ class SessionUpdates:
         return fields
 
     def _aborted(self, event: e.AgentAbort) -> Iterable[Update | None]:
-        return () if event.ref is None else self._close(event)
+        if event.ref is not None:
+            self._close(event)
+        return ()
 
-    def _close(self, event: e.AgentEnd | e.AgentAbort) -> Iterable[Update | None]:
-        endings = [self._end_call(call_id, STOPPED_CALL) for call_id in sorted(self._open)]
-        self._untold.clear()
+    def _close(self, event: e.AgentEnd | e.AgentAbort) -> None:
         self.outcome = outcome_of(event, is_cancelled=self.is_cancelled)
-        self.turn_open, self.turn_ref, self.is_cancelled = False, "", False
-        self._drop_streamed()
-        return endings
-
-    def _results(self, messages: Iterable[Message]) -> Iterable[Update | None]:
-        """Yield the end of each call whose result is in *messages* and that no event of its own has ended."""
-        for message in messages:
-            if isinstance(message, ToolMessage) and message.call_id in self._open | self._untold:
-                status = "failed" if message.is_error else "completed"
-                yield self._end_call(message.call_id, status, message.text)
+        self.is_cancelled = False
 
     # Responses
 
-    def _requested(self, event: e.RequestStart) -> Iterable[Update | None]:
-        del event
-        endings = [self._end_call(call_id, "failed") for call_id in sorted(self._open)]
-        self._untold.update(cast("str", ending["toolCallId"]) for ending in endings)
-        self._drop_streamed()
-        self._hears = True
-        return endings
-
     def _retried(self, event: e.Retry) -> Iterable[Update | None]:
-        self._drop_streamed()
         return (self.notice("warning", "The model is asked again", event.reason),)
 
-    def _drop_streamed(self) -> None:
-        """Forget the streamed text of a failed response; the editor shows it still, as nothing can erase it."""
-        if self._streamed:
-            self._attempts += 1
-            self._streamed = self._thoughts = ""
+    def _voided(self, event: Voided | CutOff) -> Iterable[Update | None]:
+        """Begin another message: the editor shows what was streamed still, as nothing can erase it."""
+        self._attempts += bool(event.text)
+        return ()
 
     @property
     def _message_id(self) -> str:
@@ -217,47 +204,33 @@ class SessionUpdates:
         return f"{self._response_id}.{self._attempts}" if self._attempts else self._response_id
 
     def _delta(self, event: e.MessageDelta) -> Iterable[Update | None]:
-        if not self._hears:  # the whole message is sent when the response is complete
-            return ()
-        self._streamed += event.delta
         return (chunk("agent", self._message_id, event.delta),)
 
     def _thought(self, event: e.ThinkingDelta) -> Iterable[Update | None]:
-        if not self._hears:
-            return ()
-        self._thoughts += event.delta
         return (chunk("thought", self._message_id, event.delta),)
 
-    def _completed(self, event: e.ResponseComplete) -> Iterable[Update | None]:
-        message = event.message
-        thoughts = "" if self._thoughts else "".join(p.text for p in message.parts if isinstance(p, Thinking))
-        updates = [
-            *((chunk("thought", self._message_id, thoughts),) if thoughts else ()),
-            *self._rest(message.text),
-            *(self._announce(call.call_id, call.name, call.args) for call in message.calls),
-        ]
-        self._streamed = self._thoughts = ""
-        self._attempts, self._hears = 0, False
-        self._last_usage, self._model = message.usage, message.model
-        return updates
-
-    def _rest(self, text: str) -> Iterable[Update]:
-        """Return updates with the part of *text* that was not streamed; with all of it if the streamed part differs."""
-        streamed = self._streamed
-        if text.strip() == streamed.strip():
-            return ()
-        if streamed and text.startswith(streamed):
-            return (chunk("agent", self._message_id, text.removeprefix(streamed)),)
-        self._drop_streamed()
-        return (chunk("agent", self._message_id, text),) if text else ()
+    def _answered(self, event: Answered) -> Iterable[Update | None]:
+        message, text = event.message, event.rest
+        if event.thoughts:
+            yield chunk("thought", self._message_id, event.thoughts)
+        if event.is_other:
+            self._attempts, text = self._attempts + 1, message.text
+        if text.strip():
+            yield chunk("agent", self._message_id, text)
+        self._attempts, self._last_usage, self._model = 0, message.usage, message.model
 
     # Tools
 
-    def _announce(self, call_id: str, name: str, args: JsonObject, status: str = "pending") -> Update:
-        is_new = call_id not in self._announced
-        self._announced.add(call_id)
-        self._open.add(call_id)
-        return call_update(self.call_fields(call_id, name, args, status), is_new=is_new)
+    def _call_changed(self, event: CallChanged) -> Iterable[Update | None]:
+        call = event.call
+        if call.state == "running" and not event.is_new:
+            # The arguments are sent again, because a person or a plugin may have changed them.
+            return (self._patch(call.call_id, status="in_progress", rawInput=call.args),)
+        return (self._show(call, call.call_id, is_new=event.is_new),)
+
+    def _show(self, call: Call, call_id: str, *, is_new: bool) -> Update:
+        status = "in_progress" if call.state == "running" else "pending"
+        return call_update(self.call_fields(call_id, call.name, call.args or {}, status), is_new=is_new)
 
     def call_fields(self, call_id: str, name: str, args: JsonObject, status: str = "pending") -> JsonObject:
         """Return the protocol's fields of a call that has not ended."""
@@ -277,102 +250,56 @@ class SessionUpdates:
             fields["content"] = [change_content(change)]
         return fields
 
-    def _end_call(self, call_id: str, status: str, text: str | None = None, **fields: Json) -> Update:
-        self._open.discard(call_id)
-        content = {} if text is None else {"content": [text_content(text)]}
-        return self._patch(call_id, status=status, **content, **fields)
+    def _call_ended(self, event: CallEnded) -> Iterable[Update | None]:
+        call, cause = event.call, event.cause
+        status = "completed" if call.state == "done" else "failed"
+        if isinstance(cause, e.ToolExecutionEnd):
+            fields: dict[str, Json] = {"content": [_content(part) for part in cause.content]}
+            if cause.details is not None:
+                fields["rawOutput"] = cause.details
+            return (self._patch(call.call_id, status=status, **fields),)
+        words = _why(cause)
+        if words is None and event.content is not None:
+            if call.state not in {"done", "failed"}:  # the editor was told why it has ended
+                return ()
+            words = text_of(event.content)
+        return (self._patch(call.call_id, status=status, **_text_field(words)),)
 
     def _patch(self, call_id: str, **fields: Json) -> Update:
         return call_update({"toolCallId": call_id, **fields}, is_new=False)
 
-    def _named_end(self, call_id: str, name: str, status: str, text: str) -> Iterable[Update | None]:
-        """Yield the update that ends a call; first, one that shows the call if the editor does not have it yet."""
-        if call_id not in self._announced:
-            yield self._announce(call_id, name, {})
-        yield self._end_call(call_id, status, text)
-
-    def _tool_started(self, event: e.ToolExecutionStart) -> Iterable[Update | None]:
-        if event.call_id not in self._announced:
-            return (self._announce(event.call_id, event.name, event.args, "in_progress"),)
-        self._open.add(event.call_id)
-        # The arguments are sent again, because a person or a plugin may have changed them.
-        return (self._patch(event.call_id, status="in_progress", rawInput=event.args),)
-
     def _tool_reported(self, event: e.ToolExecutionUpdate) -> Iterable[Update | None]:
         return (self._patch(event.call_id, content=[text_content(event.update)]),)
 
-    def _tool_ended(self, event: e.ToolExecutionEnd) -> Iterable[Update | None]:
-        if event.call_id not in self._announced:
-            yield self._announce(event.call_id, event.name, {})
-        status = "failed" if event.is_error else "completed"
-        self._open.discard(event.call_id)
-        fields: dict[str, Json] = {"status": status, "content": [_content(part) for part in event.content]}
-        if event.details is not None:
-            fields["rawOutput"] = event.details
-        yield self._patch(event.call_id, **fields)
-
-    def _tool_blocked(self, event: e.ToolBlocked) -> Iterable[Update | None]:
-        return self._named_end(event.call_id, event.name, "failed", f"blocked by {event.plugin}: {event.reason}")
-
-    def _tool_killed(self, event: e.ToolKilled) -> Iterable[Update | None]:
-        return self._named_end(event.call_id, event.name, STOPPED_CALL, f"stopped: {event.reason}")
-
-    def _tool_skipped(self, event: e.ToolSkippedForSteering) -> Iterable[Update | None]:
-        return self._named_end(event.call_id, event.name, STOPPED_CALL, SKIPPED)
-
-    def _tool_unknown(self, event: e.ToolUnknown) -> Iterable[Update | None]:
-        return self._named_end(event.call_id, event.name, "failed", UNKNOWN)
-
-    def _no_such_tool(self, event: e.ToolCallUnknown) -> Iterable[Update | None]:
-        return self._named_end(event.call_id, event.name, "failed", f"there is no tool {event.name!r}")
-
-    def _approval_required(self, event: e.ApprovalRequired) -> Iterable[Update | None]:
-        call_id = inner_id(event.path, event.call_id)
-        update = self._announce(call_id, event.tool, event.args)
-        if event.path:
-            self._open.discard(call_id)
-            self._inner.add(call_id)
-        return (update,)
-
-    def _approval_resolved(self, event: e.ApprovalResolved) -> Iterable[Update | None]:
-        why = NOT_APPROVED.get(event.status)
-        if why is None or event.call_id not in self._open:
-            return ()
-        return (self._end_call(event.call_id, "failed", f"{why}: {event.reason}" if event.reason else why),)
-
     # Sub-agents
 
-    def _subagent(self, event: e.SubAgentEvent) -> Iterable[Update | None]:
-        """Show an event of a sub-agent within the call that started it.
+    def _of_subagent(self, event: OfSubagent) -> Iterable[Update | None]:
+        """Show a change of a sub-agent within the call that started it.
 
         Its own calls are shown only if a person was asked.
         """
-        match event.event:
-            case e.ToolExecutionStart(call_id=call_id, name=name, args=args):
-                text = f"→ {name} {shown_args(args)}".rstrip()
-                yield self._patch(event.call_id, content=[text_content(text)])
-                if f"{event.call_id}.{call_id}" in self._inner:
-                    yield self._patch(f"{event.call_id}.{call_id}", status="in_progress")
-            case e.ToolExecutionEnd(call_id=call_id, is_error=is_error) as end:
-                yield from self._end_inner(
-                    f"{event.call_id}.{call_id}", "failed" if is_error else "completed", end.text
-                )
-            case e.ApprovalResolved(call_id=call_id, status=status) if status in NOT_APPROVED:
-                yield from self._end_inner(f"{event.call_id}.{call_id}", "failed", NOT_APPROVED[status])
-            case e.SubAgentEvent() as inner:
-                yield from self._subagent(inner)
+        match event.change:
+            case CallChanged(call):
+                inner_call = f"{event.call_id}.{call.call_id}"
+                if call.state == "held":
+                    yield self._show(call, inner_call, is_new=inner_call not in self._inner)
+                    self._inner.add(inner_call)
+                elif call.state == "running":
+                    text = f"→ {call.name} {shown_args(call.args or {})}".rstrip()
+                    yield self._patch(event.call_id, content=[text_content(text)])
+                    if inner_call in self._inner:
+                        yield self._patch(inner_call, status="in_progress")
+            case CallEnded(call) as end:
+                inner_call = f"{event.call_id}.{call.call_id}"
+                if inner_call in self._inner:
+                    self._inner.discard(inner_call)
+                    result = end.cause.text if isinstance(end.cause, e.ToolExecutionEnd) else _why(end.cause)
+                    status = "completed" if call.state == "done" else "failed"
+                    yield self._patch(inner_call, status=status, **_text_field(result))
+            case OfSubagent() as inner:
+                yield from self._of_subagent(inner)
             case _:
                 pass
-
-    def _subagent_ended(self, event: e.SubagentEnd) -> Iterable[Update | None]:
-        for call_id in sorted(self._inner):
-            if call_id.startswith(f"{event.call_id}."):
-                yield from self._end_inner(call_id, STOPPED_CALL)
-
-    def _end_inner(self, call_id: str, status: str, text: str | None = None) -> Iterable[Update | None]:
-        if call_id in self._inner:
-            self._inner.discard(call_id)
-            yield self._end_call(call_id, status, text)
 
     # The rest
 
@@ -424,6 +351,29 @@ class SessionUpdates:
 def inner_id(path: tuple[str, ...], call_id: str) -> str:
     """Return the id that the editor has for a call; *path* is that of the sub-agent that makes the call, or empty."""
     return f"{path[-1]}.{call_id}" if path else call_id
+
+
+def _why(cause: e.Event) -> str | None:
+    """Return why a call has ended without a result of its own, as text; `None` if *cause* does not tell."""
+    match cause:
+        case e.ToolBlocked(plugin=plugin, reason=reason):
+            return f"blocked by {plugin}: {reason}"
+        case e.ToolKilled(reason=reason):
+            return f"stopped: {reason}"
+        case e.ToolSkippedForSteering():
+            return SKIPPED
+        case e.ToolUnknown():
+            return UNKNOWN
+        case e.ToolCallUnknown(name=name):
+            return f"there is no tool {name!r}"
+        case e.ApprovalResolved(status=status, reason=reason):
+            return f"{NOT_APPROVED[status]}: {reason}" if reason else NOT_APPROVED[status]
+        case _:
+            return None
+
+
+def _text_field(text: str | None) -> JsonObject:
+    return {} if text is None else {"content": [text_content(text)]}
 
 
 def _plan_update(steps: Iterable[tuple[str, str]]) -> Update:

@@ -244,3 +244,17 @@ def test_a_text_that_this_editor_has_sent_is_not_told_to_it() -> None:
         for event in (e.PromptReceived("p1", "mine"), e.PromptReceived("p2", "mine"))
     ]
     assert told == [0, 1]
+
+
+def test_a_decision_about_a_call_of_a_sub_agent_ends_that_call_and_none_of_the_same_id() -> None:
+    told = updates(
+        response("", ToolCall("c2", "task", freeze_object({}))),
+        e.SubagentStart("c2", "s.c2", "pays"),
+        e.ApprovalRequired("s.c2:a", "c2", "pay", freeze_object({}), "", "p", 1, None, path=("s", "c2")),
+        e.ApprovalResolved("s.c2:a", "c2", "pay", "rejected", "not now"),
+    )
+    assert [(update["toolCallId"], update["status"]) for update in told if isinstance(update, dict)] == [
+        ("c2", "pending"),
+        ("c2.c2", "pending"),
+        ("c2.c2", "failed"),
+    ]
