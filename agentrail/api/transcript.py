@@ -226,7 +226,8 @@ class Transcript:
             if call.args is not None:
                 yield self.child, call
         for agent in self._agents.values():
-            yield from agent.unanswered()
+            if agent.child:
+                yield from agent.unanswered()
 
     def part_all(self, cause: e.SubagentEnd) -> Iterator[Change]:
         """Yield the ends of all calls that are open, those of sub-agents too, as the agent itself has ended."""

@@ -1,4 +1,4 @@
-"""`RunFrames`: translates the events of a session into the events of one AG-UI run, without any I/O."""
+"""`RunFrames`: translates what the events of a session change into the events of one AG-UI run, without any I/O."""
 
 from __future__ import annotations
 
@@ -9,10 +9,21 @@ from typing import Final, NamedTuple, TypeAlias
 from agentrail.api.problems import Problem
 from agentrail.api.public_ids import visible
 from agentrail.api.session_values import HeldCall
+from agentrail.api.transcript import (
+    Answered,
+    CallChanged,
+    CallEnded,
+    Change,
+    CutOff,
+    FindResult,
+    OfSubagent,
+    SteeringRead,
+    Transcript,
+    Voided,
+)
 from agentrail.core.vocabulary.tool_calls import Subagent
-from agentrail.host.ag_ui.shown_messages import AgentFrames, FindResult, Frame
+from agentrail.host.ag_ui.shown_messages import AgentFrames, Frame
 from agentrail.values import events as e
-from agentrail.values.events.envelope import Cursor
 from agentrail.values.json import Json
 from agentrail.values.usage import Usage
 
@@ -50,59 +61,54 @@ class RunFrames:
         """Whether the turn of the prompt `ref` is over: events after that are not translated."""
         self.wants_snapshot = False
         """Whether the client has a message that is not, or not so, part of the conversation."""
-        self.is_under_way = False
-        """Whether a response was asked for, and has not come to its end."""
         self.open: OpenMessage | None = None
         """The message whose pieces are being sent; `None` if none is."""
         self._thread_id = thread_id
         self._run_id = run_id
-        self._find_result = find_result
+        self._transcript = Transcript(find_result)
         self._session = AgentFrames()
-        self._agents: dict[str, AgentFrames] = {}  # sub-agents that were heard of, by the ids that clients see
         self._active: dict[str, Frame] = {}  # those that are open for the client, with the frames that opened them
-        self._lost_to = Cursor(0)  # ephemeral events up to here are no longer kept
-        self._hears = False  # whether the deltas of the response under way were received from the first one
         self._response = ""  # id of the response under way
         self._pieces = {"t": 0, "r": 0}  # how many messages of each kind were begun of it
-        self._round = (0, 0)  # turn and round of the last request
-        self._streamed = ""  # text of the response that was sent
         self._open_text = ""  # text of the open message
         self._has_part = False  # whether the client may have a part of the response that is no longer known here
-        self._steering: dict[str, str] = {}
         self._translations = self._table()
 
-    def _table(self) -> dict[type[e.Event], Translate]:
-        """Return the table of translations: the method that converts each class of events."""
+    def _table(self) -> dict[type[Change], Translate]:
+        """Return the table of translations: the method that converts each class of changes."""
         return {
             e.AgentAbort: self._aborted,
             e.AgentEnd: self._ended,
             e.AgentResumed: self._resumed,
-            e.Gap: self._gap,
+            Answered: self._answered,
+            CallChanged: self._called,
+            CallEnded: self._returned,
+            CutOff: self._cut_off,
             e.MessageDelta: self._delta,
+            OfSubagent: self._subagent,
             e.PromptDropped: self._dropped,
             e.PromptReceived: self._received,
             e.PromptRejected: self._rejected,
             e.PromptWithdrawn: self._dropped,
             e.RequestStart: self._requested,
-            e.ResponseComplete: self._completed,
-            e.Retry: self._retried,
             e.SessionEnded: self._session_ended,
-            e.SteeringApplied: self._steered,
-            e.SteeringReceived: self._steering_came,
-            e.SubAgentEvent: self._subagent,
+            SteeringRead: self._steered,
             e.SubagentEnd: self._subagent_ended,
             e.SubagentStart: self._subagent_started,
             e.ThinkingDelta: self._thought,
-            e.ToolExecutionEnd: self._tool_ended,
-            e.ToolExecutionStart: self._tool_started,
+            Voided: self._voided,
         }
 
     def of(self, envelope: e.Envelope) -> list[Frame]:
         """Return the frames for the event in *envelope*; empty if the run is over, or clients are not shown it."""
-        translate = self._translations.get(type(envelope.event))
-        if translate is None or self.is_over:
+        if self.is_over:
             return []
-        return [{**frame, "timestamp": envelope.at} for frame in translate(envelope.event, envelope)]
+        frames: list[Frame] = []
+        for change in self._transcript.take(envelope):
+            translate = self._translations.get(type(change))
+            if translate is not None:
+                frames += [{**frame, "timestamp": envelope.at} for frame in translate(change, envelope)]
+        return frames
 
     # The beginning and the end of the run
 
@@ -122,7 +128,10 @@ class RunFrames:
         for child, frame in before.items():
             if frame.get("parentSubagentRunId") in {None, *self._active}:
                 self._active[child] = frame
-                frames += [frame, *self._agents[child].reopen()]
+                frames.append(frame)
+                for whose, call in self._transcript.unanswered():
+                    if visible(whose) == child:
+                        frames += AgentFrames(child).call(call)
         for agent in running:  # those that are not known from the events of this turn
             frames += self._open_subagent(agent.child, agent.agent, agent.call_id, agent.description)
         if self.open is not None:
@@ -142,7 +151,8 @@ class RunFrames:
 
     def _declare(self, messages: Sequence[Frame]) -> Frame:
         """Return the frame that declares the whole conversation, without the results that get frames of their own."""
-        answered = [message for message in messages if not self._session.is_open(str(message.get("toolCallId")))]
+        unanswered = {call.call_id for child, call in self._transcript.unanswered() if not child and not self.is_over}
+        answered = [message for message in messages if message.get("toolCallId") not in unanswered]
         return {"type": "MESSAGES_SNAPSHOT", "messages": answered}
 
     def closing(self, held_calls: Sequence[HeldCall], *, waits: bool) -> list[Frame]:
@@ -193,8 +203,8 @@ class RunFrames:
 
         *open_message* is the message that is open for it; empty if none is.
         """
-        self._has_part, self._hears = True, False
-        self.open, self._streamed, self._open_text = None, "", ""
+        self._transcript.miss()
+        self._has_part, self.open, self._open_text = True, None, ""
         self._take(open_message)
 
     def _take(self, open_message: str) -> None:
@@ -212,36 +222,27 @@ class RunFrames:
             return ()
         return self._session.whole_text(f"m{envelope.seq}", "user", event.text)
 
-    def _steering_came(self, event: e.SteeringReceived, envelope: e.Envelope) -> Iterable[Frame]:
-        del envelope
-        if event.status == "queued":
-            self._steering[event.ref] = event.text
-        return ()
-
-    def _steered(self, event: e.SteeringApplied, envelope: e.Envelope) -> Iterable[Frame]:
-        texts = [text for ref in event.refs if (text := self._steering.pop(ref, None)) is not None]
-        return self._session.whole_text(f"m{envelope.seq}", "user", "\n\n".join(texts)) if texts else ()
+    def _steered(self, change: SteeringRead, envelope: e.Envelope) -> Iterable[Frame]:
+        return self._session.whole_text(f"m{envelope.seq}", "user", change.text) if change.text else ()
 
     def _ended(self, event: e.AgentEnd, envelope: e.Envelope) -> Iterable[Frame]:
         del envelope
-        frames = [*self._interrupt(), *self._session.answer_from(event.messages)]
         self._end(event.ref, self._finished({"type": "success"}, event.usage))
-        return frames
+        return self._close_open()
 
     def _aborted(self, event: e.AgentAbort, envelope: e.Envelope) -> Iterable[Frame]:
         del envelope
         if event.ref is None:
             return ()
-        frames = [*self._interrupt(), *self._session.answer_all(self._find_result)]
         if event.kind in CANCELLED:
             self._end(event.ref, self._finished({"type": "cancelled"}))
         else:
             self._end(event.ref, _error(event.kind, event.reason or f"the turn was aborted: {event.kind}"))
-        return frames
+        return self._close_open()
 
     def _resumed(self, event: e.AgentResumed, envelope: e.Envelope) -> Iterable[Frame]:
         del event, envelope
-        return self._interrupt()
+        return self._close_open()
 
     def _dropped(self, event: e.PromptDropped | e.PromptWithdrawn, envelope: e.Envelope) -> Iterable[Frame]:
         del envelope
@@ -262,34 +263,22 @@ class RunFrames:
         return ()
 
     def _end(self, ref: str, ending: Frame) -> None:
-        self._session.forget_all()
         self.ending = ending
         self.is_over = bool(self.ref) and ref == self.ref
 
     # Responses
 
-    def _gap(self, event: e.Gap, envelope: e.Envelope) -> Iterable[Frame]:
-        del envelope
-        self._lost_to = Cursor(event.to_seq, event.to_n)
-        self._hears = False
-        return ()
-
     def _requested(self, event: e.RequestStart, envelope: e.Envelope) -> Iterable[Frame]:
         del event
-        same_round = (envelope.turn, envelope.round) == self._round
-        frames = [*(self._discard() if same_round else self._interrupt())]
-        if not same_round:
-            frames += self._session.answer_all(self._find_result)
-        self._round = envelope.turn, envelope.round
-        self._response = f"m{envelope.seq}"
+        frames = [*self._close_open()]
+        self._response, self._has_part = f"m{envelope.seq}", False
         self._pieces.update(t=0, r=0)
-        self._hears, self.is_under_way = envelope.cursor >= self._lost_to, True
-        self._streamed, self._has_part = "", False
         return frames
 
-    def _retried(self, event: e.Retry, envelope: e.Envelope) -> Iterable[Frame]:
-        del event, envelope
-        return self._discard()
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a response was asked for, and has not come to its end."""
+        return self._transcript.is_under_way
 
     @property
     def owes_snapshot(self) -> bool:
@@ -301,20 +290,18 @@ class RunFrames:
         """Whether the client has a part of the response under way."""
         return any(self._pieces.values()) or self._has_part
 
-    def _interrupt(self) -> Iterator[Frame]:
-        """Yield the frames that close the message of a response that was cut; what came of it stays."""
-        if self.is_under_way and not self._hears:
-            self.wants_snapshot = True
-        self.is_under_way = False
-        yield from self._close_open()
+    def _cut_off(self, change: CutOff, envelope: e.Envelope) -> Iterable[Frame]:
+        del envelope
+        self.wants_snapshot |= not change.is_heard
+        return self._close_open()
 
-    def _discard(self) -> Iterator[Frame]:
-        """Yield the frames that close the message of a response that has failed; a snapshot then takes it away."""
-        if self._is_begun:
-            self.wants_snapshot = True
-        yield from self._close_open()
-        self._streamed, self._has_part, self.is_under_way = "", False, False
+    def _voided(self, change: Voided, envelope: e.Envelope) -> Iterable[Frame]:
+        """Return the frames that close the message of a response that has failed; a snapshot then takes it away."""
+        del change, envelope
+        self.wants_snapshot |= self._is_begun
+        self._has_part = False
         self._pieces.update(t=0, r=0)
+        return self._close_open()
 
     def _close_open(self) -> Iterator[Frame]:
         if self.open is not None:
@@ -324,17 +311,11 @@ class RunFrames:
 
     def _delta(self, event: e.MessageDelta, envelope: e.Envelope) -> Iterable[Frame]:
         del envelope
-        if not self._hears or not event.delta:
-            return ()
-        frames = [*self._open("t"), *self._piece(event.delta)]
-        self._streamed += event.delta
-        return frames
+        return (*self._open("t"), *self._piece(event.delta))
 
     def _thought(self, event: e.ThinkingDelta, envelope: e.Envelope) -> Iterable[Frame]:
         del envelope
-        if not self._hears or not event.delta:
-            return ()
-        return [*self._open("r"), *self._piece(event.delta)]
+        return (*self._open("r"), *self._piece(event.delta))
 
     def _open(self, kind: str) -> Iterator[Frame]:
         if self.open is None or self.open.kind != kind:
@@ -350,47 +331,47 @@ class RunFrames:
             self._open_text += delta
             yield self._session.content(*self.open, delta)
 
-    def _completed(self, event: e.ResponseComplete, envelope: e.Envelope) -> Iterable[Frame]:
-        message = event.message
-        # the same, whether it was streamed or not: a client that goes on may have the beginning of either
-        message_id = f"{self._response or f'm{envelope.seq}'}.1"
-        if not self._hears and self._is_begun:
+    def _message_id(self, envelope: e.Envelope) -> str:
+        """Return the id of the message of a response.
+
+        It is the same whether that was streamed or not: a client that goes on may have the beginning of either.
+        """
+        return f"{self._response or f'm{envelope.seq}'}.1"
+
+    def _answered(self, change: Answered, envelope: e.Envelope) -> Iterable[Frame]:
+        message_id = self._message_id(envelope)
+        if not change.is_heard and self._is_begun:
             # What the client has of the response is not known: it gets all of it with the conversation.
             self.wants_snapshot = True
             frames = [*self._close_open()]
         else:
-            thoughts = () if self._is_begun else self._session.thoughts(message, message_id)
-            frames = [*thoughts, *self._rest(message.text, message_id)]
-        for call in message.calls:
-            frames += self._session.announce(call.call_id, call.name, call.args, message_id)
-        self._streamed, self._hears, self._has_part, self.is_under_way = "", False, False, False
+            thoughts = "" if self._is_begun else change.thoughts
+            frames = [*self._session.thoughts(thoughts, message_id), *self._rest(change, message_id)]
+        self._has_part = False
         self._pieces.update(t=0, r=0)
         return frames
 
-    def _rest(self, text: str, message_id: str) -> Iterator[Frame]:
+    def _rest(self, change: Answered, message_id: str) -> Iterator[Frame]:
         """Yield what was not streamed of a response; if the stream differs from it, a snapshot corrects that."""
-        if not self._streamed:
+        if not change.streamed:
             yield from self._close_open()
-            if text:
-                yield from self._session.whole_text(message_id, "assistant", text)
+            if change.rest:
+                yield from self._session.whole_text(message_id, "assistant", change.rest)
             return
-        rest = text.removeprefix(self._streamed) if text.startswith(self._streamed) else ""
-        if rest:
+        if change.rest:
             yield from self._open("t")
-            yield from self._piece(rest)
-        elif text.strip() != self._streamed.strip():
-            self.wants_snapshot = True
+            yield from self._piece(change.rest)
+        self.wants_snapshot |= change.is_other
         yield from self._close_open()
 
     # Tools
 
-    def _tool_started(self, event: e.ToolExecutionStart, envelope: e.Envelope) -> Iterable[Frame]:
-        del envelope
-        return self._session.announce(event.call_id, event.name, event.args)  # a plugin's own call was not announced
+    def _called(self, change: CallChanged, envelope: e.Envelope) -> Iterable[Frame]:
+        return _call_frames(self._session, change, self._message_id(envelope))
 
-    def _tool_ended(self, event: e.ToolExecutionEnd, envelope: e.Envelope) -> Iterable[Frame]:
+    def _returned(self, change: CallEnded, envelope: e.Envelope) -> Iterable[Frame]:
         del envelope
-        return self._session.answer(event.call_id, event.content)
+        return _result_frames(self._session, change)
 
     # Sub-agents
 
@@ -401,12 +382,12 @@ class RunFrames:
     def _open_subagent(
         self, child: str, name: str, call_id: str, description: str, parent: AgentFrames | None = None
     ) -> Iterator[Frame]:
-        agent, parent = self._agent(child), parent or self._session
-        if agent.child in self._active:
+        child, parent = visible(child), parent or self._session
+        if child in self._active:
             return
         frame: Frame = {
             "type": "SUBAGENT_STARTED",
-            "subagentRunId": agent.child,
+            "subagentRunId": child,
             "name": name or "agent",
             "parentToolCallId": parent.call_id(call_id),
         }
@@ -414,12 +395,8 @@ class RunFrames:
             frame["description"] = description
         if parent.child:
             frame["parentSubagentRunId"] = parent.child
-        self._active[agent.child] = frame
+        self._active[child] = frame
         yield frame
-
-    def _agent(self, child: str) -> AgentFrames:
-        shown_id = visible(child)
-        return self._agents.setdefault(shown_id, AgentFrames(shown_id))
 
     def _subagent_ended(self, event: e.SubagentEnd, envelope: e.Envelope) -> Iterable[Frame]:
         del envelope
@@ -437,25 +414,40 @@ class RunFrames:
                     "outcome": outcome,
                 }
 
-    def _subagent(self, event: e.SubAgentEvent, envelope: e.Envelope) -> Iterable[Frame]:
-        agent = self._agent(event.child)
-        match event.event:
-            case e.ResponseComplete(message=message):
-                return agent.response(message, f"m{envelope.seq}")
-            case e.ToolExecutionStart(call_id=call_id, name=name, args=args):
-                return agent.announce(call_id, name, args)
-            case e.ToolExecutionEnd(call_id=call_id, content=content):
-                return agent.answer(call_id, content)
-            case e.AgentEnd(messages=messages):
-                return agent.answer_from(messages)
+    def _subagent(self, change: OfSubagent, envelope: e.Envelope) -> Iterable[Frame]:
+        if not change.child:  # its start was not heard, and so neither was that of the call
+            return
+        agent, message_id = AgentFrames(visible(change.child)), f"m{envelope.seq}"
+        match change.change:
+            case Answered(message=message, thoughts=thoughts):
+                yield from agent.thoughts(thoughts, message_id)
+                if message.text:
+                    yield from agent.whole_text(message_id, "assistant", message.text)
+            case CallChanged() as call:
+                yield from _call_frames(agent, call, message_id)
+            case CallEnded() as end:
+                yield from _result_frames(agent, end)
             case e.SubagentStart(call_id=call_id, child=child, description=about, agent=name):
-                return self._open_subagent(child, name, call_id, about, agent)
-            case e.SubagentEnd() as end:
-                return self._subagent_ended(end, envelope)
-            case e.SubAgentEvent() as inner:
-                return self._subagent(inner, envelope)
+                yield from self._open_subagent(child, name, call_id, about, agent)
+            case e.SubagentEnd() as event:
+                yield from self._subagent_ended(event, envelope)
+            case OfSubagent() as inner:
+                yield from self._subagent(inner, envelope)
             case _:
-                return ()
+                pass
+
+
+def _call_frames(agent: AgentFrames, change: CallChanged, message_id: str) -> Iterable[Frame]:
+    """Return the frames that announce a call; none if it was announced, or was not heard of before its end."""
+    if not change.is_new or change.call.args is None:
+        return ()
+    return agent.call(change.call, message_id if change.call.state == "asked" else "")
+
+
+def _result_frames(agent: AgentFrames, change: CallEnded) -> Iterable[Frame]:
+    """Return the frame with the result of a call; none if it is not known, or comes too late."""
+    call, content = change.call, change.content
+    return () if content is None or call.args is None else (agent.result(call.call_id, content),)
 
 
 def _error(code: str, message: str) -> Frame:

@@ -1,18 +1,20 @@
 """The conversation of a session as messages of AG-UI: what people and the model have said, and what tools returned.
 
-`AgentFrames`: the calls of one agent, the session itself or a sub-agent, as frames.
+`AgentFrames`: the messages and calls of one agent, the session itself or a sub-agent, as frames.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
+from agentrail.api.transcript import Call as ShownCall
+from agentrail.api.transcript import thoughts_in
 from agentrail.api.views import to_json
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import Call
-from agentrail.values.content import File, Image, Part, Thinking, ToolCall, text_of
-from agentrail.values.json import Json, JsonObject
+from agentrail.values.content import File, Image, Part, ToolCall, text_of
+from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
 
 Frame: TypeAlias = dict[str, Json]
@@ -71,18 +73,13 @@ def _messages_of(message: Message, place: int) -> Iterator[Frame]:
 
 
 def _response(message: AssistantMessage, place: int) -> Iterator[Frame]:
-    thoughts = thoughts_of(message)
+    thoughts = thoughts_in(message)
     if thoughts:
         yield {"id": f"h{place}.r", "role": "reasoning", "content": thoughts}
     response: Frame = {"id": f"h{place}", "role": "assistant", "content": message.text}
     if message.calls:
         response["toolCalls"] = [_tool_call(call) for call in message.calls]
     yield response
-
-
-def thoughts_of(message: AssistantMessage) -> str:
-    """Return the thoughts in a response as one text; empty if the provider shows none."""
-    return "\n\n".join([part.text for part in message.parts if isinstance(part, Thinking) and part.text])
 
 
 def _tool_call(call: ToolCall) -> Json:
@@ -123,18 +120,12 @@ def _shown_part(part: Part) -> Json:
     return {"type": "text", "text": text_of((part,))}
 
 
-FindResult: TypeAlias = Callable[[str], Sequence[Part] | None]
-"""Returns the result of a call of the session by its id; `None` if it has none."""
-
-
 class AgentFrames:
-    """Makes the frames of one agent's calls, and knows which of them have no result yet."""
+    """Makes the frames of one agent."""
 
     def __init__(self, child: str = "") -> None:
-        """Begin without calls; *child* is the id of a sub-agent as clients see it, and empty for the session itself."""
+        """Begin; *child* is the id of a sub-agent as clients see it, and empty for the session itself."""
         self.child = child
-        self._announced: set[str] = set()
-        self._unanswered: dict[str, tuple[str, JsonObject]] = {}
 
     def attributed(self, frame: Frame) -> Frame:
         """Return *frame* with the sub-agent that it is of; the frame itself if it is the session's."""
@@ -146,35 +137,21 @@ class AgentFrames:
 
     # Calls
 
-    def announce(self, call_id: str, name: str, args: JsonObject, message_id: str = "") -> Iterator[Frame]:
-        """Yield the frames of a call, which is part of the message *message_id* if it has one; none if it had them."""
-        if call_id in self._announced:
-            return
-        self._announced.add(call_id)
-        self._unanswered[call_id] = name, args
-        yield from self._call(call_id, name, args, message_id)
-
-    def reopen(self) -> Iterator[Frame]:
-        """Yield the frames of the calls that have no result yet, for a client that has no messages of this agent."""
-        for call_id, (name, args) in self._unanswered.items():
-            yield from self._call(call_id, name, args)
-
-    def _call(self, call_id: str, name: str, args: JsonObject, message_id: str = "") -> Iterator[Frame]:
-        shown_id = self.call_id(call_id)
-        start: Frame = {"type": "TOOL_CALL_START", "toolCallId": shown_id, "toolCallName": name}
+    def call(self, call: ShownCall, message_id: str = "") -> Iterator[Frame]:
+        """Yield the frames that announce a call, which is part of the message *message_id* if it has one."""
+        shown_id = self.call_id(call.call_id)
+        start: Frame = {"type": "TOOL_CALL_START", "toolCallId": shown_id, "toolCallName": call.name}
         if message_id:
             start["parentMessageId"] = message_id
         yield self.attributed(start)
-        yield self.attributed({"type": "TOOL_CALL_ARGS", "toolCallId": shown_id, "delta": args_json(args)})
+        args = args_json(EMPTY if call.args is None else call.args)
+        yield self.attributed({"type": "TOOL_CALL_ARGS", "toolCallId": shown_id, "delta": args})
         yield self.attributed({"type": "TOOL_CALL_END", "toolCallId": shown_id})
 
-    def answer(self, call_id: str, parts: Sequence[Part]) -> Iterator[Frame]:
-        """Yield the frame with the result of a call; none if the call has its result."""
-        if call_id not in self._unanswered:
-            return
-        del self._unanswered[call_id]
+    def result(self, call_id: str, parts: Sequence[Part]) -> Frame:
+        """Return the frame with the result of a call."""
         shown_id = self.call_id(call_id)
-        yield self.attributed(
+        return self.attributed(
             {
                 "type": "TOOL_CALL_RESULT",
                 "messageId": result_id(shown_id),
@@ -183,40 +160,10 @@ class AgentFrames:
             }
         )
 
-    def answer_all(self, find_result: FindResult) -> Iterator[Frame]:
-        """Yield the results of calls that no event has told of, such as those that a plugin has blocked."""
-        for call_id in [*self._unanswered]:
-            parts = find_result(call_id)
-            if parts is not None:
-                yield from self.answer(call_id, parts)
+    # Whole messages
 
-    def answer_from(self, messages: Iterable[Message]) -> Iterator[Frame]:
-        """Yield the results in *messages* that no event has told of."""
-        for message in messages:
-            if isinstance(message, ToolMessage):
-                yield from self.answer(message.call_id, message.parts)
-
-    def is_open(self, call_id: str) -> bool:
-        """Whether a call has frames, and none with its result yet."""
-        return call_id in self._unanswered
-
-    def forget_all(self) -> None:
-        """Note that the turn is over: what has no result now gets none."""
-        self._unanswered.clear()
-
-    # Whole responses
-
-    def response(self, message: AssistantMessage, message_id: str) -> Iterator[Frame]:
-        """Yield the frames of a response that was not streamed."""
-        yield from self.thoughts(message, message_id)
-        if message.text:
-            yield from self.whole_text(message_id, "assistant", message.text)
-        for call in message.calls:
-            yield from self.announce(call.call_id, call.name, call.args, message_id)
-
-    def thoughts(self, message: AssistantMessage, message_id: str) -> Iterator[Frame]:
-        """Yield the frames of the thoughts in a response; none if there are none."""
-        thoughts = thoughts_of(message)
+    def thoughts(self, thoughts: str, message_id: str) -> Iterator[Frame]:
+        """Yield the frames of the thoughts in the response *message_id*; none if there are none."""
         if thoughts:
             yield from self._whole("r", f"{message_id}.r", thoughts)
 
