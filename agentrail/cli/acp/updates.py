@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from agentrail.api.session_values import Status
 from agentrail.api.transcript import (
@@ -37,8 +37,6 @@ from agentrail.values.usage import NOTHING_USED
 
 TODO_STATUS: Final = {"done": "completed"}
 
-Translate: TypeAlias = Callable[..., Iterable["Update | None"]]
-
 UNKNOWN: Final = "It is not known whether this call has taken effect: it was interrupted."
 SKIPPED: Final = "stopped, because the user has said something new"
 NOT_APPROVED: Final = {
@@ -70,36 +68,6 @@ class SessionUpdates:
         self._attempts = 0  # texts that were streamed of this response and are void, which the editor cannot erase
         self._inner: set[str] = set()  # ids of calls of sub-agents that are shown, and have not ended
         self._plan: list[tuple[str, str]] = []
-        self._translations = self._table()
-
-    def _table(self) -> dict[type[Change], Translate]:
-        """Return the table of translations: the method that converts each class of changes for the editor."""
-        return {
-            e.AgentAbort: self._aborted,
-            e.AgentEnd: self._ended,
-            e.AgentStart: self._started,
-            Answered: self._answered,
-            CallChanged: self._call_changed,
-            CallEnded: self._call_ended,
-            e.CompactEnd: self._compacted,
-            e.CompactStart: self._compacting,
-            CutOff: self._voided,
-            e.LabelsChanged: self._labelled,
-            e.MessageDelta: self._delta,
-            e.ModelSwitched: self._switched,
-            OfSubagent: self._of_subagent,
-            e.PlanGenerated: self._planned,
-            e.PlanStepCompleted: self._step_done,
-            e.PromptReceived: self._received,
-            e.Retry: self._retried,
-            e.SteeringReceived: self._steered,
-            e.StreamError: self._failed,
-            e.ThinkingDelta: self._thought,
-            e.TodoChange: self._todos,
-            e.ToolExecutionUpdate: self._tool_reported,
-            e.UserResponded: self._responded,
-            Voided: self._voided,
-        }
 
     @property
     def turn_open(self) -> bool:
@@ -133,23 +101,40 @@ class SessionUpdates:
     def of(self, envelope: e.Envelope) -> list[Update]:
         """Return the updates for the event in *envelope*; empty if an editor is not shown such events."""
         self._response_id = f"{envelope.turn}.{envelope.round}"
-        updates: list[Update] = []
-        for change in self._transcript.take(envelope):
-            translate = self._translations.get(type(change))
-            if translate is not None:
-                updates += [update for update in translate(change) if update is not None]
-        return updates
+        changes = self._transcript.take(envelope)
+        return [update for change in changes for update in self._updates(change) if update is not None]
 
-    # People
+    def _updates(self, change: Change) -> Iterable[Update | None]:
+        match change:
+            case (
+                e.PromptReceived(ref=ref, text=text)
+                | e.SteeringReceived(ref=ref, text=text, status="queued")
+                | e.UserResponded(ref=ref, response=text)
+            ):
+                return self._from_user(ref, text)
+            case e.AgentStart():
+                self.is_cancelled, self._attempts = False, 0
+            case e.AgentEnd() | e.AgentAbort(ref=str()):
+                return self._close(change)
+            case e.MessageDelta(delta=delta):
+                return (chunk("agent", self._message_id, delta),)
+            case e.ThinkingDelta(delta=delta):
+                return (chunk("thought", self._message_id, delta),)
+            case Voided(text) | CutOff(text):
+                self._attempts += bool(text)  # nothing can erase it for the editor, so another message begins
+            case Answered():
+                return self._answered(change)
+            case CallChanged():
+                return self._call_changed(change)
+            case CallEnded():
+                return self._call_ended(change)
+            case OfSubagent():
+                return self._of_subagent(change)
+            case _:
+                return self._of_session(change)
+        return ()
 
-    def _received(self, event: e.PromptReceived) -> Iterable[Update | None]:
-        return self._from_user(event.ref, event.text)
-
-    def _steered(self, event: e.SteeringReceived) -> Iterable[Update | None]:
-        return self._from_user(event.ref, event.text) if event.status == "queued" else ()
-
-    def _responded(self, event: e.UserResponded) -> Iterable[Update | None]:
-        return self._from_user(event.ref, event.response)
+    # The conversation
 
     def _from_user(self, ref: str, text: str) -> Iterable[Update | None]:
         if text in self._own_texts:
@@ -157,16 +142,12 @@ class SessionUpdates:
             return ()
         return (chunk("user", ref, text),)
 
-    # Turns
-
-    def _started(self, event: e.AgentStart) -> Iterable[Update | None]:
-        del event
-        self.is_cancelled, self._attempts = False, 0
-        return ()
-
-    def _ended(self, event: e.AgentEnd) -> Iterable[Update | None]:
+    def _close(self, event: e.AgentEnd | e.AgentAbort) -> Iterable[Update | None]:
+        self.outcome = outcome_of(event, is_cancelled=self.is_cancelled)
+        self.is_cancelled = False
+        if isinstance(event, e.AgentAbort):
+            return ()
         self._usage = self._usage.plus(event.usage)
-        self._close(event)
         return (self._fullness(),)
 
     def _fullness(self) -> Update | None:
@@ -179,35 +160,10 @@ class SessionUpdates:
             fields["cost"] = {"amount": self._usage.cost_usd, "currency": "USD"}
         return fields
 
-    def _aborted(self, event: e.AgentAbort) -> Iterable[Update | None]:
-        if event.ref is not None:
-            self._close(event)
-        return ()
-
-    def _close(self, event: e.AgentEnd | e.AgentAbort) -> None:
-        self.outcome = outcome_of(event, is_cancelled=self.is_cancelled)
-        self.is_cancelled = False
-
-    # Responses
-
-    def _retried(self, event: e.Retry) -> Iterable[Update | None]:
-        return (self.notice("warning", "The model is asked again", event.reason),)
-
-    def _voided(self, event: Voided | CutOff) -> Iterable[Update | None]:
-        """Begin another message: the editor shows what was streamed still, as nothing can erase it."""
-        self._attempts += bool(event.text)
-        return ()
-
     @property
     def _message_id(self) -> str:
         """Id of the response's message; another one for each retry, because the editor still shows what failed."""
         return f"{self._response_id}.{self._attempts}" if self._attempts else self._response_id
-
-    def _delta(self, event: e.MessageDelta) -> Iterable[Update | None]:
-        return (chunk("agent", self._message_id, event.delta),)
-
-    def _thought(self, event: e.ThinkingDelta) -> Iterable[Update | None]:
-        return (chunk("thought", self._message_id, event.delta),)
 
     def _answered(self, event: Answered) -> Iterable[Update | None]:
         message, text = event.message, event.rest
@@ -268,9 +224,6 @@ class SessionUpdates:
     def _patch(self, call_id: str, **fields: Json) -> Update:
         return call_update({"toolCallId": call_id, **fields}, is_new=False)
 
-    def _tool_reported(self, event: e.ToolExecutionUpdate) -> Iterable[Update | None]:
-        return (self._patch(event.call_id, content=[text_content(event.update)]),)
-
     # Sub-agents
 
     def _of_subagent(self, event: OfSubagent) -> Iterable[Update | None]:
@@ -303,43 +256,32 @@ class SessionUpdates:
 
     # The rest
 
-    def _todos(self, event: e.TodoChange) -> Iterable[Update | None]:
-        return (_plan_update((todo.text, todo.status) for todo in event.todos),)
-
-    def _planned(self, event: e.PlanGenerated) -> Iterable[Update | None]:
-        self._plan = [(step, "pending") for step in event.steps]
-        return (_plan_update(self._plan),)
-
-    def _step_done(self, event: e.PlanStepCompleted) -> Iterable[Update | None]:
-        if event.index >= len(self._plan):
-            return ()
-        self._plan[event.index] = (event.text, "done")
-        return (_plan_update(self._plan),)
-
-    def _labelled(self, event: e.LabelsChanged) -> Iterable[Update | None]:
-        if event.title == self._title:
-            return ()
-        self._title = event.title
-        return ({"sessionUpdate": "session_info_update", "title": event.title},)
-
-    def _compacting(self, event: e.CompactStart) -> Iterable[Update | None]:
-        del event
-        return (self._compaction("in_progress"),)
-
-    def _compacted(self, event: e.CompactEnd) -> Iterable[Update | None]:
-        del event
-        return (self._compaction("completed"),)
-
-    def _compaction(self, status: str) -> Update | None:
-        if not self._abilities.compactions:
-            return None
-        return {"sessionUpdate": "compaction_update", "compactionId": "compaction", "status": status}
-
-    def _failed(self, event: e.StreamError) -> Iterable[Update | None]:
-        return (self.notice("error", "The model could not be asked", event.message),)
-
-    def _switched(self, event: e.ModelSwitched) -> Iterable[Update | None]:
-        return () if event.reason is None else (self.notice("warning", f"{event.to} is asked now", event.reason),)
+    def _of_session(self, change: Change) -> Iterable[Update | None]:
+        match change:
+            case e.ToolExecutionUpdate(call_id=call_id, update=text):
+                return (self._patch(call_id, content=[text_content(text)]),)
+            case e.TodoChange(todos=todos):
+                return (_plan_update((todo.text, todo.status) for todo in todos),)
+            case e.PlanGenerated(steps=steps):
+                self._plan = [(step, "pending") for step in steps]
+                return (_plan_update(self._plan),)
+            case e.PlanStepCompleted(index=index, text=text) if index < len(self._plan):
+                self._plan[index] = (text, "done")
+                return (_plan_update(self._plan),)
+            case e.LabelsChanged(title=title) if title != self._title:
+                self._title = title
+                return ({"sessionUpdate": "session_info_update", "title": title},)
+            case e.CompactStart() | e.CompactEnd() if self._abilities.compactions:
+                status = "in_progress" if isinstance(change, e.CompactStart) else "completed"
+                return ({"sessionUpdate": "compaction_update", "compactionId": "compaction", "status": status},)
+            case e.Retry(reason=reason):
+                return (self.notice("warning", "The model is asked again", reason),)
+            case e.StreamError(message=message):
+                return (self.notice("error", "The model could not be asked", message),)
+            case e.ModelSwitched(to=model, reason=str(reason)):
+                return (self.notice("warning", f"{model} is asked now", reason),)
+            case _:
+                return ()
 
     def notice(self, severity: str, title: str, description: str) -> Update | None:
         """Return the update that shows a notice; `None` if the editor does not support notices."""

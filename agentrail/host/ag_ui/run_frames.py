@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from agentrail.api.problems import Problem
 from agentrail.api.public_ids import visible
@@ -32,8 +32,6 @@ PROTOCOL: Final = "1.0"
 
 CANCELLED: Final = ("user", "stopped")
 """Kinds of aborts by which somebody has stopped the turn; after others, it has failed."""
-
-Translate: TypeAlias = Callable[..., Iterable[Frame]]
 
 
 class OpenMessage(NamedTuple):
@@ -72,43 +70,72 @@ class RunFrames:
         self._pieces = {"t": 0, "r": 0}  # how many messages of each kind were begun of it
         self._open_text = ""  # text of the open message
         self._has_part = False  # whether the client may have a part of the response that is no longer known here
-        self._translations = self._table()
-
-    def _table(self) -> dict[type[Change], Translate]:
-        """Return the table of translations: the method that converts each class of changes."""
-        return {
-            e.AgentAbort: self._aborted,
-            e.AgentEnd: self._ended,
-            e.AgentResumed: self._resumed,
-            Answered: self._answered,
-            CallChanged: self._called,
-            CallEnded: self._returned,
-            CutOff: self._cut_off,
-            e.MessageDelta: self._delta,
-            OfSubagent: self._subagent,
-            e.PromptDropped: self._dropped,
-            e.PromptReceived: self._received,
-            e.PromptRejected: self._rejected,
-            e.PromptWithdrawn: self._dropped,
-            e.RequestStart: self._requested,
-            e.SessionEnded: self._session_ended,
-            SteeringRead: self._steered,
-            e.SubagentEnd: self._subagent_ended,
-            e.SubagentStart: self._subagent_started,
-            e.ThinkingDelta: self._thought,
-            Voided: self._voided,
-        }
 
     def of(self, envelope: e.Envelope) -> list[Frame]:
         """Return the frames for the event in *envelope*; empty if the run is over, or clients are not shown it."""
         if self.is_over:
             return []
-        frames: list[Frame] = []
-        for change in self._transcript.take(envelope):
-            translate = self._translations.get(type(change))
-            if translate is not None:
-                frames += [{**frame, "timestamp": envelope.at} for frame in translate(change, envelope)]
-        return frames
+        frames = (frame for change in self._transcript.take(envelope) for frame in self._frames(change, envelope))
+        return [{**frame, "timestamp": envelope.at} for frame in frames]
+
+    def _frames(self, change: Change, place: e.Envelope) -> Iterable[Frame]:
+        match change:
+            case e.MessageDelta(delta=delta):
+                return (*self._open("t"), *self._piece(delta))
+            case e.ThinkingDelta(delta=delta):
+                return (*self._open("r"), *self._piece(delta))
+            case e.RequestStart():
+                self._response, self._has_part = f"m{place.seq}", False
+                self._pieces.update(t=0, r=0)
+                return self._close_open()
+            case Answered():
+                return self._answered(change, self._message_id(place))
+            case Voided():
+                return self._voided()
+            case CutOff(is_heard=is_heard):
+                self.wants_snapshot |= not is_heard
+                return self._close_open()
+            case SteeringRead(text=text) if text:
+                return self._session.whole_text(f"m{place.seq}", "user", text)
+            case CallChanged():
+                return _call_frames(self._session, change, self._message_id(place))
+            case CallEnded():
+                return _result_frames(self._session, change)
+            case OfSubagent():
+                return self._subagent(change, place)
+            case _:
+                return self._of_life(change, place)
+
+    def _of_life(self, event: Change, place: e.Envelope) -> Iterable[Frame]:
+        match event:
+            case e.PromptReceived(ref=ref, text=text):
+                self.ending = None
+                if ref != self.ref:  # the client shows what it has sent
+                    return self._session.whole_text(f"m{place.seq}", "user", text)
+            case e.AgentEnd(ref=ref, usage=usage):
+                self._end(ref, self._finished({"type": "success"}, usage))
+                return self._close_open()
+            case e.AgentAbort(ref=str(ref), kind=kind, reason=reason):
+                is_cancelled = kind in CANCELLED
+                error = _error(kind, reason or f"the turn was aborted: {kind}")
+                self._end(ref, self._finished({"type": "cancelled"}) if is_cancelled else error)
+                return self._close_open()
+            case e.AgentResumed():
+                return self._close_open()
+            case e.PromptDropped(ref=ref) | e.PromptWithdrawn(ref=ref) if ref == self.ref:
+                self._end(ref, self._finished({"type": "cancelled"}))
+            case e.PromptRejected(ref=ref, reason=reason) if ref == self.ref:
+                self._end(ref, _error("rejected", reason))
+            case e.SessionEnded():
+                self._end(self.ref, self.ending or self._finished({"type": "cancelled"}))
+                self.is_over = True
+            case e.SubagentStart(child=child, agent=name, call_id=call_id, description=about):
+                return self._open_subagent(child, name, call_id, about)
+            case e.SubagentEnd():
+                return self._subagent_ended(event)
+            case _:
+                pass
+        return ()
 
     # The beginning and the end of the run
 
@@ -214,66 +241,11 @@ class RunFrames:
             number = self.open.message_id.removesuffix(".r").rpartition(".")[2]
             self._pieces[self.open.kind] = max(self._pieces[self.open.kind], int(number.removeprefix("m")), 1)
 
-    # Prompts and turns
-
-    def _received(self, event: e.PromptReceived, envelope: e.Envelope) -> Iterable[Frame]:
-        self.ending = None
-        if event.ref == self.ref:  # the client shows what it has sent
-            return ()
-        return self._session.whole_text(f"m{envelope.seq}", "user", event.text)
-
-    def _steered(self, change: SteeringRead, envelope: e.Envelope) -> Iterable[Frame]:
-        return self._session.whole_text(f"m{envelope.seq}", "user", change.text) if change.text else ()
-
-    def _ended(self, event: e.AgentEnd, envelope: e.Envelope) -> Iterable[Frame]:
-        del envelope
-        self._end(event.ref, self._finished({"type": "success"}, event.usage))
-        return self._close_open()
-
-    def _aborted(self, event: e.AgentAbort, envelope: e.Envelope) -> Iterable[Frame]:
-        del envelope
-        if event.ref is None:
-            return ()
-        if event.kind in CANCELLED:
-            self._end(event.ref, self._finished({"type": "cancelled"}))
-        else:
-            self._end(event.ref, _error(event.kind, event.reason or f"the turn was aborted: {event.kind}"))
-        return self._close_open()
-
-    def _resumed(self, event: e.AgentResumed, envelope: e.Envelope) -> Iterable[Frame]:
-        del event, envelope
-        return self._close_open()
-
-    def _dropped(self, event: e.PromptDropped | e.PromptWithdrawn, envelope: e.Envelope) -> Iterable[Frame]:
-        del envelope
-        if event.ref == self.ref:
-            self._end(event.ref, self._finished({"type": "cancelled"}))
-        return ()
-
-    def _rejected(self, event: e.PromptRejected, envelope: e.Envelope) -> Iterable[Frame]:
-        del envelope
-        if event.ref == self.ref:
-            self._end(event.ref, _error("rejected", event.reason))
-        return ()
-
-    def _session_ended(self, event: e.SessionEnded, envelope: e.Envelope) -> Iterable[Frame]:
-        del event, envelope
-        self._end(self.ref, self.ending or self._finished({"type": "cancelled"}))
-        self.is_over = True
-        return ()
-
     def _end(self, ref: str, ending: Frame) -> None:
         self.ending = ending
         self.is_over = bool(self.ref) and ref == self.ref
 
     # Responses
-
-    def _requested(self, event: e.RequestStart, envelope: e.Envelope) -> Iterable[Frame]:
-        del event
-        frames = [*self._close_open()]
-        self._response, self._has_part = f"m{envelope.seq}", False
-        self._pieces.update(t=0, r=0)
-        return frames
 
     @property
     def is_under_way(self) -> bool:
@@ -290,14 +262,8 @@ class RunFrames:
         """Whether the client has a part of the response under way."""
         return any(self._pieces.values()) or self._has_part
 
-    def _cut_off(self, change: CutOff, envelope: e.Envelope) -> Iterable[Frame]:
-        del envelope
-        self.wants_snapshot |= not change.is_heard
-        return self._close_open()
-
-    def _voided(self, change: Voided, envelope: e.Envelope) -> Iterable[Frame]:
+    def _voided(self) -> Iterable[Frame]:
         """Return the frames that close the message of a response that has failed; a snapshot then takes it away."""
-        del change, envelope
         self.wants_snapshot |= self._is_begun
         self._has_part = False
         self._pieces.update(t=0, r=0)
@@ -308,14 +274,6 @@ class RunFrames:
             kind, message_id = self.open
             self.open = None
             yield self._session.end(kind, message_id)
-
-    def _delta(self, event: e.MessageDelta, envelope: e.Envelope) -> Iterable[Frame]:
-        del envelope
-        return (*self._open("t"), *self._piece(event.delta))
-
-    def _thought(self, event: e.ThinkingDelta, envelope: e.Envelope) -> Iterable[Frame]:
-        del envelope
-        return (*self._open("r"), *self._piece(event.delta))
 
     def _open(self, kind: str) -> Iterator[Frame]:
         if self.open is None or self.open.kind != kind:
@@ -338,8 +296,7 @@ class RunFrames:
         """
         return f"{self._response or f'm{envelope.seq}'}.1"
 
-    def _answered(self, change: Answered, envelope: e.Envelope) -> Iterable[Frame]:
-        message_id = self._message_id(envelope)
+    def _answered(self, change: Answered, message_id: str) -> Iterable[Frame]:
         if not change.is_heard and self._is_begun:
             # What the client has of the response is not known: it gets all of it with the conversation.
             self.wants_snapshot = True
@@ -364,20 +321,7 @@ class RunFrames:
         self.wants_snapshot |= change.is_other
         yield from self._close_open()
 
-    # Tools
-
-    def _called(self, change: CallChanged, envelope: e.Envelope) -> Iterable[Frame]:
-        return _call_frames(self._session, change, self._message_id(envelope))
-
-    def _returned(self, change: CallEnded, envelope: e.Envelope) -> Iterable[Frame]:
-        del envelope
-        return _result_frames(self._session, change)
-
     # Sub-agents
-
-    def _subagent_started(self, event: e.SubagentStart, envelope: e.Envelope) -> Iterable[Frame]:
-        del envelope
-        return self._open_subagent(event.child, event.agent, event.call_id, event.description)
 
     def _open_subagent(
         self, child: str, name: str, call_id: str, description: str, parent: AgentFrames | None = None
@@ -398,8 +342,7 @@ class RunFrames:
         self._active[child] = frame
         yield frame
 
-    def _subagent_ended(self, event: e.SubagentEnd, envelope: e.Envelope) -> Iterable[Frame]:
-        del envelope
+    def _subagent_ended(self, event: e.SubagentEnd) -> Iterable[Frame]:
         child = visible(event.child)
         if child in self._active:
             del self._active[child]
@@ -430,7 +373,7 @@ class RunFrames:
             case e.SubagentStart(call_id=call_id, child=child, description=about, agent=name):
                 yield from self._open_subagent(child, name, call_id, about, agent)
             case e.SubagentEnd() as event:
-                yield from self._subagent_ended(event, envelope)
+                yield from self._subagent_ended(event)
             case OfSubagent() as inner:
                 yield from self._subagent(inner, envelope)
             case _:
