@@ -238,7 +238,7 @@ class Transcript:
     # Responses and turns
 
     def _stream(self, event: e.MessageDelta | e.ThinkingDelta) -> Iterator[Change]:
-        if not self._is_heard or not event.delta:
+        if not (self.is_under_way and self._is_heard and event.delta):
             return
         if isinstance(event, e.MessageDelta):
             self._streamed.append(event.delta)
@@ -249,7 +249,6 @@ class Transcript:
     def _answer(self, message: AssistantMessage) -> Iterator[Change]:
         thoughts = "" if self._has_thoughts else thoughts_in(message)
         yield Answered(message, self._forget_streamed(), thoughts, self._is_heard)
-        self._is_heard = False
         for call in message.calls:
             yield self._change(Call(call.call_id, call.name, call.args))
 
@@ -317,6 +316,7 @@ class Transcript:
             case e.SteeringReceived(ref=ref):
                 self._steering.pop(ref, None)
             case e.SubagentStart(call_id=call_id, child=child):
+                self._agents.pop(call_id, None)  # the call is tried again
                 self._agent(call_id, child)
             case _:
                 pass

@@ -112,17 +112,19 @@ class Item:
     """Something that a person sees in a conversation."""
 
     kind: str
-    """`prompt`, `steering`, `response`, `question`, `answer`, `call` or `note`."""
+    """`prompt`, `steering`, `read`, `response`, `question`, `answer`, `call` or `note`."""
     seq: int
     """Number of the event that it began with."""
     key: str = ""
     """Id of the prompt, the text, the question or the call; of a note, the class of its event."""
     text: str = ""
-    """What was said, or returned; of a call: its name, before its result."""
+    """What was said, or returned."""
+    name: str = ""
+    """The name of the tool that is called."""
     thoughts: str = ""
     """What the model thought before."""
     state: str = ""
-    """Of a call what has become of it; of an answer whether it is `whole`."""
+    """Of a call or a text of steering what has become of it; of an answer whether it is `whole`."""
     args: object = None
     """The arguments of a call."""
     inner: list[Item] = field(factory=list)
@@ -160,8 +162,10 @@ class Seen:
                 answer.text, answer.thoughts, answer.state = message.text, thoughts_in(message), "whole"
                 self._answer = None
             case Voided(text) | CutOff(text):
-                assert self._open_answer().text == text
-                self._answer = None
+                answer, self._answer = self._open_answer(), None
+                assert answer.text == text
+                if isinstance(change, Voided):
+                    self.items.remove(answer)
             case e.Event():
                 self._add_note(change)
             case _:
@@ -172,7 +176,12 @@ class Seen:
             case e.PromptReceived(ref=ref, text=text) | e.UserResponded(ref=ref, response=text):
                 self._new(SAID[type(event)], ref, text)
             case e.SteeringReceived(ref=ref, text=text, status=status):
-                self._new("steering", ref, f"{status}: {text}")
+                self._new("steering", ref, text).state = status
+            case e.ToolAbandoned(call_id=call_id):
+                self._of_call(call_id).state = "abandoned"
+            case e.SubagentStart(call_id=call_id):
+                self._inner[call_id] = Seen()
+                self._of_call(call_id).inner = self._inner[call_id].items
             case e.AskUser(ref=ref, question=text):
                 self._new("question", ref, text)
             case _ if event.durable:
@@ -189,11 +198,12 @@ class Seen:
                 assert is_new is (call.call_id not in self._announced)
                 self._announced.add(call.call_id)
                 item = self._of_call(call.call_id)
-                item.state, item.args, item.text = call.state, call.args, call.name
-            case CallEnded(call, content):
+                item.state, item.args, item.name = call.state, call.args, call.name
+            case CallEnded(call, content, cause):
                 item = self._of_call(call.call_id)
-                item.state = call.state
-                item.text += "" if content is None else text_of(content)
+                if item.state != "abandoned" or isinstance(cause, e.ToolExecutionEnd):
+                    item.state = call.state
+                    item.text += "" if content is None else text_of(content)
             case OfSubagent(call_id, _, inner_change):
                 inner = self._inner.setdefault(call_id, Seen())
                 inner.add(seq, inner_change)

@@ -97,6 +97,7 @@ export interface Status {
 }
 
 const BAD = "bad";
+const OPEN: ReadonlySet<CallState> = new Set(["asked", "held", "running"]);
 
 /** Makes a conversation of events. */
 export class Conversation {
@@ -116,6 +117,8 @@ export class Conversation {
   version = 0;
   readonly #calls = new Map<string, Call>();
   readonly #said = new Map<string, Said>();
+  /** Paths of the sub-agents whose calls wait for people, by ids of approvals: the session tells of them as its own. */
+  readonly #heldIn = new Map<string, readonly string[]>();
   #answer: Answer | null = null;
   /** The note of a handoff, until the other agent goes on: events that tell what it brings along belong to it. */
   #handoff: Note | null = null;
@@ -217,12 +220,14 @@ export class Conversation {
       case "AgentEnd":
         this.#endTurn(event.stop_reason === "end" ? "The turn is over." : `The turn is over: ${event.stop_reason}.`);
         this.#attach(event.ref, event.messages);
+        for (const message of event.messages) if (message.$ === "ToolMessage") this.#answerCall(message);
         break;
       case "AgentAbort":
         if (event.ref == null) break;
         this.#endTurn(`The turn was aborted (${event.kind})${event.reason ? `: ${event.reason}` : "."}`, BAD);
         break;
       case "AgentResumed":
+        this.#finishAnswer();
         status.isTurnOpen = true;
         status.phase = "running";
         break;
@@ -260,7 +265,7 @@ export class Conversation {
     const { status } = this;
     switch (event.$) {
       case "RequestStart":
-        this.#finishAnswer();
+        this.#dropAnswer(); // the process that has asked before has ended
         status.model = event.model;
         status.phase = "running";
         if (event.attempt === 1) status.round += 1;
@@ -362,6 +367,20 @@ export class Conversation {
     return call;
   }
 
+  /** Takes the result of a call that no event has ended, such as one whose arguments do not fit. */
+  #answerCall(message: View<"ToolMessage">): void {
+    const call = this.#calls.get(message.call_id);
+    if (!call || !OPEN.has(call.state)) return;
+    this.#touch(call, { state: message.is_error ? "failed" : "done", content: [...message.parts] });
+  }
+
+  /** The conversation of the sub-agent at *path*: the ids of a session and its call, those of the outermost first. */
+  #within([, callId, ...inner]: readonly string[]): Conversation {
+    const call = this.#changeCall(callId ?? "", "", {});
+    call.branch ??= new Conversation();
+    return inner.length ? call.branch.#within(inner) : call.branch;
+  }
+
   /** Calls of tools, their approvals and sub-agents. */
   #applyCall(event: SessionEvent): boolean {
     switch (event.$) {
@@ -409,12 +428,17 @@ export class Conversation {
         this.#changeCall(event.call_id, event.name, { state: "unknown tool" });
         break;
       case "ApprovalRequired":
-        if (event.path?.length) break; // the sub-agent's own events have it
-        this.#changeCall(event.call_id, event.tool, { state: "held", reason: event.hint, args: event.args });
+        if (event.path?.length) {
+          this.#heldIn.set(event.approval_id, event.path);
+          this.#within(event.path).apply({ ...event, path: [] }, { seq: this.#seq, at: this.#at });
+        } else this.#changeCall(event.call_id, event.tool, { state: "held", reason: event.hint, args: event.args });
         break;
       case "ApprovalResolved": {
-        const call = this.#calls.get(event.call_id);
-        if (call) this.#touch(call, { state: "asked", reason: resolution(event) });
+        const path = this.#heldIn.get(event.approval_id);
+        this.#heldIn.delete(event.approval_id);
+        const call = path ? undefined : this.#calls.get(event.call_id);
+        if (path) this.#within(path).apply(event, { seq: this.#seq, at: this.#at });
+        else if (call) this.#touch(call, { state: call.state === "held" ? "asked" : call.state, reason: resolution(event) });
         break;
       }
       case "AskUser":
