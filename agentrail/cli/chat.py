@@ -25,13 +25,14 @@ from agentrail.cli.command import INTERRUPTED, WRONG_USAGE, leave_unread
 from agentrail.cli.console import Console
 from agentrail.cli.console_commands import ConsoleCommands, last_used, mode_labelled, set_mode
 from agentrail.cli.error_text import in_own_words
-from agentrail.cli.exit_status import status_of_error, tell, tell_more
+from agentrail.cli.exit_status import DONE, status_of_error, tell, tell_more
 from agentrail.cli.help_text import greeting
 from agentrail.cli.input_history import InputHistory
 from agentrail.cli.printed_lines import PrintedLines, own_output
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.screen import line
 from agentrail.cli.session_names import name_in_chat, new_name
+from agentrail.cli.session_picker import NONE_YET, pick_session
 from agentrail.cli.session_question import ask_about_last, ask_about_session
 from agentrail.cli.setting_order import chosen_journal, chosen_page
 from agentrail.cli.settings_code import supervisor_options
@@ -43,7 +44,6 @@ from agentrail.remote.remote_session import RemoteSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.values.events import Cursor
 
-NONE_YET: Final = "--continue: no session of this folder is kept yet; without it, `agentrail chat` begins one"
 LIST_THEM: Final = "`agentrail sessions` lists those that are kept, and so does /sessions"
 
 
@@ -87,6 +87,13 @@ def main(argv: Sequence[str]) -> int:
     try:
         options = parsed(argv)
         settings = settings_for(options, options.folder, ask_about)
+        screen = own_output(sys.stdout)
+        terminal = Terminal(sys.stdin, screen)
+        if options.chooses_session:
+            session = pick_session(chosen_journal(options.journal, settings), _label(options, settings), terminal)
+            if session is None:
+                return DONE
+            options = options.but(session=session)
         if options.session is not None:
             _ask_first(options.session, options, settings)
     except (BadInputError, OSError) as error:
@@ -94,8 +101,6 @@ def main(argv: Sequence[str]) -> int:
         return WRONG_USAGE
     except AgentrailError as error:  # such as a damaged record of the session
         return status_of_error(error)
-    screen = own_output(sys.stdout)
-    terminal = Terminal(sys.stdin, screen)
     code = process.run(partial(conversation, options, settings, terminal), stop_within=STOP_WITHIN)
     if terminal.gone:
         leave_unread(screen)
@@ -106,9 +111,14 @@ def _ask_first(session: str, options: ChatOptions, settings: ProjectSettings | N
     """Ask about *session*, or about the last one of the folder, if somebody else has begun it."""
     journal = chosen_journal(options.journal, settings)
     if session == LAST:
-        ask_about_last(journal, source_with(options, options.folder, settings).label)
+        ask_about_last(journal, _label(options, settings))
     else:
         ask_about_session(journal, session)
+
+
+def _label(options: ChatOptions, settings: ProjectSettings | None) -> str:
+    """Return the label of the sessions of the folder."""
+    return source_with(options, options.folder, settings).label
 
 
 async def conversation(options: ChatOptions, settings: ProjectSettings | None, terminal: Terminal) -> int:
@@ -198,7 +208,7 @@ class Chat:
         if session_id == LAST:
             sessions = await last_used(supervisor, self._source.label)
             if not sessions:
-                raise BadInputError(NONE_YET)
+                raise BadInputError(f"--continue: {NONE_YET}")
             return await self._changed(supervisor.session(sessions[0].session_id))
         if session_id is None:
             return None

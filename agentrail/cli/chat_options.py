@@ -52,6 +52,8 @@ class ChatOptions(Value, gc=True):
     """What the agent of the command line may do without asking; `None`: what it may already, in a new session `ask`."""
     session: str | None = None
     """Id of the session to go on with, or `LAST`; `None` for a new one."""
+    chooses_session: bool = False
+    """Whether the person chooses the session to go on with."""
     has_config: bool = True
     """Whether the settings of the folder count."""
     journal: Path | None = None
@@ -68,10 +70,12 @@ def parsed(argv: Sequence[str]) -> ChatOptions:
     folder = Path() if args.dir is None else Path(args.dir)
     if not folder.is_dir():
         raise BadInputError(f"--dir: there is no folder {str(folder)!r}")
-    session: str | None = LAST if args.last else args.resume
-    if args.mode == "plan" and session is not None:
+    chooses = args.resume is True
+    session: str | None = LAST if args.last else None if chooses else args.resume
+    goes_on = chooses or session is not None
+    if args.mode == "plan" and goes_on:
         raise BadInputError("--plan: a session keeps the tools that it began with; `agentrail chat --plan` begins one")
-    if args.samples and (session is not None or args.dir is not None or args.journal is not None):
+    if args.samples and (goes_on or args.dir is not None or args.journal is not None):
         raise BadInputError("--samples: it has a folder and a journal of its own, in which no session is yet")
     return ChatOptions(
         file,
@@ -81,6 +85,7 @@ def parsed(argv: Sequence[str]) -> ChatOptions:
         args.samples,
         args.mode,
         session,
+        chooses,
         args.has_config,
         None if args.journal is None else file_named(args.journal),
         args.has_page,
@@ -95,7 +100,9 @@ def options_parser() -> OptionParser:
     add("--dir", metavar="FOLDER", help="where its tools work (default: the current folder)")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--continue", dest="last", action="store_true", help="go on with the last session of the folder")
-    which.add_argument("--resume", metavar="SESSION", help="go on with this session; /sessions lists them")
+    which.add_argument(
+        "--resume", metavar="SESSION", nargs="?", const=True, help="go on with this session (default: choose one)"
+    )
     add("--samples", action="store_true", help="work in a fresh folder with samples; keep nothing")
     add("--no-page", dest="has_page", action="store_false", help="open no port for the page in a browser")
     return parser

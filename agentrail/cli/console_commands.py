@@ -19,8 +19,9 @@ from agentrail.cli.holder_file import HolderFile
 from agentrail.cli.key_commands import NEXT, STOP
 from agentrail.cli.named_files import AT, missing_in, parts_of, paths_behind, without_files
 from agentrail.cli.rendering import SHORT, described
-from agentrail.cli.screen import Tone, aside, clipped, date_and_time, one_line
+from agentrail.cli.screen import Tone, aside, clipped, one_line
 from agentrail.cli.session_names import OWN, new_name
+from agentrail.cli.session_rows import session_rows
 from agentrail.cli.shell_lines import ShellLines
 from agentrail.cli.skill_list import skill_rows
 from agentrail.cli.terminal import Terminal
@@ -30,6 +31,7 @@ from agentrail.errors.agentrail_error import advice
 from agentrail.insight.event_sentences import decision_in
 from agentrail.ports.journal import StoredSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
+from agentrail.runtime.shared.clock import Clock
 from agentrail.values.content import Part
 from agentrail.values.events import Event, PromptReceived, SessionForked, SessionStarted
 from agentrail.values.messages import AssistantMessage, Message, UserMessage
@@ -52,6 +54,13 @@ MAX_COPIES: Final = 20
 
 DECISION_WIDTH: Final = 160
 """The most columns of a decision that `/why` shows."""
+
+WHICH: Final = "Which session? Arrows or its number, then Enter; Escape goes back."
+
+HOW_TO_RESUME: Final = "  /resume NUMBER goes on with one of them"
+
+INDENT: Final = 2
+"""The columns before each row of a list."""
 
 MOST_LISTED: Final = 20
 """The most sessions that are listed, the last used ones."""
@@ -382,31 +391,37 @@ class ConsoleCommands:
 
     # About other sessions
 
-    async def sessions(self, _: str) -> None:
-        """List the sessions."""
-        rows = [f"  {number}. {self._row(session)}" for number, session in enumerate(await self._listed(), 1)]
-        self._say("\n".join(rows) or "  there are none")
-
     async def resume(self, session_id: str) -> None:
-        """Switch to another session, by its number in the list."""
+        """Switch to another session: by its number in the list, its name, or as the person chooses."""
         if not session_id:
-            await self.sessions("")
-            self._say("  /resume NUMBER goes on with one of them")
+            await self._choose_session()
             return
         sessions = await self._listed()
         if session_id.isdecimal() and 0 < int(session_id) <= len(sessions):
             await self._change_to(sessions[int(session_id) - 1].session_id)
             return
-        if session_id.removeprefix(OWN) not in {session.session_id.removeprefix(OWN) for session in sessions}:
+        if _name(session_id) not in {_name(session.session_id) for session in sessions}:
             self.refuse(f"there is no session {session_id!r} in this list; /sessions shows it")
             return
         await self._change_to(session_id)
+
+    async def _choose_session(self) -> None:
+        """Switch to the session that the person chooses; if keys are not read, list the sessions."""
+        sessions = await self._listed()
+        rows = session_rows(sessions, Clock().now_ms(), self._terminal.look.room - INDENT, _name(self._session.id))
+        if not (self._terminal.keys and rows):
+            self._say("\n".join([*(f"  {row}" for row in rows), HOW_TO_RESUME if rows else "  there are none"]))
+        elif (index := await self._terminal.choose(WHICH, rows)) is not None:
+            await self._change_to(sessions[index].session_id)
 
     async def _change_to(self, session_id: str) -> None:
         """Go to a stored session; raise the error if it cannot be brought back, while this conversation is still here.
 
         Such an error is `RefusedError`, if somebody else has begun it.
         """
+        if _name(session_id) == _name(self._session.id):
+            self._say("  this is that session")
+            return
         if self._supervisor is not None:
             async with self._supervisor.session(session_id).subscribe():  # brings it back
                 pass
@@ -455,11 +470,9 @@ class ConsoleCommands:
         """Return the sessions of this folder, the last used first; empty without a supervisor."""
         return [] if self._supervisor is None else await last_used(self._supervisor, self._label)
 
-    def _row(self, session: StoredSession) -> str:
-        name = session.session_id.removeprefix(OWN)
-        mark = "*" if name == self._session.id.removeprefix(OWN) else " "
-        title = clipped(one_line(session.about.title), 60) or "(nothing was said)"
-        return f"{mark} {name:<14} {date_and_time(session.active)}  {title}"
+
+def _name(session_id: str) -> str:
+    return session_id.removeprefix(OWN)
 
 
 async def set_mode(session: AnySession, mode: Mode) -> None:
@@ -531,7 +544,7 @@ def _ends_of(words: Iterable[str], beginning: str) -> Sequence[str]:
 CHOICES: Final[Mapping[str, Sequence[str]]] = {"/model": (*USUAL, DEMO), "/mode": CHANGEABLE_MODES}
 """What may follow a command."""
 
-ALIASES: Final = {"/exit": "/quit", "/clear": "/new"}
+ALIASES: Final = {"/exit": "/quit", "/clear": "/new", "/sessions": "/resume"}
 """Other names of commands."""
 
 HERE: Final = (
@@ -563,8 +576,7 @@ HERE: Final = (
 """The commands about this session, in the order of the help."""
 
 OTHERS: Final = (
-    ConsoleCommand("/sessions", "", "list the sessions of this folder", ConsoleCommands.sessions),
-    ConsoleCommand("/resume", "NUMBER", "go on with one of them", ConsoleCommands.resume),
+    ConsoleCommand("/resume", "NUMBER", "go on with another session; /sessions does the same", ConsoleCommands.resume),
     ConsoleCommand("/new", "", "begin a new session, as /clear does; this one is kept", ConsoleCommands.new),
     ConsoleCommand("/fork", "", "go on in a copy of this session", ConsoleCommands.fork),
     ConsoleCommand("/rewind", "NUMBER", "list the prompts; go back before one, in a copy", ConsoleCommands.rewind),

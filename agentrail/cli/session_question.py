@@ -22,13 +22,11 @@ from agentrail.cli.project_settings import Surface
 from agentrail.cli.screen import escaped
 from agentrail.cli.session_facts import facts_of
 from agentrail.cli.session_names import id_of_chat, name_in_chat
-from agentrail.cli.stored_sessions import state_after, stored_records, stored_sessions
+from agentrail.cli.stored_sessions import last_chats, state_after, stored_records
 from agentrail.cli.trust_question import says_yes
 from agentrail.cli.trust_store import described
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import SessionNotStored
-from agentrail.host.authentication.authenticators import LOCAL
-from agentrail.ports.journal import SessionFilter
 
 TOO_MUCH: Final = (
     "It is too much to be shown, so you are not asked: `agentrail sessions export` writes it to a file, "
@@ -87,7 +85,5 @@ async def _state_named(journal: SqliteJournal, name: str) -> State | None:
 
 async def _state_of_last(journal: SqliteJournal, label: str) -> State | None:
     """Return the state of the session of `chat` that was used last and has *label*; `None` if there is none."""
-    filter_ = SessionFilter(tenant=LOCAL.tenant, owner=LOCAL.user, label=label, ended=False)
-    sessions = await stored_sessions(journal, filter_)
-    last = max(sessions, key=lambda stored: stored.active, default=None)
-    return None if last is None else await _state_named(journal, last.session_id)
+    sessions = await last_chats(journal, label)
+    return await _state_named(journal, sessions[0].session_id) if sessions else None

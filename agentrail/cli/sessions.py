@@ -20,6 +20,7 @@ from agentrail.cli.journal_file import check_differ, open_journal, open_target, 
 from agentrail.cli.screen import clean, date_and_time, escaped, one_line
 from agentrail.cli.session_names import name_in_chat, resume_command
 from agentrail.cli.session_options import SessionOptions, parsed
+from agentrail.cli.session_rows import condition
 from agentrail.cli.stored_sessions import (
     existing_journal,
     no_such_session,
@@ -79,7 +80,7 @@ async def _list(journal: PlacedJournal, options: SessionOptions) -> int:
     rows = [
         (
             name_in_chat(stored.session_id),
-            _condition(stored),
+            condition(stored),
             date_and_time(stored.active),
             stored.about.title or UNTITLED,
         )
@@ -91,22 +92,11 @@ async def _list(journal: PlacedJournal, options: SessionOptions) -> int:
     return DONE
 
 
-def _condition(stored: StoredSession) -> str:
-    """Return one word for the condition of a session: damaged, ended, working, waiting or idle."""
-    if stored.problem:
-        return "damaged"
-    if stored.ended:
-        return "ended"
-    if stored.at_work:
-        return "working"
-    return "idle" if stored.due is None else "waiting"
-
-
 def _as_json(stored: StoredSession) -> JsonObject:
     about = stored.about
     return {
         "session": stored.session_id,
-        "condition": _condition(stored),
+        "condition": condition(stored),
         "title": about.title,
         "labels": sorted(about.labels),
         "tenant": about.tenant,

@@ -16,6 +16,7 @@ from agentrail.cli.session_names import id_of_chat
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import SessionNotStored
 from agentrail.errors.agentrail_error import suggestion
+from agentrail.host.authentication.authenticators import LOCAL
 from agentrail.ports.journal import ALL_SESSIONS, Journal, Record, SessionFilter, StoredSession, folded, opening_of
 
 PAGE: Final = 500
@@ -44,6 +45,12 @@ async def stored_sessions(journal: Journal, filter_: SessionFilter) -> list[Stor
     while page := await journal.sessions(filter_, sessions[-1] if sessions else None, PAGE):
         sessions.extend(page)
     return sessions
+
+
+async def last_chats(journal: Journal, label: str) -> list[StoredSession]:
+    """Return the sessions of `chat` that have *label* and have not ended, the last used first."""
+    filter_ = SessionFilter(tenant=LOCAL.tenant, owner=LOCAL.user, label=label, ended=False)
+    return sorted(await stored_sessions(journal, filter_), key=lambda stored: stored.active, reverse=True)
 
 
 async def stored_records(journal: Journal, session_id: str) -> list[Record]:

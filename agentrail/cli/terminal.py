@@ -179,6 +179,29 @@ class Terminal:
         if self._box is not None:
             self._box.ask((), "")
 
+    async def choose(self, heading: str, rows: Sequence[str]) -> int | None:
+        """Have the person choose one of *rows*, and return its index; `None` if it is none, or keys are not read.
+
+        Nothing of it stays on the screen. Without rows, *heading* is shown until a key takes it away.
+        """
+        box, answers = self._box, list[int | None]()
+        if box is None:
+            return None
+        token = trio.lowlevel.current_trio_token()
+
+        def answer(index: int | None) -> None:
+            answers.append(index)
+            self._arrived.set()
+
+        box.choose(heading, rows, lambda index: token.run_sync_soon(answer, index))
+        try:
+            while not answers and None not in self._typed:
+                self._arrived = trio.Event()
+                await self._arrived.wait()
+        finally:
+            box.end_choice()
+        return answers[0] if answers else None
+
     def end_line(self) -> None:
         """End an unfinished line of the output, so that the cursor is at the beginning of a line."""
         self._write(self._screen.joint)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.talking import Talk, at_a_terminal, modes
+from tests.cli.talking import Talk, at_a_terminal, modes, through_pipes
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.long
@@ -457,3 +457,45 @@ def test_what_is_typed_is_kept_as_it_is_and_while_the_agent_is_stopped() -> None
         talk.say("/mode\r")
         talk.sees("what runs without asking; now: yes")
         assert "/data/a\N{ZERO WIDTH NON-JOINER}b is where?" in talk.output
+
+
+def test_a_session_is_chosen_from_a_list(tmp_path: Path) -> None:
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path.with_suffix(".db")))
+    for text in ("hello \x1b]0;x\x07 there", "Who are you?"):
+        with through_pipes(*args) as talk:
+            talk.say(f"{text}\n/quit\n")
+            talk.wait_for("Bye.")
+    with at_a_terminal(*args, "--resume", NO_COLOR="1") as (talk, _):
+        shown = talk.sees(
+            "Which session? ", "\n▸ 1. ", "idle  now  Who are you?\n  2. ", "now  hello \ufffd]0;x\ufffd there\n>"
+        )
+        assert "\x1b]0;" not in talk.output
+        assert "agentrail 0" not in shown, "nothing has begun"
+        talk.say("\x1b[B")
+        talk.sees("\n▸ 2. ")
+        talk.say("\r")
+        talk.sees("> hello \ufffd]0;x\ufffd there\n", ">\n  idle")
+        talk.say("/sessions\r")
+        talk.sees("> /sessions\n", "Which session? ", "now  Who are you?\n>")
+        talk.say("\x1b")
+        talk.sees("> /sessions\n>\n  idle")
+        talk.say("/resume\r")
+        talk.sees("> /resume\n", "Which session? ", "▸ 1. ", " *  idle", "now  Who are you?\n>")
+        talk.say("2\r")
+        talk.sees("> /resume\n> Who are you?\n", ">\n  idle")
+    with at_a_terminal(*args, "--resume", NO_COLOR="1") as (talk, _):
+        talk.sees("Which session? ")
+        talk.say("\x1b")
+        assert talk.code() == 0
+
+
+def test_where_no_key_is_read_the_sessions_are_listed(tmp_path: Path) -> None:
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path.with_suffix(".db")))
+    with through_pipes(*args, "--resume") as talk:
+        assert talk.rest().startswith("agentrail: --resume: no session of this folder is kept yet")
+    with through_pipes(*args) as talk:
+        talk.say("hello\n/resume 1\n/quit\n")
+        talk.wait_for("  this is that session\nBye.")
+    with through_pipes(*args, "--resume") as talk:
+        assert re.fullmatch(r"1\. \w{8}  idle  now  hello\nagentrail: --resume: nobody can choose .*\n", talk.rest())
+        assert talk.code() == 2

@@ -22,6 +22,7 @@ from prompt_toolkit.filters import Condition, has_completions, is_searching
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
@@ -31,6 +32,7 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
 from agentrail.cli.key_commands import LATER, NEXT_MODE, STOP
+from agentrail.cli.live.choice_list import ChoiceList
 from agentrail.cli.live.drawn_text import DrawnText
 from agentrail.cli.live.live_screen import MORE, MOST_TYPED, PROMPT, LiveScreen
 from agentrail.cli.live.typed_keys import TypedKeys
@@ -101,6 +103,7 @@ class PromptBox:
         self._works_since: float | None = None
         self._answers = ""
         self._asked_at = 0.0
+        self._choice: ChoiceList | None = None
         self._is_due = False  # whether a drawing is scheduled
         self._modes: Modes | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -132,6 +135,14 @@ class PromptBox:
     def ask(self, question: Sequence[ScreenText], answers: str) -> None:
         """Show *question* above the typed text until there is another or none; each of *answers* is a single key."""
         self._call(self._set_question, question, answers)
+
+    def choose(self, heading: str, rows: Sequence[str], answer: Callable[[int | None], None]) -> None:
+        """Have the person choose one of *rows*; *answer* gets its index, or `None`, in the thread of the box."""
+        self._call(self._set_choice, ChoiceList(heading, rows, answer))
+
+    def end_choice(self) -> None:
+        """Take the rows away of which one was to be chosen."""
+        self._call(self._set_choice, None)
 
     def offer(self, text: str) -> None:
         """Begin the typed text with *text*."""
@@ -265,6 +276,10 @@ class PromptBox:
             self._output.bell()
         self._change()
 
+    def _set_choice(self, choice: ChoiceList | None) -> None:
+        self._choice = choice
+        self._app.invalidate()
+
     def _set_text(self, text: str) -> None:
         self._buffer.reset(Document(text))
         self._app.invalidate()
@@ -307,10 +322,12 @@ class PromptBox:
             get_line_prefix=self._prefix,
         )
         above = Window(FormattedTextControl(self._above), dont_extend_height=True)
+        choice = Window(FormattedTextControl(self._choice_rows), dont_extend_height=True)
         last = Window(FormattedTextControl(self._last), height=1, dont_extend_height=True)
         rows = HSplit(
             [
                 ConditionalContainer(above, Condition(lambda: bool(self._changing))),
+                ConditionalContainer(choice, Condition(lambda: self._choice is not None)),
                 self._typed,
                 search,
                 CompletionsMenu(max_height=MOST_OFFERED),
@@ -354,6 +371,9 @@ class PromptBox:
         most = max(self.look.height - 2 - typed - menu, 1)
         return ANSI("\n".join(self._changing[-most:]))
 
+    def _choice_rows(self) -> ANSI:
+        return ANSI("" if self._choice is None else "\n".join(self._choice.drawn(self.look)))
+
     def _last(self) -> StyleAndTextTuples:
         return [("class:about", clipped(clean(self._last_text()), self.look.room))]
 
@@ -378,6 +398,7 @@ class PromptBox:
         bindings.add("c-c")(_interrupt)
         bindings.add("c-d", filter=~has_text)(self._pressed_end)
         bindings.add("c-z")(self._pressed_suspend)
+        bindings.add(Keys.Any, filter=Condition(lambda: self._choice is not None), eager=True)(self._pressed_in_choice)
         for answer in "yanre":
             is_answer = Condition(partial(self._answers_now, answer))
             bindings.add(answer, filter=is_typing & ~has_text & is_answer)(self._pressed_answer)
@@ -389,6 +410,10 @@ class PromptBox:
     def _pressed_answer(self, event: KeyPressEvent) -> None:
         self._answers = ""
         self._take(event.data)
+
+    def _pressed_in_choice(self, event: KeyPressEvent) -> None:
+        if self._choice is not None and self._choice.press(event.key_sequence[0].key):
+            self._choice = None
 
     def _pressed_back_tab(self, _event: KeyPressEvent) -> None:
         self._take(NEXT_MODE)
