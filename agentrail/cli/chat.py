@@ -23,14 +23,15 @@ from agentrail.cli.chat_options import LAST, ChatOptions, parsed
 from agentrail.cli.chosen_agent import settings_for, source_with
 from agentrail.cli.command import INTERRUPTED, WRONG_USAGE, leave_unread
 from agentrail.cli.console import Console
-from agentrail.cli.console_commands import ConsoleCommands, last_used, mode_labelled, set_mode
+from agentrail.cli.console_commands import NAMES, ConsoleCommands, last_used, mode_labelled, set_mode
 from agentrail.cli.error_text import in_own_words
 from agentrail.cli.exit_status import DONE, status_of_error, tell, tell_more
 from agentrail.cli.help_text import greeting
 from agentrail.cli.input_history import InputHistory
+from agentrail.cli.own_commands import OwnCommands, allowed_commands
 from agentrail.cli.printed_lines import PrintedLines, own_output
 from agentrail.cli.project_settings import ProjectSettings
-from agentrail.cli.screen import line
+from agentrail.cli.screen import Tone, line
 from agentrail.cli.session_names import name_in_chat, new_name
 from agentrail.cli.session_picker import NONE_YET, pick_session
 from agentrail.cli.session_question import ask_about_last, ask_about_session
@@ -87,6 +88,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         options = parsed(argv)
         settings = settings_for(options, options.folder, ask_about)
+        own = _commands_for(options)
         screen = own_output(sys.stdout)
         terminal = Terminal(sys.stdin, screen)
         if options.chooses_session:
@@ -101,7 +103,7 @@ def main(argv: Sequence[str]) -> int:
         return WRONG_USAGE
     except AgentrailError as error:  # such as a damaged record of the session
         return status_of_error(error)
-    code = process.run(partial(conversation, options, settings, terminal), stop_within=STOP_WITHIN)
+    code = process.run(partial(conversation, options, settings, own, terminal), stop_within=STOP_WITHIN)
     if terminal.gone:
         leave_unread(screen)
     return INTERRUPTED if code is None else max(code, int(terminal.gone))
@@ -116,18 +118,29 @@ def _ask_first(session: str, options: ChatOptions, settings: ProjectSettings | N
         ask_about_session(journal, session)
 
 
+def _commands_for(options: ChatOptions) -> OwnCommands:
+    """Return the commands that the folder has of its own; ask about those that nobody has allowed yet."""
+    if options.has_samples or not options.has_config:
+        return OwnCommands()
+    return allowed_commands(options.folder, NAMES, ask_about)
+
+
 def _label(options: ChatOptions, settings: ProjectSettings | None) -> str:
     """Return the label of the sessions of the folder."""
     return source_with(options, options.folder, settings).label
 
 
-async def conversation(options: ChatOptions, settings: ProjectSettings | None, terminal: Terminal) -> int:
+async def conversation(
+    options: ChatOptions, settings: ProjectSettings | None, own: OwnCommands, terminal: Terminal
+) -> int:
     """Run the conversation in its folder, and return the exit code; print an `AgentrailError` that ends it."""
     try:
         with _places(options, settings) as (folder, journal), PrintedLines(terminal.show).caught():
             source = source_with(options, folder, settings)
             has_page = chosen_page(settings, option=options.has_page)
-            well = await Chat(source, terminal, options).run(journal, supervisor_options(settings), has_page=has_page)
+            well = await Chat(source, terminal, options, own).run(
+                journal, supervisor_options(settings), has_page=has_page
+            )
     except BadInputError as error:
         tell(f"agentrail: {error}")
         tell_more(error)
@@ -157,7 +170,8 @@ def _places(options: ChatOptions, settings: ProjectSettings | None) -> Generator
 class Chat:
     """One run of the program: a conversation with one session after another."""
 
-    def __init__(self, source: AgentSource, terminal: Terminal, options: ChatOptions) -> None:
+    def __init__(self, source: AgentSource, terminal: Terminal, options: ChatOptions, own: OwnCommands) -> None:
+        self._own = own
         self._source = source
         self._terminal = terminal
         self._options = options
@@ -173,6 +187,7 @@ class Chat:
             source = self._source if session is None else await self._as_stored(session)
             page = _page_of(journal)
             self._terminal.show(greeting(agentrail.__version__, source, page, has_samples=self._options.has_samples))
+            self._terminal.show([line(f"  {problem}", Tone.BAD) for problem in self._own.problems])
             is_well, offered = True, ""
             while True:
                 is_new = session is None
@@ -185,6 +200,7 @@ class Chat:
                     self._source.label,
                     Path(self._source.folder),
                     partial(find_page, journal),
+                    self._own.commands,
                 )
                 past = None if is_new else await _end_of(session)
                 console = Console(session, self._terminal, commands, past, self._history)

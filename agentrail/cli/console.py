@@ -380,13 +380,14 @@ class Console:
         if text.startswith(LATER) and self._answering.is_open:
             self._answering.ask_instead(partial(self._commands.carry_out, text))
         elif text.startswith("/") and "/" not in text[1:].partition(" ")[0]:  # else it begins with a path
-            await self._commands.carry_out(text)
+            prompt = self._commands.own_prompt(text)
+            await (self._commands.carry_out(text) if prompt is None else self._talk(prompt, text))
         elif self._answering.is_open:
             await self._answering.answer(text)
         elif text.startswith(MARK) and self._terminal.by_hand and self._nursery is not None:
             self._nursery.start_soon(self._run_line, text.removeprefix(MARK).strip())
         elif text:
-            await self._talk(text)
+            await self._talk(text, text)
 
     async def _run_line(self, command_line: str) -> None:
         """Run a command line of the person, which waits for nothing that the session does."""
@@ -397,22 +398,21 @@ class Console:
             self._commands.refuse(str(error))
         self._look_again()
 
-    async def _talk(self, text: str) -> None:
-        """Send *text*: as steering while a turn is open, else as a prompt."""
+    async def _talk(self, text: str, typed: str) -> None:
+        """Send *text*, which stands for what was *typed*: as steering while a turn is open, else as a prompt."""
         status = await self._look()
         # The question is not on the screen yet, so this line cannot be meant as its answer
         if status is not None and status.held:
-            self._commands.refuse(f"not sent, for there is a question first: {text}")
+            self._commands.refuse(f"not sent, for there is a question first: {typed}")
         elif status is not None and status.turn_open:
             await self._commands.steer(text)
         else:
-            await self._prompt(text)
+            await self._prompt(text, typed)
 
-    async def _prompt(self, text: str) -> None:
+    async def _prompt(self, text: str, typed: str) -> None:
         is_first, self.has_prompted, self._is_sending = not self.has_prompted, True, True
-        typed = text
         try:
-            message = await self._commands.with_files(text)
+            message = await self._commands.with_files(text, typed)
             text = message if isinstance(message, str) else text_of(message)
             self._texts.append(text)
             ref = (await self._session.prompt(message)).ref

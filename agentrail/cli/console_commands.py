@@ -18,6 +18,7 @@ from agentrail.cli.default_agent import ASK_FIRST, DEMO, OF_SERVERS, USUAL, Mode
 from agentrail.cli.holder_file import HolderFile
 from agentrail.cli.key_commands import NEXT, STOP
 from agentrail.cli.named_files import AT, missing_in, parts_of, paths_behind, without_files
+from agentrail.cli.own_commands import OwnCommand, command_rows
 from agentrail.cli.rendering import SHORT, described
 from agentrail.cli.screen import Tone, aside, clipped, one_line
 from agentrail.cli.session_names import OWN, new_name
@@ -133,10 +134,11 @@ class ConsoleCommands:
         label: str | None = None,
         folder: Path = Path(),
         find_page: Callable[[], HolderFile | None] = lambda: None,
+        own: Sequence[OwnCommand] = (),
     ) -> None:
         """Create it; list only sessions with *label* if it is given, and find files named in prompts in *folder*.
 
-        *find_page* returns where the page of the supervisor is.
+        *find_page* returns where the page of the supervisor is, and *own* are the commands of the project.
         """
         self.has_refused = False
         """Whether something that the person wanted was not done."""
@@ -152,6 +154,7 @@ class ConsoleCommands:
         self._label = label
         self._folder = folder
         self._find_page = find_page
+        self._own = own
         self._decisions: deque[str] = deque(maxlen=MOST_FOLDED)
         self.shell = ShellLines(folder, self._show_output)
         """The command lines that the person runs."""
@@ -167,15 +170,23 @@ class ConsoleCommands:
         if (text := decision_in(event)) is not None:
             self._decisions.append(clipped(one_line(text), DECISION_WIDTH))
 
-    def ways_to_go_on(self, typed: str) -> Sequence[str]:
-        """Return the possible completions of *typed*: of a command, of its argument, or of the path of a file."""
+    def ways_to_go_on(self, typed: str) -> Mapping[str, str]:
+        """Return the possible completions of *typed*, each with what it is for, which may be empty.
+
+        They are those of a command, of its argument, or of the path of a file.
+        """
         name, space, rest = typed.partition(" ")
         if typed.startswith("/") and not space:
-            return _ends_of((f"{row.name}{' ' if row.argument else ''}" for row in self._rows), typed)
+            return _ends_of({f"{row}{' ' if argument else ''}": about for row, argument, about in self._table}, typed)
         if name in CHOICES:
-            return _ends_of(CHOICES[name], rest)
+            return _ends_of(dict.fromkeys(CHOICES[name], ""), rest)
         word = typed.rpartition(" ")[2]
-        return paths_behind(word.removeprefix(AT), self._folder) if word.startswith(AT) else ()
+        return dict.fromkeys(paths_behind(word.removeprefix(AT), self._folder), "") if word.startswith(AT) else {}
+
+    def own_prompt(self, text: str) -> str | None:
+        """Return the prompt that the command *text* of the project sends; `None` if it is none of those."""
+        name, _, rest = text.partition(" ")
+        return next((own.prompt(rest.strip()) for own in self._own if own.name == name), None)
 
     async def carry_out(self, text: str) -> None:
         """Carry out the command *text*."""
@@ -183,7 +194,8 @@ class ConsoleCommands:
         rows = {row.name: row for row in self._rows}
         row = rows.get(ALIASES.get(name, name))
         if row is None:
-            self.refuse(f"there is no {name}; {advice(name, rows, 'there are')}")
+            names = [name for name, _, _ in self._table]
+            self.refuse(f"there is no {name}; {advice(name, names, 'there are')}")
         else:
             await row.carry_out(self, rest.strip())
 
@@ -192,16 +204,24 @@ class ConsoleCommands:
         """The commands that are available in this conversation."""
         return HERE if self._supervisor is None else COMMANDS
 
+    @property
+    def _table(self) -> Sequence[tuple[str, str, str]]:
+        """The name of each command, what may follow it, and what it is for; those of the project are the last ones."""
+        return [*((row.name, row.argument, row.purpose) for row in self._rows), *command_rows(self._own)]
+
     def refuse(self, why: str) -> None:
         """Show the error *why*, and note that something was not done."""
         self.has_refused = True
         self._terminal.show((aside(f"✗ {why}", Tone.BAD),))
 
-    async def with_files(self, text: str) -> str | tuple[Part, ...]:
-        """Return the prompt *text* as a message that contains the files which it names; tell which are not there."""
-        for name in await trio.to_thread.run_sync(missing_in, text, self._folder):
+    async def with_files(self, text: str, typed: str) -> str | tuple[Part, ...]:
+        """Return the prompt *text* as a message with the files that *typed* names; tell which are not there.
+
+        A command of the project, which is *text* then, names none: it may be a stranger's.
+        """
+        for name in await trio.to_thread.run_sync(missing_in, typed, self._folder):
             self._say(f"  @{name} is not there: the prompt goes without it")
-        return self.shell.added_to(await parts_of(text, self._folder))
+        return self.shell.added_to(await parts_of(text, self._folder, typed))
 
     async def steer(self, text: str, *, when: When = "gap") -> None:
         """Send *text* as steering."""
@@ -222,7 +242,7 @@ class ConsoleCommands:
 
     async def help(self, _: str) -> None:
         """Show the table of commands."""
-        table = "\n".join(f"  {f'{row.name} {row.argument}':<16} {row.purpose}" for row in self._rows)
+        table = "\n".join(f"  {f'{name} {argument}':<16} {purpose}" for name, argument, purpose in self._table)
         self._say(f"{INTRODUCTION}\n{table}")
 
     async def status(self, _: str) -> None:
@@ -297,7 +317,7 @@ class ConsoleCommands:
     async def later(self, text: str) -> None:
         """Send a prompt; it is queued if a turn is open."""
         if text:
-            await self._session.prompt(await self.with_files(text))
+            await self._session.prompt(await self.with_files(self.own_prompt(text) or text, text))
         else:
             self._say("  /later TEXT")
 
@@ -537,8 +557,8 @@ def _write_new(path: Path, text: str) -> None:
         file.write(text)
 
 
-def _ends_of(words: Iterable[str], beginning: str) -> Sequence[str]:
-    return [word.removeprefix(beginning) for word in words if word.startswith(beginning)]
+def _ends_of(words: Mapping[str, str], beginning: str) -> Mapping[str, str]:
+    return {word.removeprefix(beginning): about for word, about in words.items() if word.startswith(beginning)}
 
 
 CHOICES: Final[Mapping[str, Sequence[str]]] = {"/model": (*USUAL, DEMO), "/mode": CHANGEABLE_MODES}
@@ -589,3 +609,6 @@ OTHERS: Final = (
 """Those about other sessions, and those for which a host is asked."""
 
 COMMANDS: Final = (*OTHERS, *HERE)
+
+NAMES: Final = frozenset({*ALIASES, *(row.name for row in COMMANDS)})
+"""What no command of a project may be called."""

@@ -33,13 +33,15 @@ _NAMED: Final = re.compile(r"(?<!\S)@((?:\\.|[^\s\\])+)")
 _ESCAPED: Final = re.compile(r"\\(.)")
 
 
-async def parts_of(text: str, folder: Path) -> str | tuple[Part, ...]:
-    """Return the prompt *text* with the files that it names (`@path`), relative to *folder*; raise `BadInputError`.
+async def parts_of(text: str, folder: Path, typed: str | None = None) -> str | tuple[Part, ...]:
+    """Return the prompt *text* with the files that *typed*, by default *text*, names as `@path` relative to *folder*.
+
+    Raise `BadInputError` if one cannot be sent.
 
     What follows an `@` and is no file stays as it is: people are called so, too. A link that leads out of *folder* is
     not followed: a folder that was cloned could so have a file of the user sent.
     """
-    named = dict.fromkeys(_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(text))
+    named = dict.fromkeys(_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(text if typed is None else typed))
     files = [await trio.to_thread.run_sync(_read, folder, name) for name in named] if named else []
     texts = "".join(f"\n\n{part.text}" for part in files if isinstance(part, Text))
     others = [part for part in files if part is not None and not isinstance(part, Text)]

@@ -13,7 +13,7 @@ import shutil
 import signal
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, TextIO
@@ -263,8 +263,11 @@ class Terminal:
         text = self._typed.popleft()
         return None if text is None else (text,)
 
-    def complete_by(self, ways_to_go_on: Callable[[str], Sequence[str]], past: Sequence[str] = ()) -> None:
-        """Complete words by *ways_to_go_on*, which returns possible ends of a text; let the person recall *past*."""
+    def complete_by(self, ways_to_go_on: Callable[[str], Mapping[str, str]], past: Sequence[str] = ()) -> None:
+        """Complete words by *ways_to_go_on*, which returns possible ends of a text, each with what it is for.
+
+        The person can recall *past*.
+        """
         if self._box is not None:
             self._box.complete_by(ways_to_go_on, past)
 

@@ -9,14 +9,15 @@ from typing import Final
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.exit_status import DONE, FAILED, exit_status
 from agentrail.cli.option_parser import OptionParser
-from agentrail.cli.project_settings import ProjectSettings, read_settings
+from agentrail.cli.own_commands import PLACE, read_commands
+from agentrail.cli.project_settings import Surface, read_settings
 from agentrail.cli.screen import escaped
 from agentrail.cli.trust_question import says_yes
-from agentrail.cli.trust_store import allow, described, forget, open_surfaces
+from agentrail.cli.trust_store import allow, described, forget, unallowed
 
 DESCRIPTION: Final = """\
 Show what `agentrail.toml` of a folder wants to run, to loosen, or to read
-outside of it, and allow it after a question. What is allowed is kept for this
+outside of it, and its own commands, and allow it after a question. What is allowed is kept for this
 user, with its exact content: if that changes, you are asked again."""
 
 EXAMPLES: Final = """\
@@ -47,18 +48,21 @@ def _run(argv: Sequence[str]) -> int:
     if args.forget:
         print(f"forgotten: {forget(folder)} allowed before")
         return DONE
-    settings = read_settings(folder)
-    return DONE if settings is None or _is_allowed(settings, yes=args.yes) else FAILED
+    settings, commands = read_settings(folder), read_commands(folder)
+    is_allowed = settings is None or _is_allowed(folder, settings.path, settings.surfaces, yes=args.yes)
+    if commands.surfaces:
+        is_allowed &= _is_allowed(folder, folder.joinpath(*PLACE), commands.surfaces, yes=args.yes)
+    return DONE if is_allowed else FAILED
 
 
-def _is_allowed(settings: ProjectSettings, *, yes: bool) -> bool:
-    surfaces = open_surfaces(settings)
+def _is_allowed(folder: Path, place: Path, surfaces: Sequence[Surface], *, yes: bool) -> bool:
+    surfaces = unallowed(folder, surfaces)
     if not surfaces:
-        print(f"nothing in {escaped(str(settings.path))} has to be allowed, or all is")
+        print(f"nothing in {escaped(str(place))} has to be allowed, or all is")
         return True
-    print(f"{escaped(str(settings.path))} wants:\n{described(surfaces)}")
+    print(f"{escaped(str(place))} wants:\n{described(surfaces)}")
     if yes or says_yes(surfaces):
-        allow(settings.folder, surfaces)
+        allow(folder, surfaces)
         print("allowed")
         return True
     print("not allowed")

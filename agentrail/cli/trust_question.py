@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
-from agentrail.cli.project_settings import ProjectSettings, Surface
+from agentrail.cli.project_settings import Surface
 from agentrail.cli.trust_store import allow, described, is_shown_whole
 
 TOO_MUCH: Final = "It is too much to be shown, so you are not asked: read the file; `agentrail trust --yes` allows it."
 
 
-def ask_about(settings: ProjectSettings, surfaces: Sequence[Surface]) -> bool:
-    """At a terminal, ask the person to allow *surfaces*; store a yes. Return whether they are allowed."""
+def ask_about(folder: Path, name: str, surfaces: Sequence[Surface]) -> bool:
+    """At a terminal, ask the person to allow *surfaces*, that the file *name* of *folder* wants; store a yes.
+
+    Return whether they are allowed.
+    """
     if not sys.stdin.isatty():
         return False
-    print(f"{settings.path.name} of this folder wants what has to be allowed once:\n{described(surfaces)}")
+    print(f"{name} of this folder wants what has to be allowed once:\n{described(surfaces)}")
     is_allowed = says_yes(surfaces)
     if is_allowed:
-        allow(settings.folder, surfaces)
+        allow(folder, surfaces)
     return is_allowed
 
 

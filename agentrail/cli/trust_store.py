@@ -34,11 +34,13 @@ MAX_NAME: Final = 100
 """The most characters of the name of a surface, or of a file, that a question shows."""
 
 
-Ask: TypeAlias = Callable[[ProjectSettings, Sequence[Surface]], bool]
-"""Asks the person whether settings may have certain surfaces; returns whether that is allowed now."""
+TO_ALLOW: Final = "`agentrail trust` shows and allows it"
+
+Ask: TypeAlias = Callable[[Path, str, Sequence[Surface]], bool]
+"""Asks the person whether a folder may have certain surfaces, that a file of this name wants; returns the answer."""
 
 
-def nobody_to_ask(_settings: ProjectSettings, _surfaces: Sequence[Surface]) -> bool:
+def nobody_to_ask(_folder: Path, _name: str, _surfaces: Sequence[Surface]) -> bool:
     """Ask nobody: what is not allowed yet stays so."""
     return False
 
@@ -49,9 +51,11 @@ def settings_of(folder: Path, ask: Ask = nobody_to_ask) -> ProjectSettings | Non
     Raise `BadInputError` if some of them are not allowed then.
     """
     settings = read_settings(folder)
-    if settings is not None and (surfaces := open_surfaces(settings)) and not ask(settings, surfaces):
+    if settings is None or not (surfaces := open_surfaces(settings)):
+        return settings
+    if not ask(settings.folder, settings.path.name, surfaces):
         names = ", ".join(f"`{escaped(surface.name)}`" for surface in surfaces)
-        to_do = "`agentrail trust` shows and allows it, and --no-config works without the file"
+        to_do = f"{TO_ALLOW}, and --no-config works without the file"
         raise BadInputError(f"{settings.path}: {names}: nobody has allowed this yet; {to_do}")
     return settings
 

@@ -419,7 +419,7 @@ def test_a_plugin_that_cannot_be_made_is_told_before_anybody_is_asked(folder: Pa
     say(folder, f"{text}\n[mcp.files]\ncommand = ['files']")
     (folder / "broken.py").write_text("class Loud(:")
     with pytest.raises(BadInputError) as error:
-        settings_of(folder, ask=lambda _settings, _surfaces: pytest.fail("somebody was asked"))
+        settings_of(folder, ask=lambda _folder, _name, _surfaces: pytest.fail("somebody was asked"))
     assert why in str(error.value)
     assert not (folder / "ran").exists()
 

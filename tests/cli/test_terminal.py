@@ -280,11 +280,11 @@ def test_words_are_completed_and_earlier_texts_are_fetched() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         talk.sees(">\n  idle")
         talk.say("/st")
-        talk.sees("> /st\n /steer\n", " /status\n", "  idle")
+        talk.sees("> /st\n /steer ", "\n /status ", "  idle")
         talk.say("\x1b")
         talk.sees("> /st\n  idle")
         talk.say("a")
-        talk.sees("> /sta\n /status\n  idle")
+        talk.sees("> /sta\n /status ", "\n  idle")
         talk.say("\t")
         talk.sees("> /status\n")
         talk.say("\r")
@@ -499,3 +499,33 @@ def test_where_no_key_is_read_the_sessions_are_listed(tmp_path: Path) -> None:
     with through_pipes(*args, "--resume") as talk:
         assert re.fullmatch(r"1\. \w{8}  idle  now  hello\nagentrail: --resume: nobody can choose .*\n", talk.rest())
         assert talk.code() == 2
+
+
+def test_a_command_of_the_project_is_asked_about_and_then_typed(tmp_path: Path) -> None:
+    place = tmp_path / ".agentrail" / "commands"
+    place.mkdir(parents=True)
+    (place / "greet.md").write_text("# Say hello\n\nhello to $ARGUMENTS, not @a.txt\n")
+    (place / "clear.md").write_text("clash")
+    (tmp_path / "a.txt").write_text("tea")
+    journal = str(tmp_path.with_suffix(".db"))
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", journal)
+    with through_pipes(*args) as talk:
+        talk.wait_for("/greet of .agentrail/commands: nobody has allowed this yet")
+        talk.say("/greet you\n")
+        talk.wait_for("there is no /greet")
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        talk.wait_for("commands.greet = ")
+        talk.wait_for("Allow this?")
+        talk.say("y\n")
+        talk.sees("clear.md is left out: there is a command /clear already", ">\n  idle")
+        talk.say("/gr")
+        talk.sees("> /gr\n /greet ", "Say hello\n  idle")
+        talk.say("eet @a.txt\r")
+        talk.sees("> /greet @a.txt\n", "I am the built-in demo model", ">\n  idle")
+        talk.say("/help\r")
+        talk.sees("  /greet TEXT      Say hello\n")
+        talk.say("/export said.md\r")
+        talk.sees("  2 messages are in")
+    said = (tmp_path / "said.md").read_text()
+    assert "# Say hello\n\nhello to @a.txt, not @a.txt\n\n\na.txt:\n\n```\ntea" in said
+    assert b"greet @a.txt" in agentrail("sessions", "list", "--journal", journal), "the title is what was typed"

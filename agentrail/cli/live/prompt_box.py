@@ -9,7 +9,7 @@ import asyncio  # noqa: TID251 - prompt_toolkit runs in its loop, in this thread
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, TextIO, TypeVarTuple
 
@@ -77,13 +77,13 @@ class _Completer(Completer):
     """Asks the function of the conversation for the ways to go on with a command, or with a path behind `@`."""
 
     def __init__(self) -> None:
-        self.ways_to_go_on: Callable[[str], Sequence[str]] = lambda _: ()
+        self.ways_to_go_on: Callable[[str], Mapping[str, str]] = lambda _: {}
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
         typed = document.text_before_cursor
         word = typed.rpartition(" ")[2]
-        for way in self.ways_to_go_on(typed):
-            yield Completion(way, display=clean(word + way))
+        for way, about in self.ways_to_go_on(typed).items():
+            yield Completion(way, display=clean(word + way), display_meta=clean(about))
 
 
 class PromptBox:
@@ -154,8 +154,8 @@ class PromptBox:
         self._call(self._set_text, "")
         return had_text
 
-    def complete_by(self, ways_to_go_on: Callable[[str], Sequence[str]], past: Sequence[str]) -> None:
-        """Complete words by *ways_to_go_on*, which returns possible ends of a text; let the person recall *past*."""
+    def complete_by(self, ways_to_go_on: Callable[[str], Mapping[str, str]], past: Sequence[str]) -> None:
+        """Complete words by *ways_to_go_on*; let the person recall *past*."""
         self._completer.ways_to_go_on = ways_to_go_on
         self._call(self._recall, past)
 
