@@ -29,6 +29,7 @@ from agentrail.cli.exit_status import DONE, status_of_error, tell, tell_more
 from agentrail.cli.help_text import greeting
 from agentrail.cli.input_history import InputHistory
 from agentrail.cli.own_commands import OwnCommands, allowed_commands
+from agentrail.cli.page_browser import forget_page
 from agentrail.cli.printed_lines import PrintedLines, own_output
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.screen import Tone, line
@@ -104,6 +105,7 @@ def main(argv: Sequence[str]) -> int:
     except AgentrailError as error:  # such as a damaged record of the session
         return status_of_error(error)
     code = process.run(partial(conversation, options, settings, own, terminal), stop_within=STOP_WITHIN)
+    forget_page()
     if terminal.gone:
         leave_unread(screen)
     return INTERRUPTED if code is None else max(code, int(terminal.gone))
@@ -249,7 +251,7 @@ class Chat:
 def _page_of(journal: Path | None) -> str:
     """Return where the page is, without its token: what a terminal shows is kept, copied, and seen by others."""
     page = find_page(journal)
-    return "" if page is None else f"{page.address} (/page tells its key)"
+    return "" if page is None else f"{page.address} (/page opens it)"
 
 
 async def _end_of(session: RemoteSession) -> Cursor:

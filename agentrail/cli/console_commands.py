@@ -19,6 +19,7 @@ from agentrail.cli.holder_file import HolderFile
 from agentrail.cli.key_commands import NEXT, STOP
 from agentrail.cli.named_files import AT, missing_in, parts_of, paths_behind, without_files
 from agentrail.cli.own_commands import OwnCommand, command_rows
+from agentrail.cli.page_browser import open_in_browser
 from agentrail.cli.rendering import SHORT, described
 from agentrail.cli.screen import Tone, aside, clipped, one_line
 from agentrail.cli.session_names import OWN, new_name
@@ -59,6 +60,10 @@ DECISION_WIDTH: Final = 160
 WHICH: Final = "Which session? Arrows or its number, then Enter; Escape goes back."
 
 HOW_TO_RESUME: Final = "  /resume NUMBER goes on with one of them"
+
+SHOW: Final = "show"
+
+PAGE_ADVICE: Final = "Whoever has this address can do here what you can. Enter takes it away."
 
 INDENT: Final = 2
 """The columns before each row of a list."""
@@ -391,10 +396,20 @@ class ConsoleCommands:
         detail = await self._detail()
         self._list("plugin", () if detail is None else detail.plugins)
 
-    async def page(self, _: str) -> None:
-        """Show the address of the page, with its key."""
+    async def page(self, way: str) -> None:
+        """Open the page in a browser; where there is none, or if *way* is `show`, show its address, with the key.
+
+        It does not stay on the screen, but for a terminal of which no row can be taken away, and for a pipe.
+        """
         page = self._find_page()
-        self._say("  the sessions have no page now" if page is None else f"  {page.page}")
+        if page is None:
+            self._say("  the sessions have no page now")
+        elif not self._terminal.keys:
+            self._say(f"  {page.page}")
+        elif way != SHOW and await trio.to_thread.run_sync(open_in_browser, page, abandon_on_cancel=True):
+            self._say(f"  a browser opens the page; /page {SHOW} shows its address")
+        else:
+            await self._terminal.choose(f"{page.page}\n{PAGE_ADVICE}", ())
 
     def _list(self, kind: str, names: Sequence[str]) -> None:
         none = f"  no {kind}, or the session does not run: prompt it first"
@@ -604,7 +619,7 @@ OTHERS: Final = (
     ConsoleCommand("/mcp", "", "list the MCP servers that have tools here", ConsoleCommands.mcp),
     ConsoleCommand("/skills", "", "list the skills that its agent finds now", ConsoleCommands.skills),
     ConsoleCommand("/plugins", "", "list its plugins, in the order in which they are asked", ConsoleCommands.plugins),
-    ConsoleCommand("/page", "", "where these sessions are in a browser, with the key", ConsoleCommands.page),
+    ConsoleCommand("/page", "", "open these sessions in a browser; /page show tells the address", ConsoleCommands.page),
 )
 """Those about other sessions, and those for which a host is asked."""
 

@@ -135,8 +135,11 @@ def told_address(talk: Talk) -> str:
     """Ask for the address of the page, of which the greeting tells no key."""
     assert "token" not in talk.output
     talk.say("/page\r")
-    talk.sees("token=", ">\n")
-    return address_in(talk.seen())
+    address = address_in(talk.sees("token=", "Enter takes it away.\n>"))
+    talk.say("\r")
+    talk.sees("> /page\n>")
+    assert "token" not in talk.seen()
+    return address
 
 
 def no_token_in_arguments(token: str) -> bool:
@@ -164,7 +167,7 @@ def test_both_terminals_name_the_page_of_the_one_that_serves(tmp_path: Path) -> 
             second.say("Who are you?\r")
             second.sees("built-in demo model: there is no")
             second.say("/page\r")
-            second.sees("built-in demo model: there is no", "> /page", "  http://127.0.0.1:", "\n>")
+            second.sees("> Who are you?", "> /page\n", "\nhttp://127.0.0.1:", "Enter takes it away.\n>")
             assert address_in(second.seen()) != page
 
 
@@ -173,7 +176,7 @@ def test_both_terminals_name_the_page_of_the_one_that_serves(tmp_path: Path) -> 
 def test_what_may_become_a_log_has_no_token_unless_somebody_asks(command: tuple[str, ...] | None) -> None:
     with through_pipes("chat", "--samples", **({} if command is None else {"command": command})) as talk:
         greeting = talk.wait_for("with Ctrl-C\n\n")
-        assert re.search(r"^The console: http://127\.0\.0\.1:\d+/ \(/page tells its key\)$", greeting, re.MULTILINE)
+        assert re.search(r"^The console: http://127\.0\.0\.1:\d+/ \(/page opens it\)$", greeting, re.MULTILINE)
         assert "token" not in greeting
         talk.say("/page\n")
         address_in(talk.wait_for("\n"))

@@ -27,7 +27,7 @@ GREETING = f"""\
 agentrail 0.1.0: talk to the built-in demo model, which only knows phrases.
 Its tools work in FOLDER, your folder; it asks before it writes.
 {confined}
-The console: ADDRESS (/page tells its key)
+The console: ADDRESS (/page opens it)
 Type and press Enter. Ctrl-C stops what runs, twice: leaves. /help tells more.
 The session is kept: `agentrail chat --continue` goes on with it.
 

@@ -1,0 +1,44 @@
+"""Opens the page of the sessions in a browser of this machine, with its key on no command line, which others see.
+
+The browser gets the name of a file that this user alone can read, and that leads to the page.
+"""
+
+from __future__ import annotations
+
+import webbrowser
+from html import escape
+from pathlib import Path
+from typing import Final
+
+from agentrail.adapters.user_folders import home
+from agentrail.cli.holder_file import HolderFile
+from agentrail.cli.own_files import replace_own
+
+NAME: Final = "page.html"
+"""Name of the file in the user's folder."""
+
+LEADS_TO: Final = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={}">\n'
+
+
+def open_in_browser(page: HolderFile) -> bool:
+    """Have a browser open *page*; return false if there is none with a window of its own."""
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        return False
+    if type(browser) is webbrowser.GenericBrowser:  # such as lynx, which would run in this terminal
+        return False
+    try:
+        replace_own(_file(), LEADS_TO.format(escape(page.page)))
+        return browser.open(_file().as_uri())
+    except OSError:
+        return False
+
+
+def forget_page() -> None:
+    """Remove the file that leads to the page, if there is one."""
+    _file().unlink(missing_ok=True)
+
+
+def _file() -> Path:
+    return home().absolute() / NAME
