@@ -122,8 +122,8 @@ counting-tools: ## install what counts instructions (valgrind), with the system'
 browser-tools: ## install the browser that tests drive (chromium), with the system's package manager
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q chromium || { apt-get update -q && apt-get install -y -q chromium; }; }
 
-shell-tools: ## install the shells in which completions are tried (zsh, fish), with the system's package manager
-	@{ command -v zsh && command -v fish; } >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q zsh fish || { apt-get update -q && apt-get install -y -q zsh fish; }; }
+shell-tools: ## install the shells in which completions are tried (zsh, fish), and tmux, with the system's package manager
+	@{ command -v zsh && command -v fish && command -v tmux; } >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q zsh fish tmux || { apt-get update -q && apt-get install -y -q zsh fish tmux; }; }
 
 mcp-servers: build/mcp/.installed ## install the MCP servers from npm that tests talk to
 

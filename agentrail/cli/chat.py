@@ -14,6 +14,7 @@ from typing import Final
 import trio
 
 import agentrail
+from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.app import process
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.agent_seal import AgentSeal
@@ -38,7 +39,7 @@ from agentrail.cli.session_picker import NONE_YET, pick_session
 from agentrail.cli.session_question import ask_about_last, ask_about_session
 from agentrail.cli.setting_order import chosen_journal, chosen_page
 from agentrail.cli.settings_code import supervisor_options
-from agentrail.cli.shared_host import STOP_WITHIN, find_page, open_shared
+from agentrail.cli.shared_host import STOP_WITHIN, find_page, is_served, open_shared
 from agentrail.cli.terminal import Terminal
 from agentrail.cli.trust_question import ask_about
 from agentrail.errors import AgentrailError, SessionParked, SupervisorStuck, UnknownSession, UsageError
@@ -183,12 +184,16 @@ class Chat:
     async def run(self, journal: Path | None, supervisor_options: SupervisorOptions, *, has_page: bool) -> bool:
         """Converse until the person leaves; return false if input from a pipe was refused or stopped."""
         await trio.to_thread.run_sync(self._source.check)
+        is_shared = await is_served(SqliteJournal(journal).path)
         begun = await trio.to_thread.run_sync(AgentSeal(journal).begun, self._source)
         async with open_shared(journal, profile_of, supervisor_options, has_page=has_page) as supervisor:
             session = await self._first(supervisor)
             source = self._source if session is None else await self._as_stored(session)
             page = _page_of(journal)
-            self._terminal.show(greeting(agentrail.__version__, source, page, has_samples=self._options.has_samples))
+            has_samples = self._options.has_samples
+            self._terminal.show(
+                greeting(agentrail.__version__, source, page, has_samples=has_samples, is_shared=is_shared)
+            )
             self._terminal.show([line(f"  {problem}", Tone.BAD) for problem in self._own.problems])
             is_well, offered = True, ""
             while True:

@@ -33,10 +33,15 @@ UNASKED: Final = "Shell commands are not confined to it, and run without asking.
 NO_FILES: Final = "It has no tools for files and commands: on Windows they work in the Windows Subsystem for Linux."
 
 
-def greeting(version: str, source: AgentSource, page: str, *, has_samples: bool) -> tuple[ScreenText, ...]:
+SHARED: Final = "Another program of yours has these sessions open, too: in one session, each sees what the other does."
+
+
+def greeting(
+    version: str, source: AgentSource, page: str, *, has_samples: bool, is_shared: bool
+) -> tuple[ScreenText, ...]:
     """Return the first screen: the session and its folder, the *page*, the keys, suggestions for the demo model.
 
-    *page* is where the page is; empty if there is none.
+    *page* is where the page is; empty if there is none. *is_shared*: another process has the sessions, too.
     """
     is_demo = not source.file and source.model == DEMO
     has_files = bool(source.file) or HAS_FOLDERS
@@ -57,6 +62,7 @@ def greeting(version: str, source: AgentSource, page: str, *, has_samples: bool)
         line(f"Its tools work in {one_line(source.folder)}, {what}{asks}." if has_files else NO_FILES),
         *((line(confined),) if has_files and not source.file and source.mode != "plan" else ()),
         *((line(f"The console: {page}"),) if page else ()),
+        *((line(SHARED),) if is_shared else ()),
         line("Type and press Enter. Ctrl-C stops what runs, twice: leaves. /help tells more."),
         *((line(keeps),) if keeps else ()),
         *((line("\n  Try, in this order:", Tone.DIM), *suggestions) if suggestions else ()),

@@ -5,6 +5,8 @@ import fcntl
 import os
 import pty
 import select
+import shlex
+import shutil
 import signal
 import struct
 import subprocess
@@ -12,7 +14,7 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,9 +32,8 @@ ENVIRONMENT = {
     "PYTHONPATH": str(HERE),
     "AGENTRAIL_HOME": str(Path(tempfile.gettempdir(), f"agentrail-tests-{os.getpid()}")),
 }
-AT_A_TERMINAL = (
-    "import os, sys; os.login_tty(0); os.execv(sys.executable, [sys.executable, '-m', 'agentrail', *sys.argv[1:]])"
-)
+AT_A_TERMINAL = "import os, sys; os.login_tty(0); os.execvp(sys.argv[1], sys.argv[1:])"
+TMUX = shutil.which("tmux")
 
 
 class Talk:
@@ -81,7 +82,9 @@ class Talk:
 
     def resize(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self._shown, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        gone = max(self.screen.lines - rows, 0)  # rows that pyte takes away above; it leaves the cursor where it was
         self.screen.resize(rows, columns)
+        self.screen.cursor.y = max(self.screen.cursor.y - gone, 0)
         self.process.send_signal(signal.SIGWINCH)
 
     def code(self) -> int:
@@ -138,9 +141,38 @@ def through_pipes(*args: str, command: tuple[str, ...] = COMMAND) -> Generator[T
 @contextmanager
 def at_a_terminal(*args: str, **environment: str) -> Generator[tuple[Talk, int], None, None]:
     """Talk at a terminal; also give the other side of it, which shows its modes."""
+    with _at_a_terminal(*COMMAND, *args, **environment) as talk_and_terminal:
+        yield talk_and_terminal
+
+
+@contextmanager
+def in_tmux(folder: Path, *args: str, **environment: str) -> Generator[tuple[Talk, Callable[[], str]], None, None]:
+    """Talk in a terminal within tmux, which lays out anew what it shows when its size changes, as most terminals do.
+
+    Also give a function that returns all rows that the terminal has, those that have gone up as well.
+    """
+    assert TMUX
+    (folder / "tmux.conf").write_text("set -g status off\nset -g escape-time 0\n")
+    tmux = (TMUX, "-S", str(folder / "tmux"), "-f", str(folder / "tmux.conf"))
+    names = [f"{name}={value}" for name, value in environment.items()]
+
+    def history() -> str:
+        capture = [*tmux, "capture-pane", "-p", "-S", "-"]
+        return subprocess.run(capture, capture_output=True, check=True, text=True).stdout.rstrip()  # noqa: S603 - tmux
+
+    command = shlex.join(["env", *names, *COMMAND, *args])
+    with _at_a_terminal(*tmux, "-u", "new-session", command) as (talk, _):
+        try:
+            yield talk, history
+        finally:
+            subprocess.run([*tmux, "kill-server"], check=False, capture_output=True)  # noqa: S603 - tmux
+
+
+@contextmanager
+def _at_a_terminal(*command: str, **environment: str) -> Generator[tuple[Talk, int], None, None]:
     ours, theirs = pty.openpty()
     with subprocess.Popen(  # noqa: S603 - our own
-        [sys.executable, "-c", AT_A_TERMINAL, *args],
+        [sys.executable, "-c", AT_A_TERMINAL, *command],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

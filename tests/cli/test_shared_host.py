@@ -250,8 +250,10 @@ def test_what_one_terminal_says_is_seen_and_answered_at_the_other(tmp_path: Path
     with chat(tmp_path) as first:
         first.say("Who are you?\n")
         first.wait_for("docs”.\n")
+        assert "has these sessions open, too" not in first.output
         with chat(tmp_path, "--continue") as second:
             second.wait_for("> Who are you?\n")
+            assert "Another program of yours has these sessions open, too: " in second.output
             first.say("write hello to a.txt\n")
             second.wait_for("> write hello to a.txt\n")
             second.wait_for("[e]dit\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.talking import Talk, at_a_terminal, modes, through_pipes
+from tests.cli.talking import ENVIRONMENT, HERE, TMUX, Talk, at_a_terminal, in_tmux, modes, through_pipes
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.long
@@ -190,20 +190,25 @@ def test_a_terminal_that_can_do_nothing_is_read_line_by_line() -> None:
 
 
 @pytest.mark.campaign
-def test_what_is_pasted_is_one_prompt_whatever_lines_it_has() -> None:
-    with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
+def test_what_is_pasted_is_one_prompt_whatever_lines_it_has(tmp_path: Path) -> None:
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    lines = [f"line\t{number}" for number in range(10_000)]
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
         talk.sees(">\n  idle")
         assert "\x1b[?2004h" in talk.output
-        lines = "\r".join(f"line {number}" for number in range(10_000))
-        talk.say(f"\x1b[200~{lines}\x1b[201~")
-        talk.sees("\n  line 9999\n")
+        pasted = "\r".join(lines)
+        talk.say(f"\x1b[200~{pasted}\x1b[201~")
+        talk.sees("\n  line    9999\n")
         talk.say("\r")
-        talk.sees("> line 0\n  line 1\n", "  … 10000 lines\n", "I am the built-in demo model", ">\n  idle")
+        talk.sees("> line    0\n  line    1\n", "  … 10000 lines\n", "I am the built-in demo model", ">\n  idle")
         talk.say("/status\r")
         talk.sees("1 turns so far", "0 prompts, 0 texts of steering")
+        talk.say("/export said.md\r")
+        talk.sees("  2 messages are in")
         talk.say("/quit\r")
         talk.sees("Bye.")
         assert "\x1b[?2004l" in talk.output
+    assert "\n".join(lines) in (tmp_path / "said.md").read_text()
 
 
 def test_what_is_pasted_is_what_the_model_gets(tmp_path: Path) -> None:
@@ -273,6 +278,32 @@ def test_a_terminal_may_be_narrow_and_change_its_size() -> None:
         talk.sees(f"> {'x' * 38}\n  {'x' * 22}\n")
         talk.say("\x15hello\r")
         talk.sees("> hello\n", "demo model: there is\nno real language model behind me, only\n", "idle")
+
+
+SIZES = ((60, 20), (120, 40), (40, 10), (80, 8), (30, 24), (100, 30), (50, 6), (90, 25))
+
+
+@pytest.mark.skipif(TMUX is None, reason="tmux is not installed: `make shell-tools` installs it")
+def test_the_status_and_what_is_finished_are_there_after_eight_resizes(tmp_path: Path) -> None:
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    home = ENVIRONMENT["AGENTRAIL_HOME"]
+    with in_tmux(tmp_path, *args, NO_COLOR="1", AGENTRAIL_HOME=home, PYTHONPATH=str(HERE)) as (talk, history):
+        begin(talk, "count to 600")
+        number = 1
+        for columns, rows in SIZES:
+            talk.sees(f"… {number} of 600\n>\n")
+            talk.resize(columns, rows)
+            number += 2
+            talk.sees(f"… {number} of 600\n>\n", "s, Esc stops")
+            finished = "  → count to=600" if columns < 60 else "I will count to 600.\n  → count to=600"
+            assert re.search(rf"{finished}\n  … \d+ of 600\n>\n  . \d+ s, Esc stops", history())
+        talk.say("\x1b")
+        talk.sees("■ stopped (user)", ">\n  idle")
+        assert "Esc stops" not in history()
+        begun = history().index(
+            "> count to 600\n  ✻ I am asked to count, and `count` does that. (9 words; /show)\nI will"
+        )
+        assert history().index("goes on with it.") < begun
 
 
 @pytest.mark.campaign
@@ -529,3 +560,19 @@ def test_a_command_of_the_project_is_asked_about_and_then_typed(tmp_path: Path) 
     said = (tmp_path / "said.md").read_text()
     assert "# Say hello\n\nhello to @a.txt, not @a.txt\n\n\na.txt:\n\n```\ntea" in said
     assert b"greet @a.txt" in agentrail("sessions", "list", "--journal", journal), "the title is what was typed"
+
+
+def test_a_chat_that_was_killed_goes_on_when_it_is_chosen(tmp_path: Path) -> None:
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        begin(talk, "write hello to a.txt")
+        talk.sees(f"{KEYS}\n>")
+        talk.stop(signal.SIGKILL)
+        assert talk.code() == -signal.SIGKILL
+    with at_a_terminal(*args, "--resume", NO_COLOR="1") as (talk, _):
+        talk.sees("Which session? ", "idle  now  write hello to a.txt\n>")
+        talk.say("1\r")
+        talk.sees("> write hello to a.txt\n", "? write_file waits for your approval", f"{KEYS}\n>")
+        press(talk, "y")
+        talk.sees("created a.txt: 1 line, 5 bytes”.", ">\n  idle")
+    assert (tmp_path / "a.txt").read_text() == "hello"

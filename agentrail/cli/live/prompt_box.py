@@ -27,6 +27,7 @@ from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.layout.screen import Char
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
@@ -299,7 +300,7 @@ class PromptBox:
         screen = self._app.renderer.last_rendered_screen
         if screen is not None:
             cursor = screen.get_cursor_position(self._typed)
-            above = [max(screen.data_buffer[row], default=0) // look.width for row in range(cursor.y)]
+            above = [_last_column(screen.data_buffer[row]) // look.width for row in range(cursor.y)]
             self._output.cursor_up(sum(above) + cursor.x // look.width)
         self._app.renderer.erase()
         self.look = look
@@ -451,6 +452,11 @@ class PromptBox:
         self._buffer.reset(append_to_history=bool(text.strip()))
         self._take(prefix + text)
         self._change()
+
+
+def _last_column(row: Mapping[int, Char]) -> int:
+    """Return the last column of *row* that was written: the spaces behind it were not."""
+    return max((column for column, char in row.items() if char.char != " "), default=0)
 
 
 def _interrupt(_event: KeyPressEvent) -> None:
