@@ -182,7 +182,14 @@ class Chat:
         self._history = None if options.has_samples else InputHistory(source.folder)
 
     async def run(self, journal: Path | None, supervisor_options: SupervisorOptions, *, has_page: bool) -> bool:
-        """Converse until the person leaves; return false if input from a pipe was refused or stopped."""
+        """Converse until the person leaves; return false if input from a pipe was refused or stopped.
+
+        Keys are read from the beginning on: what is typed while the sessions are opened is taken when they are.
+        """
+        async with self._terminal.opened():
+            return await self._run(journal, supervisor_options, has_page=has_page)
+
+    async def _run(self, journal: Path | None, supervisor_options: SupervisorOptions, *, has_page: bool) -> bool:
         await trio.to_thread.run_sync(self._source.check)
         is_shared = await is_served(SqliteJournal(journal).path)
         begun = await trio.to_thread.run_sync(AgentSeal(journal).begun, self._source)

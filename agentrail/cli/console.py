@@ -124,7 +124,11 @@ class Console:
         """
         with trio.open_signal_receiver(signal.SIGINT, *LEAVING) as signals:
             async with self._terminal.opened():
-                await self._converse(signals, offered)
+                try:
+                    await self._converse(signals, offered)
+                finally:
+                    self._answering.forget()
+                    self._terminal.work(is_working=False)
         return self._terminal.by_hand or not (self._has_stopped or self._commands.has_refused)
 
     async def _converse(self, signals: AsyncIterator[int], offered: str) -> None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 import trio
 
 from agentrail.cli.screen import Flow, Screen, ScreenText, TerminalStyle, put_all
+from agentrail.nurseries import open_shielded_nursery
 
 if TYPE_CHECKING:
     from agentrail.cli.live.prompt_box import PromptBox
@@ -102,16 +103,16 @@ class Terminal:
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None, None]:
-        """Read single keys within this block, and draw in a thread; no-op if `keys` is false.
+        """Read single keys within this block, and draw in a thread; no-op if `keys` is false, or within such a block.
 
         A terminal that takes nothing, as behind a slow line, so holds up nobody but its person.
         """
-        if not self.keys:
+        if not self.keys or self._box is not None:
             yield
             return
         box, is_open = await trio.to_thread.run_sync(self._new_box), trio.Event()
         token = trio.lowlevel.current_trio_token()
-        async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
+        async with open_shielded_nursery() as nursery:
             nursery.start_soon(trio.to_thread.run_sync, box.run, lambda: token.run_sync_soon(is_open.set))
             nursery.start_soon(self._obey, box)
             try:
@@ -121,7 +122,6 @@ class Terminal:
             finally:
                 self._box = None
                 box.stop()
-                nursery.cancel_scope.cancel()
         self.gone = self.gone or box.is_gone
 
     def _new_box(self) -> PromptBox:

@@ -64,6 +64,13 @@ def test_escape_stops_what_runs_and_takes_no_key() -> None:
         talk.sees("> hello\n", "I am the built-in demo model")
 
 
+def test_what_is_typed_before_the_session_is_open_is_taken_once_it_is() -> None:
+    with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
+        talk.wait_for("\x1b[?2004h")
+        talk.say("list the files\r")
+        assert talk.sees("agentrail 0", "✓ list_dir", ">\n  idle").count("> list the files\n") == 1
+
+
 def test_ctrl_c_leaves_where_nothing_runs() -> None:
     with at_a_terminal("chat", "--samples") as (talk, theirs):
         before = modes(theirs)
@@ -123,7 +130,7 @@ def test_a_stop_by_job_control_gives_the_keys_back() -> None:
     with at_a_terminal("chat", "--samples") as (talk, theirs):
         before = modes(theirs)
         talk.wait_for("\x1b[?2004h")
-        talk.sees(">\n  idle")
+        talk.wait_for("idle")
         while_reading = modes(theirs)
         talk.stop(signal.SIGSTOP)
         termios.tcsetattr(theirs, termios.TCSANOW, before)
