@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from base64 import b64encode
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,12 @@ from agentrail.host.uploads.session_files import HEAD, PDF, shown_media
 from agentrail.values.content import File, Image, Part, Text
 
 AT: Final = "@"
+
+PICTURES: Final = (".gif", ".jpeg", ".jpg", ".png", ".webp")
+"""How the names of pictures end that models take."""
+
+LONGEST_PATH: Final = 4_096
+"""The most characters of a path that is looked for."""
 
 MAX_TEXT: Final = 256 * 1024
 """The most bytes of a text that is added: a model can read a larger one by its tools, in parts."""
@@ -73,6 +80,21 @@ def paths_behind(typed: str, folder: Path) -> Sequence[str]:
     hidden = beginning.startswith(".")
     fitting = [name for name in names if name.startswith(beginning) and (hidden or not name.startswith("."))]
     return [_with_escapes(name.removeprefix(beginning)) for name in fitting]
+
+
+def dragged_picture(pasted: str) -> str | None:
+    """Return how a prompt names the picture that was dragged onto the terminal, which pastes its whole path.
+
+    The path may be quoted as in a shell. `None` if *pasted* is no path of a picture.
+    """
+    if len(pasted) > LONGEST_PATH or not pasted.rstrip(" '\"\n").lower().endswith(PICTURES):
+        return None
+    try:
+        words = shlex.split(pasted)
+    except ValueError:  # a quotation mark of a text
+        return None
+    is_path = len(words) == 1 and words[0].startswith("/") and os.path.isfile(words[0])  # noqa: PTH113 - false for what no path can be
+    return f"{AT}{_with_escapes(f'{words[0]} ')}" if is_path else None
 
 
 def _with_escapes(name: str) -> str:

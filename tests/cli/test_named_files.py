@@ -1,10 +1,11 @@
+import shlex
 from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.named_files import MAX_PICTURE, missing_in, parts_of, paths_behind
+from agentrail.cli.named_files import MAX_PICTURE, dragged_picture, missing_in, parts_of, paths_behind
 from agentrail.models import File, Image, Text
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
@@ -136,3 +137,23 @@ async def test_no_file_of_agentrail_is_sent_by_whatever_name(
     monkeypatch.setenv("AGENTRAIL_HOME", str(folder / "own"))
     with pytest.raises(BadInputError, match="agentrail keeps files of its own there"):
         await parts_of(f"@{name.format(folder=folder, link=link)}", folder)
+
+
+async def test_a_picture_that_is_dragged_onto_the_terminal_is_named(folder: Path) -> None:
+    picture, plan = folder / "my 'pic.png", folder / "docs" / "my plan.md"
+    (folder / "pic.png").rename(picture)
+    named = f"@{folder}/my\\ 'pic.png "
+    for pasted in (shlex.quote(str(picture)), f"{shlex.quote(str(picture))} ", f"{folder}/my\\ \\'pic.png"):
+        assert dragged_picture(pasted) == named
+    assert await parts_of(named, folder) == (Text(named), Image("image/png", b64encode(PNG).decode()))
+    others = (
+        str(picture),
+        shlex.quote(str(plan)),
+        f"{folder}/none.png",
+        f"see {shlex.quote(str(picture))}",
+        "pic.png",
+        "/\0.png",
+        "",
+        f"/{'x' * 5000}.png",
+    )
+    assert [dragged_picture(pasted) for pasted in others] == [None] * len(others)

@@ -152,6 +152,15 @@ def test_what_is_typed_while_a_tool_runs_is_neither_garbled_nor_lost() -> None:
         assert "  ✗ count was stopped for what you said\n  ↳ the model reads it now\n" in said
 
 
+def test_a_picture_that_is_dragged_onto_the_terminal_becomes_a_file_of_the_prompt(tmp_path: Path) -> None:
+    (tmp_path / "a b.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
+        talk.sees(">\n  idle")
+        talk.resize(200, 24)
+        talk.say(f"look at \x1b[200~'{tmp_path}/a b.png'\x1b[201~and \x1b[200~no picture.png\x1b[201~")
+        talk.sees(f"> look at @{tmp_path}/a\\ b.png and no picture.png\n")
+
+
 def test_a_pasted_line_of_a_megabyte_is_sent() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         talk.sees(">\n  idle")

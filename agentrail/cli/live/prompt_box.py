@@ -37,6 +37,7 @@ from agentrail.cli.live.choice_list import ChoiceList
 from agentrail.cli.live.drawn_text import DrawnText
 from agentrail.cli.live.live_screen import MORE, MOST_TYPED, PROMPT, LiveScreen
 from agentrail.cli.live.typed_keys import TypedKeys
+from agentrail.cli.named_files import dragged_picture
 from agentrail.cli.screen import ScreenText, TerminalStyle, clean, clipped, one_line
 from agentrail.cli.terminal_modes import Modes, modes_of, set_modes
 
@@ -396,6 +397,7 @@ class PromptBox:
         bindings.add("escape", "enter", filter=is_typing & has_text)(self._pressed_later)
         bindings.add("escape", filter=is_typing)(self._pressed_escape)
         bindings.add("s-tab", filter=is_typing & ~has_completions)(self._pressed_back_tab)
+        bindings.add(Keys.BracketedPaste, filter=is_typing)(self._pasted)
         bindings.add("c-c")(_interrupt)
         bindings.add("c-d", filter=~has_text)(self._pressed_end)
         bindings.add("c-z")(self._pressed_suspend)
@@ -415,6 +417,10 @@ class PromptBox:
     def _pressed_in_choice(self, event: KeyPressEvent) -> None:
         if self._choice is not None and self._choice.press(event.key_sequence[0].key):
             self._choice = None
+
+    def _pasted(self, event: KeyPressEvent) -> None:
+        text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+        self._buffer.insert_text(dragged_picture(text) or text)
 
     def _pressed_back_tab(self, _event: KeyPressEvent) -> None:
         self._take(NEXT_MODE)
