@@ -1,5 +1,5 @@
 from agentrail.cli.session_rows import age, session_rows
-from agentrail.ports.journal import About, StoredSession
+from agentrail.journals import About, StoredSession
 
 MINUTE = 60_000
 
