@@ -126,6 +126,7 @@ def test_the_core_needs_only_what_was_agreed() -> None:
     assert sorted(map(name, CORE)) == [
         "attrs",
         "cattrs",
+        "click",
         "h11",
         "httpx",
         "jsonschema",

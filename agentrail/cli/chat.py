@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,12 +20,13 @@ from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.chat_options import LAST, ChatOptions, parsed
+from agentrail.cli.chat_options import LAST, ChatOptions
 from agentrail.cli.chosen_agent import settings_for, source_with
-from agentrail.cli.command import INTERRUPTED, WRONG_USAGE, leave_unread
+from agentrail.cli.command_options import CHOSEN, options_of
 from agentrail.cli.console import Console
 from agentrail.cli.console_commands import NAMES, ConsoleCommands, last_used, mode_labelled, set_mode
 from agentrail.cli.error_text import in_own_words
+from agentrail.cli.exit_codes import INTERRUPTED, WRONG_USAGE, leave_unread
 from agentrail.cli.exit_status import DONE, status_of_error, tell, tell_more
 from agentrail.cli.help_text import greeting
 from agentrail.cli.input_history import InputHistory
@@ -84,20 +85,20 @@ def fill(folder: Path) -> None:
         file.write_text(text, encoding="utf-8")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `agentrail chat` with the arguments *argv*, and return the exit code."""
+def main(**words: object) -> int:
+    """Converse with the arguments *words* of `ChatOptions`, and return the exit code."""
     logging.getLogger("agentrail").addHandler(logging.NullHandler())
     try:
-        options = parsed(argv)
-        settings = settings_for(options, options.folder, ask_about)
+        options = options_of(ChatOptions, words)
+        settings = settings_for(options, options.place, ask_about)
         own = _commands_for(options)
         screen = own_output(sys.stdout)
         terminal = Terminal(sys.stdin, screen)
-        if options.chooses_session:
+        if options.session == CHOSEN:
             session = pick_session(chosen_journal(options.journal, settings), _label(options, settings), terminal)
             if session is None:
                 return DONE
-            options = options.but(session=session)
+            options = options.but(resume=session)
         if options.session is not None:
             _ask_first(options.session, options, settings)
     except (BadInputError, OSError) as error:
@@ -125,12 +126,12 @@ def _commands_for(options: ChatOptions) -> OwnCommands:
     """Return the commands that the folder has of its own; ask about those that nobody has allowed yet."""
     if options.has_samples or not options.has_config:
         return OwnCommands()
-    return allowed_commands(options.folder, NAMES, ask_about)
+    return allowed_commands(options.place, NAMES, ask_about)
 
 
 def _label(options: ChatOptions, settings: ProjectSettings | None) -> str:
     """Return the label of the sessions of the folder."""
-    return source_with(options, options.folder, settings).label
+    return source_with(options, options.place, settings).label
 
 
 async def conversation(
@@ -162,7 +163,7 @@ async def conversation(
 def _places(options: ChatOptions, settings: ProjectSettings | None) -> Generator[tuple[Path, Path | None], None, None]:
     """Yield the folder and the journal of the conversation; with samples, temporary ones, deleted afterwards."""
     if not options.has_samples:
-        yield options.folder, chosen_journal(options.journal, settings)
+        yield options.place, chosen_journal(options.journal, settings)
         return
     with tempfile.TemporaryDirectory(prefix="agentrail-", ignore_cleanup_errors=True) as fresh:
         folder = Path(fresh).resolve() / "samples"

@@ -13,7 +13,7 @@ from agentrail.cli.trust_store import Ask, nobody_to_ask, settings_of
 
 def settings_for(options: ChatOptions, folder: Path, ask: Ask = nobody_to_ask) -> ProjectSettings | None:
     """Return the settings of *folder*, `None` if they do not apply; raise `BadInputError` as `settings_of` does."""
-    has_own = options.file is not None or options.has_samples
+    has_own = options.agent is not None or options.has_samples
     return settings_of(folder, ask) if options.has_config and not has_own else None
 
 
@@ -24,8 +24,8 @@ def source_of(options: ChatOptions, folder: Path) -> AgentSource:
 
 def source_with(options: ChatOptions, folder: Path, settings: ProjectSettings | None) -> AgentSource:
     """Return the agent that the options name, working in *folder*, whose *settings* were read before."""
-    if options.file is not None:
-        return AgentSource(str(folder), str(options.file), options.name, options.model or "")
+    if options.agent is not None:
+        return AgentSource(str(folder), str(options.agent.file.resolve()), options.agent.name, options.model or "")
     return AgentSource(
         str(folder),
         model=chosen_model(options.model, settings),

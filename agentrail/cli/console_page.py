@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
 import trio
 
-from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, place_named, shown_place
+from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, shown_place
 from agentrail.adapters.journals.read_only import ReadOnlyJournal
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.api.limits import HostLimits
 from agentrail.api.public_ids import WHOLE_JOURNAL
 from agentrail.app import process
-from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.command import WRONG_USAGE
-from agentrail.cli.exit_status import DONE, exit_status, status_of_error, tell
+from agentrail.cli.exit_codes import WRONG_USAGE
+from agentrail.cli.exit_status import DONE, status_of_error, tell
 from agentrail.cli.journal_file import open_journal
-from agentrail.cli.option_parser import OptionParser
 from agentrail.errors import AgentrailError
 from agentrail.host.authentication.authenticators import LocalToken
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.host_server import Host
-from agentrail.host.http11.listening import LAST_PORT
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.ports.journal import Journal
-
-DESCRIPTION: Final = """\
-Open the console on a journal: a page that shows what its sessions did, and why.
-The code of their agents is not needed, nothing is run, and nothing is written:
-another process may use the journal meanwhile.
-
-  FILE   the journal (default: the one of the user)"""
-
-EXAMPLES: Final = "example: agentrail console ./sessions.db"
-
-PORT: Final = 8766
-"""The port, if none is given: that after the one of `agentrail serve`."""
 
 STOP_WITHIN: Final = 3.0
 """The most seconds that the program may take to end."""
@@ -49,28 +33,9 @@ LIMITS: Final = HostLimits(requests_per_second=10_000.0, burst=10_000, drain_sec
 """One person at one machine has all of it."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `agentrail console` with the arguments *argv*, and return the exit status."""
-    return exit_status(lambda: _run(argv))
-
-
-def options_parser() -> OptionParser:
-    """Return the parser of the command line."""
-    parser = OptionParser("agentrail console", "agentrail console [FILE] [OPTION ...]", DESCRIPTION, EXAMPLES)
-    parser.add_argument("file", metavar="FILE", nargs="?", help="the journal (default: the one of the user)")
-    parser.add_argument("--port", metavar="N", type=int, default=PORT, help=f"the port; 0: any (default: {PORT})")
-    return parser
-
-
-def _run(argv: Sequence[str]) -> int:
-    args = options_parser().parse_args(argv)
-    file: str | None = args.file
-    port: int = args.port
-    if not 0 <= port <= LAST_PORT:
-        raise BadInputError(f"--port {port} is no port; give 0 to {LAST_PORT}, where 0 takes any that is free")
-    return (
-        process.run(partial(_show, None if file is None else place_named(file), port), stop_within=STOP_WITHIN) or DONE
-    )
+def main(journal: JournalPlace | None, port: int) -> int:
+    """Show the journal in a browser until Ctrl-C, and return the exit status."""
+    return process.run(partial(_show, journal, port), stop_within=STOP_WITHIN) or DONE
 
 
 async def _show(place: JournalPlace | None, port: int) -> int:

@@ -20,7 +20,7 @@ import trio
 
 import agentrail
 from agentrail.adapters.extras import need_extra
-from agentrail.adapters.journals.journal_places import JournalPlace, journal_at, place_named, shown_place
+from agentrail.adapters.journals.journal_places import JournalPlace, journal_at, shown_place
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, find_bwrap
@@ -29,10 +29,9 @@ from agentrail.adapters.system import HAS_FOLDERS
 from agentrail.cli.config_report import config_report
 from agentrail.cli.doctor_diagnosis import BAD, GOOD, NOTE, Diagnosis
 from agentrail.cli.error_text import in_own_words
-from agentrail.cli.exit_status import DONE, FAILED, exit_status
+from agentrail.cli.exit_status import DONE, FAILED
 from agentrail.cli.host_check import KEY, check_members, member_places
 from agentrail.cli.journal_file import open_journal
-from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import clean, one_line
 from agentrail.cli.stored_sessions import stored_sessions
 from agentrail.codec.json_text import to_text
@@ -40,19 +39,9 @@ from agentrail.distribution import DISTRIBUTION, STRANGER
 from agentrail.errors import AgentrailError, ExtraMissing, SandboxMissing
 from agentrail.ports.journal import ALL_SESSIONS, SLOTS
 from agentrail.runtime.shared.clock import Clock
-from agentrail.values.value import Value
 
 if TYPE_CHECKING:
     from agentrail.adapters.journals.postgres.server_facts import ServerFacts
-
-DESCRIPTION: Final = """\
-Look at what agents need on this machine: Python, SQLite, the journal, the
-sandbox, API keys, room on the disk, the clock; and the hosts of a journal on
-PostgreSQL. Nothing is changed."""
-
-EXAMPLES: Final = """\
-exit status: 0 if agents can run, 1 if something has to be done, 2 usage
-example: agentrail doctor --journal ./sessions.db"""
 
 ROOM: Final = 1024**3
 """Bytes that a disk should have left."""
@@ -92,62 +81,26 @@ PLATFORMS: Final = "`docs/guide/platforms.md` has what works there; report what 
 DAMAGED: Final = "restore it from a backup; of an index alone, `sqlite3 FILE REINDEX` makes a new one"
 
 
-class DoctorOptions(Value, gc=True):
-    """The arguments of the command line."""
-
-    journal: JournalPlace | None = None
-    """The file of the journal, or the URL of its server; `None` for the file of the user."""
-    folder: Path = Path()
-    """Where agents work."""
-    as_json: bool = False
-    """Whether lines of JSON are printed."""
-    has_config: bool = False
-    """Whether the settings of the folder are printed instead."""
-    key: str = KEY
-    """The environment variable with the key of the cluster."""
-
-
-def main(argv: Sequence[str]) -> int:
-    """Run `agentrail doctor` with the arguments *argv*, and return the exit status."""
-    return exit_status(lambda: trio.run(_run, parsed(argv)))
-
-
-def parsed(argv: Sequence[str]) -> DoctorOptions:
-    """Parse *argv*; raise `BadInputError` if it is not valid."""
-    parser = options_parser()
-    args = parser.parse_args(argv)
-    folder = Path(args.dir or ".")
-    if not folder.is_dir():
-        parser.error(f"--dir: there is no folder {args.dir!r}")
-    journal = None if args.journal is None else place_named(args.journal)
-    return DoctorOptions(journal, folder, args.json, args.config, args.key)
-
-
-def options_parser() -> OptionParser:
-    """Return the parser of the command line."""
-    parser = OptionParser("agentrail doctor", "agentrail doctor [OPTION ...]", DESCRIPTION, EXAMPLES)
-    parser.add_argument("--journal", metavar="FILE|URL", help="the journal (default: the one of the user)")
-    parser.add_argument("--key", metavar="VARIABLE", default=KEY, help=f"the hosts' key (default: {KEY})")
-    parser.add_argument("--dir", metavar="FOLDER", help="where agents work (default: here)")
-    parser.add_argument("--config", action="store_true", help="print the settings of the folder instead, with sources")
-    parser.add_argument("--json", action="store_true", help="print lines of JSON")
-    return parser
-
-
-async def _run(options: DoctorOptions) -> int:
-    if options.has_config:
-        for key, row in config_report(options.folder):
-            entry = {"key": key, "value": row.value, "source": row.source}
-            print(to_text(entry) if options.as_json else clean(f"{key:24}  {row.value:32}  {row.source}"))
+def main(journal: JournalPlace | None, key: str | None, folder: Path | None, *, has_config: bool, as_json: bool) -> int:
+    """Print what was found, or the settings of *folder*, and return the exit status."""
+    folder = folder or Path()
+    if has_config:
+        for name, row in config_report(folder):
+            entry = {"key": name, "value": row.value, "source": row.source}
+            print(to_text(entry) if as_json else clean(f"{name:24}  {row.value:32}  {row.source}"))
         return DONE
-    diagnoses = (
-        *(_python(), *_stranger(), *_system(), await _sqlite(), *await _journal(options)),
-        *(await _sandbox(), *_terminal()),
-        *(_keys(), *_extras(), *_disk(options), _clock()),
-    )
+    diagnoses = trio.run(_diagnoses, journal, key or KEY, folder)
     for diagnosis in diagnoses:
-        print(_as_json(diagnosis) if options.as_json else _line(diagnosis))
+        print(_as_json(diagnosis) if as_json else _line(diagnosis))
     return FAILED if any(diagnosis.level == BAD for diagnosis in diagnoses) else DONE
+
+
+async def _diagnoses(journal: JournalPlace | None, key: str, folder: Path) -> Sequence[Diagnosis]:
+    return (
+        *(_python(), *_stranger(), *_system(), await _sqlite(), *await _journal(journal, key)),
+        *(await _sandbox(), *_terminal()),
+        *(_keys(), *_extras(), *_disk(journal, folder), _clock()),
+    )
 
 
 def _line(diagnosis: Diagnosis) -> str:
@@ -204,10 +157,10 @@ async def _try_journal(path: Path) -> None:
         await journal.release([await journal.claim("trial", "agentrail doctor")])
 
 
-async def _journal(options: DoctorOptions) -> list[Diagnosis]:
-    if isinstance(options.journal, str):
-        return await _server(options.journal, options.key)
-    return await _journal_file(options.journal)
+async def _journal(journal: JournalPlace | None, key: str) -> list[Diagnosis]:
+    if isinstance(journal, str):
+        return await _server(journal, key)
+    return await _journal_file(journal)
 
 
 async def _server(url: str, key: str) -> list[Diagnosis]:
@@ -334,11 +287,11 @@ def _extras() -> list[Diagnosis]:
     return diagnoses or [Diagnosis("extra", GOOD, ", ".join(EXTRAS))]
 
 
-def _disk(options: DoctorOptions) -> list[Diagnosis]:
-    folders = [options.folder.resolve()]
-    if not isinstance(options.journal, str):
-        folders.append(_existing(SqliteJournal(options.journal).path))
-    return [_room(folder) for folder in dict.fromkeys(folders)]
+def _disk(journal: JournalPlace | None, folder: Path) -> list[Diagnosis]:
+    folders = [folder.resolve()]
+    if not isinstance(journal, str):
+        folders.append(_existing(SqliteJournal(journal).path))
+    return [_room(place) for place in dict.fromkeys(folders)]
 
 
 def _room(folder: Path) -> Diagnosis:

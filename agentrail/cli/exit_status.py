@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Final
 
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.command import DEBUG, INTERRUPTED, WRONG_USAGE, leave_unread
 from agentrail.cli.error_text import in_own_words
+from agentrail.cli.exit_codes import DEBUG, INTERRUPTED, WRONG_USAGE, leave_unread
 from agentrail.cli.screen import escaped, harmless
 from agentrail.codec.json_text import to_text
 from agentrail.errors import AgentrailError, UsageError

@@ -43,8 +43,8 @@ class KeptRun:
         self._journal = chosen_journal(options.journal, settings)
         self._supervisor_options = supervisor_options(settings)
         self._has_page = chosen_page(settings, option=True)
-        if options.session is not None:
-            ask_about_session(self._journal, options.session)
+        if options.resume is not None:
+            ask_about_session(self._journal, options.resume)
         else:
             try:
                 self.source.check()
@@ -60,7 +60,7 @@ class KeptRun:
             yield await self._opened(supervisor, title)
 
     async def _opened(self, supervisor: RemoteSupervisor, title: str) -> RemoteSession:
-        name = self._options.session
+        name = self._options.resume
         if name is None:
             begun = await trio.to_thread.run_sync(AgentSeal(self._journal).begun, self.source)
             return await supervisor.spawn(begun.id, new_name(), title=title, labels=[begun.label])
@@ -77,9 +77,6 @@ class KeptRun:
 
 
 def _source(options: RunOptions, folder: Path) -> AgentSource:
-    file, _, name = options.agent.partition(":")
-    if file and not Path(file).is_file():
-        raise BadInputError(f"--agent: there is no file {file!r}")
     limits = {
         key: str(limit)
         for key in ("max_usd", "max_rounds", "max_seconds")
@@ -87,8 +84,8 @@ def _source(options: RunOptions, folder: Path) -> AgentSource:
     }
     return AgentSource(
         str(folder),
-        str(Path(file).resolve()) if file else "",
-        name,
+        "" if options.agent is None else str(options.agent.file.resolve()),
+        "" if options.agent is None else options.agent.name,
         config="" if options.has_config else NO_CONFIG,
         **limits,
     )

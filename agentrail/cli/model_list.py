@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Sequence
 from typing import Final
@@ -12,8 +11,7 @@ from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.published_prices import PACKAGE, published_price
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import DEMO, USUAL, key_of, usual_model
-from agentrail.cli.exit_status import DONE, exit_status, tell
-from agentrail.cli.option_parser import OptionParser
+from agentrail.cli.exit_status import DONE, tell
 from agentrail.cli.text_table import aligned
 from agentrail.codec.json_text import to_text
 from agentrail.core.context_window import ASSUMED, window_of, windows_of
@@ -22,15 +20,6 @@ from agentrail.errors.agentrail_error import advice
 from agentrail.values.json import JsonObject
 from agentrail.values.usage import Price
 from agentrail.values.value import Value
-
-DESCRIPTION: Final = """\
-List the providers: whether their keys are in the environment, which model is
-the usual one, its context window, and its price if the extra `prices` is
-installed; and which model `chat` and `run` choose now. Nothing is sent.
-
-  NAME   a model, such as openai:gpt-5.4, or a provider: all its known models"""
-
-EXAMPLES: Final = "example: agentrail models anthropic"
 
 WIDTH: Final = 120
 """Columns of a line."""
@@ -78,26 +67,13 @@ HEADS: Final = ("WINDOW", "$ IN", "OUT", "CACHED")
 """The heads of `KnownModel.cells`."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `agentrail models` with the arguments *argv*, and return the exit status."""
-    return exit_status(lambda: _run(argv))
-
-
-def options_parser() -> OptionParser:
-    """Return the parser of the command line."""
-    options = OptionParser("agentrail models", "agentrail models [NAME] [OPTION ...]", DESCRIPTION, EXAMPLES)
-    options.add_argument("name", nargs="?", metavar="NAME", help=argparse.SUPPRESS)
-    options.add_argument("--json", action="store_true", help="print lines of JSON")
-    return options
-
-
-def _run(argv: Sequence[str]) -> int:
-    args = options_parser().parse_args(argv)
-    if args.name is None:
-        _print_providers(as_json=args.json)
+def main(name: str | None, *, as_json: bool) -> int:
+    """Print the providers, or what is known of the models called *name*, and return the exit status."""
+    if name is None:
+        _print_providers(as_json=as_json)
     else:
-        _print_models(_models_called(args.name), as_json=args.json)
-    if not args.json:
+        _print_models(_models_called(name), as_json=as_json)
+    if not as_json:
         _tell_of_prices()
     return DONE
 

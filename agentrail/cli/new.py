@@ -2,62 +2,31 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
-from typing import Final
 
 from agentrail.adapters.extras import need_extra
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.exit_status import DONE, exit_status
+from agentrail.cli.exit_status import DONE
 from agentrail.cli.new_files import KINDS, NewKind
-from agentrail.cli.option_parser import OptionParser
 from agentrail.distribution import install_origin
 from agentrail.errors import ExtraMissing
-from agentrail.errors.agentrail_error import advice
-
-DESCRIPTION: Final = """\
-Write a folder to begin with: code, its test, which passes, and a project for
-both. Nothing that is there is overwritten.
-
-  agent FOLDER    an agent with a tool and a limit
-  plugin FOLDER   a plugin with options and a state
-  tool FOLDER     a tool, and an agent that has it
-  host FOLDER     a host that serves an agent over HTTP"""
-
-EXAMPLES: Final = "example: agentrail new agent teahouse"
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `agentrail new` with the arguments *argv*, and return the exit status."""
-    return exit_status(lambda: _run(argv))
-
-
-def options_parser() -> OptionParser:
-    """Return the parser of the command line."""
-    options = OptionParser("agentrail new", "agentrail new KIND FOLDER", DESCRIPTION, EXAMPLES)
-    options.add_argument("kind", metavar="|".join(KINDS), help=argparse.SUPPRESS)
-    options.add_argument("folder", metavar="FOLDER", help=argparse.SUPPRESS)
-    return options
-
-
-def _run(argv: Sequence[str]) -> int:
-    args = options_parser().parse_args(argv)
-    kind = KINDS.get(args.kind)
-    if kind is None:
-        raise BadInputError(f"nothing is made for `{args.kind}`; {advice(args.kind, KINDS, 'there are')}")
-    folder = Path(args.folder)
-    names = write(kind, folder)
+def main(kind: str, folder: str) -> int:
+    """Write a folder of a *kind*, tell how to go on, and return the exit status."""
+    path, new_kind = Path(folder), KINDS[kind]
+    names = write(new_kind, path)
     python = shlex.quote(sys.executable)
-    print(f"{folder} has {', '.join(sorted(names))}. Go on with:\n")
-    print(f"  cd {shlex.quote(str(folder))} && {python} -m pytest")
+    print(f"{path} has {', '.join(sorted(names))}. Go on with:\n")
+    print(f"  cd {shlex.quote(str(path))} && {python} -m pytest")
     try:
         need_extra("testing", "pytest", "run the test")
     except ExtraMissing as missing:
         print(f"  ({missing})")
-    print(f"  {python} -m agentrail {kind.try_it}")
+    print(f"  {python} -m agentrail {new_kind.try_it}")
     return DONE
 
 

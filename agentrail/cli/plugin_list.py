@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from agentrail.app.session_code import attachments
 from agentrail.app.spec import SessionSpec
-from agentrail.cli.agent_options import add_look_options, named_spec
-from agentrail.cli.exit_status import DONE, exit_status, json_line
-from agentrail.cli.option_parser import OptionParser
+from agentrail.cli.agent_spec import spec_of
+from agentrail.cli.chat_options import ChatOptions
+from agentrail.cli.command_options import NamedAgent
+from agentrail.cli.default_agent import Mode
+from agentrail.cli.exit_status import DONE, json_line
 from agentrail.cli.screen import ERASE, clean, clipped, one_line
 from agentrail.codec.json_text import to_text
 from agentrail.hooks.attachments import AttachedPlugin, in_order, seat_for, unkeyed
@@ -21,20 +22,8 @@ from agentrail.testing.turns.orders import OrderMatters, order_report
 from agentrail.values.json import JsonObject
 from agentrail.values.value import Value
 
-DESCRIPTION: Final = """\
-List the plugins of an agent, the one of the command line or that of a file, in
-the order in which they are asked: their hooks, their options, and for which two
-of them that order matters. No model is asked, and no session is started."""
-
-EXAMPLES: Final = """\
-example: agentrail plugins app.py:desk
-         agentrail plugins app.py:desk --examples 5000"""
-
 WIDTH: Final = 110
 """Columns of a line."""
-
-EXAMPLES_OF_A_PAIR: Final = 600
-"""How many scripts are played with each two plugins, unless another number is given."""
 
 SETTLED: Final = {True: "their priorities settle it", False: "the order in `plugins=[…]` settles it"}
 """What decides who of two is asked first, by whether their priorities differ."""
@@ -51,36 +40,10 @@ class ListedPlugins(Value, gc=True):
     """How many scripts were played with each pair; 0 if none was."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `agentrail plugins` with the arguments *argv*, and return the exit status."""
-    return exit_status(lambda: _run(argv))
-
-
-def options_parser() -> OptionParser:
-    """Return the parser of the command line."""
-    usage = "agentrail plugins [FILE[:NAME]] [OPTION ...]"
-    options = OptionParser("agentrail plugins", usage, DESCRIPTION, EXAMPLES)
-    add_look_options(options)
-    options.add_argument(
-        "--examples",
-        type=_count,
-        default=EXAMPLES_OF_A_PAIR,
-        metavar="N",
-        help=f"random scripts for each two of them (default: {EXAMPLES_OF_A_PAIR}; 0: none)",
-    )
-    return options
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of scripts")
-    return int(text)
-
-
-def _run(argv: Sequence[str]) -> int:
-    args = options_parser().parse_args(argv)
-    plugins = listed_plugins(named_spec(args), args.examples)
-    for line in _json_lines(plugins) if args.json else _lines(plugins):
+def main(agent: NamedAgent | None, folder: Path | None, mode: Mode | None, examples: int, *, as_json: bool) -> int:
+    """Print the plugins of the agent in their order, and return the exit status."""
+    plugins = listed_plugins(spec_of(ChatOptions(agent, folder=folder, mode=mode)), examples)
+    for line in _json_lines(plugins) if as_json else _lines(plugins):
         print(line)
     return DONE
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Final, cast
 
 import trio
 
-from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.exit_status import DONE, FAILED, exit_status, json_line, tell
-from agentrail.cli.option_parser import OptionParser
+from agentrail.adapters.journals.journal_places import JournalPlace
+from agentrail.cli.exit_status import DONE, FAILED, json_line, tell
 from agentrail.cli.screen import clean, clipped, date_and_time, one_line
-from agentrail.cli.stored_sessions import add_reading_options, read_session
+from agentrail.cli.stored_sessions import read_session
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import CallList
 from agentrail.errors import UnknownRecord
@@ -21,60 +20,25 @@ from agentrail.insight.lanes import TimelineRow, timeline
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import History
 
-DESCRIPTION: Final = """\
-Walk through the records of a stored session: what came in, the phase before
-and after, what plugins ruled, which effects and events came of it. Of one
-record also what it changed, and the state behind it. Nothing is run.
-
-  RECORD  the number of a record (the default are all of them)"""
-
-EXAMPLES: Final = """\
-example: agentrail replay trip
-         agentrail replay trip 12"""
-
 WIDTH: Final = 160
 """Columns of a line."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `agentrail replay` with the arguments *argv*, and return the exit status."""
-    return exit_status(lambda: trio.run(_run, argv))
-
-
-def options_parser() -> OptionParser:
-    """Return the parser of the command line."""
-    usage = "agentrail replay SESSION [RECORD] [OPTION ...]"
-    parser = OptionParser("agentrail replay", usage, DESCRIPTION, EXAMPLES)
-    parser.add_argument("session", metavar="SESSION", help="its id, or the name that chat shows")
-    parser.add_argument("record", metavar="RECORD", nargs="?", help="number of the record")
-    add_reading_options(parser, "one for each record")
-    return parser
-
-
-async def _run(argv: Sequence[str]) -> int:
-    args = options_parser().parse_args(argv)
-    number = None if args.record is None else _number(args.record)
-    records = await read_session(args.journal, args.session)
+def main(session: str, record: int | None, journal: JournalPlace | None, *, as_json: bool) -> int:
+    """Print the records of the stored *session*, or only *record* with its state, and return the exit status."""
+    records = trio.run(read_session, journal, session)
     if records is None:
         return FAILED
     try:
-        moment = None if number is None else at(records, number)
+        moment = None if record is None else at(records, record)
     except UnknownRecord:
-        tell(f"agentrail: there is no record {number}; the session has {len(records)}, and they begin with 1")
+        tell(f"agentrail: there is no record {record}; the session has {len(records)}, and they begin with 1")
         return FAILED
     rows = timeline(records if moment is None else records[: moment.record.number]).rows
     for row in rows if moment is None else rows[-1:]:
-        for line in _lines(row, moment) if not args.json else (json_line(_as_json(row, moment)),):
+        for line in _lines(row, moment) if not as_json else (json_line(_as_json(row, moment)),):
             print(line)
     return DONE
-
-
-def _number(text: str) -> int:
-    """Return the number of a record, or raise `BadInputError`."""
-    if not (text.isascii() and text.isdecimal()):
-        message = f"{text!r} is no number of a record; give one from 1 on"
-        raise BadInputError(message)
-    return int(text)
 
 
 # For a person

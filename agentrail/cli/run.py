@@ -6,13 +6,13 @@ import logging
 import os
 import select
 import sys
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, TextIO, TypeAlias, cast
 
-from agentrail.adapters.python_file import NothingUsableError, find_member, split_name
+from agentrail.adapters.python_file import NothingUsableError, find_member
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.sse_frames import as_seen
 from agentrail.api.views import to_json
@@ -21,6 +21,7 @@ from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import open_supervisor
 from agentrail.cli.allowed_code import guarded_agent
 from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.command_options import NamedAgent, options_of
 from agentrail.cli.deciders import LineDecider, approve_all, decide_nothing, refuse_all
 from agentrail.cli.default_agent import DEMO, MODES, STOP_WITHIN, spec_for
 from agentrail.cli.exit_status import tell, tell_more
@@ -29,7 +30,7 @@ from agentrail.cli.prompt_input import MOST_BYTES, STDIN, prompt_of
 from agentrail.cli.prompt_run import INTERRUPTED, Decide, PromptRun
 from agentrail.cli.rendering import SHORT, piece_of
 from agentrail.cli.run_limits import LIMIT, limited
-from agentrail.cli.run_options import RunOptions, parsed, wants_json
+from agentrail.cli.run_options import RunOptions, schema_of
 from agentrail.cli.run_outcome import Outcome, RunEnding, RunTally, ending_of_error, held_ending, run_view
 from agentrail.cli.screen import ScreenText, Tone, clean, clipped, line, one_line
 from agentrail.cli.setting_order import chosen_mode, chosen_model
@@ -41,6 +42,7 @@ from agentrail.codec.json_text import to_text
 from agentrail.errors import AgentrailError, PluginRefused, SupervisorStuck
 from agentrail.ports.model import ModelChain
 from agentrail.values import events as e
+from agentrail.values.json import JsonObject
 from agentrail.values.usage import NOTHING_USED, Usage
 
 PATIENCE: Final = 3.0
@@ -65,25 +67,32 @@ SHOWN_OTHERWISE: Final = (
 """Events that are no progress: they bring the answer, or the reason why there is none."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `agentrail run` with the arguments *argv*, and return the exit status."""
+def main(form: str | None, **words: object) -> int:
+    """Answer one prompt with the arguments *words* of `RunOptions`, and return the exit status."""
     logging.getLogger("agentrail").addHandler(logging.NullHandler())
     open_what_is_closed()
     output = StandardOutput(sys.stdout)
     try:
-        options = parsed(argv)
-    except (BadInputError, OSError) as error:
-        return _reported_at_once(RunEnding(Outcome.USAGE, str(error)), output, as_json=wants_json(argv))
+        options = options_of(RunOptions, {"form": form, **words})
+    except BadInputError as error:
+        return _reported_at_once(RunEnding(Outcome.USAGE, str(error)), output, as_json=form is not None)
     with output.alone():
         try:
             return _answered(options, output)
         except KeyboardInterrupt:  # a signal before Trio's handler is installed, or after it is removed
-            return _reported_at_once(INTERRUPTED, output, as_json=options.form != "text")
+            return _reported_at_once(INTERRUPTED, output, as_json=options.as_json)
+
+
+def report_usage(problem: str) -> int:
+    """Tell the *problem* with a command line that asks for JSON, as JSON too, and return the exit status."""
+    open_what_is_closed()
+    return _reported_at_once(RunEnding(Outcome.USAGE, problem), StandardOutput(sys.stdout), as_json=True)
 
 
 def _answered(options: RunOptions, output: StandardOutput) -> int:
-    as_json = options.form != "text"
+    as_json = options.as_json
     try:
+        schema = None if options.schema is None else schema_of(options.schema)
         open_session, model = _host_session(options) if options.is_kept else _own_session(options)
         prompt = prompt_of(options.prompt, _piped(options))
     except (BadInputError, OSError) as error:
@@ -91,9 +100,10 @@ def _answered(options: RunOptions, output: StandardOutput) -> int:
     except AgentrailError as error:
         tell_more(error)
         return _reported_at_once(ending_of_error(error, RunTally()), output, as_json=as_json)
-    if options.model is None and not options.agent and model == DEMO and options.progress is not False:
+    if options.model is None and not options.agent and model == DEMO and options.progress != "quiet":
         tell(f"agentrail: {NO_KEY}")
-    run = ScriptedRun(options, output, Terminal(sys.stdin or _nowhere("r"), sys.stderr or _nowhere("w")))
+    terminal = Terminal(sys.stdin or _nowhere("r"), sys.stderr or _nowhere("w"))
+    run = ScriptedRun(options, schema, output, terminal)
     stop_within = KEPT_STOP_WITHIN if options.is_kept else STOP_WITHIN
     ending = process.run(partial(run.answer, open_session, prompt), stop_within=stop_within) or run.ending
     if ending is None:  # a signal came before the session was started
@@ -140,7 +150,7 @@ def _host_session(options: RunOptions) -> tuple[OpenSession, ModelChain]:
     from agentrail.cli.kept_run import KeptRun  # noqa: PLC0415 - it needs a host, and other runs start without
 
     run = KeptRun(options)
-    return run.session, "" if options.session else run.source.model
+    return run.session, "" if options.resume else run.source.model
 
 
 # What goes in
@@ -152,7 +162,7 @@ def _piped(options: RunOptions) -> bytes | None:
     if stream is None or options.decision == "answers" or (stream.isatty() and options.prompt != STDIN):
         return None
     descriptor = stream.fileno()
-    if options.progress is not False and not stream.isatty():
+    if options.progress != "quiet" and not stream.isatty():
         _tell_if_it_waits(descriptor)
     try:
         return _read_all(descriptor)
@@ -184,11 +194,11 @@ def _tell_if_it_waits(descriptor: int) -> None:
 
 
 def _spec_of(options: RunOptions, folder: Path, settings: ProjectSettings | None) -> SessionSpec:
-    if options.agent:
+    if options.agent is not None:
         spec = _spec_in_file(options.agent)
         spec = spec if options.model is None else spec.but(model=options.model)
         spec = spec if options.folder is None else spec.but(working_dir=str(options.folder.resolve()))
-        spec = guarded_agent(spec, Path(split_name(options.agent)[0]).resolve())
+        spec = guarded_agent(spec, options.agent.file.resolve())
     else:
         model, mode = chosen_model(options.model, settings), chosen_mode(None, settings)
         spec = spec_for(model, folder, mode or MODES[0])
@@ -196,14 +206,11 @@ def _spec_of(options: RunOptions, folder: Path, settings: ProjectSettings | None
     return limited(spec, options.max_usd, options.max_rounds, options.max_seconds)
 
 
-def _spec_in_file(agent: str) -> SessionSpec:
-    file, name = split_name(agent)
-    if not Path(file).is_file():
-        raise BadInputError(f"--agent: there is no file {file!r}")
+def _spec_in_file(agent: NamedAgent) -> SessionSpec:
     try:
-        return cast("SessionSpec", find_member(Path(file), name, (SessionSpec,)).value)
+        return cast("SessionSpec", find_member(agent.file, agent.name, (SessionSpec,)).value)
     except NothingUsableError as error:
-        raise BadInputError(f"--agent {file}: {error}") from None
+        raise BadInputError(f"--agent {agent.file}: {error}") from None
 
 
 # What comes out
@@ -212,21 +219,24 @@ def _spec_in_file(agent: str) -> SessionSpec:
 class ScriptedRun:
     """Runs one prompt, and reports its progress, its events and its ending."""
 
-    def __init__(self, options: RunOptions, output: StandardOutput, terminal: Terminal) -> None:
+    def __init__(
+        self, options: RunOptions, schema: JsonObject | None, output: StandardOutput, terminal: Terminal
+    ) -> None:
         self.ending: RunEnding | None = None
         """How the run ended, once that is reported."""
         self._options = options
+        self._schema = schema
         self._output = output
         self._terminal = terminal
         self._is_seen = sys.stderr is not None and sys.stderr.isatty()
-        self._shows_progress = self._is_seen if options.progress is None else options.progress
+        self._shows_progress = self._is_seen if options.progress is None else options.progress == "verbose"
         # This command reads no typed lines while progress is shown
         if self._is_seen and os.environ.get("TERM", "dumb") != "dumb":
             terminal.look = terminal.look.but(rewrites=True)
 
     async def answer(self, open_session: OpenSession, prompt: str) -> RunEnding:
         """Open the session, send *prompt*, report the ending of the run, and return the ending."""
-        is_new = self._options.session is None
+        is_new = self._options.resume is None
         try:
             async with open_session(clipped(one_line(prompt), TITLE)) as session:
                 if not is_new and (calls := (await awaited(session.status())).held):
@@ -234,7 +244,7 @@ class ScriptedRun:
                 run = PromptRun(session, self._decider(session), self._show)
                 before = NOTHING_USED if is_new else await run.usage()
                 self._tell_name(session)
-                ending = await run.run(prompt, self._options.schema, BEGINNING if is_new else None)
+                ending = await run.run(prompt, self._schema, BEGINNING if is_new else None)
                 usage = (await run.usage()).minus(before)
                 return await self._report(ending, run.tally, session.id, usage)
         except BadInputError as error:
@@ -282,7 +292,7 @@ class ScriptedRun:
         self, ending: RunEnding, tally: RunTally, session: str = "", usage: Usage = NOTHING_USED
     ) -> RunEnding:
         self._terminal.end_line()
-        if self._options.form == "text":
+        if self._options.form is None:
             content = self._text_of(ending).encode(errors="replace")
         else:
             content = to_json(run_view(ending, tally, session, usage)) + b"\n"

@@ -8,29 +8,16 @@ from typing import Final
 
 import trio
 
+from agentrail.adapters.journals.journal_places import JournalPlace
 from agentrail.api.public_ids import WHOLE_JOURNAL
-from agentrail.cli.exit_status import DONE, FAILED, exit_status, tell
-from agentrail.cli.option_parser import OptionParser
+from agentrail.cli.exit_status import DONE, FAILED, tell
 from agentrail.cli.screen import clean, date_and_time, escaped, one_line
-from agentrail.cli.stored_sessions import add_reading_options, read_session
+from agentrail.cli.stored_sessions import read_session
 from agentrail.cli.text_table import aligned
 from agentrail.errors import UnknownModel, UnknownRequest
 from agentrail.insight.account import number_or_id
 from agentrail.insight.seen_request import RequestDifference, Seen, SeenPart, SentRequest, requests, seen
 from agentrail.ports.journal import Record
-
-DESCRIPTION: Final = """\
-Show what the model of a stored session saw in a round: each part of the
-request, where it comes from, how large it is, whether the provider had it in
-its cache, and what differs from the request before. Nothing is sent.
-
-  ROUND  the number of a round, counted over all turns from 1, or the id of
-         a request such as r7 (the default is the last request)"""
-
-EXAMPLES: Final = """\
-example: agentrail seen trip
-         agentrail seen trip 3 --body > request.json
-         agentrail seen trip 3 --test > test_trip.py"""
 
 WIDTH: Final = 160
 """Columns of a line."""
@@ -42,39 +29,23 @@ _CACHED: Final = {True: "cached", False: "read", None: ""}
 """What is said of a part by whether the provider had it in its cache."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `agentrail seen` with the arguments *argv*, and return the exit status."""
-    return exit_status(lambda: trio.run(_run, argv))
-
-
-def options_parser() -> OptionParser:
-    """Return the parser of the command line."""
-    usage = "agentrail seen SESSION [ROUND] [OPTION ...]"
-    parser = OptionParser("agentrail seen", usage, DESCRIPTION, EXAMPLES)
-    parser.add_argument("session", metavar="SESSION", help="its id, or the name that chat shows")
-    parser.add_argument("round", metavar="ROUND", nargs="?", help="number of the round, or id of the request")
-    parser.add_argument("--body", action="store_true", help="print the request as its provider got it, byte for byte")
-    parser.add_argument("--test", action="store_true", help="print a test with the conversation so far and the answer")
-    add_reading_options(parser, "one for the request, as a host shows it")
-    return parser
-
-
-async def _run(argv: Sequence[str]) -> int:
-    args = options_parser().parse_args(argv)
-    records = await read_session(args.journal, args.session)
+def main(
+    session: str, which: str | None, journal: JournalPlace | None, *, as_body: bool, as_test: bool, as_json: bool
+) -> int:
+    """Print what the model of the stored *session* saw in the round *which*, and return the exit status."""
+    records = trio.run(read_session, journal, session)
     if records is None:
         return FAILED
-    which: str | None = args.round
     try:
         whole = seen(records, None if which is None else number_or_id(which))
     except UnknownRequest as missing:
         tell(f"agentrail: {missing}{_what_there_is(list(requests(records)))}")
         return FAILED
-    if args.body:
+    if as_body:
         return _print_body(whole)
-    if args.test:
+    if as_test:
         return _print_test(whole)
-    if args.json:
+    if as_json:
         return _print_view(whole, records)
     for line in _lines(whole):
         print(line)

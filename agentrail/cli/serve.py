@@ -1,4 +1,4 @@
-"""`agentrail serve`: serves the agents of a file, or the demo agent, over HTTP; makes keys, and ends shards."""
+"""`agentrail serve`: serves the agents of a file, or the demo agent, over HTTP."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import atexit
 import gc
 import logging
 import sys
-from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
 import trio
 
 from agentrail.app import process
-from agentrail.cli import serve_end, serve_keys
-from agentrail.cli.serve_options import WRONG_USAGE, ServeOptions, parsed
+from agentrail.cli.command_options import options_of
+from agentrail.cli.exit_codes import WRONG_USAGE
+from agentrail.cli.serve_options import ServeOptions
 from agentrail.cli.serve_token import kept_token
 from agentrail.cli.workers.worker_link import WorkerLink
 from agentrail.errors import AgentrailError
@@ -26,17 +26,10 @@ from agentrail.host.served_file import NothingToServeError, find_host
 PARKING: Final = 10.0
 """The most seconds from the end of the last turn to that of the program: sessions are parked, and plugins stopped."""
 
-KEYS: Final = "keys"
-END: Final = "end"
 
-
-def main(argv: Sequence[str]) -> int:
-    """Run the command with the arguments *argv*, and return the exit code."""
-    if argv and argv[0] == KEYS:
-        return serve_keys.main(argv[1:])
-    if argv and argv[0] == END:
-        return serve_end.main(argv[1:])
-    options = parsed(argv)
+def main(**words: object) -> int:
+    """Serve with the arguments *words* of `ServeOptions`, and return the exit code."""
+    options = options_of(ServeOptions, words)
     try:
         link = WorkerLink.inherited()
         _log(options.log_form, None if link is None else link.number)
@@ -106,7 +99,7 @@ async def _serve(host: Host, description: str, options: ServeOptions, link: Work
             None if options.unix else options.port,
             options.host,
             unix=options.unix if link is None else None,
-            descriptor=options.descriptor if link is None else link.descriptor,
+            descriptor=options.socket if link is None else link.descriptor,
             tls=options.tls,
             hosts=options.names if link is None else (*options.names, *link.names(options)),
             origins=options.origins,

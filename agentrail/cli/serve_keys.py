@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-from agentrail.api.operation_table import SCOPES
-from agentrail.cli.serve_options import WRONG_USAGE, ServeParser
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.exit_status import DONE
 from agentrail.errors import AgentrailError
 from agentrail.host.authentication.api_keys import KeyFile, new_key
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run the command with the arguments *argv*, and return the exit code."""
-    parser = ServeParser(prog="agentrail serve keys", description="Make, list and withdraw keys of users.")
-    doing = parser.add_subparsers(dest="do", required=True, metavar="make|list|withdraw")
-    make = doing.add_parser("make", help="make a key, and print it: it is nowhere else")
-    listing = doing.add_parser("list", help="list the keys")
-    withdraw = doing.add_parser("withdraw", help="take a key out of the file")
-    for subparser in (make, listing, withdraw):
-        subparser.add_argument("file", type=Path, help="the file of the keys")
-    make.add_argument("tenant", help="whose sessions the key can reach: a customer, a team")
-    make.add_argument("user", help="who has the key")
-    make.add_argument("--scopes", default="talk", help=f"with commas between: {', '.join(SCOPES)} (default: talk)")
-    withdraw.add_argument("id", help="the id of the key, as `list` shows it")
-    words = parser.parse_args(argv)
-    file = KeyFile(words.file)
+def make(file: str, tenant: str, user: str, scopes: str) -> int:
+    """Make a key of a *user* in *file*, print it, and return the exit status."""
     try:
-        if words.do == "make":
-            row, key = new_key(words.tenant, words.user, words.scopes.split(","))
-            file.add(row)
-            print(key)
-        elif words.do == "withdraw":
-            row = file.withdraw(words.id)
-            print(f"withdrawn: {row.id} of {row.identity.user} ({row.identity.tenant})")
-        else:
-            if not words.file.exists():
-                parser.error(f"there is no file {str(words.file)!r}; `make` makes it")
-            for row in file.keys().values():
-                who = row.identity
-                print(f"{row.id}  {row.made}  {who.tenant}  {who.user}  {','.join(sorted(who.scopes))}")
+        row, key = new_key(tenant, user, scopes.split(","))
+        KeyFile(Path(file)).add(row)
     except (AgentrailError, OSError) as error:
-        print(f"agentrail: {error}", file=sys.stderr)
-        return WRONG_USAGE
-    return 0
+        raise BadInputError(str(error)) from error
+    print(key)
+    return DONE
+
+
+def list_keys(file: str) -> int:
+    """Print the keys of *file*, and return the exit status."""
+    if not Path(file).exists():
+        raise BadInputError(f"there is no file {file!r}; `make` makes it")
+    try:
+        rows = KeyFile(Path(file)).keys().values()
+    except (AgentrailError, OSError) as error:
+        raise BadInputError(str(error)) from error
+    for row in rows:
+        who = row.identity
+        print(f"{row.id}  {row.made}  {who.tenant}  {who.user}  {','.join(sorted(who.scopes))}")
+    return DONE
+
+
+def withdraw(file: str, key_id: str) -> int:
+    """Take a key out of *file*, and return the exit status."""
+    try:
+        row = KeyFile(Path(file)).withdraw(key_id)
+    except (AgentrailError, OSError) as error:
+        raise BadInputError(str(error)) from error
+    print(f"withdrawn: {row.id} of {row.identity.user} ({row.identity.tenant})")
+    return DONE

@@ -18,7 +18,8 @@ import trio
 
 from agentrail.adapters.system import HAS_INHERITED_SOCKETS
 from agentrail.app.process import SignalRepeats, ending_signals
-from agentrail.cli.serve_options import RELOAD, WRONG_USAGE, ServeOptions
+from agentrail.cli.exit_codes import WRONG_USAGE
+from agentrail.cli.serve_options import RELOAD, ServeOptions
 from agentrail.cli.workers.worker_supervisor import exit_code, listening
 from agentrail.errors import AgentrailError
 from agentrail.host.served_file import NothingToServeError

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
-import re
 import secrets
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from agentrail.adapters.user_folders import home
+from agentrail.cli.command_options import is_token
 from agentrail.cli.own_files import NOT_OURS, is_own_file, make_once
 from agentrail.errors import FileFailed
 from agentrail.host.authentication.authenticators import TOKEN_BYTES
@@ -22,16 +21,6 @@ FOLDER: Final = "tokens"
 """Name of the folder, in that of the user, with a file for each folder that was served."""
 
 DELETE_IT: Final = "delete it, and the next start makes a new one"
-
-_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{16,128}")
-
-
-def token_named(text: str) -> str:
-    """Return *text*; raise `ArgumentTypeError` if it is no token: it stands in an address, and nobody guesses it."""
-    if not _TOKEN.fullmatch(text):
-        problem = "that is no token; give 16 to 128 letters, digits, `_` and `-` that nobody guesses, or leave it out"
-        raise argparse.ArgumentTypeError(problem)
-    return text
 
 
 def kept_token(served: Path) -> str | None:
@@ -50,6 +39,6 @@ def kept_token(served: Path) -> str | None:
     except (OSError, RuntimeError) as error:
         log.warning("the token for this machine is new at each start, as it cannot be kept: %s", error)
         return None
-    if not _TOKEN.fullmatch(token):
+    if not is_token(token):
         raise FileFailed("use", str(file), f"it has no token; {DELETE_IT}")
     return token

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from agentrail.cli.agent_source import LIMITS, NO_CONFIG, AgentSource
-from agentrail.cli.chat_options import MODES_ABOUT
+from agentrail.cli.command_options import MODES_ABOUT
 from agentrail.cli.default_agent import MODES, OPTIONS, PLANNING, SYSTEM, mode_named
 from agentrail.cli.steps_without_code import rests
 from agentrail.core.vocabulary.options import Spare

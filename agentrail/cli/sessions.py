@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import Final
 
 import trio
 
 from agentrail.adapters.journals.archive import write_archive
-from agentrail.adapters.journals.journal_places import PlacedJournal, shown_place
+from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, shown_place
 from agentrail.adapters.journals.session_copy import CopyReport, SessionCopier
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.exit_status import DONE, FAILED, exit_status, json_line, tell
+from agentrail.cli.exit_status import DONE, FAILED, json_line, tell
 from agentrail.cli.journal_file import check_differ, open_journal, open_target, without_password
 from agentrail.cli.screen import clean, date_and_time, escaped, one_line
 from agentrail.cli.session_names import name_in_chat, resume_command
-from agentrail.cli.session_options import SessionOptions, parsed
 from agentrail.cli.session_rows import condition
 from agentrail.cli.stored_sessions import (
     existing_journal,
@@ -31,7 +29,7 @@ from agentrail.cli.stored_sessions import (
 )
 from agentrail.cli.text_table import aligned
 from agentrail.errors import SessionExists, SessionNotStored
-from agentrail.ports.journal import Journal, SessionFilter, StoredSession
+from agentrail.ports.journal import Record, SessionFilter, StoredSession
 from agentrail.runtime.shared.clock import Clock
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage
@@ -43,37 +41,34 @@ WIDTH: Final = 100
 UNTITLED: Final = "(no title)"
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `agentrail sessions` with the arguments *argv*, and return the exit status."""
-    return exit_status(lambda: trio.run(_run, parsed(argv)))
+def _status(journal: JournalPlace | None, name: str, act: Callable[[PlacedJournal, str], Awaitable[int]]) -> int:
+    """Open the *journal*, which is there, call *act* with it and the id of a session, and return the exit status."""
+
+    async def acted() -> int:
+        async with existing_journal(journal) as opened:
+            try:
+                return await act(opened, await stored_id(opened, name))
+            except SessionNotStored as missing:
+                tell(f"agentrail: {await no_such_session(opened, missing)}")
+            except SessionExists as taken:
+                _tell_taken(taken)
+            return FAILED
+
+    return trio.run(acted)
 
 
-async def _run(options: SessionOptions) -> int:
-    opened = open_journal if options.command == "import" else existing_journal
-    async with opened(options.journal) as journal:
-        if options.words and options.command != "import":
-            options = options.but(words=(await stored_id(journal, options.words[0]), *options.words[1:]))
-        try:
-            return await COMMANDS[options.command](journal, options)
-        except SessionNotStored as missing:
-            tell(f"agentrail: {await no_such_session(journal, missing)}")
-        except SessionExists as taken:
-            problem = f"the journal has a session `{taken.args[0]}` already"
-            tell(f"agentrail: {problem}; delete it first, or use another journal")
-        return FAILED
+def _tell_taken(error: SessionExists) -> None:
+    problem = f"the journal has a session `{error.args[0]}` already"
+    tell(f"agentrail: {problem}; delete it first, or use another journal")
 
 
 # Looking
 
 
-async def _list(journal: PlacedJournal, options: SessionOptions) -> int:
-    listed: Sequence[StoredSession]
-    if options.limit is None:
-        stored_ones = await stored_sessions(journal, SessionFilter(label=options.label))
-        listed = sorted(stored_ones, key=lambda stored: (-stored.active, stored.session_id))
-    else:
-        listed = await journal.last_used(options.limit, label=options.label)
-    if options.as_json:
+def list_sessions(journal: JournalPlace | None, label: str | None, limit: int | None, *, as_json: bool) -> int:
+    """Print the sessions, at most *limit* of those with *label*, and return the exit status."""
+    listed = trio.run(_listed, journal, label, limit)
+    if as_json:
         for stored in listed:
             print(json_line(_as_json(stored)))
         return DONE
@@ -92,6 +87,14 @@ async def _list(journal: PlacedJournal, options: SessionOptions) -> int:
     return DONE
 
 
+async def _listed(place: JournalPlace | None, label: str | None, limit: int | None) -> Sequence[StoredSession]:
+    async with existing_journal(place) as journal:
+        if limit is not None:
+            return await journal.last_used(limit, label=label)
+        stored_ones = await stored_sessions(journal, SessionFilter(label=label))
+        return sorted(stored_ones, key=lambda stored: (-stored.active, stored.session_id))
+
+
 def _as_json(stored: StoredSession) -> JsonObject:
     about = stored.about
     return {
@@ -108,11 +111,20 @@ def _as_json(stored: StoredSession) -> JsonObject:
     }
 
 
-async def _show(journal: Journal, options: SessionOptions) -> int:
-    records = await stored_records(journal, options.words[0])
+def show_session(session: str, journal: JournalPlace | None, messages: int, *, as_json: bool) -> int:
+    """Print what *session* is, with its last *messages*, and return the exit status."""
+
+    async def show(opened: PlacedJournal, session_id: str) -> int:
+        _print_session(await stored_records(opened, session_id), messages, as_json=as_json)
+        return DONE
+
+    return _status(journal, session, show)
+
+
+def _print_session(records: Sequence[Record], most: int, *, as_json: bool) -> None:
     state, count = state_after(records), len(records)
-    usage, messages = state.usage, [*state.history][-options.messages :] if options.messages else []
-    if options.as_json:
+    usage, messages = state.usage, [*state.history][-most:] if most else []
+    if as_json:
         last = [{"role": _role(message), "text": message.text} for message in messages]
         tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens, "cost_usd": usage.cost_usd}
         labels = sorted(state.labels)
@@ -130,13 +142,12 @@ async def _show(journal: Journal, options: SessionOptions) -> int:
                 }
             )
         )
-        return DONE
+        return
     model, cost = escaped(state.model), cost_text(usage)
     print(f"{escaped(state.session_id)}: {one_line(clean(state.title or UNTITLED))}")
     print(f"{state.phase.value}, model {model}, {usage.total_tokens} tokens, {cost}, {count} records")
     for message in messages:
         print(f"\n{escaped(_role(message))}:\n{clean(message.text)}".rstrip())
-    return DONE
 
 
 def _role(message: Message) -> str:
@@ -152,74 +163,98 @@ def _role(message: Message) -> str:
 # Moving
 
 
-async def _export(journal: Journal, options: SessionOptions) -> int:
+def export_session(session: str, file: str, journal: JournalPlace | None, *, is_sure: bool) -> int:
+    """Write *session* to *file*, and return the exit status."""
     from agentrail.cli.unsealed_records import UnsealedRecords  # noqa: PLC0415 - imports what agents are made of
 
-    session_id, file = options.words
-    if (
-        not options.is_sure
-        and await trio.Path(file).exists()
-        and not await _confirmed(f"{file} is there; overwrite it?", "overwritten")
-    ):
-        tell("nothing is exported")
-        return FAILED
-    count = await write_archive(UnsealedRecords(journal), session_id, file)
-    tell(f"{session_id}: {count} records are in {file}")
-    return DONE
+    async def export(opened: PlacedJournal, session_id: str) -> int:
+        if (
+            not is_sure
+            and await trio.Path(file).exists()
+            and not await _confirmed(f"{file} is there; overwrite it?", "overwritten")
+        ):
+            tell("nothing is exported")
+            return FAILED
+        count = await write_archive(UnsealedRecords(opened), session_id, file)
+        tell(f"{session_id}: {count} records are in {file}")
+        return DONE
+
+    return _status(journal, session, export)
 
 
-async def _import(journal: PlacedJournal, options: SessionOptions) -> int:
+def import_session(file: str, journal: JournalPlace | None) -> int:
+    """Read the session of an export *file* into the journal, and return the exit status."""
     from agentrail.cli.session_import import import_file  # noqa: PLC0415 - imports what agents are made of
 
-    for line in await import_file(journal, options.words[0], options.journal):
-        tell(line)
-    return DONE
+    async def lines() -> Sequence[str]:
+        async with open_journal(journal) as opened:
+            return await import_file(opened, file, journal)
 
-
-async def _copy(journal: PlacedJournal, options: SessionOptions) -> int:
-    from agentrail.cli.session_import import withdraw_allowed  # noqa: PLC0415 - imports what agents are made of
-    from agentrail.cli.unsealed_records import UnsealedRecords  # noqa: PLC0415
-
-    session_id, file = options.words
-    first = await journal.read(session_id, 0, 1)
-    if not first:
-        raise SessionNotStored(session_id)
-    check_differ(shown_place(journal), file)
-    async with open_target(file) as other:
-        await withdraw_allowed(other, first[0])
-        copied = await SessionCopier(UnsealedRecords(journal), other, Clock().now_ms, CopyReport()).copy(session_id)
-    if copied.problem:
-        tell(f"agentrail: {session_id}: {copied.problem}")
+    try:
+        for line in trio.run(lines):
+            tell(line)
+    except SessionExists as taken:
+        _tell_taken(taken)
         return FAILED
-    if not copied.new:
-        raise SessionExists(session_id)
-    tell(f"{session_id}: {copied.records} records are in {without_password(file)}")
     return DONE
 
 
-async def _fork(journal: PlacedJournal, options: SessionOptions) -> int:
+def copy_session(session: str, target: str, journal: JournalPlace | None) -> int:
+    """Copy *session* into the journal *target*, and return the exit status."""
+    from agentrail.cli.session_import import withdraw_allowed  # noqa: PLC0415 - imports what agents are made of
+    from agentrail.cli.unsealed_records import UnsealedRecords  # noqa: PLC0415 - as above
+
+    async def copy(opened: PlacedJournal, session_id: str) -> int:
+        first = await opened.read(session_id, 0, 1)
+        if not first:
+            raise SessionNotStored(session_id)
+        check_differ(shown_place(opened), target)
+        async with open_target(target) as other:
+            await withdraw_allowed(other, first[0])
+            copier = SessionCopier(UnsealedRecords(opened), other, Clock().now_ms, CopyReport())
+            copied = await copier.copy(session_id)
+        if copied.problem:
+            tell(f"agentrail: {session_id}: {copied.problem}")
+            return FAILED
+        if not copied.new:
+            raise SessionExists(session_id)
+        tell(f"{session_id}: {copied.records} records are in {without_password(target)}")
+        return DONE
+
+    return _status(journal, session, copy)
+
+
+def fork_stored(session: str, journal: JournalPlace | None, at: int | None) -> int:
+    """Begin a session with the past of *session* up to its record *at*, and return the exit status."""
     from agentrail.cli.session_fork import fork_session  # noqa: PLC0415 - imports everything that runs sessions
 
-    name = await fork_session(journal, await stored_records(journal, options.words[0]), options.at)
-    print(name)
-    tell(f"{resume_command(name, options.journal)} goes on with it")
-    return DONE
+    async def fork(opened: PlacedJournal, session_id: str) -> int:
+        name = await fork_session(opened, await stored_records(opened, session_id), at)
+        print(name)
+        tell(f"{resume_command(name, journal)} goes on with it")
+        return DONE
+
+    return _status(journal, session, fork)
 
 
-async def _delete(journal: Journal, options: SessionOptions) -> int:
-    session_id = options.words[0]
-    if not await journal.read(session_id, 0, 1):
-        # another program may have read the file while it was deleted, so that its bytes are still there
-        await journal.delete(session_id, _holder(), Clock().now_ms())
-        raise SessionNotStored(session_id)
-    if not options.is_sure and not await _confirmed(f"Delete {session_id} and its sub-agents for good?", "deleted"):
-        tell("nothing is deleted")
-        return FAILED
-    count = await journal.delete(session_id, _holder(), Clock().now_ms())
-    if not count:
-        raise SessionNotStored(session_id)
-    tell(f"{session_id} is deleted" if count == 1 else f"{session_id} and {count - 1} sub-agents are deleted")
-    return DONE
+def delete_session(session: str, journal: JournalPlace | None, *, is_sure: bool) -> int:
+    """Delete *session* and its sub-agents, and return the exit status."""
+
+    async def delete(opened: PlacedJournal, session_id: str) -> int:
+        if not await opened.read(session_id, 0, 1):
+            # another program may have read the file while it was deleted, so that its bytes are still there
+            await opened.delete(session_id, _holder(), Clock().now_ms())
+            raise SessionNotStored(session_id)
+        if not is_sure and not await _confirmed(f"Delete {session_id} and its sub-agents for good?", "deleted"):
+            tell("nothing is deleted")
+            return FAILED
+        count = await opened.delete(session_id, _holder(), Clock().now_ms())
+        if not count:
+            raise SessionNotStored(session_id)
+        tell(f"{session_id} is deleted" if count == 1 else f"{session_id} and {count - 1} sub-agents are deleted")
+        return DONE
+
+    return _status(journal, session, delete)
 
 
 async def _confirmed(question: str, action: str) -> bool:
@@ -233,17 +268,3 @@ async def _confirmed(question: str, action: str) -> bool:
 
 def _holder() -> str:
     return f"agentrail sessions, process {os.getpid()}"
-
-
-COMMANDS: Final[Mapping[str, Callable[[PlacedJournal, SessionOptions], Awaitable[int]]]] = MappingProxyType(
-    {
-        "list": _list,
-        "show": _show,
-        "export": _export,
-        "import": _import,
-        "copy": _copy,
-        "fork": _fork,
-        "delete": _delete,
-    }
-)
-"""The function of each command."""

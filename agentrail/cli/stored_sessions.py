@@ -6,12 +6,11 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
-from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, place_named, shown_place
+from agentrail.adapters.journals.journal_places import JournalPlace, PlacedJournal, shown_place
 from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.exit_status import tell
 from agentrail.cli.journal_file import open_journal
-from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.session_names import id_of_chat
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import SessionNotStored
@@ -71,18 +70,12 @@ def state_after(records: Sequence[Record]) -> State:
     return state
 
 
-def add_reading_options(parser: OptionParser, of_json: str) -> None:
-    """Add the options of commands that read one session to *parser*; *of_json* tells what each line of JSON is."""
-    parser.add_argument("--journal", metavar="FILE", help="the journal (default: the one of the user)")
-    parser.add_argument("--json", action="store_true", help=f"print lines of JSON, {of_json}")
-
-
-async def read_session(place: str | None, name: str) -> list[Record] | None:
+async def read_session(place: JournalPlace | None, name: str) -> list[Record] | None:
     """Return all records of the session *name* of the journal at *place*, by default the user's.
 
     If there is no such session, say so on standard error, and return `None`.
     """
-    async with existing_journal(None if place is None else place_named(place)) as journal:
+    async with existing_journal(place) as journal:
         try:
             return await stored_records(journal, await stored_id(journal, name))
         except SessionNotStored as missing:

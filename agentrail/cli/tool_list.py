@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from agentrail.app.handoff_agents import transfer_specs
 from agentrail.app.session_code import attachments, brought_by, sources_of, tools_of
 from agentrail.app.spec import SessionSpec, agents_of
-from agentrail.cli.agent_options import add_look_options, named_spec
+from agentrail.cli.agent_spec import spec_of
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.exit_status import DONE, exit_status, json_line
-from agentrail.cli.option_parser import OptionParser
+from agentrail.cli.chat_options import ChatOptions
+from agentrail.cli.command_options import NamedAgent
+from agentrail.cli.default_agent import Mode
+from agentrail.cli.exit_status import DONE, json_line
 from agentrail.cli.screen import clean
 from agentrail.cli.text_table import aligned
 from agentrail.errors.agentrail_error import advice
@@ -20,18 +23,6 @@ from agentrail.plugins.approval import HumanApproval
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import ToolSpec
 from agentrail.values.value import Value
-
-DESCRIPTION: Final = """\
-List the tools of an agent: the one of the command line, or that of a file.
-Nothing is run, and no server is asked for its tools.
-
-  EFFECT  what a call that ran does if it runs again: nothing (pure), the same
-          (idempotent), it can tell (checkable), nobody knows (unsafe)
-  ASKS    whether `HumanApproval` asks a person before a call runs"""
-
-EXAMPLES: Final = """\
-example: agentrail tools --plan
-         agentrail tools app.py:desk --tool shell"""
 
 WIDTH: Final = 110
 """Columns of a line."""
@@ -74,34 +65,21 @@ class ListedTool(Value, gc=True):
         }
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `agentrail tools` with the arguments *argv*, and return the exit status."""
-    return exit_status(lambda: _run(argv))
-
-
-def options_parser() -> OptionParser:
-    """Return the parser of the command line."""
-    options = OptionParser("agentrail tools", "agentrail tools [FILE[:NAME]] [OPTION ...]", DESCRIPTION, EXAMPLES)
-    add_look_options(options)
-    options.add_argument("--tool", metavar="NAME", help="show all of this tool, with the schema of its arguments")
-    return options
-
-
-def _run(argv: Sequence[str]) -> int:
-    args = options_parser().parse_args(argv)
-    spec = named_spec(args)
+def main(agent: NamedAgent | None, folder: Path | None, mode: Mode | None, tool: str | None, *, as_json: bool) -> int:
+    """Print the tools of the agent, or all of one *tool*, and return the exit status."""
+    spec = spec_of(ChatOptions(agent, folder=folder, mode=mode))
     tools = listed_tools(spec)
-    if args.tool is not None:
-        tools = [tool for tool in tools if tool.spec.name == args.tool]
+    if tool is not None:
+        names = [listed.spec.name for listed in tools]
+        tools = [listed for listed in tools if listed.spec.name == tool]
         if not tools:
-            names = [tool.spec.name for tool in listed_tools(spec)]
-            raise BadInputError(f"--tool: there is no tool `{args.tool}`; {advice(args.tool, names, 'there are')}")
-    if args.json:
-        for tool in tools:
-            print(json_line(tool.as_json))
-    elif args.tool is not None:
-        for tool in tools:
-            _show(tool)
+            raise BadInputError(f"--tool: there is no tool `{tool}`; {advice(tool, names, 'there are')}")
+    if as_json:
+        for listed in tools:
+            print(json_line(listed.as_json))
+    elif tool is not None:
+        for listed in tools:
+            _show(listed)
     else:
         _list(spec, tools)
     return DONE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import sys
@@ -18,10 +17,8 @@ from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.api.session_values import ChildView, HeldCall, Status
 from agentrail.app import process
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.command import INTERRUPTED
-from agentrail.cli.exit_status import DONE, FAILED, exit_status, status_of_error, tell
-from agentrail.cli.journal_file import file_named
-from agentrail.cli.option_parser import OptionParser
+from agentrail.cli.exit_codes import INTERRUPTED
+from agentrail.cli.exit_status import DONE, FAILED, status_of_error, tell
 from agentrail.cli.screen import clean, clipped, one_line
 from agentrail.cli.session_names import OWN
 from agentrail.cli.shared_host import endpoint_of, is_served, open_served
@@ -32,19 +29,6 @@ from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
 from agentrail.remote.transport.host_address import BEFORE_KEY
 from agentrail.values.usage import NOTHING_USED, cost_text
 from agentrail.values.value import Value
-
-DESCRIPTION: Final = """\
-Show the sessions that run at a host, with their sub-agents: what each does,
-which tokens and dollars it has used, what waits for a person, and at which host
-it runs, if there are several. At a terminal it is drawn anew each second, and
-Ctrl-C leaves; else it is printed once.
-
-  URL   of the host, such as `agentrail serve` prints it, or unix:/PATH; without
-        one, it is the journal that `agentrail chat` serves in another terminal"""
-
-EXAMPLES: Final = """\
-example: agentrail top
-         KEY=V2h5 agentrail top https://agents.example.com"""
 
 EVERY: Final = 1.0
 """Seconds between two drawings."""
@@ -66,17 +50,6 @@ UNKNOWN: Final = "unknown"
 WAITS: Final = "waits"
 DOWN: Final = "down"
 UNIX: Final = "unix:"
-
-
-class TopOptions(Value, gc=True):
-    """The arguments of the command line."""
-
-    url: str | None = None
-    """The URL of the host; `None` if it is whoever serves `journal`."""
-    key: str = ""
-    """The key of a host with a URL."""
-    journal: Path | None = None
-    """The file of the journal; `None` for that of the user."""
 
 
 class TopRow(Value, gc=True):
@@ -115,52 +88,42 @@ class TopRow(Value, gc=True):
         return label, self.phase, self.status.model, f"{usage.total_tokens:,}", cost, self.host, waits
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `agentrail top` with the arguments *argv*, and return the exit status."""
-    return exit_status(lambda: _run(argv))
-
-
-def options_parser() -> OptionParser:
-    """Return the parser of the command line."""
-    parser = OptionParser("agentrail top", "agentrail top [URL] [OPTION ...]", DESCRIPTION, EXAMPLES)
-    parser.add_argument("url", nargs="?", metavar="URL", help=argparse.SUPPRESS)
-    parser.add_argument("--key", metavar="NAME", default="KEY", help="the variable with the host's key (default: KEY)")
-    parser.add_argument("--journal", metavar="FILE", help="without URL: the journal (default: the one of the user)")
-    return parser
-
-
-def parsed(argv: Sequence[str]) -> TopOptions:
-    """Parse *argv*; raise `BadInputError` if it is not valid."""
-    args = options_parser().parse_args(argv)
-    if args.url is None:
-        return TopOptions(journal=None if args.journal is None else file_named(args.journal))
-    if args.journal is not None:
+def main(url: str | None, key: str, journal: Path | None) -> int:
+    """Show the sessions of the host at *url*, or of who serves *journal*, and return the exit status."""
+    if url is None:
+        watch = partial(_watch_served, journal)
+    elif journal is not None:
         raise BadInputError("--journal: a host with a URL knows its journal itself")
-    url, _, token = args.url.partition(BEFORE_KEY)
-    key = token or os.environ.get(args.key, "").strip()
-    if not key and url.startswith(UNIX):
-        key = KEY  # of a host that takes whoever reaches its socket for the user
-    if not key:
-        raise BadInputError(f"no key of the host is in the variable {args.key}; `--key NAME` names another variable")
-    return TopOptions(url.removesuffix("/"), key)
-
-
-def _run(argv: Sequence[str]) -> int:
-    status = process.run(partial(_watch, parsed(argv)), stop_within=STOP_WITHIN)
+    else:
+        watch = partial(_watch, *address_of(url, key))
+    status = process.run(watch, stop_within=STOP_WITHIN)
     return INTERRUPTED if status is None else status
 
 
-async def _watch(options: TopOptions) -> int:
-    url = options.url
-    opened: AbstractAsyncContextManager[RemoteSupervisor]
-    if url is None:
-        journal = SqliteJournal(options.journal).path
-        if not await is_served(journal):
-            tell(f"agentrail: nobody serves {journal} now; `agentrail chat` does while it runs, or give a host's URL")
-            return FAILED
-        opened, url = open_served(journal), endpoint_of(journal).url
-    else:
-        opened = connect(url, options.key)
+def address_of(url: str, variable: str) -> tuple[str, str]:
+    """Return the URL of a host and its key, which stands in *url* or is that of the environment *variable*."""
+    url, _, token = url.partition(BEFORE_KEY)
+    key = token or os.environ.get(variable, "").strip()
+    if not key and url.startswith(UNIX):
+        key = KEY  # of a host that takes whoever reaches its socket for the user
+    if not key:
+        raise BadInputError(f"no key of the host is in the variable {variable}; `--key NAME` names another variable")
+    return url.removesuffix("/"), key
+
+
+async def _watch_served(file: Path | None) -> int:
+    journal = SqliteJournal(file).path
+    if not await is_served(journal):
+        tell(f"agentrail: nobody serves {journal} now; `agentrail chat` does while it runs, or give a host's URL")
+        return FAILED
+    return await _drawn(open_served(journal), endpoint_of(journal).url)
+
+
+async def _watch(url: str, key: str) -> int:
+    return await _drawn(connect(url, key), url)
+
+
+async def _drawn(opened: AbstractAsyncContextManager[RemoteSupervisor], url: str) -> int:
     try:
         async with opened as supervisor:
             return await _draw(supervisor, url)

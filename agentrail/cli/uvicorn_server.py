@@ -69,8 +69,8 @@ def _ended(number: int, frame: object) -> None:
 
 def _sockets(options: ServeOptions) -> tuple[str, list[socket.socket]]:
     """Listen at the address of *options*, or at the socket that this process has inherited; return the host too."""
-    if options.descriptor is not None:
-        listener = inherited(options.descriptor)
+    if options.socket is not None:
+        listener = inherited(options.socket)
         return listener.host, [listener.socket]
     listeners = trio.run(partial(listen_tcp, Tcp(options.host, options.port)))
     return options.host, [socket.socket(fileno=listener.socket.detach()) for listener in listeners]

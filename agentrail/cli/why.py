@@ -2,61 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import trio
 
-from agentrail.cli.exit_status import DONE, FAILED, exit_status, json_line, tell
-from agentrail.cli.option_parser import OptionParser
+from agentrail.adapters.journals.journal_places import JournalPlace
+from agentrail.cli.exit_status import DONE, FAILED, json_line, tell
 from agentrail.cli.screen import clean, date_and_time, one_line
-from agentrail.cli.stored_sessions import add_reading_options, read_session
+from agentrail.cli.stored_sessions import read_session
 from agentrail.insight.account import END, Account, AccountEntry, number_or_id, why
 from agentrail.ports.journal import Record
 from agentrail.values.events import ResponseComplete
 from agentrail.values.json import JsonObject
 
-DESCRIPTION: Final = """\
-Tell why a stored session did what it did: each plugin that was asked, in order,
-what it answered, what that changed, and which rule decided. No plugin is run.
-
-  CALL   the id of a tool call
-  TURN   the number of a turn
-  end    how the last turn, or the session, came to its end (the default)"""
-
-EXAMPLES: Final = """\
-example: agentrail why trip
-         agentrail why trip call_7 --journal ./sessions.db"""
-
 MOST_NAMED: Final = 10
 """The most calls that an error names, the last ones."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `agentrail why` with the arguments *argv*, and return the exit status."""
-    return exit_status(lambda: trio.run(_run, argv))
-
-
-def options_parser() -> OptionParser:
-    """Return the parser of the command line."""
-    usage = "agentrail why SESSION [CALL|TURN|end] [OPTION ...]"
-    parser = OptionParser("agentrail why", usage, DESCRIPTION, EXAMPLES)
-    parser.add_argument("session", metavar="SESSION", help="its id, or the name that chat shows")
-    parser.add_argument("subject", metavar="CALL|TURN|end", nargs="?", default=END, help="what it is about")
-    add_reading_options(parser, "one for each thing that decided")
-    return parser
-
-
-async def _run(argv: Sequence[str]) -> int:
-    args = options_parser().parse_args(argv)
-    records = await read_session(args.journal, args.session)
+def main(session: str, subject: str | None, journal: JournalPlace | None, *, as_json: bool) -> int:
+    """Print who decided about *subject* of the stored *session*, and return the exit status."""
+    records = trio.run(read_session, journal, session)
     if records is None:
         return FAILED
-    account = why(records, number_or_id(args.subject))
+    account = why(records, number_or_id(subject or END))
     if not account.entries:
         tell(f"agentrail: {account.sentence}{_what_there_is(records)}")
         return FAILED
-    for line in map(json_line, map(_as_json, account.entries)) if args.json else _lines(account):
+    for line in map(json_line, map(_as_json, account.entries)) if as_json else _lines(account):
         print(line)
     return DONE
 

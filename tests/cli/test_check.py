@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.cli.checking.check_options import parsed
 from agentrail.cli.command import main
 from agentrail.cli.progress_bar import TELL_EVERY, ProgressBar
+from agentrail.cli.subcommands import PROGRAM
 from agentrail.testing import find_conflict
 
 TRAPPED = """
@@ -176,13 +176,13 @@ def test_a_time_that_never_ends_is_wrong_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str
 ) -> None:
     assert check(tmp_path, "timed_plugins", CLEAN, f"--time={written}") == 2
-    assert f"agentrail: argument --time: '{written}' is no number of seconds from 0 on; " in capsys.readouterr().err
+    assert f"agentrail: --time: '{written}' is no number from 0 on\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("written", ["0", "-1", "1.5", "many", "9" * 5000])
 def test_a_count_that_is_none_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str) -> None:
     assert check(tmp_path, "counted_plugins", CLEAN, f"--examples={written}") == 2
-    beginning, end = f"agentrail: argument --examples: '{written}"[:1000], "' is no whole number from 1 on; "
+    beginning, end = f"agentrail: --examples: '{written}"[:1000], "' is no whole number from 1 on\n"
     error = capsys.readouterr().err
     assert error.startswith(beginning)
     assert end in error  # of a long one, the middle is left out
@@ -212,10 +212,9 @@ def test_an_order_that_priorities_settle_is_told_and_is_no_finding(
     assert "their priorities settle it" in out
 
 
-def test_the_command_tries_as_many_examples_as_the_function(tmp_path: Path) -> None:
-    file = tmp_path / "some_plugins.py"
-    file.touch()
-    assert parsed([str(file)]).examples == signature(find_conflict).parameters["examples"].default == 10_000
+def test_the_command_tries_as_many_examples_as_the_function() -> None:
+    default = PROGRAM.commands["check"].make_context("check", [__file__]).params["examples"]
+    assert default == signature(find_conflict).parameters["examples"].default == 10_000
 
 
 @pytest.mark.parametrize(

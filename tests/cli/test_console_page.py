@@ -15,11 +15,14 @@ import httpx
 import pytest
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.cli.console_page import READER, main, reading_host
+from agentrail.cli.console_page import READER, reading_host
 from agentrail.host.authentication.authenticators import LocalToken
 from agentrail.journals import Journal, MemoryJournal, SqliteJournal
 from agentrail.testing import ScriptedModel, stall
+from tests.cli.calling import subcommand
 from tests.patience import PATIENCE
+
+main = subcommand("console")
 
 SECONDS: Final = 20
 HOSTED: Final = "h.acme.ann.trip"
@@ -129,8 +132,8 @@ async def test_a_journal_that_another_process_writes_is_shown_and_goes_on(tmp_pa
     ("words", "told"),
     [
         (["none.db"], "there is no journal at "),
-        (["none.db", "--port", "70000"], "--port 70000 is no port; give 0 to 65535"),
-        (["none.db", "--port", "x"], "argument --port: invalid int value: 'x'"),
+        (["none.db", "--port", "70000"], "--port: '70000' is no whole number from 0 to 65535"),
+        (["none.db", "--port", "x"], "--port: 'x' is no whole number from 0 to 65535"),
         (["text.db"], "text.db"),
     ],
 )

@@ -330,8 +330,8 @@ def test_lines_of_a_file_are_read(tmp_path: Path) -> None:
         (("--model", "big"), 2, f"agentrail: there is no model `big`; known here: {KNOWN};"),
         (("--model", " "), 2, "agentrail: cannot run this SessionSpec: its `model` is "),
         (("--dir", "/no/such/folder"), 2, "--dir: there is no folder '/no/such/folder'\n"),
-        (("--once", "hi"), 2, "agentrail: unrecognized arguments: --once; "),
-        (("--fly",), 2, "agentrail: unrecognized arguments: --fly; "),
+        (("--once", "hi"), 2, "agentrail: there is no option `--once`; "),
+        (("--fly",), 2, "agentrail: there is no option `--fly`; "),
     ],
 )
 def test_the_command_line(args: tuple[str, ...], code: int, said: str) -> None:

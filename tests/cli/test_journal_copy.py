@@ -13,11 +13,12 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.cli.journal import main
-from agentrail.cli.sessions import main as sessions_main
 from agentrail.journals import Journal, SqliteJournal
 from agentrail.testing import ScriptedModel, say
+from tests.cli.calling import subcommand
 from tests.kit import opened
+
+main = subcommand("journal")
 
 LIMITED: Final = """
 import resource, signal, sys
@@ -53,7 +54,7 @@ def copy(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, str, s
 
 
 def listed(capsys: pytest.CaptureFixture[str], journal: Path) -> list[object]:
-    sessions_main(["--json", "--journal", str(journal)])
+    subcommand("sessions")(["--json", "--journal", str(journal)])
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -94,7 +95,7 @@ def test_what_did_not_fit_is_told(journal: Path, tmp_path: Path, capsys: pytest.
     [
         (("{0}", "{0}"), "are the same; give another one to copy to"),
         (("{0}.no", "{0}"), "there is no journal at {0}.no"),
-        (("{0}",), "`copy` takes 2 places, not 1"),
+        (("{0}",), "TO is missing; `agentrail journal copy --help` lists the options"),
         (("{0}", "{1}"), "it is not a database, but begins with b'mine'"),
         (("{1}", "{1}.db"), "it is not a database, but begins with b'mine'"),
     ],
@@ -112,7 +113,7 @@ def test_what_cannot_be_meant_is_refused(
 
 def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["move", "a", "b"]) == 2
-    assert "there is no command `move`" in capsys.readouterr().err
+    assert "there is no subcommand `move`" in capsys.readouterr().err
 
 
 @pytest.mark.long

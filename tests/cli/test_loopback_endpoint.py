@@ -18,11 +18,13 @@ from agentrail.cli import loopback_endpoint, shared_host
 from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.loopback_endpoint import LoopbackEndpoint, file_of, proof_of
-from agentrail.cli.sessions import main
 from agentrail.cli.shared_host import is_served, open_served, open_shared
 from agentrail.errors import CannotListen
 from agentrail.events import AgentEnd
+from tests.cli.calling import subcommand
 from tests.patience import PATIENCE
+
+main = subcommand("sessions")
 
 
 @pytest.fixture(autouse=True)

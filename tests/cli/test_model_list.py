@@ -9,8 +9,10 @@ from typing import Final
 import pytest
 
 from agentrail.cli.default_agent import USUAL
-from agentrail.cli.model_list import main
 from agentrail.models import PROVIDERS
+from tests.cli.calling import subcommand
+
+main = subcommand("models")
 
 SECRET: Final = "sk-none-may-see-it"
 

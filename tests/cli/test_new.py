@@ -17,10 +17,12 @@ from typing import Final
 import pytest
 from packaging.requirements import Requirement
 
-from agentrail.cli.new import main
 from agentrail.cli.new_files import KINDS
 from agentrail.distribution import install_origin, requirement
+from tests.cli.calling import subcommand
 from tests.patience import PATIENCE
+
+main = subcommand("new")
 
 OF_TRIALS: Final = {
     "agent": "`steeping` answered: “2”.",
@@ -156,7 +158,7 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ("argv", "problem"),
     [
         (("agnet", "x"), "nothing is made for `agnet`; did you mean `agent`?"),
-        (("agent",), "the following arguments are required: FOLDER; `agentrail new --help` lists the options"),
+        (("agent",), "FOLDER is missing; `agentrail new --help` lists the options"),
     ],
     ids=["kind", "folder"],
 )

@@ -138,9 +138,9 @@ def test_none_is_used_before_it_was_allowed_and_none_that_has_changed(commands: 
 def test_trust_shows_and_allows_them(commands: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = folder_of(commands)
     (commands / "review.md").write_text("Review.\n")
-    assert main([str(folder)]) == 1
+    assert main(str(folder), None) == 1
     assert f'{commands} wants:\n  commands.review = "Review.\\n"\n' in capsys.readouterr().out
-    assert main(["--yes", str(folder)]) == 0
+    assert main(str(folder), "yes") == 0
     assert len(allowed_commands(folder, ()).commands) == 1
-    assert main([str(folder)]) == 0
+    assert main(str(folder), None) == 0
     assert f"nothing in {commands} has to be allowed" in capsys.readouterr().out

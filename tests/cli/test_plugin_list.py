@@ -8,7 +8,9 @@ from typing import Final
 
 import pytest
 
-from agentrail.cli.plugin_list import main
+from tests.cli.calling import subcommand
+
+main = subcommand("plugins")
 
 AGENT: Final = '''\
 from agentrail import BlockTool, Continue, Plugin, SessionSpec
@@ -85,7 +87,5 @@ def test_an_agent_without_plugins_and_an_order_that_is_not_tried(capsys: pytest.
 
 def test_what_is_no_number_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--examples", "many"]) == 2
-    told = (
-        "agentrail: argument --examples: 'many' is no number of scripts; `agentrail plugins --help` lists the options\n"
-    )
+    told = "agentrail: --examples: 'many' is no whole number from 0 on\n"
     assert capsys.readouterr().err == told

@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 import trio
 
-from agentrail.cli.command import SUBCOMMANDS
+from agentrail.cli.subcommands import SUBCOMMANDS
 from tests.adapters.models.server import refusing, serving
 from tests.cli.talking import COMMAND, ENVIRONMENT, at_a_terminal, modes, through_pipes
 from tests.patience import PATIENCE
@@ -74,14 +74,14 @@ def test_standard_input_is_the_prompt() -> None:
         ((), b"", "standard input is empty, and so is the prompt; give it as an argument, as in "),
         (("-",), b"\n", "standard input is empty, and so is the prompt; "),
         (("x",), b"\xff", "standard input is no UTF-8: byte 0xff at position 0, in line 1; convert it first, "),
-        (("a", "b"), b"", "the prompt is one argument, and here are 2: put quotes around it; "),
-        (("--dir", "/no/such", "x"), b"", "--dir: there is no folder '/no/such'; "),
-        (("--max-usd", "0", "x"), b"", "argument --max-usd: '0' is no number above 0; "),
-        (("--max-rounds", "x", "x"), b"", "argument --max-rounds: 'x' is no whole number from 1 on; "),
-        (("--max-rounds", "9" * 5000, "x"), b"", "argument --max-rounds: '9999"),
-        (("--yes", "--deny", "x"), b"", "argument --deny: not allowed with argument --yes; "),
-        (("--answers",), b"y", "--answers: standard input has the answers, so give the prompt as an argument; "),
-        (("--fly", "x"), b"", "unrecognized arguments: --fly; "),
+        (("a", "b"), b"", "the prompt is one argument, and here are 2: put quotes around it\n"),
+        (("--dir", "/no/such", "x"), b"", "--dir: there is no folder '/no/such'\n"),
+        (("--max-usd", "0", "x"), b"", "--max-usd: '0' is no number above 0\n"),
+        (("--max-rounds", "x", "x"), b"", "--max-rounds: 'x' is no whole number from 1 on\n"),
+        (("--max-rounds", "9" * 5000, "x"), b"", "--max-rounds: '9999"),
+        (("--yes", "--deny", "x"), b"", "--deny: not allowed with --yes; "),
+        (("--answers",), b"y", "--answers: standard input has the answers, so give the prompt as an argument\n"),
+        (("--fly", "x"), b"", "there is no option `--fly`; "),
         (("--model", "big", "x"), b"", "there is no model `big`; known here: "),
         (("--agent", "no.py", "x"), b"", "--agent: there is no file 'no.py'\n"),
         (("--schema", "no.json", "x"), b"", "--schema no.json: it is no JSON object, and no file that can be read: "),

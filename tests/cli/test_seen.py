@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.cli import record_rows, seen
+from agentrail.cli.command import main
 from agentrail.cli.console_page import READER, reading_host
 from agentrail.host.authentication.authenticators import LocalToken
 from agentrail.journals import SqliteJournal
@@ -58,15 +58,15 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-Run = Callable[[Callable[[Sequence[str]], int], Path, str], tuple[int, list[str], str]]
+Run = Callable[[str, Path, str], tuple[int, list[str], str]]
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Return a function that runs a subcommand: exit status, lines on standard output, and standard error."""
 
-    def run_(main: Callable[[Sequence[str]], int], journal: Path, words: str) -> tuple[int, list[str], str]:
-        status = main([*words.split(), "--journal", str(journal)])
+    def run_(name: str, journal: Path, words: str) -> tuple[int, list[str], str]:
+        status = main([name, *words.split(), "--journal", str(journal)])
         captured = capsys.readouterr()
         return status, captured.out.splitlines(), captured.err
 
@@ -74,7 +74,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def test_the_last_request_is_shown_part_by_part(journal: Path, run: Run) -> None:
-    status, lines, err = run(seen.main, journal, "trip")
+    status, lines, err = run("seen", journal, "trip")
     assert (status, err) == (0, "")
     assert "record 4: round 2 (turn 1, round 2), request r5 to scripted" in lines[0]
     rows = [" ".join(line.split()) for line in lines]
@@ -88,18 +88,18 @@ def test_the_last_request_is_shown_part_by_part(journal: Path, run: Run) -> None
 
 
 def test_a_round_is_named_by_its_number_or_its_request(journal: Path, run: Run) -> None:
-    _, first, _ = run(seen.main, journal, "trip 1")
+    _, first, _ = run("seen", journal, "trip 1")
     assert "record 2: round 1" in first[0]
-    assert run(seen.main, journal, "trip r2")[1] == first
-    status, lines, err = run(seen.main, journal, "trip 9")
+    assert run("seen", journal, "trip r2")[1] == first
+    status, lines, err = run("seen", journal, "trip 9")
     assert (status, lines) == (1, [])
     assert err.startswith("agentrail: session `trip` has sent no request `9`; it has sent 2")
     assert err.endswith("its last ones are `r2` in round 1, `r5` in round 2\n")
-    assert run(seen.main, journal, "tripp")[0] == 1
+    assert run("seen", journal, "tripp")[0] == 1
 
 
 def test_as_json_it_is_what_a_host_answers(journal: Path, run: Run) -> None:
-    _, lines, _ = run(seen.main, journal, "trip --json")
+    _, lines, _ = run("seen", journal, "trip --json")
     (line,) = lines
     view = json.loads(line)
     assert view == trio.run(_of_host, journal)
@@ -147,23 +147,23 @@ def test_the_body_is_what_the_provider_got(tmp_path: Path, run: Run) -> None:
             await (await supervisor.spawn(SessionSpec(model=model, system="Be short."), "trip")).ask("Look")
 
     trio.run(talk)
-    assert run(seen.main, path, "trip --body") == (0, [render(model.got[0]).body], "")
+    assert run("seen", path, "trip --body") == (0, [render(model.got[0]).body], "")
 
 
 def test_a_round_is_printed_as_a_test_that_passes(journal: Path, run: Run) -> None:
-    status, lines, err = run(seen.main, journal, "trip 2 --test")
+    status, lines, err = run("seen", journal, "trip 2 --test")
     assert (status, err) == (0, "")
     ran("\n".join(lines), 2)
 
 
 def test_of_a_model_of_a_program_no_body_is_known(journal: Path, run: Run) -> None:
-    status, lines, err = run(seen.main, journal, "trip --body")
+    status, lines, err = run("seen", journal, "trip --body")
     assert (status, lines) == (1, [])
     assert err == "agentrail: `scripted` is a model of a program: what it sends is not in the records\n"
 
 
 def test_each_record_is_a_row(journal: Path, run: Run) -> None:
-    status, lines, err = run(record_rows.main, journal, "trip")
+    status, lines, err = run("replay", journal, "trip")
     assert (status, err) == (0, "")
     assert [line.partition("  ")[2] for line in lines if not line.startswith(" ")] == [
         "record 1: SessionOpened: new → idle",
@@ -178,13 +178,13 @@ def test_each_record_is_a_row(journal: Path, run: Run) -> None:
 
 
 def test_of_one_record_the_change_and_the_state_are_shown(journal: Path, run: Run) -> None:
-    _, lines, _ = run(record_rows.main, journal, "trip 3")
+    _, lines, _ = run("replay", journal, "trip 3")
     changed, state = lines.index("changed:"), lines.index("state:")
     assert "    phase: running → executing_tools" in lines[changed:state]
     assert "    last_seq: 4 → 8" in lines[changed:state]
     assert "    history: 2 messages" in lines[state:]
     assert "    tools: look" in lines[state:]
-    _, (line,), _ = run(record_rows.main, journal, "trip 3 --json")
+    _, (line,), _ = run("replay", journal, "trip 3 --json")
     shown = json.loads(line)
     assert (shown["record"], shown["before"], shown["after"]) == (3, "running", "executing_tools")
     assert shown["state"]["history"] == "2 messages"
@@ -192,9 +192,9 @@ def test_of_one_record_the_change_and_the_state_are_shown(journal: Path, run: Ru
 
 
 def test_a_record_that_is_not_there_is_told(journal: Path, run: Run) -> None:
-    status, lines, err = run(record_rows.main, journal, "trip 9")
+    status, lines, err = run("replay", journal, "trip 9")
     assert (status, lines) == (1, [])
     assert err == "agentrail: there is no record 9; the session has 5, and they begin with 1\n"
-    status, _, err = run(record_rows.main, journal, "trip two")
-    assert (status, err) == (2, "agentrail: 'two' is no number of a record; give one from 1 on\n")
-    assert run(record_rows.main, journal, "tripp")[0] == 1
+    status, _, err = run("replay", journal, "trip two")
+    assert (status, err) == (2, "agentrail: 'two' is no number of a record from 1 on\n")
+    assert run("replay", journal, "tripp")[0] == 1

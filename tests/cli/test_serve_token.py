@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.cli.serve_options import parsed
+from agentrail.cli.command import main
+from agentrail.cli.exit_codes import WRONG_USAGE
 from agentrail.cli.serve_token import kept_token
 from agentrail.errors import FileFailed
+from tests.cli.calling import serve_options
 
 
 @pytest.fixture
@@ -79,15 +81,14 @@ def test_without_a_folder_of_the_user_each_start_has_its_own(
 
 
 def test_a_token_may_be_given(capsys: pytest.CaptureFixture[str]) -> None:
-    assert parsed([]).token is None
-    assert parsed(["--token", "x" * 16]).token == "x" * 16
+    assert serve_options([]).token is None
+    assert serve_options(["--token", "x" * 16]).token == "x" * 16
     for arguments, problem in (
         (["--token", "x" * 15], "give 16 to 128 letters, digits"),
         (["--token", "secret word with blanks"], "give 16 to 128 letters, digits"),
         (["--token", "x" * 16, "--keys", "keys"], "--token is for this machine alone"),
     ):
-        with pytest.raises(SystemExit):
-            parsed(arguments)
+        assert main(["serve", *arguments]) == WRONG_USAGE
         told = capsys.readouterr().err
         assert problem in told
         assert "secret word" not in told

@@ -13,10 +13,12 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
-from agentrail.cli.sessions import main
 from agentrail.cli.shared_host import open_shared
 from agentrail.journals import Difference, SqliteJournal, audit
 from agentrail.testing import ScriptedModel
+from tests.cli.calling import subcommand
+
+main = subcommand("sessions")
 
 pytestmark = pytest.mark.long
 

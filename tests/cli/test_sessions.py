@@ -16,9 +16,11 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.cli.command import main as command_main
-from agentrail.cli.sessions import main
 from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.testing import ScriptedModel, call, say
+from tests.cli.calling import subcommand
+
+main = subcommand("sessions")
 
 TITLE: Final = "A trip\x1b[2J to \u202eRome"
 
@@ -172,18 +174,22 @@ def test_a_session_that_is_not_there_is_told_with_the_nearest(
 @pytest.mark.parametrize(
     ("argv", "problem"),
     [
-        (["shw"], "there is no command `shw`"),
-        (["show"], "`show` is followed by other words than these: `agentrail sessions show SESSION`"),
-        (["list", "x"], "`list` is followed by other words than these: `agentrail sessions list`"),
-        (["--journl=x"], "unrecognized arguments: --journl=x"),
-        (["show", "x", "--messages", "-1"], "--messages: -1 is less than 0"),
-        (["list", "--limit", "0"], "--limit: 0 is less than 1"),
-        (["fork", "x", "--at", "0"], "--at: 0 is less than 1"),
+        (["shw"], "there is no subcommand `shw`; did you mean `show`?"),
+        (["show"], "SESSION is missing; `agentrail sessions show --help` lists the options"),
+        (["list", "x"], "got unexpected extra argument (x); `agentrail sessions list --help` lists the options"),
+        (["--journl=x"], "there is no option `--journl`; did you mean `--journal`?"),
+        (["list", "--at", "3"], "there is no option `--at`; `agentrail sessions list --help` lists those there are"),
+        (["show", "x", "--messages", "-1"], "--messages: '-1' is no whole number from 0 on"),
+        (["list", "--limit", "0"], "--limit: '0' is no whole number from 1 on"),
+        (["fork", "x", "--at", "0"], "--at: '0' is no whole number from 1 on"),
+        (
+            ["list", "--journal", "--json"],
+            "--journal needs a value, and `--json` is an option; `agentrail sessions list --help` lists the options",
+        ),
     ],
 )
 def test_wrong_usage_is_one_sentence(argv: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
-    told = f"agentrail: {problem}; `agentrail sessions --help` lists the options\n"
-    assert sessions(capsys, *argv) == (2, "", told)
+    assert sessions(capsys, *argv) == (2, "", f"agentrail: {problem}\n")
 
 
 def test_a_journal_that_is_not_there_is_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

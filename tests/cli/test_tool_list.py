@@ -8,8 +8,10 @@ from typing import Final
 
 import pytest
 
-from agentrail.cli.tool_list import main
 from agentrail.models import PROVIDERS
+from tests.cli.calling import subcommand
+
+main = subcommand("tools")
 
 AGENT: Final = '''\
 from agentrail import SessionSpec, tool
@@ -175,7 +177,7 @@ def test_of_two_tools_with_one_name_both_are_shown(folder: Path, capsys: pytest.
         (("app.py", "--edits"), "--edits: 'app.py' says itself what its agent may do"),
         (("--dir", "nowhere"), "--dir: there is no folder 'nowhere'"),
         (("app.py:desk", "--tool", "wether"), "--tool: there is no tool `wether`; did you mean `weather`?"),
-        (("--never",), "unrecognized arguments: --never; `agentrail tools --help` lists the options"),
+        (("--never",), "there is no option `--never`; `agentrail tools --help` lists those there are"),
     ],
     ids=["file", "name", "function", "mode", "folder", "tool", "option"],
 )

@@ -16,9 +16,9 @@ import agentrail
 from agentrail import ChildView, RemoteSupervisor, SessionSpec, tool
 from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource, profile_of
-from agentrail.cli.command import INTERRUPTED
+from agentrail.cli.exit_codes import INTERRUPTED
 from agentrail.cli.shared_host import is_served, open_shared
-from agentrail.cli.top import ANEW, TopRow, main, parsed, screen_text
+from agentrail.cli.top import ANEW, TopRow, address_of, screen_text
 from agentrail.cli.unix_endpoint import KEY, socket_of
 from agentrail.host import Host, HostLimits, Profile
 from agentrail.journals import Lease, MemoryJournal
@@ -28,12 +28,15 @@ from agentrail.ports.journal import SLOTS, slot_claim
 from agentrail.runtime.shared.clock import Clock
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.values.usage import cost_text
+from tests.cli.calling import subcommand
 from tests.cli.talking import at_a_terminal, through_pipes
 from tests.free_port import free_port
 from tests.host.cluster.several import open_place
 from tests.host.hosted import KEYS
 from tests.kit import NOTHING_USED
 from tests.patience import PATIENCE
+
+main = subcommand("top")
 
 
 @tool
@@ -186,8 +189,7 @@ def test_a_cost_that_is_not_known_is_never_nothing() -> None:
 
 def test_a_socket_of_the_user_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KEY", raising=False)
-    options = parsed(["unix:/home/ada/sessions.db.sock"])
-    assert (options.url, options.key) == ("unix:/home/ada/sessions.db.sock", KEY)
+    assert address_of("unix:/home/ada/sessions.db.sock", "KEY") == ("unix:/home/ada/sessions.db.sock", KEY)
 
 
 @pytest.mark.parametrize(
@@ -197,8 +199,7 @@ def test_a_socket_of_a_served_program_takes_the_key_that_a_port_would(
     url: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KEY", "of the variable")
-    options = parsed([url])
-    assert (options.url, options.key) == ("unix:/run/a.sock", key)
+    assert address_of(url, "KEY") == ("unix:/run/a.sock", key)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +207,7 @@ def test_a_socket_of_a_served_program_takes_the_key_that_a_port_would(
     [
         (("http://127.0.0.1:1",), "no key of the host is in the variable KEY; `--key NAME` names another variable"),
         (("http://127.0.0.1:1", "--journal", "x"), "--journal: a host with a URL knows its journal itself"),
-        (("--every",), "unrecognized arguments: --every; `agentrail top --help` lists the options"),
+        (("--every",), "there is no option `--every`; `agentrail top --help` lists those there are"),
     ],
     ids=["key", "journal", "option"],
 )

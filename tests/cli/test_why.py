@@ -9,10 +9,12 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.cli.why import main
 from agentrail.journals import SqliteJournal
 from agentrail.plugins import BeforeTool, BlockTool, Context, Continue, Plugin
 from agentrail.testing import ScriptedModel, call, say
+from tests.cli.calling import subcommand
+
+main = subcommand("why")
 
 
 class Guard(Plugin[None]):

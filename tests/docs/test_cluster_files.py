@@ -9,9 +9,10 @@ from typing import Final
 
 from agentrail.api.limits import DEFAULTS
 from agentrail.cli.serve import PARKING
-from agentrail.cli.serve_options import PORT, parsed
+from agentrail.cli.subcommands import PORT
 from agentrail.cluster.opened_cluster import KEY
 from agentrail.values.secrets import secret_name
+from tests.cli.calling import serve_options
 from tests.docs.sources import ROOT
 
 FOLDER: Final = ROOT / "docs" / "examples" / "cluster"
@@ -36,7 +37,7 @@ def test_the_files_start_the_command_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "app.py"
     file.touch()
     for name, word in (("compose.yaml", "command"), ("kubernetes.yaml", "args")):
-        options = parsed([str(file), *options_in(name, word)])
+        options = serve_options([str(file), *options_in(name, word)])
         assert (options.host, options.port) == ("0.0.0.0", PORT)  # noqa: S104 - it is said to
         assert options.names == ("agents.example.com",)
         assert (options.served.keys, options.served.journal) == (None, None)  # the program says both
@@ -48,7 +49,7 @@ def test_a_host_in_front_of_ray_is_started_by_the_command_as_it_is(tmp_path: Pat
     file.touch()
     kuberay = text_of("kuberay.yaml")
     path, *words = options_in("kuberay.yaml", "args")
-    options = parsed([str(file), *(word.replace("$(DATABASE_URL)", "postgresql://db/agents") for word in words)])
+    options = serve_options([str(file), *(word.replace("$(DATABASE_URL)", "postgresql://db/agents") for word in words)])
     assert (path, options.cores, options.host, options.port) == ("/etc/agents/ray_app.py", 4, "0.0.0.0", PORT)  # noqa: S104 - it is said to
     (name,) = re.findall(r"kind: RayCluster\nmetadata: {name: (\S+)}", kuberay)
     assert options.ray == f"{name}-head-svc:6379"

@@ -13,8 +13,11 @@ from typing import Final
 import pytest
 
 from agentrail.api.limits import DEFAULTS
+from agentrail.cli.exit_codes import WRONG_USAGE
 from agentrail.cli.serve import PARKING
-from agentrail.cli.serve_options import PORT, WRONG_USAGE, ServeOptions, parsed
+from agentrail.cli.serve_options import ServeOptions
+from agentrail.cli.subcommands import PORT
+from tests.cli.calling import serve_options
 from tests.docs.sources import ROOT
 
 FOLDER: Final = ROOT / "docs" / "examples" / "deployment"
@@ -49,7 +52,7 @@ def served(arguments: list[str], folder: Path) -> ServeOptions:
     assert (program, serve, file) == (PROGRAM, "serve", "/etc/agents/app.py")
     here = folder / "app.py"
     here.touch()
-    return parsed([str(here), *options])
+    return serve_options([str(here), *options])
 
 
 def test_the_unit_starts_the_command_as_it_is(tmp_path: Path) -> None:

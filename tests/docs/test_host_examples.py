@@ -21,18 +21,19 @@ import trio
 
 from agentrail import SessionSpec, tool
 from agentrail.adapters.python_file import load
-from agentrail.cli.serve import main
-from agentrail.cli.serve_options import parsed
 from agentrail.journals import SqliteJournal
 from agentrail.models import ModelRequest, ToolMessage
 from agentrail.plugins import HumanApproval
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, say
+from tests.cli.calling import serve_options, subcommand
 from tests.docs.pages import blocks_of
 from tests.docs.sources import ROOT
 from tests.host.hosted import KEYS, LINES, listening, open_desk, scripted
 from tests.kit import Element
 from tests.patience import PATIENCE
+
+main = subcommand("serve")
 
 EXAMPLES: Final = ROOT / "docs" / "examples"
 GUIDE: Final = ROOT / "docs" / "guide" / "serving.md"
@@ -242,5 +243,5 @@ def test_the_other_commands_of_the_guide_are_there(
             assert main(arguments) == 0
             assert capsys.readouterr().out.startswith("ak_")
         else:
-            assert parsed(arguments).served.file == Path("app.py")
+            assert serve_options(arguments).served.file == Path("app.py")
     assert len(others) == 5

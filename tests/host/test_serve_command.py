@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail.cli.serve_options import parsed
+from tests.cli.calling import serve_options
 from tests.host.commanded import SERVE, commanded
 from tests.patience import PATIENCE
 
@@ -279,5 +279,5 @@ async def test_keys_are_made_listed_and_withdrawn(tmp_path: Path) -> None:
 
 
 def test_the_collector_of_the_command_comes_seldom_unless_it_is_told_otherwise() -> None:
-    assert parsed([]).fewer_collections
-    assert not parsed(["--no-fewer-collections"]).fewer_collections
+    assert serve_options([]).fewer_collections
+    assert not serve_options(["--no-fewer-collections"]).fewer_collections

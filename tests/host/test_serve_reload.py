@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail.cli.serve_options import parsed
+from agentrail.cli.command import main
+from agentrail.cli.exit_codes import WRONG_USAGE
 from agentrail.cli.serve_reload import Reloader, files_below
 from tests.host.commanded import SERVE, Served, commanded
 from tests.patience import PATIENCE
@@ -119,6 +120,5 @@ def test_hidden_folders_and_virtual_environments_are_not_watched(tmp_path: Path)
 def test_it_is_for_one_process_and_a_file(
     arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit):
-        parsed(arguments)
+    assert main(["serve", *arguments]) == WRONG_USAGE
     assert problem in capsys.readouterr().err

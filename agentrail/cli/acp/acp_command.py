@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import trio
 
 from agentrail.app import process
-from agentrail.cli.acp.acp_options import parsed
 from agentrail.cli.acp.editor_connection import EditorConnection
 from agentrail.cli.acp.json_lines import LAST_WORDS, LineReader, LineWriter, own_input
 from agentrail.cli.acp.peer import Peer
@@ -20,8 +18,9 @@ from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.chat_options import ChatOptions
 from agentrail.cli.chosen_agent import source_of
-from agentrail.cli.command import INTERRUPTED, WRONG_USAGE
+from agentrail.cli.command_options import options_of
 from agentrail.cli.error_text import in_own_words
+from agentrail.cli.exit_codes import INTERRUPTED, WRONG_USAGE
 from agentrail.cli.exit_status import tell, tell_more
 from agentrail.cli.setting_order import chosen_journal
 from agentrail.cli.shared_host import STOP_WITHIN, open_shared
@@ -29,11 +28,11 @@ from agentrail.cli.standard_output import StandardOutput, open_what_is_closed
 from agentrail.errors import AgentrailError, SupervisorStuck
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `agentrail acp` with the arguments *argv*, and return the exit code."""
+def main(**words: object) -> int:
+    """Talk to the editor with the arguments *words* of `ChatOptions`, and return the exit code."""
     logging.getLogger("agentrail").addHandler(logging.StreamHandler(sys.stderr))
     try:
-        options = parsed(argv)
+        options = options_of(ChatOptions, words)
     except (BadInputError, OSError) as error:
         tell(f"agentrail: {error}")
         return WRONG_USAGE

@@ -10,7 +10,6 @@ from types import FunctionType, ModuleType
 from typing import cast
 
 from agentrail.adapters.python_file import load
-from agentrail.cli.checking.check_options import CheckOptions
 from agentrail.cli.progress_bar import ProgressBar
 from agentrail.hooks.attachments import seat_for, unkeyed
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed
@@ -21,6 +20,21 @@ from agentrail.testing.turns.conflicts import Conflict, Invariant, find_conflict
 from agentrail.testing.turns.invariants import INVARIANTS
 from agentrail.testing.turns.orders import OrderMatters, OrderSearch, share
 from agentrail.values.value import Value
+
+
+class CheckOptions(Value, gc=True):
+    """The arguments of the command line."""
+
+    files: tuple[Path, ...]
+    """Python files with the plugins."""
+    seed: int
+    """Seed of the random search."""
+    examples: int
+    """Number of combinations that are tried; all invariants are checked on each."""
+    seconds: float
+    """Seconds after which no more combination or order is tried; the laws are tried in any case."""
+    orders_may_differ: bool
+    """Whether the check of orders passes even if it finds two plugins whose order matters."""
 
 
 class NothingToCheckError(Exception):

@@ -24,7 +24,8 @@ import trio
 from agentrail.adapters.system import HAS_INHERITED_SOCKETS
 from agentrail.app.hangup import HANGUP, Hangup, noted_hangup
 from agentrail.app.process import SignalRepeats, ending_signals
-from agentrail.cli.serve_options import WRONG_USAGE, ServeOptions
+from agentrail.cli.exit_codes import WRONG_USAGE
+from agentrail.cli.serve_options import ServeOptions
 from agentrail.cli.workers.worker_link import VARIABLE, WorkerAssignment, WorkerReport, reserve_port
 from agentrail.errors import AgentrailError, CannotListen
 from agentrail.host.http11.listening import Tcp, inherited, listen_tcp
@@ -249,8 +250,8 @@ async def _serve(options: ServeOptions) -> int:
 @asynccontextmanager
 async def listening(options: ServeOptions) -> AsyncGenerator[int]:
     """Listen for clients where the options say, and yield the descriptor of the socket."""
-    if options.descriptor is not None:
-        with inherited(options.descriptor).socket as sock:
+    if options.socket is not None:
+        with inherited(options.socket).socket as sock:
             yield sock.fileno()
     elif options.unix is not None:
         from agentrail.host.http11.unix_listener import opened_unix  # noqa: PLC0415 - not there on every system

@@ -12,7 +12,8 @@ import trio
 import trustme
 
 import agentrail
-from agentrail.cli.serve_options import parsed
+from agentrail.cli.command import main
+from agentrail.cli.exit_codes import WRONG_USAGE
 from tests.host.commanded import LOG, SERVE, commanded
 from tests.host.hosted import KEYS, LINES
 
@@ -90,6 +91,5 @@ async def test_what_uvicorn_cannot_serve_is_told(folder: Path, arguments: tuple[
 
 @pytest.mark.parametrize("other", [["--unix", "s"], ["--token", "x" * 32], ["--cores", "2"], ["--reload", __file__]])
 def test_options_that_uvicorn_has_no_use_for_are_refused(other: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parsed([*other, *BY_UVICORN])
+    assert main(["serve", *other, *BY_UVICORN]) == WRONG_USAGE
     assert "--server is for one process at a port, without --unix, --cores" in capsys.readouterr().err

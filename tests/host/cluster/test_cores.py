@@ -15,7 +15,9 @@ import pytest
 import trio
 
 from agentrail import connect
-from agentrail.cli.serve_options import cores_named, parsed
+from agentrail.cli.command import main
+from agentrail.cli.command_options import cores_named
+from agentrail.cli.exit_codes import WRONG_USAGE
 from agentrail.cli.workers.worker_link import VARIABLE, WorkerLink, reserve_port
 from agentrail.cli.workers.worker_supervisor import FIRST_PAUSE, MOST_ENDS, PERIOD, WorkerProcess
 from agentrail.host.served_file import NothingToServeError
@@ -164,8 +166,7 @@ def test_as_many_processes_as_there_are_cores(capsys: pytest.CaptureFixture[str]
     assert cores_named("3") == 3
     assert cores_named("all") >= 1
     for text in ("0", "-1", "many", "1.5"):
-        with pytest.raises(SystemExit):
-            parsed(["--cores", text])
+        assert main(["serve", "--cores", text]) == WRONG_USAGE
         assert f"{text!r} is no number of processes; give one from 1 on, or `all`" in capsys.readouterr().err
 
 

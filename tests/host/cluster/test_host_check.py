@@ -9,15 +9,17 @@ import pytest
 import trio
 
 from agentrail import SessionSpec
-from agentrail.cli.doctor import main
 from agentrail.cli.host_check import KEY as VARIABLE
 from agentrail.cli.host_check import check_members, member_places
 from agentrail.journals import MemoryJournal, PostgresJournal
 from agentrail.testing import ScriptedModel
 from tests.adapters.journals.postgres.server import needs_postgres
+from tests.cli.calling import subcommand
 from tests.free_port import free_port
 from tests.host.cluster.several import KEY, open_place, two_places
 from tests.host.cluster.test_forwarding import talks
+
+main = subcommand("doctor")
 
 
 @pytest.fixture(autouse=True)

@@ -8,12 +8,15 @@ import psycopg
 import pytest
 
 from agentrail.adapters.journals.postgres.server_facts import HolderFacts, ServerFacts, server_facts
-from agentrail.cli.doctor import main, server_findings
+from agentrail.cli.doctor import server_findings
 from agentrail.journals import Lease, PostgresJournal
 from agentrail.ports.journal import SLOTS, slot_claim
 from agentrail.runtime.shared.clock import Clock
 from tests.adapters.journals.postgres.server import PgBouncer, needs_pgbouncer, needs_postgres
+from tests.cli.calling import subcommand
 from tests.kit import opened, prompted
+
+main = subcommand("doctor")
 
 pytestmark = [needs_postgres, pytest.mark.long]
 

@@ -17,7 +17,6 @@ from agentrail.adapters.journals.postgres.binary_arrays import array_of
 from agentrail.adapters.journals.postgres.postgres_dialect import PostgresConnection, PostgresDialect
 from agentrail.adapters.journals.postgres.postgres_writer import PostgresWriter
 from agentrail.adapters.journals.postgres.sqlstates import in_statement, is_lost, is_outage
-from agentrail.cli.sessions import main
 from agentrail.errors import (
     BrokenJournal,
     ExtraMissing,
@@ -36,8 +35,11 @@ from agentrail.testing import ScriptedModel
 from agentrail.testing.conformance.expected_errors import raised
 from tests.adapters.journals.postgres.server import PostgresServer, needs_postgres
 from tests.adapters.journals.test_listing import check_last_used
+from tests.cli.calling import subcommand
 from tests.kit import opened, run_of
 from tests.patience import PATIENCE
+
+main = subcommand("sessions")
 
 pytestmark = [needs_postgres, pytest.mark.long]
 

@@ -13,7 +13,6 @@ import psycopg
 import pytest
 import trio
 
-from agentrail.cli.journal import main
 from agentrail.errors import Fenced, JournalFailed, NothingWritten
 from agentrail.journals import Lease, PostgresJournal
 from agentrail.testing.conformance.expected_errors import raised
@@ -24,7 +23,10 @@ from tests.adapters.journals.postgres.server import (
     needs_postgres,
     program,
 )
+from tests.cli.calling import subcommand
 from tests.kit import opened, run_of
+
+main = subcommand("journal")
 
 pytestmark = [needs_postgres, pytest.mark.long]
 
