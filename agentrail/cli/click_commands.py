@@ -196,14 +196,15 @@ class CommandGroup(click.Group):
 
 def refuse(error: click.UsageError, words: Sequence[str]) -> int:
     """Tell what is wrong with the command line *words*, and return the exit status."""
-    problem = problem_of(error)
+    from agentrail.cli.bad_input import BadInputError  # noqa: PLC0415 - only an error needs it
+    from agentrail.cli.exit_status import tell, tell_more  # noqa: PLC0415 - as above
+
+    problem = str(BadInputError(problem_of(error)))  # of bounded length, whatever it quotes
     command = None if error.ctx is None else error.ctx.command
     if isinstance(command, CliCommand) and command.reports and not {"--json", "--events"}.isdisjoint(words):
         from agentrail.cli.run import report_usage  # noqa: PLC0415 - it runs agents
 
         return report_usage(problem)
-    from agentrail.cli.exit_status import tell, tell_more  # noqa: PLC0415 - only an error needs it
-
     tell(f"agentrail: {problem}")
     tell_more(error)
     return WRONG_USAGE

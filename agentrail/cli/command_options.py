@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar, cast
 import click
 from click.shell_completion import CompletionItem
 
-from agentrail.cli.bad_input import BadInputError
-
 if TYPE_CHECKING:
     from agentrail.adapters.journals.journal_places import JournalPlace
 
@@ -133,6 +131,7 @@ def journal_place(text: str) -> JournalPlace:
 
 def journal_file(text: str) -> Path:
     """Return the file of a journal that *text* names; raise `BadParameter` for the URL of a server."""
+    from agentrail.cli.bad_input import BadInputError  # noqa: PLC0415 - as below
     from agentrail.cli.journal_file import file_named  # noqa: PLC0415 - a help does not need it
 
     try:

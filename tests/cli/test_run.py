@@ -148,7 +148,7 @@ def test_who_watches_a_run_goes_on_when_it_has_ended(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--agent", "a.py"), ("--dir", "."), ("--max-usd", "1"), ("--max-rounds", "1"), ("--no-config", "")],
+    [("--agent", __file__), ("--dir", "."), ("--max-usd", "1"), ("--max-rounds", "1"), ("--no-config", "")],
 )
 def test_a_session_keeps_what_it_began_with(option: str, value: str) -> None:
     done = run("--resume", "trip", option, *([value] if value else []), "x")
