@@ -144,6 +144,8 @@ class CommandGroup(click.Group):
         is_for_default = args[0].startswith("-") and args[0] not in own if args else not ctx.resilient_parsing
         if self._default is not None and is_for_default:
             args = [self._default, *args]
+        if not args and not ctx.resilient_parsing:
+            ctx.fail(f"a command is missing: {', '.join(self.list_commands(ctx))}")
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:

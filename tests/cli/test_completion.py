@@ -39,6 +39,7 @@ CASES: Final = (
     ("agentrail sessions exp", "agentrail sessions export "),
     ("agentrail --contin", "agentrail --continue "),
     ("agentrail serve --log-form js", "agentrail serve --log-form json "),
+    ("agentrail serve keys with", "agentrail serve keys withdraw "),
     ("agentrail check onlyh", "agentrail check onlyhere.py "),
     ("agentrail doctor --dir onlyf", "agentrail doctor --dir onlyfolder/"),
 )

@@ -219,7 +219,7 @@ BAD = {
     ),
     "a slash at the end": (["spec.py", "--origin", "http://127.0.0.1:8000/"], "without a path or a `/` at the end"),
     "no file of keys": (["keys", "list", "gone"], "there is no file 'gone'; `make` makes it"),
-    "nothing about keys": (["keys"], "the following arguments are required: make|list|withdraw"),
+    "nothing about keys": (["keys"], "a command is missing: make, list, withdraw"),
     "a file of keys that is not there": (
         ["spec.py", "--keys", "gone"],
         "keys of gone: there is no such file; `agentrail serve keys make gone TENANT USER` makes one",
