@@ -306,22 +306,23 @@ class HttpExchange:
                 problem = f"it is encoded as `{encoding[:SHOWN]}`, and plain text was asked for"
                 raise EncodingRefused(problem)
             if response.status_code in OK and not _is_document(headers):
-                await self._stream(response, None if encoding in PLAIN else zlib.decompressobj(wbits=ANY_ZLIB))
+                unpack = bytes if encoding in PLAIN else zlib.decompressobj(wbits=ANY_ZLIB).decompress
+                await self._stream(response, unpack)
                 return HttpAnswer(response.status_code, headers)
             return HttpAnswer(response.status_code, headers, _unpacked(await self._body(response), encoding))
         finally:
             # No shield: a cancellation comes out of httpcore alone, which has closed everything then, see `_hear`.
             await response.aclose()  # noqa: ASYNC102 - see above
 
-    async def _stream(self, response: httpx.Response, packed: zlib._Decompress | None) -> None:
-        """Pass the stream to `heard` piece by piece, each with a new time limit; a fault closes the response."""
+    async def _stream(self, response: httpx.Response, unpack: Callable[[bytes], bytes]) -> None:
+        """Pass the stream to `heard`, *unpack*ed piece by piece, each with a new time limit; a fault closes it."""
         patience = self._post.patience
         async for piece in response.aiter_raw():
             if self._complete or self._fault is not None:
                 continue
             self._begun = True
             try:
-                self._complete = self._heard(piece if packed is None else packed.decompress(piece))
+                self._complete = self._heard(unpack(piece))
             except (ModelError, zlib.error) as fault:
                 self._fault = fault if isinstance(fault, ModelError) else StreamGarbled(UNPACKED.format(fault))
                 await response.aclose()
