@@ -53,7 +53,7 @@ class SteeringRead(NamedTuple):
     """Those that were heard, as one text; empty if none was."""
 
 
-class Answered(NamedTuple):
+class ResponseEnded(NamedTuple):
     """A response is complete."""
 
     message: AssistantMessage
@@ -94,7 +94,7 @@ class CutOff(NamedTuple):
     """Whether all of its deltas were heard."""
 
 
-class Call(NamedTuple):
+class ShownCall(NamedTuple):
     """A call of a tool."""
 
     call_id: str
@@ -110,7 +110,7 @@ class Call(NamedTuple):
 class CallChanged(NamedTuple):
     """A call was announced, waits for a person, or has started."""
 
-    call: Call
+    call: ShownCall
     """The call."""
     is_new: bool
     """Whether it is the first that is told of it."""
@@ -119,7 +119,7 @@ class CallChanged(NamedTuple):
 class CallEnded(NamedTuple):
     """A call has ended; or the result of one that has ended before is known now."""
 
-    call: Call
+    call: ShownCall
     """The call."""
     content: Sequence[Part] | None
     """The result; `None` if it is not known, or not yet."""
@@ -138,7 +138,7 @@ class OfSubagent(NamedTuple):
     """What has changed there."""
 
 
-Change: TypeAlias = e.Event | SteeringRead | Answered | Voided | CutOff | CallChanged | CallEnded | OfSubagent
+Change: TypeAlias = e.Event | SteeringRead | ResponseEnded | Voided | CutOff | CallChanged | CallEnded | OfSubagent
 """What an event changes for a person. One that is not folded is a change itself, and so is each delta that was heard
 from the first of its response on.
 """
@@ -180,7 +180,7 @@ class Transcript:
         """Whether thoughts of it were told."""
         self._steering: dict[str, str] = {}
         """The texts of steering that the model has not read, by their ids."""
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, ShownCall] = {}
         """The calls of the open turn whose results are not known, by their ids."""
         self._parted: set[str] = set()
         """Ids of calls that are over for the conversation, and may still come to an end of their own."""
@@ -220,7 +220,7 @@ class Transcript:
         """Note that deltas were missed: of the response under way nothing is told before its end."""
         self._is_heard = False
 
-    def unanswered(self) -> Iterator[tuple[str, Call]]:
+    def unanswered(self) -> Iterator[tuple[str, ShownCall]]:
         """Yield the calls that were announced and have no result, each after the sub-agent that makes it."""
         for call in self._calls.values():
             if call.args is not None:
@@ -248,9 +248,9 @@ class Transcript:
 
     def _answer(self, message: AssistantMessage) -> Iterator[Change]:
         thoughts = "" if self._has_thoughts else thoughts_in(message)
-        yield Answered(message, self._forget_streamed(), thoughts, self._is_heard)
+        yield ResponseEnded(message, self._forget_streamed(), thoughts, self._is_heard)
         for call in message.calls:
-            yield self._change(Call(call.call_id, call.name, call.args))
+            yield self._change(ShownCall(call.call_id, call.name, call.args))
 
     def _forget_streamed(self) -> str:
         """Note that the response under way is over; return the text of it that was told."""
@@ -274,7 +274,7 @@ class Transcript:
     def _of_call(self, event: e.Event, envelope: e.Envelope) -> Iterator[Change]:
         match event:
             case e.ToolExecutionStart(call_id=call_id, name=name, args=args):
-                yield self._change(Call(call_id, name, args, "running"))
+                yield self._change(ShownCall(call_id, name, args, "running"))
             case e.ToolExecutionEnd(call_id=call_id, name=name, content=content, is_error=is_error):
                 call = yield from self._announced(call_id, name)
                 self._calls.pop(call_id, None)
@@ -321,19 +321,19 @@ class Transcript:
             case _:
                 pass
 
-    def _change(self, call: Call) -> Change:
+    def _change(self, call: ShownCall) -> Change:
         is_new = call.call_id not in self._calls and call.call_id not in self._parted
         self._calls[call.call_id] = call
         return CallChanged(call, is_new)
 
-    def _announced(self, call_id: str, name: str) -> Generator[Change, None, Call]:
+    def _announced(self, call_id: str, name: str) -> Generator[Change, None, ShownCall]:
         """Return a call that ends; of one of which nothing was told, first yield that."""
-        call = self._calls.get(call_id, Call(call_id, name, None))
+        call = self._calls.get(call_id, ShownCall(call_id, name, None))
         if call_id not in self._calls and call_id not in self._parted:
             yield self._change(call)
         return call
 
-    def _part(self, call: Call, state: CallState, cause: e.Event, content: Sequence[Part] | None = None) -> Change:
+    def _part(self, call: ShownCall, state: CallState, cause: e.Event, content: Sequence[Part] | None = None) -> Change:
         """Note that a call is over for the conversation, in *state* if that was not told; return the change."""
         if call.state in OPEN or call.state == "unheard":
             call = call._replace(state=state)
@@ -360,7 +360,7 @@ class Transcript:
         if path:
             yield from self._within(path[1], "", event, envelope)
         elif isinstance(event, e.ApprovalRequired):
-            yield self._change(Call(event.call_id, event.tool, event.args, "held"))
+            yield self._change(ShownCall(event.call_id, event.tool, event.args, "held"))
         elif event.status in NOT_APPROVED and event.call_id in self._calls:
             yield self._part(self._calls[event.call_id], "rejected", event)
         else:

@@ -9,12 +9,12 @@ from typing import Final
 from attrs import define, field
 
 from agentrail.api.transcript import (
-    Answered,
     CallChanged,
     CallEnded,
     Change,
     CutOff,
     OfSubagent,
+    ResponseEnded,
     SteeringRead,
     Transcript,
     Voided,
@@ -154,7 +154,7 @@ class Seen:
                 self._open_answer().text += delta
             case e.ThinkingDelta(delta=delta):
                 self._open_answer().thoughts += delta
-            case Answered(message=message):
+            case ResponseEnded(message=message):
                 answer = self._open_answer()
                 assert change.is_other or (change.streamed + change.rest).strip() == message.text.strip()
                 assert answer.text == change.streamed

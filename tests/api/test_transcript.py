@@ -1,13 +1,13 @@
 """What events change for a person: each is told once, in the words of the events before it."""
 
 from agentrail.api.transcript import (
-    Answered,
-    Call,
     CallChanged,
     CallEnded,
     Change,
     CutOff,
     OfSubagent,
+    ResponseEnded,
+    ShownCall,
     SteeringRead,
     Transcript,
 )
@@ -33,25 +33,25 @@ def test_a_response_knows_what_of_it_was_told() -> None:
     streamed = changes(ASKED, e.ThinkingDelta("hm"), e.MessageDelta("Hel"), e.ResponseComplete(response("Hello")))
     assert streamed[1:3] == [e.ThinkingDelta("hm"), e.MessageDelta("Hel")]
     (answered,) = streamed[3:]
-    assert isinstance(answered, Answered)
+    assert isinstance(answered, ResponseEnded)
     assert (answered.rest, answered.is_other, answered.thoughts) == ("lo", False, "")
 
 
 def test_deltas_after_a_gap_are_not_told_and_the_rest_comes_with_the_response() -> None:
     gap, message = e.Gap(1, 1, 1, 3), response("Hello", thinking="hm")
     heard = changes(ASKED, e.MessageDelta("He"), gap, e.MessageDelta("o"), e.ResponseComplete(message))
-    assert heard[1:] == [e.MessageDelta("He"), gap, Answered(message, "He", "hm", is_heard=False)]
+    assert heard[1:] == [e.MessageDelta("He"), gap, ResponseEnded(message, "He", "hm", is_heard=False)]
 
 
 def test_a_call_whose_end_no_event_tells_ends_at_the_latest_with_its_turn() -> None:
     made, result = response("", ToolCall("c1", "look", ARGS)), ToolMessage("c1", "look", (Text("no such place"),), True)
     end = e.AgentEnd("p1", "end", (result,), NOTHING_USED)
     assert changes(e.ResponseComplete(made), ASKED, end)[1:] == [
-        CallChanged(Call("c1", "look", ARGS), is_new=True),
-        CallEnded(Call("c1", "look", ARGS, "unheard"), None, ASKED),
+        CallChanged(ShownCall("c1", "look", ARGS), is_new=True),
+        CallEnded(ShownCall("c1", "look", ARGS, "unheard"), None, ASKED),
         ASKED,
         CutOff("", is_heard=True),
-        CallEnded(Call("c1", "look", ARGS, "failed"), result.parts, end),
+        CallEnded(ShownCall("c1", "look", ARGS, "failed"), result.parts, end),
         end,
     ]
 
@@ -68,8 +68,8 @@ def test_decisions_about_calls_of_sub_agents_concern_no_call_of_the_same_id() ->
     resolved = e.ApprovalResolved("s.c1:a", "c2", "pay", "rejected")
     own = e.ToolExecutionStart("c2", "look", ARGS)
     assert changes(own, e.SubagentStart("c1", "s.c1", "pays"), held, resolved)[2:] == [
-        OfSubagent("c1", "s.c1", CallChanged(Call("c2", "pay", ARGS, "held"), is_new=True)),
-        OfSubagent("c1", "s.c1", CallEnded(Call("c2", "pay", ARGS, "rejected"), None, resolved)),
+        OfSubagent("c1", "s.c1", CallChanged(ShownCall("c2", "pay", ARGS, "held"), is_new=True)),
+        OfSubagent("c1", "s.c1", CallEnded(ShownCall("c2", "pay", ARGS, "rejected"), None, resolved)),
     ]
 
 

@@ -8,13 +8,13 @@ from typing import Final
 
 from agentrail.api.session_values import Status
 from agentrail.api.transcript import (
-    Answered,
-    Call,
     CallChanged,
     CallEnded,
     Change,
     CutOff,
     OfSubagent,
+    ResponseEnded,
+    ShownCall,
     Transcript,
     Voided,
 )
@@ -122,7 +122,7 @@ class SessionUpdates:
                 return (chunk("thought", self._message_id, delta),)
             case Voided(text) | CutOff(text):
                 self._attempts += bool(text)  # nothing can erase it for the editor, so another message begins
-            case Answered():
+            case ResponseEnded():
                 return self._answered(change)
             case CallChanged():
                 return self._call_changed(change)
@@ -165,7 +165,7 @@ class SessionUpdates:
         """Id of the response's message; another one for each retry, because the editor still shows what failed."""
         return f"{self._response_id}.{self._attempts}" if self._attempts else self._response_id
 
-    def _answered(self, event: Answered) -> Iterable[Update | None]:
+    def _answered(self, event: ResponseEnded) -> Iterable[Update | None]:
         message, text = event.message, event.rest
         if event.thoughts:
             yield chunk("thought", self._message_id, event.thoughts)
@@ -184,7 +184,7 @@ class SessionUpdates:
             return (self._patch(call.call_id, status="in_progress", rawInput=call.args),)
         return (self._show(call, call.call_id, is_new=event.is_new),)
 
-    def _show(self, call: Call, call_id: str, *, is_new: bool) -> Update:
+    def _show(self, call: ShownCall, call_id: str, *, is_new: bool) -> Update:
         status = "in_progress" if call.state == "running" else "pending"
         return call_update(self.call_fields(call_id, call.name, call.args or {}, status), is_new=is_new)
 

@@ -10,13 +10,13 @@ from agentrail.api.problems import Problem
 from agentrail.api.public_ids import visible
 from agentrail.api.session_values import HeldCall
 from agentrail.api.transcript import (
-    Answered,
     CallChanged,
     CallEnded,
     Change,
     CutOff,
     FindResult,
     OfSubagent,
+    ResponseEnded,
     SteeringRead,
     Transcript,
     Voided,
@@ -88,7 +88,7 @@ class RunFrames:
                 self._response, self._has_part = f"m{place.seq}", False
                 self._pieces.update(t=0, r=0)
                 return self._close_open()
-            case Answered():
+            case ResponseEnded():
                 return self._answered(change, self._message_id(place))
             case Voided():
                 return self._voided()
@@ -296,7 +296,7 @@ class RunFrames:
         """
         return f"{self._response or f'm{envelope.seq}'}.1"
 
-    def _answered(self, change: Answered, message_id: str) -> Iterable[Frame]:
+    def _answered(self, change: ResponseEnded, message_id: str) -> Iterable[Frame]:
         if not change.is_heard and self._is_begun:
             # What the client has of the response is not known: it gets all of it with the conversation.
             self.wants_snapshot = True
@@ -308,7 +308,7 @@ class RunFrames:
         self._pieces.update(t=0, r=0)
         return frames
 
-    def _rest(self, change: Answered, message_id: str) -> Iterator[Frame]:
+    def _rest(self, change: ResponseEnded, message_id: str) -> Iterator[Frame]:
         """Yield what was not streamed of a response; if the stream differs from it, a snapshot corrects that."""
         if not change.streamed:
             yield from self._close_open()
@@ -362,7 +362,7 @@ class RunFrames:
             return
         agent, message_id = AgentFrames(visible(change.child)), f"m{envelope.seq}"
         match change.change:
-            case Answered(message=message, thoughts=thoughts):
+            case ResponseEnded(message=message, thoughts=thoughts):
                 yield from agent.thoughts(thoughts, message_id)
                 if message.text:
                     yield from agent.whole_text(message_id, "assistant", message.text)

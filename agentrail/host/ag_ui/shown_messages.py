@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
-from agentrail.api.transcript import Call as ShownCall
-from agentrail.api.transcript import thoughts_in
+from agentrail.api.transcript import ShownCall, thoughts_in
 from agentrail.api.views import to_json
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import Call
