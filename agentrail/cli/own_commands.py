@@ -94,14 +94,14 @@ def allowed_commands(folder: Path, others: Collection[str], ask: Ask = nobody_to
 
     *others* are the names of commands that there are already.
     """
-    found = read_commands(folder, others)
-    surfaces = unallowed(folder, found.surfaces)
+    own = read_commands(folder, others)
+    surfaces = unallowed(folder, own.surfaces)
     if not surfaces or ask(folder, PLACE_NAME, surfaces):
-        return found
-    names = [command.name for command in found.commands if command.surface in surfaces]
+        return own
+    names = [command.name for command in own.commands if command.surface in surfaces]
     problem = f"{', '.join(names)} of {PLACE_NAME}: nobody has allowed this yet; {TO_ALLOW}"
-    allowed = [command for command in found.commands if command.surface not in surfaces]
-    return OwnCommands(tuple(allowed), (*found.problems, problem))
+    allowed = [command for command in own.commands if command.surface not in surfaces]
+    return OwnCommands(tuple(allowed), (*own.problems, problem))
 
 
 def read_commands(folder: Path, others: Collection[str] = ()) -> OwnCommands:

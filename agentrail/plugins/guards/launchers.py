@@ -64,10 +64,10 @@ LAUNCHERS: Final = (
 
 def _by_program() -> dict[str, tuple[tuple[str, ...], ...]]:
     """Return by program the sub-commands that run another one."""
-    found: dict[str, tuple[tuple[str, ...], ...]] = {}
+    verbs_of: dict[str, tuple[tuple[str, ...], ...]] = {}
     for name, *verbs in (words.split() for listed in LAUNCHERS for words in listed.split(", ")):
-        found[name] = (*found.get(name, ()), tuple(verbs))
-    return found
+        verbs_of[name] = (*verbs_of.get(name, ()), tuple(verbs))
+    return verbs_of
 
 
 _VERBS: Final = _by_program()

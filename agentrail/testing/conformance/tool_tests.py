@@ -124,6 +124,9 @@ _KINDS: Final[Mapping[str, _Maker]] = {
 TICKS = (0, 1, 2, 3, 5, 8, 20, 50)
 """Numbers of checkpoints that a call passes before it is cancelled."""
 
+ATTEMPTS: Final = 3
+"""How often a call may be late to end, in a row, before the tool has failed: a busy machine is late once."""
+
 
 class ToolConformance:
     """Tests of a tool: its description, its answers to arguments that fit, its cancellation, and its effect class."""
@@ -191,14 +194,21 @@ class ToolConformance:
         tool_ = as_tool(tool)
         args = self.rows(tool_)[0]
         for ticks in TICKS:
-            async with trio.open_nursery() as nursery:  # noqa: TID251 - the call ends with the test
-                nursery.start_soon(self._answer, tool_, args, self.surroundings())
-                for _ in range(ticks):
-                    await trio.lowlevel.checkpoint()
-                began = trio.current_time()
-                nursery.cancel_scope.cancel()
-            taken_to_end = trio.current_time() - began
-            assert taken_to_end <= self.cancelled_within, f"it went on for {taken_to_end:.2f} s"
+            for attempt in range(ATTEMPTS):
+                went_on = await self._seconds_to_end(tool_, args, ticks)
+                if went_on <= self.cancelled_within:
+                    break
+                assert attempt < ATTEMPTS - 1, f"it went on for {went_on:.2f} s"
+
+    async def _seconds_to_end(self, tool: Tool, args: JsonObject, ticks: int) -> float:
+        """Call *tool*, cancel the call after some checkpoints, and return how long it went on then."""
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - the call ends with the test
+            nursery.start_soon(self._answer, tool, args, self.surroundings())
+            for _ in range(ticks):
+                await trio.lowlevel.checkpoint()
+            began = trio.current_time()
+            nursery.cancel_scope.cancel()
+        return trio.current_time() - began
 
     async def test_it_is_true_to_its_effect_class(self, tool: object) -> None:
         """A pure tool changes no file in memory, and an idempotent one changes nothing the second time."""
