@@ -567,24 +567,18 @@ def paths_of_a_call_that_is_allowed(count: int) -> bool:
     return lets_read(*("a" * count))
 
 
-@scene("plugins.guards.wrapper_programs.MAX_FOUND")
+@scene("plugins.guards.launchers.MAX_FOUND")
 def commands_that_others_may_run(count: int) -> bool:
     policy = PermissionPolicy(deny=["shell(rm *)"])
     hook = BeforeTool("shell", {"command": f"valgrind {'--log-file=x ' * count}"}, "c")
     return policy.before_tool(hook, None, Context(working_dir="/")) == Continue()
 
 
-@scene("plugins.guards.wrapper_programs.MAX_WORDS")
+@scene("plugins.guards.launchers.MAX_WORDS")
 def words_that_others_may_run(count: int) -> bool:
     policy = PermissionPolicy(deny=["shell(rm *)"])
-    hook = BeforeTool("shell", {"command": f"valgrind {'a ' * count}"}, "c")
-    return policy.before_tool(hook, None, Context(working_dir="/")) == Continue()
-
-
-@scene("plugins.guards.wrapper_programs.MAX_RUN")
-def commands_that_runners_run(count: int) -> bool:
-    policy = PermissionPolicy(deny=["shell(rm *)"])
-    hook = BeforeTool("shell", {"command": f"{'docker exec c ' * count} ls"}, "c")
+    both, first = divmod(count - 3, 2)  # of two commands, of which the second is the end of the first
+    hook = BeforeTool("shell", {"command": f"valgrind a {'-b ' * first}a {'-b ' * both}"}, "c")
     return policy.before_tool(hook, None, Context(working_dir="/")) == Continue()
 
 
