@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -25,6 +25,7 @@ from agentrail.cli.chosen_agent import settings_for, source_with
 from agentrail.cli.command_options import CHOSEN, options_of
 from agentrail.cli.console import Console
 from agentrail.cli.console_commands import NAMES, ConsoleCommands, last_used, mode_labelled, set_mode
+from agentrail.cli.default_agent import KEPT_STOP_WITHIN
 from agentrail.cli.error_text import in_own_words
 from agentrail.cli.exit_codes import INTERRUPTED, WRONG_USAGE, leave_unread
 from agentrail.cli.exit_status import DONE, status_of_error, tell, tell_more
@@ -40,13 +41,18 @@ from agentrail.cli.session_picker import NONE_YET, pick_session
 from agentrail.cli.session_question import ask_about_last, ask_about_session
 from agentrail.cli.setting_order import chosen_journal, chosen_page
 from agentrail.cli.settings_code import supervisor_options
-from agentrail.cli.shared_host import STOP_WITHIN, find_page, is_served, open_shared
 from agentrail.cli.terminal import Terminal
 from agentrail.cli.trust_question import ask_about
 from agentrail.errors import AgentrailError, SessionParked, SupervisorStuck, UnknownSession, UsageError
-from agentrail.remote.remote_session import RemoteSession
-from agentrail.remote.remote_supervisor import RemoteSupervisor
+from agentrail.lazy import LazyModule
 from agentrail.values.events import Cursor
+
+if TYPE_CHECKING:
+    from agentrail.cli import shared_host
+    from agentrail.remote.remote_session import RemoteSession
+    from agentrail.remote.remote_supervisor import RemoteSupervisor
+else:  # imported when keys are read already: it brings the host
+    shared_host = LazyModule("agentrail.cli.shared_host")
 
 LIST_THEM: Final = "`agentrail sessions` lists those that are kept, and so does /sessions"
 
@@ -106,7 +112,7 @@ def main(**words: object) -> int:
         return WRONG_USAGE
     except AgentrailError as error:  # such as a damaged record of the session
         return status_of_error(error)
-    code = process.run(partial(conversation, options, settings, own, terminal), stop_within=STOP_WITHIN)
+    code = process.run(partial(conversation, options, settings, own, terminal), stop_within=KEPT_STOP_WITHIN)
     forget_page()
     if terminal.gone:
         leave_unread(screen)
@@ -192,9 +198,9 @@ class Chat:
 
     async def _run(self, journal: Path | None, supervisor_options: SupervisorOptions, *, has_page: bool) -> bool:
         await trio.to_thread.run_sync(self._source.check)
-        is_shared = await is_served(SqliteJournal(journal).path)
+        is_shared = await shared_host.is_served(SqliteJournal(journal).path)
         begun = await trio.to_thread.run_sync(AgentSeal(journal).begun, self._source)
-        async with open_shared(journal, profile_of, supervisor_options, has_page=has_page) as supervisor:
+        async with shared_host.open_shared(journal, profile_of, supervisor_options, has_page=has_page) as supervisor:
             session = await self._first(supervisor)
             source = self._source if session is None else await self._as_stored(session)
             page = _page_of(journal)
@@ -214,7 +220,7 @@ class Chat:
                     supervisor,
                     self._source.label,
                     Path(self._source.folder),
-                    partial(find_page, journal),
+                    partial(shared_host.find_page, journal),
                     self._own.commands,
                 )
                 past = None if is_new else await _end_of(session)
@@ -263,7 +269,7 @@ class Chat:
 
 def _page_of(journal: Path | None) -> str:
     """Return where the page is, without its token: what a terminal shows is kept, copied, and seen by others."""
-    page = find_page(journal)
+    page = shared_host.find_page(journal)
     return "" if page is None else f"{page.address} (/page opens it)"
 
 

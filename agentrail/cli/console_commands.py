@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
@@ -32,12 +32,14 @@ from agentrail.errors import SteeringQueueFull
 from agentrail.errors.agentrail_error import advice
 from agentrail.insight.event_sentences import decision_in
 from agentrail.ports.journal import StoredSession
-from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.runtime.shared.clock import Clock
 from agentrail.values.content import Part
 from agentrail.values.events import Event, PromptReceived, SessionForked, SessionStarted
 from agentrail.values.messages import AssistantMessage, Message, UserMessage
 from agentrail.values.usage import cost_text
+
+if TYPE_CHECKING:  # it brings the client of a host, which is imported when keys are read already
+    from agentrail.remote.remote_supervisor import RemoteSupervisor
 
 STEER: Final = "/steer"
 """The only command that does not wait for the session to rest when it comes from a pipe or a file."""

@@ -23,7 +23,7 @@ from agentrail.cli.allowed_code import guarded_agent
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.command_options import NamedAgent, options_of
 from agentrail.cli.deciders import LineDecider, approve_all, decide_nothing, refuse_all
-from agentrail.cli.default_agent import DEMO, MODES, STOP_WITHIN, spec_for
+from agentrail.cli.default_agent import DEMO, KEPT_STOP_WITHIN, MODES, STOP_WITHIN, spec_for
 from agentrail.cli.exit_status import tell, tell_more
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.prompt_input import MOST_BYTES, STDIN, prompt_of
@@ -50,9 +50,6 @@ PATIENCE: Final = 3.0
 
 BEGINNING: Final = 0
 """The cursor before all events of a session."""
-
-KEPT_STOP_WITHIN: Final = 6.0
-"""The most seconds that a run which is kept may take to end: as `chat`, it may serve the sessions of others."""
 
 NO_KEY: Final = "no key of a provider is in the environment, so the built-in demo model answers; --model names another"
 NOT_SENT: Final = "the prompt was not sent, as it would end the turn of that call"

@@ -57,9 +57,6 @@ NAMELESS: Final = "the process that serves it has not said who it is"
 SERVER: Final = "the program that serves this journal"
 """The holder of the sessions."""
 
-STOP_WITHIN: Final = 6.0
-"""The most seconds that a program may take to end: other programs go on with its sessions, or the next one does."""
-
 
 class Endpoint(Protocol):
     """Where the journal is served to other processes of this user."""

@@ -19,11 +19,12 @@ from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.chat_options import ChatOptions
 from agentrail.cli.chosen_agent import source_of
 from agentrail.cli.command_options import options_of
+from agentrail.cli.default_agent import KEPT_STOP_WITHIN
 from agentrail.cli.error_text import in_own_words
 from agentrail.cli.exit_codes import INTERRUPTED, WRONG_USAGE
 from agentrail.cli.exit_status import tell, tell_more
 from agentrail.cli.setting_order import chosen_journal
-from agentrail.cli.shared_host import STOP_WITHIN, open_shared
+from agentrail.cli.shared_host import open_shared
 from agentrail.cli.standard_output import StandardOutput, open_what_is_closed
 from agentrail.errors import AgentrailError, SupervisorStuck
 
@@ -40,7 +41,7 @@ def main(**words: object) -> int:
     output = StandardOutput(sys.stdout)
     # Tools must not write to the stdout of the protocol, nor read the editor's messages from stdin.
     with output.alone(), own_input() as descriptor:
-        code = process.run(partial(serve, options, LineReader(descriptor), output), stop_within=STOP_WITHIN)
+        code = process.run(partial(serve, options, LineReader(descriptor), output), stop_within=KEPT_STOP_WITHIN)
     return INTERRUPTED if code is None else code
 
 
