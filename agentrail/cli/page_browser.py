@@ -6,6 +6,7 @@ The browser gets the name of a file that this user alone can read, and that lead
 from __future__ import annotations
 
 import webbrowser
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import Final
@@ -24,7 +25,7 @@ def open_in_browser(page: HolderFile) -> bool:
     """Have a browser open *page*; return false if there is none with a window of its own."""
     try:
         browser = webbrowser.get()
-    except webbrowser.Error:
+    except (webbrowser.Error, ValueError):  # a quote in `BROWSER` has no end
         return False
     if type(browser) is webbrowser.GenericBrowser:  # such as lynx, which would run in this terminal
         return False
@@ -37,7 +38,8 @@ def open_in_browser(page: HolderFile) -> bool:
 
 def forget_page() -> None:
     """Remove the file that leads to the page, if there is one."""
-    _file().unlink(missing_ok=True)
+    with suppress(OSError):  # the conversation has ended well
+        _file().unlink()
 
 
 def _file() -> Path:

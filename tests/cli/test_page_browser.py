@@ -53,6 +53,18 @@ def test_a_browser_that_would_take_the_terminal_is_none(home: Path, monkeypatch:
     assert not home.exists()
 
 
+def test_a_command_line_of_a_browser_with_half_a_quote_is_none(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webbrowser, "_tryorder", ["firefox '%s"])  # what it reads of `BROWSER` once
+    assert not open_in_browser(PAGE)
+    assert not home.exists()
+
+
+def test_a_file_that_cannot_be_removed_does_not_fail_a_conversation(home: Path) -> None:
+    home.write_text("no folder")
+    forget_page()
+    assert home.is_file()
+
+
 @pytest.mark.long
 def test_the_page_opens_in_a_browser_and_its_key_stays_off_the_screen(tmp_path: Path, home: Path) -> None:
     script = tmp_path / "browser"
