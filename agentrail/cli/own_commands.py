@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -151,11 +150,12 @@ def _command(root: Root, file: str, others: Collection[str]) -> OwnCommand:
         raise _Unusable(_reason(error)) from None
     if len(content) > MAX_BYTES:
         raise _Unusable(f"it has more than {MAX_BYTES // 1024} KiB")
-    text = ""
-    with suppress(UnicodeDecodeError):
+    try:
         text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise _Unusable("it is no UTF-8") from None
     if not text.strip():
-        raise _Unusable("it is empty" if not content.strip() else "it is no UTF-8")
+        raise _Unusable("it is empty")
     return OwnCommand(f"/{name}", text)
 
 

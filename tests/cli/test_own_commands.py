@@ -63,6 +63,7 @@ def test_what_cannot_be_a_command_is_told_and_the_others_are_there(commands: Pat
     (commands / "round.md").symlink_to("round.md")
     (commands / "bad.md").write_bytes(b"caf\xe9")
     (commands / "empty.md").write_text(" \n")
+    (commands / "empty-too.md").write_bytes(b"\xef\xbb\xbf\n")
     (commands / "help.md").write_text("clash")
     (commands / "large.md").write_text("x" * (MAX_BYTES + 1))
     (commands / "whole.md").write_text("x" * MAX_BYTES)
@@ -78,6 +79,7 @@ def test_what_cannot_be_a_command_is_told_and_the_others_are_there(commands: Pat
         r"\u001b[2J": f"is left out: {named}",
         "away": OUTSIDE,
         "bad": "is left out: it is no UTF-8",
+        "empty-too": "is left out: it is empty",
         "empty": "is left out: it is empty",
         "folder": "is left out: Is a directory",
         "help": "is left out: there is a command /help already; rename the file",
