@@ -26,7 +26,7 @@ LAUNCHERS: Final = (
     "mise x, nodenv exec, nvm exec, nvm run, nx exec, pipx run, pixi run, pyenv exec, rbenv exec, rye run, tox exec",
     "bundle exec, conda run, pdm run, pipenv run, poetry run, uv run, uv tool run, uvx, volta run, devbox run",
     "guix environment, guix shell, meson devenv, cmake -e, nix develop, nix shell, nix-shell, just --command, just -c",
-    "go build, go install, go run, go test, go vet, mvn, mvnw",
+    "corepack, go build, go install, go run, go test, go vet, mvn, mvnw",
     # environments, secrets and locks
     "aws-vault exec, cross-env, cross-env-shell, direnv exec, dockerize, doppler run, dotenv, dotenvx run, env-cmd",
     "envconsul, foreman run, forego run, honcho run, infisical run, op run, railway run, teller run, wait-for-it",
@@ -96,9 +96,11 @@ def may_run(lines: Sequence[Commands | Unlexable]) -> Iterator[Commands | Unlexa
 
 def _launched(command: SimpleCommand) -> Iterator[Commands | Unlexable]:
     args = command.args
-    if any(word.text in _ASKS_ABOUT for word in args[:1]):
+    launching = _VERBS.get(command.program.removesuffix(".exe"), ())
+    if not launching or any(word.text in _ASKS_ABOUT for word in args[:1]):
         return
-    starts = [_behind(verbs, args) for verbs in _VERBS.get(command.program.removesuffix(".exe"), ())]
+    texts = [None if word.is_unknown else word.text.lower() for word in args]
+    starts = [_behind(verbs, texts) for verbs in launching]
     start = min((start for start in starts if start is not None), default=len(args))
     has_begun = False
     for place in range(start, len(args)):
@@ -115,12 +117,23 @@ def _launched(command: SimpleCommand) -> Iterator[Commands | Unlexable]:
             yield lex_words(args[place:])
 
 
-def _behind(verbs: Sequence[str], args: Sequence[Word]) -> int | None:
-    """Return the index after the last of *verbs*, which stand in this order among *args*; `None` if one is missing."""
+def _behind(verbs: Sequence[str], texts: Sequence[str | None]) -> int | None:
+    """Return the index after the last of *verbs*, which stand in this order among *texts*; `None` if one is missing.
+
+    An unknown text, `None`, may be any of them.
+    """
     at = 0
     for verb in verbs:
-        place = next((n for n in range(at, len(args)) if args[n].text.lower() == verb or args[n].is_unknown), None)
-        if place is None:
+        place = min(_next(verb, texts, at), _next(None, texts, at))
+        if place == len(texts):
             return None
         at = place + 1
     return at
+
+
+def _next(text: str | None, texts: Sequence[str | None], at: int) -> int:
+    """Return the index of *text* from *at* on, or the number of *texts*."""
+    try:
+        return texts.index(text, at)
+    except ValueError:
+        return len(texts)
