@@ -143,6 +143,7 @@ class CommandGroup(click.Group):
         own = {name for param in self.get_params(ctx) for name in param.opts}
         is_for_default = args[0].startswith("-") and args[0] not in own if args else not ctx.resilient_parsing
         if self._default is not None and is_for_default:
+            ctx.obj = next((word for word in args if word in self.list_commands(ctx)), None)
             args = [self._default, *args]
         if not args and not ctx.resilient_parsing:
             ctx.fail(f"a command is missing: {', '.join(self.list_commands(ctx))}")
@@ -215,21 +216,28 @@ def refuse(error: click.UsageError, words: Sequence[str]) -> int:
 def problem_of(error: click.UsageError) -> str:
     """Return what is wrong with a command line, and what to do, as one sentence."""
     path = "agentrail" if error.ctx is None else error.ctx.command_path
+    problem, to_do = _problem_and_advice(error, path)
+    if error.ctx is not None and error.ctx.obj is not None:  # a name that stands behind an option
+        to_do = f"if `{error.ctx.obj}` is the command, its options stand behind it"
+    return f"{problem}; {to_do}" if to_do else problem
+
+
+def _problem_and_advice(error: click.UsageError, path: str) -> tuple[str, str]:
     match error:
         case click.NoSuchCommand():
             near = next(iter(error.possibilities or ()), "")
-            return f"there is no subcommand `{error.command_name}`; {_instead(near, path)}"
+            return f"there is no subcommand `{error.command_name}`", _instead(near, path)
         case click.NoSuchOption():
-            return f"there is no option `{error.option_name}`; {_instead(_near_option(error), path)}"
+            return f"there is no option `{error.option_name}`", _instead(_near_option(error), path)
         case click.MissingParameter(param=click.Parameter() as param):
             problem = f"{param.opts[0] if isinstance(param, click.Option) else param.human_readable_name} is missing"
         case click.BadParameter(param=click.Option() as param):
-            return f"{param.opts[0]}: {error.message}"
+            return f"{param.opts[0]}: {error.message}", ""
         case click.BadParameter():
-            return error.message
+            return error.message, ""
         case _:
             problem = f"{error.message[:1].lower()}{error.message[1:].rstrip('.')}"
-    return f"{problem}; `{path} --help` lists the options"
+    return problem, f"`{path} --help` lists the options"
 
 
 def _instead(near: str, path: str) -> str:

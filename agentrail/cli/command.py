@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import cast
+from typing import Final, cast
 
 import agentrail
 from agentrail.cli.exit_codes import COMPLETE, DEBUG, INTERRUPTED, leave_unread
 from agentrail.cli.quick_imports import uncollected
+
+OF_COMPLETION: Final = ("COMP_WORDS", "COMP_CWORD")
+"""The variables in which the script of a shell gives the words that are typed, and which of them is to be completed."""
+
+COMPLETES: Final = "_complete"
+"""How `COMPLETE` ends, behind the name of the shell, if words are to be completed."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,6 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         return leave_unread()
+    except OSError as error:  # such as a full disk, to which a help is written
+        from agentrail.cli.exit_status import status_of_error  # noqa: PLC0415 - `--version` does without
+
+        return status_of_error(error)
     except BaseExceptionGroup as group:
         if group.split(BrokenPipeError)[1] is not None:
             raise
@@ -44,9 +54,11 @@ def _call(words: list[str]) -> int:
         import click  # noqa: PLC0415 - it takes longer than all else that `--version` needs
 
         from agentrail.cli.click_commands import refuse  # noqa: PLC0415 - as above
-        from agentrail.cli.subcommands import PROGRAM  # noqa: PLC0415 - as above
+        from agentrail.cli.subcommands import PROGRAM, SHELLS  # noqa: PLC0415 - as above
 
-    if instruction := os.environ.get(COMPLETE):
+    instruction = os.environ.get(COMPLETE, "")
+    # Anything else comes from no script of ours, and click would end without a word, or fail
+    if instruction.removesuffix(COMPLETES) in SHELLS and {*OF_COMPLETION} <= os.environ.keys():
         from click.shell_completion import shell_complete  # noqa: PLC0415 - as above
 
         return shell_complete(PROGRAM, {}, "agentrail", COMPLETE, instruction)

@@ -48,8 +48,9 @@ class Option(click.Option):
 
     def type_cast_value(self, ctx: click.Context, value: object) -> object:
         """Return *value* as the type of the option has it; raise `BadOptionUsage` if it is an option."""
-        if isinstance(value, str) and value.startswith("--"):
-            raise click.BadOptionUsage(self.name, f"{self.opts[0]} needs a value, and `{value}` is an option", ctx)
+        for word in value if isinstance(value, list | tuple) else (value,):  # several, if it came several times
+            if isinstance(word, str) and word.startswith("--"):
+                raise click.BadOptionUsage(self.name, f"{self.opts[0]} needs a value, and `{word}` is an option", ctx)
         return super().type_cast_value(ctx, value)
 
 
@@ -100,6 +101,15 @@ class OneOf(click.Choice[str]):
         return f"{self._unknown} `{value}`; {advice(str(value), self.choices, 'there are')}"
 
 
+def utf8_text(text: str) -> str:
+    """Return *text*; raise `BadParameter` if it was no UTF-8, which no session can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # Python decodes a byte that is no UTF-8 as half a surrogate pair
+        raise click.BadParameter(f"{text!r} is no UTF-8") from None
+    return text
+
+
 def existing_folder(text: str) -> Path:
     """Return the folder *text*; raise `BadParameter` if there is none."""
     if not Path(text).is_dir():
@@ -126,7 +136,7 @@ def journal_place(text: str) -> JournalPlace:
     """Return the place of a journal that *text* names: a file, or a server."""
     from agentrail.adapters.journals.journal_places import place_named  # noqa: PLC0415 - a help does not need it
 
-    return place_named(text)
+    return place_named(utf8_text(text))
 
 
 def journal_file(text: str) -> Path:
@@ -135,7 +145,7 @@ def journal_file(text: str) -> Path:
     from agentrail.cli.journal_file import file_named  # noqa: PLC0415 - a help does not need it
 
     try:
-        return file_named(text)
+        return file_named(utf8_text(text))
     except BadInputError as error:
         raise click.BadParameter(str(error)) from error
 
@@ -210,7 +220,11 @@ def flag_option(name: str, dest: str, about: str) -> Option:
 
 
 def text_option(
-    name: str, metavar: str, about: str, kind: click.ParamType[object] | None = None, default: object = None
+    name: str,
+    metavar: str,
+    about: str,
+    kind: Callable[[str], object] | click.ParamType[object] = utf8_text,
+    default: object = None,
 ) -> Option:
     """Return an option whose value is a text, or a number or word of a *kind*."""
     dest = name[2:].replace("-", "_")
@@ -240,7 +254,8 @@ def argument(
     *,
     complete: Completer | None = None,
 ) -> click.Argument:
-    """Return an argument; one whose *metavar* is in brackets may be left out."""
+    """Return an argument; one whose *metavar* is in brackets may be left out. The path of a file may be no UTF-8."""
+    kind = kind or (utf8_text if complete is None else str)
     return click.Argument(
         [name], metavar=metavar, type=kind, required=not metavar.startswith("["), shell_complete=complete
     )

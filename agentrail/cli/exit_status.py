@@ -24,7 +24,8 @@ def exit_status(run: Callable[[], int]) -> int:
     """Call *run* and return its exit status; print an error that it raises as one line on standard error."""
     try:
         status = run()
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it is, if it was closed before the start
+            sys.stdout.flush()
     except BadInputError as problem:
         tell(f"agentrail: {problem}")
         tell_more(problem)

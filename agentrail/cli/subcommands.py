@@ -36,6 +36,7 @@ from agentrail.cli.command_options import (
     path_option,
     text_option,
     token_named,
+    utf8_text,
 )
 
 SHELLS: Final = ("bash", "zsh", "fish")
@@ -61,6 +62,7 @@ _TALKING: Final = (
         Option(
             ["--resume"],
             metavar="[SESSION]",
+            type=utf8_text,
             is_flag=False,
             flag_value=CHOSEN,
             help="go on with this session (default: choose one)",
@@ -384,7 +386,7 @@ installed; and which model `chat` and `run` choose now. Nothing is sent.
         "write a folder to begin an agent, plugin, tool, host",
         f"{_CLI}.new:main",
         argument("kind", "KIND", OneOf(("agent", "plugin", "tool", "host"), "nothing is made for")),
-        argument("folder", "FOLDER", complete=folders),
+        argument("folder", "FOLDER", utf8_text, complete=folders),
         about="""\
 Write a folder to begin with: code, its test, which passes, and a project for
 both. Nothing that is there is overwritten.
@@ -464,7 +466,7 @@ file whose one parameter is a `Trace`.""",
 
 
 def _many(name: str, about: str) -> Option:
-    return Option([f"--{name}", f"{name}s"], metavar=name.upper(), help=about, multiple=True)
+    return Option([f"--{name}", f"{name}s"], metavar=name.upper(), type=utf8_text, help=about, multiple=True)
 
 
 _SERVING: Final = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import re
 import shlex
 import subprocess
@@ -24,7 +26,7 @@ from agentrail.cli.click_commands import CliCommand, CommandGroup
 from agentrail.cli.command import main
 from agentrail.cli.command_options import MODES_ABOUT
 from agentrail.cli.default_agent import MODES
-from agentrail.cli.exit_codes import DEBUG
+from agentrail.cli.exit_codes import COMPLETE, DEBUG
 from agentrail.cli.new_files import KINDS
 from agentrail.cli.run_options import RunOptions
 from agentrail.cli.serve_options import ServeOptions
@@ -185,6 +187,87 @@ def test_more_of_an_error_is_told_on_request(
 def test_without_a_subcommand_it_is_chat(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--dir", "/no/such/folder"]) == 2
     assert capsys.readouterr().err == "agentrail: --dir: there is no folder '/no/such/folder'\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "problem"),
+    [
+        (["sessions", "--journal", "x.db", "show", "trip"], "got unexpected extra arguments (show trip); if `show` is"),
+        (["sessions", "--messages", "3", "show", "trip"], "there is no option `--messages`; if `show` is"),
+        (["--model", "demo", "run", "hello"], "there is no file 'run'; if `run` is"),
+    ],
+)
+def test_options_before_the_name_of_a_command_are_told_where_they_stand(
+    argv: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 2
+    assert capsys.readouterr().err == f"agentrail: {problem} the command, its options stand behind it\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "problem"),
+    [
+        (["serve", "--name", "--origin", "x"], "--name needs a value, and `--origin` is an option"),
+        (["serve", "--tls", "cert.pem", "--reload"], "--tls needs a value, and `--reload` is an option"),
+    ],
+)
+def test_an_option_with_several_values_takes_no_option_for_one(
+    argv: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 2
+    assert capsys.readouterr().err == f"agentrail: {problem}; `agentrail serve --help` lists the options\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "problem"),
+    [
+        (["chat", "--resume", "\udcff"], "--resume: '\\udcff' is no UTF-8"),
+        (["run", "--model", "\udcff", "hello"], "--model: '\\udcff' is no UTF-8"),
+        (["serve", "--name", "\udcff"], "--name: '\\udcff' is no UTF-8"),
+        (["run", "--journal", "\udcff", "hello"], "--journal: '\\udcff' is no UTF-8"),
+        (["console", "\udcff"], "'\\udcff' is no UTF-8"),
+        (["why", "\udcff"], "'\\udcff' is no UTF-8"),
+        (["new", "agent", "\udcff"], "'\\udcff' is no UTF-8"),
+    ],
+)
+def test_an_argument_that_is_no_utf_8_is_wrong_usage(
+    argv: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 2
+    assert capsys.readouterr().err == f"agentrail: {problem}\n"
+
+
+class FullDisk(io.StringIO):
+    """A file on a disk without room."""
+
+    def write(self, text: str) -> int:
+        """Fail."""
+        del text
+        raise OSError(errno.ENOSPC, "no room")
+
+
+@pytest.mark.parametrize("argv", [["--version"], ["--help"], ["completion", "bash"]])
+def test_a_disk_without_room_for_the_output_is_one_sentence(
+    argv: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", FullDisk())
+    assert main(argv) == 1
+    assert capsys.readouterr().err == f"agentrail: [Errno {errno.ENOSPC}] no room\n"
+
+
+def test_a_command_whose_output_is_closed_ends_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["completion", "bash"]) == 0
+
+
+@pytest.mark.parametrize("instruction", ["nonsense", "_", "bash_source", "bash_complete"])
+def test_a_variable_of_no_script_that_completes_changes_nothing(
+    instruction: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(COMPLETE, instruction)
+    monkeypatch.delenv("COMP_WORDS", raising=False)
+    assert main(["completion", "fish"]) == 0
+    assert "complete --no-files --command agentrail" in capsys.readouterr().out
 
 
 @pytest.mark.long
