@@ -48,7 +48,8 @@ class Option(click.Option):
 
     def type_cast_value(self, ctx: click.Context, value: object) -> object:
         """Return *value* as the type of the option has it; raise `BadOptionUsage` if it is an option."""
-        for word in value if isinstance(value, list | tuple) else (value,):  # several, if it came several times
+        several = cast("Sequence[object]", value) if isinstance(value, list | tuple) else (value,)
+        for word in several:
             if isinstance(word, str) and word.startswith("--"):
                 raise click.BadOptionUsage(self.name, f"{self.opts[0]} needs a value, and `{word}` is an option", ctx)
         return super().type_cast_value(ctx, value)
