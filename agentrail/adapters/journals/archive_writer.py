@@ -41,6 +41,7 @@ from agentrail.values.session_ids import follows_grammar
 BUSY: Final = "another process writes it"
 FOREIGN: Final = "it is not what a copy that was cut has left; remove it, or give another path"
 MADE: Final = "it was made by somebody else meanwhile"
+NOT_REPLACED: Final = "it is no regular file, and is not replaced; give another path"
 
 IS_FINISHED: Final = "the file is finished, and nothing is added to one; copy to another file"
 HAS_ENDED: Final = "the session has its end in the file, and nothing is added to one; copy to another file"
@@ -121,6 +122,8 @@ async def open_archive_writer(path: Path, *, replaces: bool = False) -> AsyncGen
         async with open_archive(path) as reader:
             yield ArchiveWriter(path, reader.file, reader.archived, is_finished=True)
         return
+    if await trio.Path(path).exists() and not await trio.Path(path).is_file():
+        raise FileFailed("write", str(path), NOT_REPLACED)
     part = path.with_name(f"{path.name}.part")
     file, sessions = await trio.to_thread.run_sync(_opened, part, replaces)
     with file:

@@ -115,3 +115,12 @@ async def test_an_export_empties_no_file_to_which_a_link_leads(replaces: bool, t
         async with open_archive_writer(tmp_path / "sessions.jsonl", replaces=replaces):
             pass
     assert content_of(own_file) == OWN
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+async def test_an_export_replaces_no_device_and_no_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "sessions.jsonl")
+    with pytest.raises(FileFailed, match="it is no regular file, and is not replaced"):
+        async with open_archive_writer(tmp_path / "sessions.jsonl", replaces=True):
+            pass
+    assert (tmp_path / "sessions.jsonl").is_fifo()
