@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, cast
@@ -62,7 +63,7 @@ def at(records: Iterable[Record], number: int) -> Moment:
     Raise `UnknownRecord` if there is no such record. To go through many moments, use `moments`.
     """
     session_id = ""
-    for moment in islice(moments(records), max(1, number)):
+    for moment in islice(moments(records), min(max(1, number), sys.maxsize)):
         if moment.record.number == number:
             return moment
         session_id = moment.record.session_id
