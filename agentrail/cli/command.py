@@ -21,7 +21,7 @@ COMPLETES: Final = "_complete"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command `agentrail` with *argv*, by default those of the process, and return the exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
-    if words[:1] == ["--debug"]:
+    while words[:1] == ["--debug"]:
         os.environ[DEBUG], words = "1", words[1:]
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:

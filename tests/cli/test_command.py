@@ -182,6 +182,7 @@ def test_more_of_an_error_is_told_on_request(
     assert line == "agentrail: there is no folder '/no/such/folder'"
     assert traceback.startswith("Traceback (most recent call last):\n")
     assert traceback.endswith("BadInputError: there is no folder '/no/such/folder'\n")
+    assert main(["--debug", "--debug", "--version"]) == 0
 
 
 def test_without_a_subcommand_it_is_chat(capsys: pytest.CaptureFixture[str]) -> None:
