@@ -41,6 +41,8 @@ class ChatOptions(Value, gc=True):
     def __post_init__(self) -> None:
         if self.agent is not None and self.mode is not None:
             raise BadInputError(f"--{self.mode}: {str(self.agent.file)!r} says itself what its agent may do")
+        if self.resume == "":  # a variable that is not set
+            raise BadInputError("--resume: the name is empty; without one, you choose from a list")
         if self.last and self.resume is not None:
             raise BadInputError("--resume: not allowed with --continue")
         if self.mode == "plan" and self.session is not None:

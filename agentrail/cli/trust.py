@@ -16,6 +16,8 @@ from agentrail.cli.trust_store import allow, described, forget, unallowed
 
 def main(folder: str | None, answer: str | None) -> int:
     """Allow what the settings of *folder* want, or forget what was allowed, and return the exit status."""
+    if folder == "":  # a variable that is not set
+        raise BadInputError("the name of the folder is empty; leave it out for this one")
     path = Path(folder or ".")
     if answer == "forget":  # what is gone may be forgotten
         print(f"forgotten: {forget(path)} allowed before")

@@ -238,6 +238,20 @@ def test_an_argument_that_is_no_utf_8_is_wrong_usage(
     assert capsys.readouterr().err == f"agentrail: {problem}\n"
 
 
+@pytest.mark.parametrize(
+    ("argv", "problem"),
+    [
+        (["chat", "--resume", ""], "--resume: the name is empty; without one, you choose from a list"),
+        (["trust", "--yes", ""], "the name of the folder is empty; leave it out for this one"),
+        (["trust", "--forget", ""], "the name of the folder is empty; leave it out for this one"),
+    ],
+)
+def test_an_empty_name_stands_for_nothing(argv: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Such as that of a variable that is not set."""
+    assert main(argv) == 2
+    assert capsys.readouterr().err == f"agentrail: {problem}\n"
+
+
 class FullDisk(io.StringIO):
     """A file on a disk without room."""
 
