@@ -50,7 +50,7 @@ class ServeOptions:
     members: tuple[str, ...]
 
     def __attrs_post_init__(self) -> None:
-        if self.unix and self.socket is not None:
+        if self.socket is not None and self.unix:  # what systemd passes on is looked at in any case
             raise BadInputError("--unix is an address, and a socket that listens has one; give one of them")
         if self.unix and self.tls:
             raise BadInputError("--tls is for a port: only this machine can reach a socket")
