@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -64,12 +65,12 @@ class Rows:
 
 
 async def test_rows_come_at_first_then_what_has_changed_and_null_for_what_is_gone() -> None:
-    gate = trio.Event()
+    gate = threading.Event()  # an ASGI server may have the host in a thread of its own
 
     @tool
     async def wait() -> str:
         """Wait."""
-        await gate.wait()
+        await trio.to_thread.run_sync(gate.wait)
         return "waited"
 
     spec = SessionSpec(model=ScriptedModel([say(calls=[call("wait")]), "done"]), tools=[wait])
