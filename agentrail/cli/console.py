@@ -17,12 +17,13 @@ import trio
 
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.session_values import Status
+from agentrail.api.transcript import thoughts_in
 from agentrail.cli.approval_prompts import PendingDecisions
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.console_commands import STEER, ConsoleCommands
 from agentrail.cli.input_history import InputHistory
 from agentrail.cli.key_commands import LATER
-from agentrail.cli.past import MOST_READ, PastEvents, before_copy, past_of, prompts_in, thoughts_in
+from agentrail.cli.past import MOST_READ, PastEvents, before_copy, past_of, prompts_in
 from agentrail.cli.questions import changed_lines
 from agentrail.cli.rendering import about, piece_of
 from agentrail.cli.screen import Flow, ScreenText, Tone, clipped, line, one_line

@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from agentrail.api.transcript import thoughts_in
 from agentrail.cli.rendering import LONG, SHORT, shown_args
 from agentrail.cli.screen import Flow, ScreenText, Tone, clipped, line, one_line
 from agentrail.values import events as e
-from agentrail.values.content import Thinking
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage, is_prompt
 
 MOST_READ: Final = 1_000
@@ -101,11 +101,6 @@ def past_of(messages: Sequence[Message]) -> tuple[ScreenText, ...]:
 def prompts_in(messages: Sequence[Message]) -> tuple[str, ...]:
     """Return the texts of all user messages, the oldest first."""
     return tuple([message.text for message in messages if isinstance(message, UserMessage)])
-
-
-def thoughts_in(message: AssistantMessage) -> str:
-    """Return the model's thoughts in *message*, as one text."""
-    return "\n\n".join(part.text for part in message.parts if isinstance(part, Thinking))
 
 
 def _pieces(message: Message) -> Iterator[ScreenText]:
