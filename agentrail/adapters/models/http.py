@@ -315,7 +315,10 @@ class HttpExchange:
             await response.aclose()  # noqa: ASYNC102 - see above
 
     async def _stream(self, response: httpx.Response, unpack: Callable[[bytes], bytes]) -> None:
-        """Pass the stream to `heard`, *unpack*ed piece by piece, each with a new time limit; a fault closes it."""
+        """Pass the stream to `heard` piece by piece, as *unpack* returns them; each has a new time limit.
+
+        A fault closes the response.
+        """
         patience = self._post.patience
         async for piece in response.aiter_raw():
             if self._complete or self._fault is not None:

@@ -12,7 +12,7 @@ from agentrail.cli.screen import TerminalStyle, Tone, clean, clipped, painted, w
 MOST_CHOICES: Final = 10
 """The most rows that are shown at once."""
 
-CHOSEN: Final = "▸ "
+POINTED_AT: Final = "▸ "
 OTHER: Final = "  "
 
 STEPS: Final = {Keys.Up: -1, Keys.Down: 1, Keys.ControlP: -1, Keys.ControlN: 1, Keys.BackTab: -1, Keys.Tab: 1}
@@ -62,5 +62,5 @@ class ChoiceList:
 
     def _drawn_row(self, index: int, look: TerminalStyle) -> str:
         is_chosen = index == self._index
-        row = clipped(f"{CHOSEN if is_chosen else OTHER}{clean(self._rows[index])}", look.room)
+        row = clipped(f"{POINTED_AT if is_chosen else OTHER}{clean(self._rows[index])}", look.room)
         return painted(row, Tone.BOLD if is_chosen else Tone.PLAIN, look)
