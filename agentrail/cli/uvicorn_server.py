@@ -18,6 +18,7 @@ from agentrail.host.served_file import NothingToServeError
 need_extra("uvicorn", "uvicorn", "a host on uvicorn")
 
 from uvicorn import Config, Server  # noqa: E402 - it need not be there
+from uvicorn.protocols.websockets.wsproto_impl import WSProtocol  # noqa: E402
 
 NEEDS_KEYS: Final = "--server uvicorn needs keys, as an app does not know who reaches its server: give --keys PATH"
 
@@ -38,6 +39,18 @@ class AnnouncedServer(Server):
         print(self._line, flush=True)
 
 
+class EndingWebSocket(WSProtocol):
+    """A WebSocket that may be ended while its peer ends it.
+
+    uvicorn would send a second close frame, fail at it, and be gone before the sessions are parked.
+    """
+
+    def shutdown(self) -> None:
+        """Tell the peer that the server ends, unless the connection is closing already."""
+        if not self.transport.is_closing():
+            super().shutdown()
+
+
 def serve_by_uvicorn(host: Host, description: str, options: ServeOptions) -> int:
     """Serve *host* until a signal ends it; return the exit code. Raise `CannotListen` or `NothingToServeError`."""
     if host.needs_token:
@@ -51,6 +64,7 @@ def serve_by_uvicorn(host: Host, description: str, options: ServeOptions) -> int
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        ws=EndingWebSocket,
         ws_max_size=host.limits.body_bytes + host.limits.header_bytes,
         timeout_graceful_shutdown=STREAMS_END,
         ssl_context_factory=None if certificate is None else lambda _config, _default: certificate.context,

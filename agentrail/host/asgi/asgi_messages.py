@@ -33,6 +33,9 @@ SendMessage: TypeAlias = Callable[[AsgiMessage], Awaitable[None]]
 BODILESS: Final = frozenset({"GET", "HEAD"})
 """Methods whose requests have no body here, unless they announce its length."""
 
+SUBPROTOCOLS: Final = "sec-websocket-protocol"
+"""The header that tells which protocols a WebSocket may speak."""
+
 AROUND_HEADER: Final = 4
 """Bytes of a header beside its name and value: a colon, a space, CR and LF."""
 
@@ -56,9 +59,16 @@ def line_of(scope: AsgiMessage) -> tuple[str, str]:
 
 
 def headers_of(scope: AsgiMessage) -> Headers:
-    """Return the headers of the request, with their names in lower case."""
+    """Return the headers of the request, with their names in lower case.
+
+    Some servers tell the protocols that a WebSocket may speak only beside the headers.
+    """
     pairs = cast("Iterable[tuple[bytes, bytes]]", scope["headers"])
-    return tuple([(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in pairs])
+    headers = tuple([(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in pairs])
+    protocols = cast("Iterable[str]", scope.get("subprotocols") or ())
+    if protocols and SUBPROTOCOLS not in dict(headers):
+        return (*headers, (SUBPROTOCOLS, ", ".join(protocols)))
+    return headers
 
 
 def head_of(scope: AsgiMessage, headers: Headers, limits: HostLimits, route: str | None) -> RequestHead:

@@ -65,6 +65,11 @@ IN_A_THREAD: Final = {
     "websocket/test_slow_readers.py::test_a_client_that_does_not_read": BUFFERS,
 }
 
+BY_UVICORN: Final = {
+    **IN_A_THREAD,
+    "test_leaving.py::test_a_client_that_has_closed_its_side_gets_the_answers": HALF_CLOSED,
+}
+
 ALONE: Final[Mapping[str, Mapping[str, str]]] = {
     "hypercorn-trio": {
         "ag_ui/test_host_rules.py::test_who_reads_too_slowly": SHIELD,
@@ -72,10 +77,8 @@ ALONE: Final[Mapping[str, Mapping[str, str]]] = {
         "websocket/test_slow_readers.py": SHIELD,
     },
     "hypercorn-asyncio": IN_A_THREAD,
-    "uvicorn": {
-        **IN_A_THREAD,
-        "test_leaving.py::test_a_client_that_has_closed_its_side_gets_the_answers": HALF_CLOSED,
-    },
+    "uvicorn": BY_UVICORN,
+    "uvicorn-wsproto": BY_UVICORN,
 }
 """The same for one server."""
 

@@ -18,6 +18,7 @@ import trio
 import uvicorn
 from hypercorn.config import Config
 from hypercorn.typing import Framework
+from uvicorn.config import WSProtocolType
 
 from agentrail import Supervisor
 from agentrail.host import Host, Serving
@@ -85,9 +86,9 @@ class LoopThread:
 
 
 @asynccontextmanager
-async def on_uvicorn(app: object) -> AsyncGenerator[str]:
-    """Serve an app by uvicorn, in the asyncio loop of another thread."""
-    config = uvicorn.Config(app, lifespan="on", log_config=None, timeout_graceful_shutdown=1)  # type: ignore[arg-type]
+async def on_uvicorn(app: object, websocket: WSProtocolType = "websockets-sansio") -> AsyncGenerator[str]:
+    """Serve an app by uvicorn, in the asyncio loop of another thread, with its reader of that name for WebSockets."""
+    config = uvicorn.Config(app, lifespan="on", log_config=None, timeout_graceful_shutdown=1, ws=websocket)  # type: ignore[arg-type]
     server, thread = uvicorn.Server(config), LoopThread()
     thread.start(lambda: asyncio.run(server.serve([thread.socket])))
     try:
@@ -121,6 +122,7 @@ SERVERS: Final[Mapping[str, ServeApp]] = {
     "hypercorn-trio": on_hypercorn_trio,
     "hypercorn-asyncio": on_hypercorn_asyncio,
     "uvicorn": on_uvicorn,
+    "uvicorn-wsproto": partial(on_uvicorn, websocket="wsproto"),
 }
 
 

@@ -291,7 +291,8 @@ async def test_nothing_is_sent_to_a_websocket_whose_client_has_gone() -> None:
     scope = scope_of("GET", "/v1/ws", subprotocols=["agentrail.v1"])
     async with host_of().asgi() as app, called(app, scope | {"type": "websocket", "scheme": "ws"}) as call:  # type: ignore[operator]
         call.put(type="websocket.connect")
-        assert (await call.take())["type"] == "websocket.accept"
+        accepted = await call.take()
+        assert (accepted["type"], accepted["subprotocol"]) == ("websocket.accept", "agentrail.v1")
         call.put(type="websocket.disconnect", code=1005)
         assert await call.rest() == []
 

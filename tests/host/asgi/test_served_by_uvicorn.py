@@ -16,6 +16,8 @@ from agentrail.cli.command import main
 from agentrail.cli.exit_codes import WRONG_USAGE
 from tests.host.commanded import LOG, SERVE, commanded
 from tests.host.hosted import KEYS, LINES
+from tests.host.rfc6455.raw_frames import Opcode, frame
+from tests.host.rfc6455.raw_peer import shaken, upgrade
 
 BY_UVICORN = ("--server", "uvicorn", "--port", "0")
 APP = """
@@ -33,13 +35,19 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("has_tls", [False, True], ids=["plain", "tls"])
-async def test_a_session_is_talked_to_by_uvicorn_and_comes_back(folder: Path, *, has_tls: bool) -> None:
+def certified(folder: Path) -> ssl.SSLContext:
+    """Write a certificate of 127.0.0.1 into *folder*, and return the context of a client that trusts it."""
     authority, trusted = trustme.CA(), ssl.create_default_context()
     authority.configure_trust(trusted)
     certificate = authority.issue_cert("127.0.0.1")
     certificate.private_key_and_cert_chain_pem.write_to_path(folder / "own.pem")
+    return trusted
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("has_tls", [False, True], ids=["plain", "tls"])
+async def test_a_session_is_talked_to_by_uvicorn_and_comes_back(folder: Path, *, has_tls: bool) -> None:
+    trusted = certified(folder)
     tls = ["--tls", "own.pem", "own.pem"] if has_tls else []
     command = [*SERVE, "app.py", "--keys", "keys.txt", "--journal", "kept.db", *BY_UVICORN, *tls]
     for count in (2, 4):
@@ -53,6 +61,22 @@ async def test_a_session_is_talked_to_by_uvicorn_and_comes_back(folder: Path, *,
             served.process.send_signal(signal.SIGTERM)
             assert await served.process.wait() == 0
     assert "Traceback" not in (folder / LOG).read_text(encoding="utf-8")
+
+
+@pytest.mark.long
+async def test_a_websocket_that_its_peer_has_begun_to_end_is_in_nobody_s_way(folder: Path) -> None:
+    trusted = certified(folder)
+    command = [*SERVE, "app.py", "--keys", "keys.txt", *BY_UVICORN, "--tls", "own.pem", "own.pem"]
+    async with commanded(command, folder) as served:
+        tcp = await trio.open_tcp_stream("127.0.0.1", int(served.url.rpartition(":")[2]))
+        async with trio.SSLStream(tcp, trusted, server_hostname="127.0.0.1") as stream:
+            peer = await shaken(stream, upgrade("/v1/ws", f"Authorization: Bearer {KEYS['ann']}"))
+            await peer.send(frame(Opcode.CLOSE, b"\x03\xe8"))
+            while not peer.heard.closes:
+                assert await peer.more()
+            served.process.send_signal(signal.SIGTERM)  # the connection lasts until the peer has ended TLS too
+            assert await served.process.wait() == 0, served.log
+    assert "Traceback" not in served.log
 
 
 @pytest.mark.long
