@@ -60,7 +60,7 @@ host: .venv/test ## run the tests of the host alone, those in a browser included
 	$(PY) -m pytest $(HOST) $(AT_ONCE)
 
 asgi: .venv/test ## run the tests of the host on each ASGI server
-	@failed=0; for server in hypercorn-trio hypercorn-asyncio uvicorn; do echo "$$server"; \
+	@failed=0; for server in hypercorn-trio hypercorn-asyncio uvicorn uvicorn-wsproto; do echo "$$server"; \
 	  AGENTRAIL_HOST_SERVER=$$server $(PY) -m pytest tests/host -m 'not long' $(AT_ONCE) || failed=1; \
 	done; exit $$failed
 
