@@ -667,6 +667,7 @@ _CALLS: Final = (
         "GET /v1/tree/rows",
         "show the rows of the tree",
         "observe",
+        raises=(errors.UnknownSession,),
         query=bodies.RowsQuery,
         gives=views.RowsView,
         methods=("rows", "watch_rows"),

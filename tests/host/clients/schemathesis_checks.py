@@ -1,5 +1,7 @@
 """A check of schemathesis, which `test_schemathesis.py` runs: what fits the document is not refused for its form."""
 
+from urllib.parse import urlencode
+
 import schemathesis
 from schemathesis.core.transport import Response
 
@@ -17,8 +19,15 @@ ABOUT_MEANING = {
 }
 """Problems about what a body says and not about its form, such as a name that stands for nothing, a file without
 bytes, or more labels than a session may have with those that it has; `socket` takes handshakes alone."""
+MOST_ADDRESS = 16_000
+"""The most bytes of a query: the default of a host, less those of a path."""
 BESIDE_THE_DOCUMENT = {
     "its `first` or `last` says which texts are blotted out": "a rule about two parameters",
+    "it has more than 10000 items": "a limit of this host",
+    " is after its `": "a rule about two parameters",
+    " does not go with `": "a rule about two parameters",
+    "the header `Last-Event-ID` is no id": "a pattern that schemathesis does not heed in a header",
+    "a path or query that is not valid": "control characters, which no address has",
     "its `after` is not the `next` of a page": "a text that no page has given",
     "a whole number that does not fit 64 bits": "a value in JSON of any form",
     "is a number where a whole number": "15.0, which is a whole number for JSON Schema alone",
@@ -28,6 +37,12 @@ BESIDE_THE_DOCUMENT = {
     "as the name of a session": "the name of a new session, where the id of any session may stand",
 }
 """What the document has no words for, and why."""
+
+
+@schemathesis.hook
+def filter_query(_context: schemathesis.HookContext, query: dict[str, object] | None) -> bool:
+    """Leave out what makes an address too long: it is answered before a route is looked for, so no route tells it."""
+    return len(urlencode(query or {})) < MOST_ADDRESS
 
 
 @schemathesis.check
