@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeForm
 
-    from agentrail.api.handle_commands import AnyCommand
+    from agentrail.api.command_checks import AnyCommand
     from agentrail.api.session_values import ChildView, HeldCall, Reply, Status
     from agentrail.app.spec import SessionSpec
     from agentrail.app.supervisor import Supervisor as TrioSupervisor

@@ -1,18 +1,25 @@
-"""Checks what callers give to supervisors, handles and commands: host and local handle refuse with the same words."""
+"""Checks what callers give to supervisors, handles and commands: host and local handle refuse with the same words.
+
+`HandleCommand`: commands with live objects, such as a tool or a model; the handle converts them to others that can be
+stored.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final, cast, get_type_hints
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal, TypeAlias, cast, get_type_hints
 
 from agentrail.api.session_values import HeldCall
 from agentrail.core.machine.configuration import MAX_LABELS
+from agentrail.core.vocabulary.commands import ActorCommand, Command
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadChoice, NotJson, UsageError, WrongType
+from agentrail.hooks.plugin import Attachable
 from agentrail.ports.journal import ALL_SESSIONS, SLOTS, SessionFilter, StoredSession
+from agentrail.ports.model import ModelChain
 from agentrail.values.content import Data, File, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
-from agentrail.values.json import INT_MAX, freeze
+from agentrail.values.json import EMPTY, INT_MAX, JsonObject, freeze
 from agentrail.values.untrusted_values import brief, number
 from agentrail.values.value import Value, quick
 
@@ -222,3 +229,63 @@ def listed_of(value: object) -> StoredSession | None:
     if value is not None and not isinstance(value, StoredSession):
         raise WrongType.of("after", value, LISTED_WANTED)
     return value
+
+
+class HandleCommand(Value, gc=True):
+    """Base class of commands that the handle converts, so that the machine gets another command."""
+
+
+class UseModel(HandleCommand):
+    """Another model, from the next turn on."""
+
+    model: ModelChain
+    """Name of the model; or names: the first is asked, the others in its place if it fails."""
+    options: JsonObject = EMPTY
+    """Options for the provider, without secrets and without those that say where requests go."""
+
+
+class EditTools(HandleCommand):
+    """Tools that are added, removed or replaced, all or none."""
+
+    do: Literal["attach", "detach", "replace"]
+    """What is done."""
+    tools: tuple[object, ...]
+    """To attach or replace: names under which the host knows tools; to detach: names of the session's tools."""
+
+
+class AttachPlugin(HandleCommand):
+    """A plugin is added as soon as no turn is open."""
+
+    plugin: Attachable | str
+    """The name under which the host knows the plugin."""
+
+
+class UpdatePlugin(HandleCommand):
+    """Options of a plugin are changed as soon as no turn is open."""
+
+    plugin: str
+    """Key of the plugin in the session."""
+    options: Mapping[str, object]
+    """The options that change."""
+    pin: bool = False
+    """Whether the options survive changes of the code."""
+
+
+class MessageTask(HandleCommand):
+    """A message to a sub-agent that runs."""
+
+    child: str
+    """Id of the sub-agent's session."""
+    text: str
+    """The message."""
+
+
+class CancelTask(HandleCommand):
+    """A sub-agent is to be stopped."""
+
+    child: str
+    """Id of the sub-agent's session."""
+
+
+AnyCommand: TypeAlias = Command | ActorCommand | HandleCommand
+"""What `send` of a handle takes."""

@@ -10,11 +10,20 @@ from typing import Final, TypeAlias, cast
 import msgspec
 
 from agentrail.api import problems, sse_frames
-from agentrail.api.ag_ui_bodies import FRAME_ID
-from agentrail.api.bodies import CURSOR, SESSION_ID, Query
-from agentrail.api.operation_table import CALLS, FILE, JSON, SCOPES, SESSION, WEBSOCKET, HostCall, errors_of
+from agentrail.api.bodies import CURSOR, FRAME_ID, SESSION_ID, Query
+from agentrail.api.operation_table import (
+    CALLS,
+    FILE,
+    JSON,
+    ROUTES,
+    SCOPES,
+    SESSION,
+    WEBSOCKET,
+    HostCall,
+    HostRoute,
+    errors_of,
+)
 from agentrail.api.problems import ROWS
-from agentrail.api.routes import ROUTES, HostRoute
 from agentrail.api.views import OpenedView, View, to_json
 from agentrail.values.events.catalogue import AnyEvent
 from agentrail.values.events.envelope import Envelope

@@ -1,22 +1,23 @@
-"""The table of calls: what each takes and gives, which errors it may answer with, and which scope it needs.
+"""The table of calls: what each takes and gives, which errors it may answer with, which scope it needs, and its route.
 
-`HostCall` is a row of it. For a call that sends commands, its row (field `commands`) is all that the host and remote
-handles need.
+`HostCall` is a row of it; `match` finds that of a request. For a call that sends commands, its row (field `commands`)
+is all that the host and remote handles need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, Union, cast
 
 from agentrail import errors
-from agentrail.api import ag_ui_bodies, bodies, figures_views, insight_views, sse_frames, views
-from agentrail.api import handle_commands as made
+from agentrail.api import bodies, insight_views, sse_frames, views
+from agentrail.api import command_checks as made
 from agentrail.api.bodies import As, Spelled, spelled
-from agentrail.api.handle_commands import AnyCommand
+from agentrail.api.command_checks import AnyCommand
 from agentrail.core.vocabulary import commands as sent
-from agentrail.errors import AgentrailError
+from agentrail.errors import AgentrailError, MethodRefused, UsageError
+from agentrail.errors.agentrail_error import cut
 from agentrail.values.json import JsonObject
 from agentrail.values.value import Value
 
@@ -520,8 +521,8 @@ _CALLS: Final = (
         "run the agent",
         "talk",
         "admin",
-        body=ag_ui_bodies.RunBody,
-        query=ag_ui_bodies.RunQuery,
+        body=bodies.RunBody,
+        query=bodies.RunQuery,
         media=sse_frames.MEDIA_TYPE,
         command=True,
         raises=(
@@ -545,7 +546,7 @@ _CALLS: Final = (
         "follow the run",
         "talk",
         "observe",
-        query=ag_ui_bodies.FollowQuery,
+        query=bodies.FollowQuery,
         media=sse_frames.MEDIA_TYPE,
         raises=(errors.UnknownCursor, "too-many-streams"),
         methods=(),
@@ -686,7 +687,7 @@ _CALLS: Final = (
         "show the figures over time",
         "observe",
         query=bodies.FiguresQuery,
-        gives=figures_views.FiguresView,
+        gives=views.FiguresView,
         methods=("figures_over_time",),
     ),
     HostCall("commands", "GET /v1/commands", "list the commands", "talk", gives=views.CommandsView, methods=()),
@@ -745,3 +746,73 @@ def errors_of(call: HostCall) -> Errors:
     if call.command:
         errors += COMMAND
     return tuple(dict.fromkeys(errors))
+
+
+class HostRoute(Value, gc=True):
+    """A method and a path, and the call that they mean."""
+
+    method: str
+    """Method, in capitals."""
+    path: str
+    """Path; `{id}` stands for the id of a session, `{file}` for the name of a file."""
+    call: HostCall
+    """The call."""
+
+    @property
+    def about_session(self) -> bool:
+        """Whether the path names a session."""
+        return self.call.about_session
+
+
+class Matched(Value, gc=True):
+    """The route that a request means."""
+
+    route: HostRoute
+    """The route."""
+    session: str
+    """The id of the session in the path; empty if the path has none."""
+
+
+ROUTES: Final = tuple(
+    [HostRoute(method, path, call) for call in CALLS.values() for method, path in [call.route.split(" ")]]
+)
+"""All routes of a host, each call once."""
+
+
+def _by_path() -> Mapping[tuple[str, ...], Mapping[str, HostRoute]]:
+    by_path: dict[tuple[str, ...], dict[str, HostRoute]] = {}
+    for route in ROUTES:
+        by_path.setdefault(tuple(route.path.split("/")), {})[route.method] = route
+    return MappingProxyType(by_path)
+
+
+_BY_PATH: Final = _by_path()
+_ID_AT: Final = len(SESSION_PATH.split("/")) - 1
+_FILE_AT: Final = 2
+"""Where the name of a file stands in `/console/{file}`."""
+
+
+def match(method: str, path: str) -> Matched:
+    """Return the route that *method* and *path*, decoded and without its query, mean.
+
+    Raise `UsageError` for an unknown path, and `MethodRefused`, which names the methods of the path, for another
+    method. `HEAD` means `GET`.
+    """
+    parts = path.split("/")
+    by_method, session = _BY_PATH.get(tuple(parts)), ""
+    if (by_method is None or SESSION in parts) and len(parts) > _ID_AT and parts[_ID_AT]:
+        session = parts[_ID_AT]
+        by_method = _BY_PATH.get((*parts[:_ID_AT], SESSION, *parts[_ID_AT + 1 :]))
+    elif by_method is None and len(parts) == _FILE_AT + 1 and parts[_FILE_AT]:
+        by_method = _BY_PATH.get((*parts[:_FILE_AT], FILE))
+    if by_method is None:
+        raise UsageError("unknown-route", cut(path))
+    route = by_method.get("GET" if method == "HEAD" else method)
+    if route is None:
+        raise MethodRefused(method, path, ", ".join(allowed(by_method)))
+    return Matched(route, session)
+
+
+def allowed(methods: Iterable[str]) -> tuple[str, ...]:
+    """Return the methods for the header `Allow`: with `GET` there is `HEAD`."""
+    return tuple(sorted({*methods, *(["HEAD"] if "GET" in methods else [])}))

@@ -12,15 +12,13 @@ from agentrail.values.json import Json, freeze_object
 
 if TYPE_CHECKING:
     from agentrail.api import command_checks as checks
-    from agentrail.api import handle_commands
-    from agentrail.api.handle_commands import AnyCommand
+    from agentrail.api.command_checks import AnyCommand
     from agentrail.api.session_values import HeldCall
     from agentrail.core.vocabulary import commands
     from agentrail.ports.model import ModelChain
 else:  # imported at the first use: programs that only read stored sessions do not need these modules
     commands = LazyModule("agentrail.core.vocabulary.commands")
     checks = LazyModule("agentrail.api.command_checks")
-    handle_commands = LazyModule("agentrail.api.handle_commands")
 
 
 class SessionCalls(Protocol):
@@ -103,29 +101,29 @@ class SessionCalls(Protocol):
 
     async def switch_model(self, model: ModelChain, *, command: str | None = None, **provider_options: Json) -> None:
         """Use another model, with fallback models if a chain is given, from the next turn on."""
-        await self.send(handle_commands.UseModel(model, freeze_object(provider_options)), command)
+        await self.send(checks.UseModel(model, freeze_object(provider_options)), command)
 
     async def attach_tools(self, *tools: object, command: str | None = None) -> None:
         """Add tools, all or none; or a source of tools, such as an `McpServer`, and wait for its tools."""
-        await self.send(handle_commands.EditTools("attach", tools), command)
+        await self.send(checks.EditTools("attach", tools), command)
 
     async def detach_tools(self, *names: str, command: str | None = None) -> None:
         """Remove tools, all or none; the name of a source removes all its tools and ends it."""
-        await self.send(handle_commands.EditTools("detach", names), command)
+        await self.send(checks.EditTools("detach", names), command)
 
     async def replace_tools(self, *tools: object, command: str | None = None) -> None:
         """Add tools, or a source of tools, in place of those with the same names."""
-        await self.send(handle_commands.EditTools("replace", tools), command)
+        await self.send(checks.EditTools("replace", tools), command)
 
     async def update_plugin(
         self, plugin: str | type[AnyPlugin], /, *, command: str | None = None, pin: bool = False, **options: object
     ) -> None:
         """Change options of a plugin as soon as no turn is open; with *pin* they survive changes of the code."""
-        await self.send(handle_commands.UpdatePlugin(checks.key_of(plugin), options, pin), command)
+        await self.send(checks.UpdatePlugin(checks.key_of(plugin), options, pin), command)
 
     async def attach_plugin(self, plugin: Attachable | str, *, command: str | None = None) -> None:
         """Add a plugin as soon as no turn is open."""
-        await self.send(handle_commands.AttachPlugin(plugin), command)
+        await self.send(checks.AttachPlugin(plugin), command)
 
     async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
         """Remove a plugin as soon as no turn is open."""
@@ -153,11 +151,11 @@ class SessionCalls(Protocol):
 
     async def message_task(self, child: str, text: str, *, command: str | None = None) -> None:
         """Send a message to a running sub-agent, which gets it before its next request; its work goes on."""
-        await self.send(handle_commands.MessageTask(child, text), command)
+        await self.send(checks.MessageTask(child, text), command)
 
     async def cancel_task(self, child: str) -> None:
         """Stop a sub-agent, and wait until all of it has ended; its records stay in the journal."""
-        await self.send(handle_commands.CancelTask(child))
+        await self.send(checks.CancelTask(child))
 
     # Suspending
 

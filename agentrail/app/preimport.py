@@ -32,7 +32,7 @@ ALWAYS: Final = (
     "agentrail.codec.values",
     "agentrail.codec.json_text",
     "agentrail.core.printed_windows",
-    "agentrail.api.handle_commands",
+    "agentrail.api.command_checks",
     "agentrail.runtime.access.code_changes",
     "agentrail.runtime.access.sending",
     "agentrail.runtime.access.status",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from agentrail.api.operation_table import CALLS
-from agentrail.api.routes import match
+from agentrail.api.operation_table import CALLS, match
 from agentrail.errors import AgentrailError, UsageError
 from agentrail.errors.agentrail_error import cut
 from agentrail.host.authentication.identity import NOBODY, Authenticator, ForwardedIdentity, identified, take_place

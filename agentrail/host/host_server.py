@@ -14,8 +14,7 @@ from attrs import frozen
 
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.api.limits import DEFAULTS, METRIC_TENANTS, HostLimits
-from agentrail.api.operation_table import CALLS
-from agentrail.api.routes import ROUTES
+from agentrail.api.operation_table import CALLS, ROUTES
 from agentrail.app.build import check_journal, check_telemetry
 from agentrail.app.supervisor import Supervisor, look_at_slots, open_supervisor, others_of, share, tell_deaths
 from agentrail.app.supervisor_options import SupervisorOptions

@@ -12,8 +12,7 @@ from msgspec.structs import asdict
 from typing_extensions import TypeForm
 
 from agentrail.api.bodies import OfferKind
-from agentrail.api.command_checks import check_fields, kept_parts
-from agentrail.api.handle_commands import AnyCommand
+from agentrail.api.command_checks import AnyCommand, check_fields, kept_parts
 from agentrail.api.insight_views import AccountView, RecordsView, RecordView, SeenView, StateAtView, TimelineView
 from agentrail.api.operation_table import COMMANDS
 from agentrail.api.session_calls import SessionCalls

@@ -9,12 +9,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Never, cast
 
-from agentrail.api.figures_views import FiguresView
 from agentrail.api.session_values import ChildView, HeldCall
 from agentrail.api.views import (
     AgentsView,
     ApprovalsView,
     ErasedView,
+    FiguresView,
     HeldView,
     OpenedView,
     RowChangesView,

@@ -22,8 +22,8 @@ from agentrail.values.json import Json, JsonObject
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agentrail.api import handle_commands
-    from agentrail.api.handle_commands import AnyCommand, HandleCommand
+    from agentrail.api import command_checks
+    from agentrail.api.command_checks import AnyCommand, HandleCommand
     from agentrail.api.session_values import Reply, Status, Until
     from agentrail.core.vocabulary import commands
     from agentrail.core.vocabulary.commands import Accepted, Answer, PromptSent
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     Choose: TypeAlias = Callable[[Session, ModelChain, JsonObject], commands.SwitchModelSent]
 else:  # modules that only a living session needs are imported at the first use
     commands = LazyModule("agentrail.core.vocabulary.commands")
-    handle_commands = LazyModule("agentrail.api.handle_commands")
+    command_checks = LazyModule("agentrail.api.command_checks")
     sending = LazyModule("agentrail.runtime.access.sending")
     code_changes = LazyModule("agentrail.runtime.access.code_changes")
     status = LazyModule("agentrail.runtime.access.status")
@@ -194,7 +194,7 @@ class SessionHandle(SessionCalls):
                 await self._stop(given, command)
             case commands.SuspendSent() | commands.ResumeSent():
                 await self._control(given)
-            case handle_commands.HandleCommand():
+            case command_checks.HandleCommand():
                 await self._carry_out(given, command)
             case _:
                 await self._user(given, command=command)
@@ -202,18 +202,18 @@ class SessionHandle(SessionCalls):
     async def _carry_out(self, handle_command: HandleCommand, command: str | None) -> None:
         """Send a command that holds live objects, in the form that the machine gets, or pass it to a sub-agent."""
         match handle_command:
-            case handle_commands.MessageTask(child=child, text=text):
+            case command_checks.MessageTask(child=child, text=text):
                 await self._subagents(child).tell(command, child, text, self._caller.who)
-            case handle_commands.CancelTask(child=child):
+            case command_checks.CancelTask(child=child):
                 await self._subagents(child).cancel(child)
-            case handle_commands.UseModel(model=model, options=options):
+            case command_checks.UseModel(model=model, options=options):
                 await self._awake()
                 await self._user(self._choose(self._session, model, options), command=command)
-            case handle_commands.EditTools():
+            case command_checks.EditTools():
                 await self._edit_tools(handle_command, command)
-            case handle_commands.AttachPlugin():
+            case command_checks.AttachPlugin():
                 await self._attach_plugin(handle_command, command)
-            case handle_commands.UpdatePlugin():
+            case command_checks.UpdatePlugin():
                 await self._update_plugin(handle_command, command)
             case _:
                 raise BrokenContractError(handle_command)
@@ -245,7 +245,7 @@ class SessionHandle(SessionCalls):
         self._session.relieve()
         sending.raised(await letter.answer.wait_in_turn())
 
-    async def _edit_tools(self, edit: handle_commands.EditTools, command: str | None) -> None:
+    async def _edit_tools(self, edit: command_checks.EditTools, command: str | None) -> None:
         """Attach, detach or replace tools or a source of tools."""
         await self._awake()
         session = self._session
@@ -260,13 +260,13 @@ class SessionHandle(SessionCalls):
         await self._user(*session.code.change(made_tools, names, replace=replace, closed=closed), command=command)
         await session.sources.wait_dropped(closed)
 
-    async def _attach_plugin(self, attachment: handle_commands.AttachPlugin, command: str | None) -> None:
+    async def _attach_plugin(self, attachment: command_checks.AttachPlugin, command: str | None) -> None:
         """Check the plugin, then send the command to attach it."""
         await self._awake()
         plugin = cast("Attachable", attachment.plugin)
         await self._user(*code_changes.attached(self._session, plugin, self._as_tool), command=command)
 
-    async def _update_plugin(self, change: handle_commands.UpdatePlugin, command: str | None) -> None:
+    async def _update_plugin(self, change: command_checks.UpdatePlugin, command: str | None) -> None:
         """Check the new options, then send the command to update the plugin."""
         await self._awake()
         await self._user(*code_changes.changed_options(self._session, change, self._as_tool), command=command)

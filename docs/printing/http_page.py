@@ -12,9 +12,8 @@ import msgspec
 from agentrail.api import bodies as body_types
 from agentrail.api.bodies import CallBody, Query, Spelled
 from agentrail.api.openapi import classes_below
-from agentrail.api.operation_table import CALLS, JSON, HostCall
+from agentrail.api.operation_table import CALLS, JSON, ROUTES, HostCall
 from agentrail.api.problems import ROWS, code_of, template_of_kind, title_of
-from agentrail.api.routes import ROUTES
 from agentrail.api.views import View
 from agentrail.core.vocabulary import commands
 from docs.printing import fields_page

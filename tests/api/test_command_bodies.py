@@ -8,7 +8,7 @@ import pytest
 
 from agentrail.api.bodies import As, spelled
 from agentrail.api.body_parsing import read_body
-from agentrail.api.handle_commands import AnyCommand, AttachPlugin, UpdatePlugin
+from agentrail.api.command_checks import AnyCommand, AttachPlugin, UpdatePlugin
 from agentrail.api.operation_table import CALLS, COMMANDS, HostCall
 from agentrail.api.session_calls import SessionCalls
 from agentrail.core.vocabulary.commands import DetachPluginSent

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from agentrail.api.body_parsing import read_body
 from agentrail.api.openapi import document, openapi_json
-from agentrail.api.operation_table import CALLS, HostCall, errors_of
+from agentrail.api.operation_table import CALLS, ROUTES, HostCall, errors_of
 from agentrail.api.problems import ROWS, problem_of
-from agentrail.api.routes import ROUTES
 from agentrail.api.views import OpenedView, View, to_json
 from agentrail.errors import UsageError
 from agentrail.events import EVENTS

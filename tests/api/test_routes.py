@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.api.operation_table import CALLS
-from agentrail.api.routes import ROUTES, HostRoute, Matched, match
+from agentrail.api.operation_table import CALLS, ROUTES, HostRoute, Matched, match
 from agentrail.errors import MethodRefused, UsageError
 from tests.coded import coded
 from tests.each_case import each_case

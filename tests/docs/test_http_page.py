@@ -2,8 +2,8 @@
 
 from agentrail.api import bodies, views
 from agentrail.api.openapi import classes_below
+from agentrail.api.operation_table import ROUTES
 from agentrail.api.problems import ROWS, code_of
-from agentrail.api.routes import ROUTES
 from docs.printing import http_page
 from tests.docs.sources import SOURCE
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import httpx
 
 from agentrail import SessionSpec, tool
-from agentrail.api.operation_table import CALLS
-from agentrail.api.routes import ROUTES
+from agentrail.api.operation_table import CALLS, ROUTES
 from agentrail.host import Allow, BeforeToolCall, HostPlugin, Profile
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import BudgetGuard, HumanApproval

@@ -13,8 +13,7 @@ import trio
 from prometheus_client.parser import text_string_to_metric_families
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.api.operation_table import CALLS
-from agentrail.api.routes import ROUTES
+from agentrail.api.operation_table import CALLS, ROUTES
 from agentrail.host import ApiKeys, HostLimits, Identity, host_server
 from agentrail.host.authentication.api_keys import new_key, render_keys
 from agentrail.host.health import health_parts

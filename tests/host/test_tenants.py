@@ -10,7 +10,7 @@ import httpx
 import pytest
 import trio
 
-from agentrail.api.routes import ROUTES
+from agentrail.api.operation_table import ROUTES
 from agentrail.host import ApiKeys, Host, Profile
 from tests.host.hosted import CERTIFICATES
 from tests.host.model.agent import agent

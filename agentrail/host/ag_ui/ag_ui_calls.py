@@ -13,8 +13,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Final, NamedTuple, cast
 
-from agentrail.api.ag_ui_bodies import FollowQuery, ResumeEntry, RunBody, RunMessage, RunQuery
-from agentrail.api.bodies import ChatBody
+from agentrail.api.bodies import ChatBody, FollowQuery, ResumeEntry, RunBody, RunMessage, RunQuery
 from agentrail.api.body_parsing import body_of
 from agentrail.api.operation_table import CALLS
 from agentrail.api.public_ids import visible

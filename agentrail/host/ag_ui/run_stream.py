@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from attrs import frozen
 
-from agentrail.api.ag_ui_bodies import FRAME_ID
+from agentrail.api.bodies import FRAME_ID
 from agentrail.api.problems import Problem
 from agentrail.api.sse_frames import HEARTBEAT
 from agentrail.api.views import to_json

@@ -19,8 +19,7 @@ import trio
 from attrs import evolve
 from msgspec import Raw
 
-from agentrail.api.ag_ui_bodies import RunBody
-from agentrail.api.bodies import ChatBody, ForkBody, OpenBody
+from agentrail.api.bodies import ChatBody, ForkBody, OpenBody, RunBody
 from agentrail.api.operation_table import SESSION, HostCall
 from agentrail.api.problems import TYPES, Problem, code_of
 from agentrail.api.public_ids import SessionName, named, new_name

@@ -9,8 +9,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias, TypeVar
 
-from agentrail.api.figures_views import FigureBucketView, FiguresView, HostBucketView, LatencyView, SeriesView
-from agentrail.api.views import ChildShown, RowsView, TroublesView
+from agentrail.api.views import (
+    ChildShown,
+    FigureBucketView,
+    FiguresView,
+    HostBucketView,
+    LatencyView,
+    RowsView,
+    SeriesView,
+    TroublesView,
+)
 
 Missing: TypeAlias = tuple[str, ...]
 """Addresses of hosts that have not answered."""

@@ -15,9 +15,17 @@ import trio
 from attrs import evolve
 
 from agentrail.api.bodies import FiguresQuery, PageQuery, RowsQuery, TroubleQuery
-from agentrail.api.figures_views import FiguresView
 from agentrail.api.limits import VIEW_SECONDS, page_of
-from agentrail.api.views import ApprovalsView, ChildShown, DetailView, RowsView, TasksView, TroublesView, View
+from agentrail.api.views import (
+    ApprovalsView,
+    ChildShown,
+    DetailView,
+    FiguresView,
+    RowsView,
+    TasksView,
+    TroublesView,
+    View,
+)
 from agentrail.codec.values import decoder
 from agentrail.errors import ClusterFault
 from agentrail.host.authentication.identity import ForwardedIdentity, Identity

@@ -13,8 +13,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import trio
 
-from agentrail.api.figures_views import FigureBucketView, FiguresView, HostBucketView, LatencyView, SeriesView
 from agentrail.api.public_ids import is_within, visible
+from agentrail.api.views import FigureBucketView, FiguresView, HostBucketView, LatencyView, SeriesView
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.state import State
 from agentrail.runtime.diagnosis.metrics import ABORTED, MILLISECONDS, REST

@@ -7,8 +7,7 @@ from types import MappingProxyType
 from typing import Final, TypeVar, cast
 
 from agentrail.api.bodies import IdKind, Spelled
-from agentrail.api.command_checks import labels_of
-from agentrail.api.handle_commands import AnyCommand, AttachPlugin, EditTools, UpdatePlugin, UseModel
+from agentrail.api.command_checks import AnyCommand, AttachPlugin, EditTools, UpdatePlugin, UseModel, labels_of
 from agentrail.api.public_ids import SessionName, held_id, named
 from agentrail.core.vocabulary.commands import DetachPluginSent, LabelSent
 from agentrail.errors import (

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
-from agentrail.api.command_checks import check_flag
-from agentrail.api.handle_commands import UpdatePlugin
+from agentrail.api.command_checks import UpdatePlugin, check_flag
 from agentrail.core.vocabulary.commands import AttachPluginSent, UpdatePluginSent
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadOptions, NotJson, UnknownPlugin, UsageError

@@ -12,7 +12,7 @@ from typing import Final
 from attrs import frozen
 
 from agentrail import SessionSpec, tool
-from agentrail.api.routes import match
+from agentrail.api.operation_table import match
 from agentrail.errors import UsageError
 from agentrail.host import HostLimits, Profile
 from agentrail.host.requests.access_log import FACTS

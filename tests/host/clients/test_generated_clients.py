@@ -13,8 +13,7 @@ from typing import Final
 import httpx
 import pytest
 
-from agentrail.api.operation_table import WEBSOCKET
-from agentrail.api.routes import ROUTES
+from agentrail.api.operation_table import ROUTES, WEBSOCKET
 from tests.host.clients.offline_host import KEY, OfflineHost, open_offline_host
 from tests.host.clients.programs import run
 

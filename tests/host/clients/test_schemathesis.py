@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from agentrail.api.routes import ROUTES
+from agentrail.api.operation_table import ROUTES
 from tests.host.clients.offline_host import KEY, open_offline_host
 from tests.host.clients.programs import run
 from tests.profiles import CAMPAIGN

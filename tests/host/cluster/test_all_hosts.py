@@ -12,8 +12,19 @@ import trio
 
 from agentrail import RemoteView, SessionSpec, connect
 from agentrail.api.bodies import RowsQuery
-from agentrail.api.figures_views import FigureBucketView, FiguresView, HostBucketView, LatencyView, SeriesView
-from agentrail.api.views import RowChangesView, RowsView, RowView, TroublesView, TroubleView, to_json
+from agentrail.api.views import (
+    FigureBucketView,
+    FiguresView,
+    HostBucketView,
+    LatencyView,
+    RowChangesView,
+    RowsView,
+    RowView,
+    SeriesView,
+    TroublesView,
+    TroubleView,
+    to_json,
+)
 from agentrail.host.cluster.merged_views import merge_figures, merge_metrics, merge_troubles
 from agentrail.host.health.tree_feed import KnownRow, TreeListener
 from agentrail.journals import Lease, MemoryJournal

@@ -6,7 +6,7 @@ import json
 from random import Random
 from typing import Final
 
-from agentrail.api.routes import ROUTES, HostRoute
+from agentrail.api.operation_table import ROUTES, HostRoute
 from tests.host.http11.mutating import mutated_bytes
 from tests.host.model.in_process import Asked
 from tests.host.model.people import PEOPLE

@@ -8,9 +8,8 @@ from typing import Final
 
 import trio
 
-from agentrail.api.operation_table import errors_of
+from agentrail.api.operation_table import ROUTES, HostRoute, errors_of
 from agentrail.api.problems import ROWS
-from agentrail.api.routes import ROUTES, HostRoute
 from agentrail.host import ApiKeys, Host, Profile
 from agentrail.host.host_server import Opened
 from agentrail.journals import MemoryJournal

@@ -10,8 +10,7 @@ from urllib.parse import quote
 
 from attrs import frozen
 
-from agentrail.api.operation_table import CALLS, JSON
-from agentrail.api.routes import HostRoute
+from agentrail.api.operation_table import CALLS, JSON, HostRoute
 from tests.host.model.in_process import Asked
 from tests.host.model.people import Person
 

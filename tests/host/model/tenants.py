@@ -19,9 +19,8 @@ import trio
 from attrs import define, field, frozen
 
 from agentrail import Supervisor
-from agentrail.api.operation_table import HostCall
+from agentrail.api.operation_table import ROUTES, HostCall, HostRoute
 from agentrail.api.public_ids import visible
-from agentrail.api.routes import ROUTES, HostRoute
 from agentrail.codec.values import write
 from agentrail.host import ApiKeys, Host, HostLimits, Profile
 from agentrail.journals import MemoryJournal
