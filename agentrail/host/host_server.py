@@ -20,7 +20,6 @@ from agentrail.app.supervisor import Supervisor, look_at_slots, open_supervisor,
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.errors import BadChoice, WrongType
 from agentrail.host.ag_ui.ag_ui_calls import AgUiCalls
-from agentrail.host.application import Application
 from agentrail.host.asgi.asgi_app import AsgiApp
 from agentrail.host.asgi.asgi_service import AsgiService
 from agentrail.host.authentication.api_keys import ApiKeys
@@ -38,27 +37,23 @@ from agentrail.host.cluster.members import (
     with_member_calls,
 )
 from agentrail.host.cluster.other_hosts import OtherHosts
-from agentrail.host.cluster.program_text import program_text
-from agentrail.host.cluster.signatures import SignedRequests, signed_only
+from agentrail.host.cluster.signatures import SignedRequests, program_text, signed_only
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.health.health_parts import HealthParts, WatchCalls
 from agentrail.host.health.prometheus import MetricCalls
 from agentrail.host.health.readiness import NO_CHECKS, HostChecks, Readiness, check_checks, check_models, check_usable
-from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import Turns
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Certificate, Inherited, ListenAddress, Tcp, UnixSocket, inherited
 from agentrail.host.operations.call import CallFunction
-from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.command_calls import CommandCalls
-from agentrail.host.operations.event_frames import EventFrames
-from agentrail.host.operations.file_calls import FileCalls
+from agentrail.host.operations.event_frames import ClientStreams, EventFrames
 from agentrail.host.operations.host_calls import ConsoleCalls, HostCalls
-from agentrail.host.operations.host_operations import HostOperations, PluginCalls, functions_of
+from agentrail.host.operations.host_operations import Application, HostDrain, HostOperations, PluginCalls, functions_of
 from agentrail.host.operations.record_calls import RecordCalls
 from agentrail.host.operations.session_calls import ListingCalls, SessionLifeCalls
-from agentrail.host.operations.talk_calls import TalkCalls
+from agentrail.host.operations.talk_calls import FileCalls, TalkCalls
 from agentrail.host.operations.view_calls import QueryCalls, SubagentCalls, ViewCalls
 from agentrail.host.plugins.host_plugin import HostPlugin, check_providers, name_of
 from agentrail.host.plugins.plugin_runner import HostPluginRow, OnPluginError

@@ -1,6 +1,8 @@
 """`HostedSessions`: finds, opens and lists the sessions of a host, and checks which user may do what with them.
 
 `SessionQuota`: limits the sessions of each tenant, without counting the stored ones each time.
+
+`JournalWatch`: ends a request with an error when the journal has not been able to write for too long.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import trio
@@ -25,6 +27,8 @@ from agentrail.errors import (
     BadOptions,
     FilesNotTaken,
     HostClosing,
+    JournalFull,
+    JournalUnavailable,
     ModelMissing,
     RefusedError,
     ScopeMissing,
@@ -34,10 +38,11 @@ from agentrail.errors import (
     UnknownModel,
     UnknownSession,
     UsageError,
+    WaitsForJournal,
+    WaitsForSpace,
 )
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.hosted_turns import Turns
-from agentrail.host.journal_watch import JournalWatch
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import HostedSpecs, Offered
 from agentrail.host.uploads.session_files import UploadSandbox
@@ -411,3 +416,55 @@ def _is_root(session_id: str) -> bool:
     """Whether this is the id of a session that a host has opened, and not of a sub-agent."""
     name = read_internal(session_id)
     return name is not None and name == name.root
+
+
+T = TypeVar("T")
+
+PATIENCE: Final = 5.0
+"""Seconds for which a request waits while the journal fails; without space in it, no request waits."""
+
+APART: Final = 30.0
+"""Seconds between two failures from which they are of two outages: attempts are made more often."""
+
+
+class JournalWatch:
+    """Watches, for one request, whether the journal can write for the sessions of the request."""
+
+    def __init__(self) -> None:
+        self._scope = trio.CancelScope()
+        self._ends: list[Callable[[], None]] = []
+        self._is_over = False
+        self._is_full = False
+        self._began = self._last = -APART
+
+    def follow(self, session: SessionHandle) -> None:
+        """Watch *session* too: `answered` fails when the journal cannot write for it. No-op after the answer."""
+        if not self._is_over:
+            self._ends.append(session.monitor().when_stuck(self._failed))
+
+    async def answered(self, answer: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of *answer*; cancel *answer* and raise an error if the journal cannot write.
+
+        That is: the disk is full, or writing has failed for `PATIENCE` seconds.
+
+        The error is `WaitsForSpace` or `WaitsForJournal`. A session that has taken a command carries it out all the
+        same, and so do tasks of the host that *answer* waits for.
+        """
+        try:
+            with self._scope:
+                return await answer()
+        finally:
+            self._is_over = True
+            for end in self._ends:
+                end()
+            self._ends.clear()  # each knows this watch
+        raise WaitsForSpace if self._is_full else WaitsForJournal
+
+    def _failed(self, error: JournalUnavailable) -> None:
+        now = trio.current_time()
+        if now >= self._last + APART:
+            self._began = now
+        self._last = now
+        self._is_full = isinstance(error, JournalFull)
+        if self._is_full or now >= self._began + PATIENCE:
+            self._scope.cancel()

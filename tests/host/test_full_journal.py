@@ -19,7 +19,7 @@ from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.errors import JournalUnavailable
 from agentrail.host import ApiKeys, Host, HostPlugin, Profile
 from agentrail.host.host_server import Opened
-from agentrail.host.journal_watch import JournalWatch
+from agentrail.host.hosted_sessions import JournalWatch
 from agentrail.journals import SqliteJournal
 from agentrail.models import ModelRequest
 from agentrail.plugins import HumanApproval

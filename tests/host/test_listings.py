@@ -14,7 +14,7 @@ import trio
 from agentrail import SessionSpec
 from agentrail.host import ApiKeys, Identity
 from agentrail.host.authentication.api_keys import new_key, render_keys
-from agentrail.host.operations.text_search import AFTER, BEFORE, MOST_RECORDS, MOST_SESSIONS, TextSearch
+from agentrail.host.operations.session_calls import AFTER, BEFORE, MOST_RECORDS, MOST_SESSIONS, TextSearch
 from agentrail.host.plugins.command_plugin import CommandPlugin, HostCommand
 from agentrail.journals import MemoryJournal, SqliteJournal, StoredSession
 from agentrail.testing import ScriptedModel

@@ -13,7 +13,7 @@ from agentrail import SessionSpec
 from agentrail.host import ApiKeys, HostLimits, Identity
 from agentrail.host.authentication.api_keys import ApiKey, KeyFile, render_keys
 from agentrail.host.operations.call import Streamed
-from agentrail.host.operations.client_streams import Endable
+from agentrail.host.operations.event_frames import Endable
 from agentrail.host.operations.talk_calls import LivedAnswer
 from agentrail.host.requests.http_messages import Send
 from agentrail.testing import ScriptedModel, stall

@@ -26,8 +26,7 @@ from agentrail.host.ag_ui.shown_messages import AgentFrames, result_of
 from agentrail.host.hosted_sessions import HostedSessions, check_scope
 from agentrail.host.hosted_turns import number_of
 from agentrail.host.operations.call import Answer, CallFunction, OperationCall, Streamed, handled_answer
-from agentrail.host.operations.client_streams import ClientStreams
-from agentrail.host.operations.event_frames import EventFrames
+from agentrail.host.operations.event_frames import ClientStreams, EventFrames
 from agentrail.host.operations.talk_calls import Talk, TalkCalls
 from agentrail.host.plugins.plugin_values import HandledResponse
 from agentrail.host.requests.http_messages import Send

@@ -18,9 +18,16 @@ import trio
 from agentrail.api.limits import LEAST_RATE, HostLimits
 from agentrail.api.operation_table import FILE, SESSION
 from agentrail.host.requests.exchange import AnswerWriter
-from agentrail.host.requests.http_messages import Headers, MessageSocket, PeerGone, SocketClosed
+from agentrail.host.requests.http_messages import (
+    LINGER,
+    MAX_DROPPED,
+    Headers,
+    MessageSocket,
+    PeerGone,
+    ReceivedBody,
+    SocketClosed,
+)
 from agentrail.host.requests.proxies import UNIX
-from agentrail.host.requests.received_body import LINGER, MAX_DROPPED, ReceivedBody
 from agentrail.host.requests.refusals import LONG_HEAD, HttpRefusal
 from agentrail.host.requests.request_checks import RequestHead, check_headers, check_method, check_path, split_target
 

@@ -30,10 +30,17 @@ from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.health.prometheus import RequestFigures
 from agentrail.host.requests.access_log import REQUEST_ID, RequestNote
 from agentrail.host.requests.exchange import OnAnswer, RequestExchange, sent_headers
-from agentrail.host.requests.http_messages import NO_UPGRADE, Handler, Headers, HttpResponse, PeerGone, Upgrade
+from agentrail.host.requests.http_messages import (
+    NO_UPGRADE,
+    Handler,
+    Headers,
+    HttpResponse,
+    PeerGone,
+    ReceivedBody,
+    Upgrade,
+)
 from agentrail.host.requests.places import Places
 from agentrail.host.requests.proxies import Proxies, limited_network
-from agentrail.host.requests.received_body import ReceivedBody
 from agentrail.host.requests.refusals import HttpRefusal
 from agentrail.host.requests.request_checks import RequestHead
 from agentrail.host.requests.site_policy import SitePolicy, screened

@@ -54,7 +54,7 @@ from agentrail.host.cluster.signatures import SignedCall, signature
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.call import COMMAND, Answer, CallFunction, OperationCall, Shown, Upload
-from agentrail.host.operations.client_streams import ClientStreams
+from agentrail.host.operations.event_frames import ClientStreams
 from agentrail.host.requests.http_messages import WITHOUT_CONTENT, Headers, PeerGone, Send
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.ids import new_id

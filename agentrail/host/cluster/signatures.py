@@ -6,22 +6,26 @@ Signatures of hosts: for whom a host asks another one, and for which request.
 
 A host that passes a request on signs who has made it, method, path, query and a digest of the body, for which host it
 is meant, how often it was passed on, and a number that is used once. Other headers are not signed.
+
+`program_text`: what a host runs, in a line, which it signs too. Hosts may differ while a new version is rolled out;
+nobody should find out later that they still do.
 """
 
 from __future__ import annotations
 
 import hmac
+import logging
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import Final, NamedTuple, cast
 
 import msgspec
 
+from agentrail.app.spec import SessionSpec
 from agentrail.errors import AgentrailError, ClusterFault, HostClosing, NotAuthenticated
-from agentrail.host.application import ATTEMPT
 from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.authentication.identity import (
     AUTHORIZATION,
@@ -32,11 +36,13 @@ from agentrail.host.authentication.identity import (
     user_signed_for,
 )
 from agentrail.host.cluster.cluster_options import Cluster
-from agentrail.host.cluster.program_text import ProgramCheck
 from agentrail.host.error_responses import refusal
+from agentrail.host.operations.host_operations import ATTEMPT
+from agentrail.host.profiles import Profile, offered
 from agentrail.host.requests.http_messages import Body, Handler, HttpRequest, HttpResponse, WrappedBody
 from agentrail.runtime.shared.clock import Clock
 from agentrail.values.value import Value, learned
+from agentrail.version import __version__
 
 MARK: Final = "agentrail-host."
 """How the key of a request begins that another host has passed on. No key of a user begins like this."""
@@ -288,3 +294,45 @@ def signed_only(handler: Handler) -> Handler:
         return await handler(request)
 
     return admit
+
+
+log: Final = logging.getLogger("agentrail.host")
+
+DIGITS: Final = 8
+"""How many digits of a digest are shown."""
+
+DIFFERS: Final = (
+    "the host at %s runs `%s`, and this one `%s`: it depends on the host what an agent can do; replace the older one"
+)
+
+
+def program_text(profiles: Iterable[Profile]) -> str:
+    """Return the version of agentrail, the names of *profiles*, and a digest of what these are made of."""
+    parts = {profile.id: _parts(profile) for profile in profiles}
+    digest = sha256(repr(parts).encode(errors="surrogatepass")).hexdigest()[:DIGITS]
+    return f"agentrail {__version__}, {', '.join(parts)}, {digest}"
+
+
+def _parts(profile: Profile) -> tuple[object, ...]:
+    """Return what makes *profile* another one, if it changes: names, and the instructions; not the code behind them."""
+    spec = profile.spec
+    if not isinstance(spec, SessionSpec):
+        return (str(getattr(spec, "__qualname__", type(spec).__qualname__)),)
+    able = offered(profile, spec)
+    return (spec.base, spec.system, spec.identity, sorted(able.tools), sorted(able.plugins), able.models)
+
+
+class ProgramCheck:
+    """Compares what other hosts say that they run with *own*, and logs each difference once."""
+
+    def __init__(self, own: str) -> None:
+        self._own = own
+        self._told: dict[str, str] = {}
+
+    def look(self, host: str, program: str) -> None:
+        """Log a warning if the host at the address *host* runs another *program*, unless that was logged before."""
+        if not program or self._told.get(host, self._own) == program:
+            return
+        self._told[host] = program
+        if program != self._own:
+            log.warning(DIFFERS, host, program, self._own)

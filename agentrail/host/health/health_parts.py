@@ -28,8 +28,7 @@ from agentrail.app.supervisor import Supervisor, rows_of
 from agentrail.errors import UsageError
 from agentrail.host.health.figures_history import HOUR, FiguresHistory
 from agentrail.host.health.prometheus import MetricCalls
-from agentrail.host.health.tree_feed import TreeFeed, rows_query
-from agentrail.host.health.troubles import Troubles
+from agentrail.host.health.tree_feed import TreeFeed, Troubles, rows_query
 from agentrail.host.operations.call import Answer, OperationCall
 from agentrail.runtime.diagnosis.metrics import Figures
 from agentrail.runtime.diagnosis.session_listener import SessionListener

@@ -28,7 +28,7 @@ from agentrail.errors import (
     WrongType,
 )
 from agentrail.host.health.health_parts import HealthParts
-from agentrail.host.host_drain import ACCEPTING
+from agentrail.host.operations.host_operations import ACCEPTING
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.profiles import Profile
 from agentrail.ports.journal import Journal

@@ -13,9 +13,8 @@ from agentrail.host.http11.response_writer import DateHeader, Outbound, write_he
 from agentrail.host.http11.web_socket import WebSocket
 from agentrail.host.requests.access_log import REQUEST_ID, RequestNote
 from agentrail.host.requests.exchange import ExchangeServer, RequestExchange, sent_headers
-from agentrail.host.requests.http_messages import Handler, Headers, HttpResponse, PeerGone, Upgrade
+from agentrail.host.requests.http_messages import LINGER, MAX_DROPPED, Handler, Headers, HttpResponse, PeerGone, Upgrade
 from agentrail.host.requests.places import SILENT
-from agentrail.host.requests.received_body import LINGER, MAX_DROPPED
 from agentrail.host.requests.refusals import HttpRefusal
 from agentrail.runtime.shared.admission import Gate
 

@@ -23,10 +23,9 @@ from agentrail.host.http11.response_writer import DateHeader
 from agentrail.host.http11.web_socket import CLOSINGS
 from agentrail.host.requests.access_log import RequestNote
 from agentrail.host.requests.exchange import OnAnswer
-from agentrail.host.requests.http_messages import Handler
+from agentrail.host.requests.http_messages import LINGER, Handler
 from agentrail.host.requests.places import Places
 from agentrail.host.requests.proxies import NO_PROXIES, UNIX, Proxies, limited_network
-from agentrail.host.requests.received_body import LINGER
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.untrusted_calls import Contained, tell

@@ -16,8 +16,7 @@ import trio
 
 from agentrail.api.limits import HostLimits
 from agentrail.host.http11.request_head import ConnectionHead, refuse_control
-from agentrail.host.requests.http_messages import PeerGone
-from agentrail.host.requests.received_body import ReceivedBody
+from agentrail.host.requests.http_messages import PeerGone, ReceivedBody
 from agentrail.host.requests.refusals import BAD_BODY, BAD_HEAD, ENDLESS_LINE, LATE_HEAD, LONG_HEAD, HttpRefusal
 
 PIECE: Final = 64 * 1024

@@ -25,8 +25,7 @@ from agentrail.api.views import View, to_json, to_plain
 from agentrail.errors import AgentrailError
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.error_responses import told_problem
-from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.journal_watch import JournalWatch
+from agentrail.host.hosted_sessions import HostedSessions, JournalWatch
 from agentrail.host.plugins.plugin_values import NO_BODY, HandledResponse, RequestContext, RequestKind
 from agentrail.host.requests.access_log import RequestNote
 from agentrail.host.requests.http_messages import (

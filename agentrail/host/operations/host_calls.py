@@ -27,8 +27,8 @@ from agentrail.api.operation_table import HTML, JSON
 from agentrail.api.views import AgentsView, CheckView, HealthView, IdentityView, ReadyView
 from agentrail.errors import UsageError
 from agentrail.errors.agentrail_error import cut
-from agentrail.host.host_drain import ACCEPTING, HostDrain
 from agentrail.host.operations.call import Answer, OperationCall
+from agentrail.host.operations.host_operations import ACCEPTING, HostDrain
 from agentrail.host.profiles import ProfileTable
 from agentrail.host.requests.http_messages import Headers, HttpRequest, HttpResponse
 

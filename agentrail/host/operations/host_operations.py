@@ -1,11 +1,13 @@
-"""`HostOperations`: admits the calls of all faces of a host, and carries them out.
+"""`HostOperations`: admits the calls of all faces of a host, and carries them out, until `HostDrain` says that it ends.
+
+`Application`: the face of HTTP: finds the call of a request, and who makes it, and carries it out.
 
 `PluginCalls`: carries out calls of the host for its plugins, in the name of the user whose request they handle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
 from typing import Final, cast
 
@@ -13,17 +15,26 @@ from attrs import evolve
 
 from agentrail.api.body_parsing import body_of, query_of
 from agentrail.api.limits import HostLimits
-from agentrail.api.operation_table import CALLS, HostCall
+from agentrail.api.operation_table import CALLS, HostCall, match
 from agentrail.api.problems import Problem
 from agentrail.api.socket_frames import SOCKET_CALLS
 from agentrail.api.views import to_plain
-from agentrail.errors import AgentrailError, HostClosing
-from agentrail.host.authentication.identity import Identity, Rates
-from agentrail.host.host_drain import HostDrain
+from agentrail.errors import AgentrailError, HostClosing, UsageError
+from agentrail.errors.agentrail_error import cut
+from agentrail.host.authentication.identity import (
+    NOBODY,
+    Authenticator,
+    ForwardedIdentity,
+    Identity,
+    Rates,
+    identified,
+    take_place,
+)
+from agentrail.host.error_responses import refusal
 from agentrail.host.hosted_sessions import check_scope
-from agentrail.host.operations.call import COMMAND, Answer, CallFunction, OperationCall, Shown
+from agentrail.host.operations.call import COMMAND, Answer, CallFunction, OperationCall, Shown, http_call, http_response
 from agentrail.host.plugins.plugin_values import HandledResponse, Request
-from agentrail.host.requests.http_messages import problem_answer
+from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse, problem_answer
 from agentrail.values.json import JsonObject
 
 
@@ -105,3 +116,78 @@ def _key(plugin_request: Request, name: str) -> str | None:
     """Return the command id of the call *name*: if the request has one, one that derives from it and from *name*."""
     key = plugin_request.header(COMMAND)
     return None if key is None else sha256(f"{name} {key}".encode()).hexdigest()
+
+
+ACCEPTING: Final = "accepting"
+"""The check of `/readyz` that says whether the host takes requests."""
+
+
+class HostDrain:
+    """Two events: `begin` refuses new requests, so that sessions can be parked; `end` ends the open connections."""
+
+    def __init__(self) -> None:
+        self.when_over: list[Callable[[], None]] = []
+        """Functions that `end` calls."""
+        self.has_begun = False
+        """Whether requests are refused."""
+
+    def begin(self) -> None:
+        """Refuse requests from now on."""
+        self.has_begun = True
+
+    def end(self) -> None:
+        """End open streams and WebSockets; their clients continue with the next process."""
+        self.begin()
+        for tell in self.when_over:
+            tell()
+
+
+ATTEMPT: Final = "answer the request"
+
+
+class Application:
+    """Answers each request by the operation that its route names.
+
+    *pages* answer what there is over HTTP alone: they take the request itself. *names* are those of what is answered.
+    """
+
+    def __init__(
+        self,
+        operations: HostOperations,
+        pages: Mapping[str, Handler],
+        authenticator: Authenticator,
+        names: Collection[str] = CALLS,
+    ) -> None:
+        self.operations = operations
+        """What it answers with."""
+        self._pages = pages
+        self._authenticator = authenticator
+        self._names = names
+
+    def with_routes(self, names: Collection[str]) -> Application:
+        """Return the application that answers only the calls of these *names*."""
+        return Application(self.operations, self._pages, self._authenticator, names)
+
+    async def answer(self, request: HttpRequest) -> HttpResponse:
+        """Return the answer to a request: what its call gives, or a problem document."""
+        attempt, who = ATTEMPT, NOBODY
+        try:
+            matched = match(request.method, request.path)
+            row = matched.route.call
+            request.note.route = matched.route.method, matched.route.path
+            attempt = row.attempt
+            if row.name not in self._names:
+                raise UsageError("unknown-route", cut(request.path))
+            if row.name in self._pages:
+                return await self._pages[row.name](request)
+            if row.scope is not None:
+                self.operations.check_open()
+                who = await identified(self._authenticator, request)
+                request.note.tenant, request.note.user = who.tenant, who.user
+                # the host in front has counted what it passes on
+                self.operations.admit(row, who, is_counted=isinstance(who, ForwardedIdentity))
+                take_place(request, who)
+            call = await http_call(request, row, who, matched.session, self.operations.limits)
+            return http_response(await self.operations.carry_out(call))
+        except AgentrailError as error:
+            return refusal(error, attempt, who.tenant, request.note.id)

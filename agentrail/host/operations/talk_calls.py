@@ -2,6 +2,8 @@
 
 The order is fixed: `on_request_start`, `intercept`, attachments, the session, `on_turn_persisted`, `on_request_end`.
 The request runs in a task of the host, so it goes on, and its turn, when its client goes away.
+
+`FileCalls`: the call about uploaded files, and the files that a prompt names.
 """
 
 from __future__ import annotations
@@ -14,15 +16,17 @@ from typing import Final, TypeAlias
 import trio
 from attrs import evolve, frozen
 
-from agentrail.api.bodies import AskBody, ChatBody, PromptBody, SteerBody
+from agentrail.api.bodies import AskBody, ChatBody, FileQuery, PromptBody, SteerBody
+from agentrail.api.limits import PROMPT_FILES
 from agentrail.api.problems import INTERNAL
 from agentrail.api.public_ids import SessionName, new_name
 from agentrail.api.session_values import Reply, Until
 from agentrail.api.sse_frames import HEARTBEAT, REPLY, frame
-from agentrail.api.views import AcceptedView, ReplyView, WholeReplyView, to_json, view
+from agentrail.api.views import AcceptedView, FileView, ReplyView, WholeReplyView, to_json, view
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import (
     AgentrailError,
+    FilesNotTaken,
     RefusedError,
     SessionExists,
     SessionStored,
@@ -30,17 +34,16 @@ from agentrail.errors import (
     UnknownSession,
     UsageError,
 )
-from agentrail.errors.agentrail_error import kind_of
+from agentrail.errors.agentrail_error import cut, kind_of
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import SessionTurns, Turns
-from agentrail.host.operations.call import Answer, OperationCall, Streamed, handled_answer
-from agentrail.host.operations.client_streams import ClientStreams, problem_frame
-from agentrail.host.operations.event_frames import EventFrames, ready
-from agentrail.host.operations.file_calls import FileCalls
+from agentrail.host.operations.call import Answer, OperationCall, Streamed, Upload, handled_answer
+from agentrail.host.operations.event_frames import ClientStreams, EventFrames, problem_frame, ready
 from agentrail.host.plugins.plugin_runner import HostPluginRow, RequestLife
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext, RequestKind
 from agentrail.host.requests.http_messages import Send, while_here
-from agentrail.host.uploads.prompt_files import checked_words
+from agentrail.host.uploads.prompt_files import NO_FILES, PromptFiles, checked_words
+from agentrail.host.uploads.session_files import SessionFiles, said_media
 from agentrail.runtime.access.sending import AskedPrompt
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
@@ -502,3 +505,41 @@ def _outcome_of(error: AgentrailError) -> str:
     if isinstance(error, TurnAborted):
         return "aborted"
     return "refused" if isinstance(error, RefusedError | UsageError) else "failed"
+
+
+class FileCalls:
+    """Carries out the call `upload`, and finds files for others."""
+
+    def __init__(self, sessions: HostedSessions, files: SessionFiles) -> None:
+        self._sessions = sessions
+        self._files = files
+
+    async def upload(self, call: OperationCall) -> Answer:
+        """Store the body as a file of the session; if the connection breaks, nothing of it is kept."""
+        query = call.query(FileQuery)
+        name = self._sessions.name(call.row, call.who, call.session)
+        upload = call.body(Upload)
+        media = said_media(upload.media_type)
+        with self._files.taking(name) as intake:
+            sandbox = await self._sessions.storage(name, call.watch)
+            file = await self._files.receive(name.internal, sandbox, intake, upload.content, query.name, media)
+        return call.view_answer(FileView(file.name, file.note.media_type, file.size))
+
+    async def named(self, call: OperationCall, session: SessionName, names: tuple[str, ...]) -> PromptFiles:
+        """Return the files of *session* that a prompt names; raise `UsageError` for one that is not there."""
+        if not names:
+            return NO_FILES
+        most = PROMPT_FILES
+        if len(names) > most:
+            raise UsageError("bad-body", call.row.name, "its `files`", f"are {len(names)}, and {most} are the most")
+        try:
+            sandbox = await self._sessions.storage(session, call.watch)
+        except UnknownSession:
+            if session.user != call.who.user or call.session:
+                raise
+            raise UsageError(
+                "unknown-file", cut(names[0])
+            ) from None  # there is no session yet: the prompt will open it
+        except FilesNotTaken:
+            raise UsageError("unknown-file", cut(names[0])) from None
+        return PromptFiles(sandbox, await self._files.find(session.internal, sandbox, names))

@@ -31,9 +31,8 @@ from agentrail.core.vocabulary.state import State
 from agentrail.host.authentication.identity import ForwardedIdentity
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.call import Answer, OperationCall, running_session
-from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.command_calls import child_id, is_of_the_program
-from agentrail.host.operations.event_frames import EventFrames
+from agentrail.host.operations.event_frames import ClientStreams, EventFrames
 from agentrail.host.profiles import Offered
 from agentrail.host.requests.http_messages import Send, while_here
 from agentrail.runtime.access.status import ended_tasks

@@ -29,13 +29,13 @@ from agentrail.host.requests.http_messages import (
     HttpResponse,
     MessageSocket,
     PeerGone,
+    ReceivedBody,
     Streaming,
     Upgrade,
     problem_answer,
 )
 from agentrail.host.requests.places import HEALTH, ConnectionPlace, Places
 from agentrail.host.requests.proxies import Proxies
-from agentrail.host.requests.received_body import ReceivedBody
 from agentrail.host.requests.refusals import CLOSED_FOR_ANOTHER, HttpRefusal
 from agentrail.host.requests.request_checks import RequestHead
 from agentrail.runtime.shared.untrusted_calls import Contained, tell

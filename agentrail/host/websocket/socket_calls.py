@@ -30,8 +30,7 @@ from agentrail.host.health.prometheus import RequestFigures
 from agentrail.host.health.tree_feed import TreeFeed
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.call import COMMAND, OperationCall, Shown
-from agentrail.host.operations.client_streams import ClientStreams
-from agentrail.host.operations.event_frames import EventFrames
+from agentrail.host.operations.event_frames import ClientStreams, EventFrames
 from agentrail.host.operations.host_operations import HostOperations
 from agentrail.host.operations.view_calls import ViewCalls
 from agentrail.host.requests.access_log import RequestNote, tell_request

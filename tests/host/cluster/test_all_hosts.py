@@ -25,7 +25,7 @@ from agentrail.api.views import (
     TroubleView,
     to_json,
 )
-from agentrail.host.cluster.merged_views import merge_figures, merge_metrics, merge_troubles
+from agentrail.host.cluster.other_hosts import merge_figures, merge_metrics, merge_troubles
 from agentrail.host.health.tree_feed import KnownRow, TreeListener
 from agentrail.journals import Lease, MemoryJournal
 from agentrail.ports.journal import SLOTS, slot_claim

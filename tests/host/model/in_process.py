@@ -11,8 +11,8 @@ import trio
 from attrs import frozen
 
 from agentrail.host import Authenticator, Host
-from agentrail.host.application import Application
 from agentrail.host.host_server import Opened
+from agentrail.host.operations.host_operations import Application
 from agentrail.host.requests.http_messages import Body, Headers, HttpRequest, Upgrade
 
 E = TypeVar("E", bound=BaseException)

@@ -13,9 +13,9 @@ import trio
 from trio.testing import lockstep_stream_pair, memory_stream_pair
 
 from agentrail.api.limits import DEFAULTS
-from agentrail.host.application import Application
 from agentrail.host.http11.request_head import handshake_answer, read_head
 from agentrail.host.http11.web_socket import WebSocket
+from agentrail.host.operations.host_operations import Application
 from agentrail.host.requests.http_messages import HttpRequest, Upgrade
 from agentrail.runtime.shared.admission import Gate
 from tests.host.model.expecting import ModelError, expect

@@ -25,7 +25,7 @@ from agentrail.host import (
     RequestContext,
     RequestEnd,
 )
-from agentrail.host.operations import file_calls
+from agentrail.host.operations import talk_calls
 from agentrail.host.uploads import prompt_files
 from agentrail.host.uploads.session_files import folder_of
 from agentrail.journals import SqliteJournal
@@ -236,7 +236,7 @@ async def test_a_request_with_an_unknown_file_is_refused_and_its_hooks_are_paire
 
 
 async def test_a_prompt_names_so_many_files_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_calls, "PROMPT_FILES", 2)
+    monkeypatch.setattr(talk_calls, "PROMPT_FILES", 2)
     async with scene() as here:
         names = [await here.upload(b"x", "a.txt") for _ in range(3)]
         assert await here.seen(*names[:2]) == (Text("look"),)
