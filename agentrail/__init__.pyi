@@ -58,10 +58,10 @@ from agentrail.ports.tool import DepsWanted as DepsWanted
 from agentrail.ports.tool import Service as Service
 from agentrail.ports.tool import Task as Task
 from agentrail.remote.remote_session import RemoteSession as RemoteSession
+from agentrail.remote.remote_session import RemoteSubscription as RemoteSubscription
+from agentrail.remote.remote_session import RemoteView as RemoteView
 from agentrail.remote.remote_supervisor import RemoteSupervisor as RemoteSupervisor
 from agentrail.remote.remote_supervisor import connect as connect
-from agentrail.remote.remote_values import RemoteSubscription as RemoteSubscription
-from agentrail.remote.remote_values import RemoteView as RemoteView
 from agentrail.runtime.access.sending import AskedPrompt as AskedPrompt
 from agentrail.runtime.access.status import Monitor as Monitor
 from agentrail.runtime.diagnosis.crash_reports import CrashReport as CrashReport

@@ -14,7 +14,7 @@ from typing import Final
 import trio
 
 from agentrail import SessionSpec, aio, open_supervisor
-from agentrail.bridge.held_open import AsyncBody
+from agentrail.bridge.bridge_reader import AsyncBody
 from agentrail.bridge.trio_thread import TrioThread
 from agentrail.events import AgentEnd
 from agentrail.testing import ScriptedModel, say, stall

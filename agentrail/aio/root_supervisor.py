@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Never, cast
 
 from agentrail.aio.handles import Supervisor
 from agentrail.app.supervisor import open_supervisor as trio_open_supervisor
-from agentrail.bridge.held_open import AsyncBody
+from agentrail.bridge.bridge_reader import AsyncBody
 from agentrail.bridge.trio_thread import TrioThread
 from agentrail.errors import NotOpened
 from agentrail.values.argument_checks import checked

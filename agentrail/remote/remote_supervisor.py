@@ -25,8 +25,17 @@ from agentrail.api.views import (
 from agentrail.errors import SessionExists, SessionStored, WrongType
 from agentrail.open_context import OpenContext, Way
 from agentrail.ports.journal import StoredSession
-from agentrail.remote.remote_session import INSIDE, RemoteSession, missing
-from agentrail.remote.remote_values import RemoteView, answer_of, approvals_of, held_of, stored_of, tree_of
+from agentrail.remote.remote_session import (
+    INSIDE,
+    RemoteSession,
+    RemoteView,
+    answer_of,
+    approvals_of,
+    held_of,
+    missing,
+    stored_of,
+    tree_of,
+)
 from agentrail.remote.transport.host_address import split_key
 from agentrail.remote.transport.host_connection import PATIENCE, open_line, texts_of, without_none
 from agentrail.remote.transport.host_subscription import Line

@@ -12,7 +12,7 @@ import pytest
 import trio
 import uvloop
 
-from agentrail.bridge.held_open import AsyncBody
+from agentrail.bridge.bridge_reader import AsyncBody
 from agentrail.bridge.trio_thread import TrioThread
 from tests.patience import PATIENCE
 

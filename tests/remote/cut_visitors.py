@@ -13,8 +13,7 @@ import trio
 from agentrail.api.sse_frames import GAP, read_cursor
 from agentrail.events import Cursor
 from agentrail.remote.transport.host_connection import HostConnection, open_line
-from agentrail.remote.transport.host_frames import EventFrame, GapFrame
-from agentrail.remote.transport.host_subscription import SubscriptionFrame
+from agentrail.remote.transport.host_subscription import EventFrame, GapFrame, SubscriptionFrame
 from tests.host.deployed.client import Answer, CutError
 from tests.host.hosted import KEYS
 from tests.remote.cut_sessions import NOWHERE, SILENCE

@@ -20,7 +20,7 @@ from agentrail.remote.transport.client_connection import (
     open_connection,
 )
 from agentrail.remote.transport.host_address import CutError, Dial, HostAddress, HostKey
-from agentrail.remote.transport.host_frames import read_host_frame
+from agentrail.remote.transport.host_subscription import read_host_frame
 from tests.host.rfc6455.raw_peer import accept_of
 
 ADDRESS: Final = HostAddress("127.0.0.1", 80)

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from agentrail.remote.transport.host_connection import open_line
-from agentrail.remote.transport.host_frames import EventFrame
+from agentrail.remote.transport.host_subscription import EventFrame
 from tests.host.hosted import open_desk
 from tests.kit import watching
 from tests.profiles import CAMPAIGN

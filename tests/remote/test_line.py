@@ -38,8 +38,7 @@ from agentrail.host import HostLimits
 from agentrail.models import JsonObject
 from agentrail.remote.transport.host_address import HostAddress, HostKey, read_address, split_key
 from agentrail.remote.transport.host_connection import MAX_CALLS, MAX_FAULTS, MAX_WAITING, open_line
-from agentrail.remote.transport.host_frames import EventFrame, GapFrame, ViewFrame
-from agentrail.remote.transport.host_subscription import MAX_KEPT
+from agentrail.remote.transport.host_subscription import MAX_KEPT, EventFrame, GapFrame, ViewFrame
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
 from tests.coded import coded
 from tests.each_case import each_case

@@ -10,8 +10,7 @@ import trio
 
 from agentrail.events import Cursor
 from agentrail.remote.transport.host_connection import HostConnection
-from agentrail.remote.transport.host_frames import EventFrame, GapFrame
-from agentrail.remote.transport.host_subscription import SubscriptionFrame
+from agentrail.remote.transport.host_subscription import EventFrame, GapFrame, SubscriptionFrame
 from tests.profiles import CAMPAIGN
 from tests.remote.played_sessions import DELTAS, PlayedSession, SessionsHost
 from tests.remote.playing_host import KEY, Relay

@@ -9,7 +9,7 @@ import trio
 
 from agentrail.events import Cursor
 from agentrail.remote.transport.host_connection import open_line
-from agentrail.remote.transport.host_frames import EventFrame
+from agentrail.remote.transport.host_subscription import EventFrame
 from tests.host.hosted import open_desk, scripted
 from tests.profiles import CAMPAIGN
 from tests.remote.cut_sessions import LIMITS

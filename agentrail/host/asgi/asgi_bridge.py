@@ -12,7 +12,7 @@ from typing import Final, Self, cast
 
 from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor import Supervisor
-from agentrail.bridge.held_open import AsyncBody, HeldOpen
+from agentrail.bridge.bridge_reader import AsyncBody, HeldOpen
 from agentrail.bridge.streams import Exchange
 from agentrail.bridge.trio_thread import TrioThread
 from agentrail.host.asgi.asgi_messages import AsgiMessage, ReceiveMessage, SendMessage, disconnected

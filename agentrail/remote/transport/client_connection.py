@@ -26,7 +26,7 @@ from agentrail.remote.transport.host_address import (
     cut_reason,
     first_in,
 )
-from agentrail.remote.transport.host_frames import RefusalFrame, read_host_frame
+from agentrail.remote.transport.host_subscription import RefusalFrame, read_host_frame
 from agentrail.values.json import JsonObject
 
 

@@ -41,8 +41,13 @@ from agentrail.remote.transport.client_connection import (
     open_connection,
 )
 from agentrail.remote.transport.host_address import CutError, Dial, HostAddress, HostKey, dial_address, read_address
-from agentrail.remote.transport.host_frames import AnswerFrame, EndedFrame, RefusalFrame, read_host_frame
-from agentrail.remote.transport.host_subscription import HostSubscription
+from agentrail.remote.transport.host_subscription import (
+    AnswerFrame,
+    EndedFrame,
+    HostSubscription,
+    RefusalFrame,
+    read_host_frame,
+)
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import SubscriptionPolicy

@@ -13,7 +13,7 @@ from wsproto import ConnectionType, WSConnection, events
 from agentrail.errors import AgentrailError
 from agentrail.events import Cursor
 from agentrail.remote.transport.host_connection import HostConnection, open_line
-from agentrail.remote.transport.host_frames import EventFrame
+from agentrail.remote.transport.host_subscription import EventFrame
 from tests.host.model.expecting import ModelError, expect
 from tests.host.model.in_process import first_of
 
