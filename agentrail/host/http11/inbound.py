@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 import trio
 
@@ -116,19 +116,6 @@ AT_ONCE: Final = 1_000
 """Chunks that are read without letting other tasks run."""
 
 
-class Framing(Protocol):
-    """Interface: finds the end of a body, by its length or by its chunks."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether the whole body has been taken."""
-        ...
-
-    def take(self, buffer: bytearray) -> bytes:
-        """Remove the next bytes of the body from the front of *buffer*, and return its content, which may be empty."""
-        ...
-
-
 class PlainBody:
     """A body of `Content-Length` bytes."""
 
@@ -212,7 +199,7 @@ class ConnectionBody(ReceivedBody):
         say_continue: Callable[[], Awaitable[None]],
     ) -> None:
         super().__init__(head.length, limits, inbound.buffer)
-        self._framing: Framing = ChunkedBody() if head.length is None else PlainBody(head.length)
+        self._framing = ChunkedBody() if head.length is None else PlainBody(head.length)
         self._inbound = inbound
         self._say_continue = say_continue
         self._waits = head.expects

@@ -11,8 +11,7 @@ import trio
 import trio.testing
 
 from agentrail.host import HostLimits
-from agentrail.host.http11.http_connection import HttpConnection
-from agentrail.host.http11.http_server import HttpServer
+from agentrail.host.http11.http_server import HttpConnection, HttpServer
 from agentrail.host.operations.host_calls import StaticContent
 from agentrail.host.requests.http_messages import Headers, HttpRequest, HttpResponse, Send, Upgrade
 from agentrail.host.requests.refusals import BAD_HEAD, HttpRefusal

@@ -12,8 +12,7 @@ import trio.testing
 import trustme
 
 from agentrail.host import HostLimits
-from agentrail.host.http11.http_connection import HttpConnection
-from agentrail.host.http11.http_server import HttpServer
+from agentrail.host.http11.http_server import HttpConnection, HttpServer
 from agentrail.host.http11.listening import AT_ONCE, Certificate, Tcp, UnixSocket, inherited
 from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
 from tests.host.http11.served import NOW_MS, Served, everything, request, served, statuses

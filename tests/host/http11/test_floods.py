@@ -13,8 +13,7 @@ import trio
 import trio.testing
 
 from agentrail.host import HostLimits
-from agentrail.host.http11.http_connection import HttpConnection
-from agentrail.host.http11.http_server import BEGUN_AT_ONCE, MAX_TOLD, HttpServer
+from agentrail.host.http11.http_server import BEGUN_AT_ONCE, MAX_TOLD, HttpConnection, HttpServer
 from agentrail.host.http11.listening import AT_ONCE
 from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
 from agentrail.host.requests.places import SILENT

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.api.limits import DEFAULTS
-from agentrail.host.http11.http_connection import HttpConnection
-from agentrail.host.http11.http_server import HttpServer
+from agentrail.host.http11.http_server import HttpConnection, HttpServer
 from agentrail.host.http11.inbound import ChunkedBody, Framing, PlainBody
 from agentrail.host.http11.request_head import read_head
 from agentrail.host.requests.http_messages import WITHOUT_CONTENT, Headers, HttpRequest, HttpResponse, Send

@@ -12,8 +12,7 @@ import trio.testing
 
 from agentrail.api.limits import DEFAULTS, HEADER_COUNT, LEAST_RATE, TARGET_CHARS
 from agentrail.host import HostLimits
-from agentrail.host.http11.http_connection import HttpConnection
-from agentrail.host.http11.http_server import MAX_TOLD, HttpServer
+from agentrail.host.http11.http_server import MAX_TOLD, HttpConnection, HttpServer
 from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse, Send
 from tests.host.http11.served import NOW_MS, echo, everything, request, served, statuses
 
