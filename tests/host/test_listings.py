@@ -15,7 +15,7 @@ from agentrail import SessionSpec
 from agentrail.host import ApiKeys, Identity
 from agentrail.host.authentication.api_keys import new_key, render_keys
 from agentrail.host.operations.session_calls import AFTER, BEFORE, MOST_RECORDS, MOST_SESSIONS, TextSearch
-from agentrail.host.plugins.command_plugin import CommandPlugin, HostCommand
+from agentrail.host.plugins.plugin_runner import CommandPlugin, HostCommand
 from agentrail.journals import MemoryJournal, SqliteJournal, StoredSession
 from agentrail.testing import ScriptedModel
 from tests.host.hosted import LINES, frames, listening, open_desk, scripted

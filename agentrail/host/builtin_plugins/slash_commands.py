@@ -17,8 +17,8 @@ from agentrail.errors import AgentrailError, BadChoice, BadOptions, UsageError, 
 from agentrail.errors.agentrail_error import advice, cut
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.hosted_sessions import may
-from agentrail.host.plugins.command_plugin import CommandPlugin, HostCommand
 from agentrail.host.plugins.host_plugin import PluginHost
+from agentrail.host.plugins.plugin_runner import CommandPlugin, HostCommand
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, UnfitAnswerError
 from agentrail.values.argument_checks import checked
 from agentrail.values.json import EMPTY, JsonObject

@@ -52,8 +52,7 @@ from agentrail.errors import (
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others, of_tenant
 from agentrail.host.operations.call import Answer, OperationCall
-from agentrail.host.plugins.command_plugin import commands_for
-from agentrail.host.plugins.plugin_runner import HostPluginRow
+from agentrail.host.plugins.plugin_runner import HostPluginRow, commands_for
 from agentrail.host.uploads.session_files import SessionFiles
 from agentrail.ports.journal import Journal, Record, SessionFilter, StoredSession
 from agentrail.runtime.inbox.replies import held_calls

@@ -1,4 +1,7 @@
-"""`HostPluginRow`: runs the hooks of host plugins in order, isolated and with deadlines, and starts and stops them."""
+"""`HostPluginRow`: runs the hooks of host plugins in order, isolated and with deadlines, and starts and stops them.
+
+`CommandPlugin`: a host plugin with commands in place of messages, which `GET /v1/commands` lists.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from typing import Final, Generic, Self, TypeAlias, TypeVar, cast
 import trio
 
 from agentrail.errors import BrokenPlugin, OutsideError
+from agentrail.host.authentication.identity import Identity
 from agentrail.host.plugins.host_plugin import DEADLINE, HostPlugin, check_plugins, has, name_of
 from agentrail.host.plugins.plugin_values import (
     Attachment,
@@ -30,7 +34,7 @@ from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.untrusted_values import described
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import Value
+from agentrail.values.value import Authored, Value
 
 log = logging.getLogger("agentrail.host")
 
@@ -374,3 +378,48 @@ class HostPluginRow:
         end = TurnEnd(**{name: getattr(context, name) for name in RequestContext.__struct_fields__}, messages=messages)
         for plugin in plugins:
             await self.ask(plugin, "on_turn_persisted", partial(plugin.on_turn_persisted, end), nothing)
+
+
+COMMANDS: Final = "commands"
+"""Name of the method, as `on_plugin_error` is told it."""
+WANTED: Final = "a list of `HostCommand`"
+
+
+class HostCommand(Authored):
+    """A command of a host plugin."""
+
+    name: str
+    """The command, with its slash."""
+    about: str
+    """What it does."""
+
+
+class CommandPlugin(HostPlugin):
+    """Base class of host plugins that answer commands."""
+
+    def commands(self, who: Identity) -> Awaitable[Sequence[HostCommand]] | Sequence[HostCommand]:  # noqa: ARG002 - a hook
+        """Return the commands that *who* may give."""
+        return ()
+
+
+async def commands_for(row: HostPluginRow, who: Identity) -> tuple[HostCommand, ...]:
+    """Return the commands of all plugins of *row* for *who*, by name; of two with one name, that of the first plugin.
+
+    A plugin that fails is reported, and has none.
+    """
+    commands: dict[str, HostCommand] = {}
+    for plugin in row.plugins:
+        if isinstance(plugin, CommandPlugin):
+            answer = await row.ask(plugin, COMMANDS, partial(plugin.commands, who), _read)
+            for command in answer.value if isinstance(answer, Given) else ():
+                commands.setdefault(command.name, command)
+    return tuple(sorted(commands.values(), key=lambda command: command.name))
+
+
+def _read(value: object) -> tuple[HostCommand, ...]:
+    if not isinstance(value, list | tuple):
+        raise UnfitAnswerError(value, WANTED)
+    for command in cast("Sequence[object]", value):
+        if not isinstance(command, HostCommand):
+            raise UnfitAnswerError(command, WANTED)
+    return tuple(cast("Sequence[HostCommand]", value))
