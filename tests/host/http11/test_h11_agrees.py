@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agentrail.api.limits import DEFAULTS
 from agentrail.host.http11.http_server import HttpConnection, HttpServer
-from agentrail.host.http11.inbound import ChunkedBody, Framing, PlainBody
+from agentrail.host.http11.inbound import ChunkedBody, PlainBody
 from agentrail.host.http11.request_head import read_head
 from agentrail.host.requests.http_messages import WITHOUT_CONTENT, Headers, HttpRequest, HttpResponse, Send
 from agentrail.host.requests.refusals import HttpRefusal
@@ -52,7 +52,7 @@ def understood_by_us(sent: bytes) -> Understood | None:
     buffer, body = bytearray(sent[end:]), b""
     try:
         head = read_head(sent[:end])
-        framing: Framing = ChunkedBody() if head.length is None else PlainBody(head.length)
+        framing: ChunkedBody | PlainBody = ChunkedBody() if head.length is None else PlainBody(head.length)
         while not framing.ended:
             left = len(buffer)
             body += framing.take(buffer)
