@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentrail.api.views import UsageView, View
+from agentrail.insight.seen_request import SentRequest
+from agentrail.ports.journal import Redaction
 from agentrail.values.json import Json, JsonObject
 
 
@@ -40,13 +42,8 @@ class RulingView(View):
     """A `PluginError` for each plugin that failed."""
 
 
-class RedactionView(View):
+class RedactionView(Redaction, View, omit_defaults=False):
     """Says of a record that its texts were replaced by a mark."""
-
-    at: int
-    """When that was done, in milliseconds since 1970."""
-    by: str
-    """Who did it."""
 
 
 class FoldedView(View):
@@ -268,25 +265,8 @@ class TimelineView(View):
     """Whether the session has records after these: give the last number as `since`."""
 
 
-class SentRequestView(View):
+class SentRequestView(SentRequest, View, omit_defaults=False):
     """A request that a session sent to its model."""
-
-    record: int
-    """Number of the record with which it was sent."""
-    at_ms: int
-    """When it was sent, in milliseconds since 1970."""
-    request_id: str
-    """Id of the request; each attempt has its own."""
-    number: int
-    """Number of the round, counted over all turns of the session from 1."""
-    turn: int
-    """Number of the turn."""
-    round: int
-    """Number of the round in its turn."""
-    attempt: int
-    """Number of the attempt in its round."""
-    model: str
-    """Name of the model."""
 
 
 class SeenPartView(View):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from inspect import cleandoc
+from inspect import cleandoc, get_annotations
 from typing import Final, TypeAlias, cast
 
 import msgspec
@@ -108,7 +108,10 @@ def document() -> Document:
     for view in classes_below(View):
         # views are always written with all fields, so clients may rely on each
         if schema := components.get(view.__name__):
-            schema["required"] = [*cast("Document", schema["properties"])]
+            properties = cast("Mapping[str, Document]", schema["properties"])
+            schema["required"] = [*properties]
+            for name in properties.keys() - _own_fields(view):
+                properties[name].pop("default", None)  # that of a value which is shown is its own affair
     for schema in components.values():
         if "description" in schema:
             schema["description"] = cleandoc(cast("str", schema["description"]))
@@ -139,6 +142,11 @@ def classes_below(base: type) -> list[type]:
     """Return all subclasses of *base*, direct and indirect, in the order of their definition."""
     classes = [base, *base.__subclasses__()]
     return [*dict.fromkeys(below for cls in classes for below in [cls, *cls.__subclasses__()] if below is not base)]
+
+
+def _own_fields(view: type) -> set[str]:
+    """Return the fields that *view*, and views that it inherits from, have besides those of values."""
+    return {name for base in view.__mro__ if issubclass(base, View) for name in get_annotations(base)}
 
 
 def _foreign(hint: object) -> Document:

@@ -32,7 +32,7 @@ class HeldCall(Value):
     expires_at: int | None = None
     """When the hold expires, in milliseconds since 1970; `None`: never."""
     family: str | None = None
-    """Command family that `approve(always=True)` would let pass; `None` if that is not possible."""
+    """Family of commands that `approve` with `always` would let pass; `None` if that is not possible."""
     path: tuple[str, ...] = ()
     """For a call of a sub-agent: the ids of parent session and call, outermost first; else empty."""
     since: int = 0
@@ -218,11 +218,11 @@ class TreeRow(Value):
     user: str
     """Its owner; empty if it has none."""
     agent: str
-    """Name of its specification."""
+    """Name of its specification, which is that of its profile at a host; or of the sub-agent."""
     title: str
     """Its title; empty if it has none."""
     state: str
-    """State of it as a child, as in `ChildView`."""
+    """`starting`, `running`, `waiting` (to be started again), `stopping`, `asleep`, `quarantined`, `stuck`, `down`."""
     restarts: int
     """How often it was restarted."""
     suspended: bool

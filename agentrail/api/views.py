@@ -1,7 +1,8 @@
 """Results of calls, as classes that are written as JSON.
 
-The fields have the names of the values that they show (`Status`, `Reply`, …), so `view` copies them by name. All fields
-are written, also those at their defaults, and ids of sessions are those that clients see.
+A view of all that a value has inherits its fields; others have fields of the same names (`Status`, `Reply`, …). So
+`view` copies them by name. All fields are written, also those at their defaults, and ids of sessions are those that
+clients see.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Final, TypeVar, cast
 import msgspec
 
 from agentrail.api.public_ids import visible
+from agentrail.api.session_values import Asking, Background, CallInProgress, Compacting, HeldCall, TreeRow
+from agentrail.ports.tool import Task
 from agentrail.values.content import Part
 from agentrail.values.json import Json, JsonObject, thaw
 from agentrail.values.messages import History, Message
@@ -44,29 +47,9 @@ class UsageView(View):
     """Whether a part was estimated because the provider did not count it."""
 
 
-class HeldView(View):
+class HeldView(HeldCall, View, omit_defaults=False):
     """A call that waits for a person's decision or answer."""
 
-    id: str
-    """Id to send with approve, reject or respond."""
-    kind: str
-    """`approval` or `question`."""
-    call_id: str
-    """Id of the call."""
-    tool: str
-    """Name of the tool."""
-    args: JsonObject
-    """Arguments of the call."""
-    hint: str
-    """What the person should know before deciding; for a question, its text."""
-    options: tuple[str, ...]
-    """Answers to choose from; empty if any text will do, and for an approval."""
-    expires_at: int | None
-    """When the hold expires, in milliseconds since 1970; null: never."""
-    family: str | None
-    """Family of commands that `always` would let pass; null if that is not possible."""
-    path: tuple[str, ...]
-    """For a call of a sub-agent: the ids of parent session and call, outermost first; else empty."""
     since: int = 0
     """Since when it waits, in milliseconds since 1970; 0 if that is not known."""
     asked_by: tuple[str, ...] = ()
@@ -115,56 +98,20 @@ class OpenedView(View):
     """Id of the session."""
 
 
-class BackgroundView(View):
+class BackgroundView(Background, View, omit_defaults=False):
     """A call that still runs although its turn no longer waits for it."""
 
-    call_id: str
-    """Id of the call."""
-    name: str
-    """Name of the tool."""
-    since: int
-    """When it left its turn or was cancelled, in milliseconds since 1970."""
-    abandoned: bool
-    """Whether the call was cancelled and has not ended in time."""
 
-
-class TaskView(View):
+class TaskView(Task, View, omit_defaults=False):
     """One run of a sub-agent."""
 
-    child: str
-    """Id of the sub-agent's session."""
-    agent: str
-    """Name of the agent."""
-    description: str
-    """Short description of the task."""
-    call_id: str
-    """Id of the tool call that started the sub-agent."""
-    background: bool
-    """Whether its tool call returned without waiting for the answer."""
-    status: str
-    """`running`, `waiting` for a person, `done` or `failed`."""
-    peers: tuple[str, ...]
-    """Ids of sub-agents that were there before, with which this one may exchange messages."""
 
-
-class CompactingView(View):
+class CompactingView(Compacting, View, omit_defaults=False):
     """A compaction of the context that is under way."""
 
-    reason: str
-    """Why the context is compacted."""
-    tokens: int
-    """About how many tokens the context takes."""
 
-
-class AskingView(View):
+class AskingView(Asking, View, omit_defaults=False):
     """A hook that is paused until what a plugin asked for is done."""
-
-    hook: str
-    """Name of the hook."""
-    plugin: str
-    """Key of the plugin."""
-    request: str
-    """Kind of request, such as `RunTool`."""
 
 
 class StatusView(View):
@@ -341,15 +288,8 @@ class ChildShown(View):
     """Of a session at one of several hosts: the address of the host; empty otherwise."""
 
 
-class RunningCallView(View):
+class RunningCallView(CallInProgress, View, omit_defaults=False):
     """A tool call that runs."""
-
-    call_id: str
-    """Id of the call."""
-    tool: str
-    """Name of the tool."""
-    since: int
-    """When its first attempt started, in milliseconds since 1970."""
 
 
 class TroubleView(View):
@@ -367,61 +307,11 @@ class TroubleView(View):
     """Cursor of the event that told of it."""
 
 
-class RowView(View):
+class RowView(TreeRow, View, omit_defaults=False):
     """One session of the tree, flat: what it does now, what waits in it, and what it has used."""
 
-    session: str
-    """Id of the session."""
-    parent: str
-    """Id of the session whose sub-agent it is; empty if it has no parent."""
-    tenant: str
-    """Its tenant."""
-    user: str
-    """Its user."""
-    agent: str
-    """Name of its profile, or of the sub-agent."""
-    title: str
-    """Its title; empty if it has none."""
-    state: str
-    """`starting`, `running`, `waiting` (to be started again), `stopping`, `asleep`, `quarantined`, `stuck`, `down`."""
-    restarts: int
-    """How often it was restarted."""
-    suspended: bool
-    """Whether it was suspended."""
-    phase: str
-    """Phase of its machine."""
-    waits: bool
-    """Whether its open turn, sub-agents included, can do nothing until a person decides something."""
-    model: str
-    """Model of the open turn, or else for the next one."""
-    turn: int
-    """Number of turns started so far."""
-    round: int
-    """Number of the round in the open turn, 0 if none is open."""
-    turn_since: int | None
-    """When the open turn started, in milliseconds since 1970; null if none is open."""
-    calls: int
-    """Number of tool calls that run."""
     running: tuple[RunningCallView, ...]
     """The first of these calls."""
-    queued: int
-    """Number of queued prompts."""
-    steering: int
-    """Number of queued steering texts."""
-    held: int
-    """Number of calls that wait for a person."""
-    quarantined: int
-    """Number of calls that were cancelled and have not ended."""
-    context_tokens: int | None
-    """Tokens of the context at the last response; null if they are not known, or the session sleeps."""
-    context_window: int
-    """Tokens that the model can read; an assumed number if it is not known."""
-    tokens: int
-    """Tokens read and written so far."""
-    cost_usd: float | None
-    """Cost so far in US dollars; null if a price is unknown."""
-    records: int
-    """Number of its last record."""
     trouble: TroubleView | None = None
     """The last thing that went wrong in it; null if nothing did of late."""
     host: str = ""

@@ -113,8 +113,16 @@ def queries(source: Source) -> list[str]:
 
 
 def views(source: Source) -> list[str]:
-    """Return a section about each class of what comes back, with its parts."""
-    return fields_page.all_described(source, classes_below(View))
+    """Return a section about each class of what comes back, with its parts; all fields are always there."""
+    sections = [
+        section(code(cls.__name__), *paragraphs(cls.__doc__ or ""), fields_page.field_table(_always_there(source, cls)))
+        for cls in classes_below(View)
+    ]
+    return joined(sections)
+
+
+def _always_there(source: Source, cls: type) -> list[Described]:
+    return [field.but(default=None, about=field.about.replace("`None`", "null")) for field in source.fields(cls)]
 
 
 def problems() -> list[str]:
