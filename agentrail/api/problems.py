@@ -73,15 +73,16 @@ _TAKEN: Final = Row(409, "use another name, or prompt the session that is there"
 _HOSTS_CODE: Final = Row(500, OPERATOR, "the code of the host is not as it has to be")
 """Errors of usage that no client can cause: the program around the host made them."""
 
-_JOURNAL: Final = Row(503, _AGAIN, "the journal of the host cannot be used now; nothing was accepted", 5)
-_BROKEN: Final = Row(500, OPERATOR, "the code of agentrail, of a plugin or of an adapter breaks its contract")
 _FAILED: Final = Row(502, OPERATOR)
-_MODEL: Final = Row(502, "have the operator correct the model's settings, or switch to another model", facts=(1,))
-_LIMIT: Final = Row(502, "have the operator raise the limit, or go on in another session", facts=(1,))
-_MODEL_LATER: Final = Row(503, _AGAIN, retry_after=5, facts=(1,))
 _SANDBOX: Final = Row(403, "ask for something that the session's sandbox allows")
 
-USAGE: Final[Mapping[Kind, Row]] = {
+_SAME_KEY: Final = (
+    "send it again later with the same `Idempotency-Key`, and it is carried out once; if it had none, see first what "
+    "the session has done"
+)
+
+_WRITTEN: Final[Mapping[Kind, Row]] = {
+    AgentrailError: _HOSTS_CODE,
     errors.UsageError: Row(400, _BODY),
     # What was sent
     errors.BadText: Row(400, "send JSON as RFC 8259 has it: UTF-8, finite numbers, each key once"),
@@ -121,8 +122,6 @@ USAGE: Final[Mapping[Kind, Row]] = {
     errors.MethodRefused: Row(405),
     "upgrade-wanted": Row(426),
     errors.UnknownSession: _NO_SESSION,
-    errors.SessionNotStored: _NO_SESSION,
-    errors.SessionForgotten: _NO_SESSION,
     errors.UnknownAgent: Row(404),
     "unknown-command": Row(404),
     errors.UnknownApproval: Row(404, "`GET /v1/approvals` lists what waits for a decision; another may have decided"),
@@ -196,12 +195,9 @@ USAGE: Final[Mapping[Kind, Row]] = {
     errors.BadConnection: _HOSTS_CODE,
     "line-left": _HOSTS_CODE,
     errors.NotAtHost: _HOSTS_CODE,
-}
-
-REFUSED: Final[Mapping[Kind, Row]] = {
+    # What is not allowed, or not now
     errors.RefusedError: Row(403, OPERATOR),
     errors.NotAuthenticated: Row(401),
-    errors.KeyWithdrawn: Row(401),
     errors.ScopeMissing: Row(403),
     "agent-not-allowed": Row(403),
     "own-decision": Row(403),
@@ -233,18 +229,13 @@ REFUSED: Final[Mapping[Kind, Row]] = {
     "too-many-sessions": Row(429, retry_after=60),
     "too-many-streams": Row(429, retry_after=5),
     errors.ConnectionsInUse: Row(429, retry_after=5),
-}
-
-OUTSIDE: Final[Mapping[Kind, Row]] = {
+    # What failed outside of the host
     errors.OutsideError: _FAILED,
-    errors.HostFailed: _FAILED,
     errors.AuthenticatorFailed: Row(503, retry_after=5),
     errors.ClusterFault: Row(503, OPERATOR, "two hosts of the cluster do not trust each other", 5),
     "plugin-failed": Row(503, "try again later", "a plugin of the host could not be asked", 5),
     errors.ToolError: Row(502, "read what the tool says"),
     "not-readable": _FAILED,
-    errors.FileFailed: _FAILED,
-    errors.FileMissing: _FAILED,
     errors.DiskFull: Row(
         507,
         "try again later, or tell the operator of the host",
@@ -253,9 +244,6 @@ OUTSIDE: Final[Mapping[Kind, Row]] = {
     ),
     "command-failed": _FAILED,
     errors.SearchTooSlow: Row(502, "use a simpler pattern or a smaller folder"),
-    errors.WebFailed: _FAILED,
-    errors.HostNotReached: _FAILED,
-    errors.HostLost: _FAILED,
     "mcp-failed": _FAILED,
     errors.SourceFailed: Row(502, "try again: nothing was attached"),
     errors.SessionCrashed: Row(502, OPERATOR, "the session crashed; what it has written stays readable"),
@@ -265,52 +253,16 @@ OUTSIDE: Final[Mapping[Kind, Row]] = {
     errors.SubscriberTooSlow: Row(
         503, "connect again with `Last-Event-ID`", "the stream was not read fast enough", 1, facts=(0, 1)
     ),
-    errors.ModelError: _MODEL,
-    errors.TransientModelError: _MODEL_LATER,
-    errors.PermanentModelError: _MODEL,
+    errors.ModelError: Row(
+        502, "have the operator correct the model's settings, or switch to another model", facts=(1,)
+    ),
+    errors.TransientModelError: Row(503, _AGAIN, retry_after=5, facts=(1,)),
     errors.ContextTooLong: Row(502, "compact the session, fork it at an earlier record, or open another", facts=(1,)),
-    errors.KeyMissing: _MODEL,
-    errors.KeyRefused: _MODEL,
-    errors.KeyWanted: _MODEL,
-    errors.AccessDenied: _MODEL,
-    errors.QuotaSpent: _MODEL,
-    errors.RequestRefused: _MODEL,
-    errors.ModelMissing: _MODEL,
-    errors.ServerMissing: _MODEL,
-    errors.ProxyRefused: _MODEL,
-    errors.CertificateRefused: _MODEL,
-    errors.WrongEndpoint: _MODEL,
-    errors.EncodingRefused: _MODEL,
-    errors.BadResponse: _MODEL,
-    errors.ResponseTooLong: _MODEL,
-    errors.BadModelOptions: _MODEL,
-    errors.LimitReached: _LIMIT,
-    errors.RateLimited: _MODEL_LATER,
-    errors.Overloaded: _MODEL_LATER,
-    errors.ProviderFailed: _MODEL_LATER,
-    errors.NoFirstByte: _MODEL_LATER,
-    errors.NoNextByte: _MODEL_LATER,
-    errors.ConnectionFailed: _MODEL_LATER,
-    errors.ProviderNotReached: _MODEL_LATER,
-    errors.StreamGarbled: _MODEL_LATER,
-    errors.StreamEndedEarly: _MODEL_LATER,
-}
-
-_SAME_KEY: Final = (
-    "send it again later with the same `Idempotency-Key`, and it is carried out once; if it had none, see first what "
-    "the session has done"
-)
-_FULL: Final = Row(507, _AGAIN, "the journal of the host has no space; nothing was accepted", 30)
-
-INFRASTRUCTURE: Final[Mapping[Kind, Row]] = {
-    errors.InfrastructureError: _JOURNAL,
+    errors.LimitReached: Row(502, "have the operator raise the limit, or go on in another session", facts=(1,)),
+    # The journal, and hosts on it
+    errors.InfrastructureError: Row(503, _AGAIN, "the journal of the host cannot be used now; nothing was accepted", 5),
     errors.HostClosing: Row(503, _AGAIN, retry_after=1),
-    errors.JournalError: _JOURNAL,
-    errors.JournalUnavailable: _JOURNAL,
-    errors.JournalFailed: _JOURNAL,
-    errors.BadJournal: _JOURNAL,
-    errors.NothingWritten: _JOURNAL,
-    errors.JournalFull: _FULL,
+    errors.JournalFull: Row(507, _AGAIN, "the journal of the host has no space; nothing was accepted", 30),
     errors.WaitsForJournal: Row(
         503,
         f"this may still be carried out when it works again: {_SAME_KEY}",
@@ -330,23 +282,28 @@ INFRASTRUCTURE: Final[Mapping[Kind, Row]] = {
     errors.Fenced: Row(503, "try again there", "another process has taken the session over", 5),
     errors.CommitUnknown: Row(503, _AGAIN, "it is not known whether this was written", 5),
     errors.BadRecord: Row(503, OPERATOR, "a record of the session is damaged or missing", 60),
-    errors.JournalInUse: _JOURNAL,
-    errors.JournalUnusable: _JOURNAL,
     errors.BadArchive: Row(503, OPERATOR, "a file is no complete export of a session", 60),
-    errors.JournalLinked: _JOURNAL,
+    errors.BrokenContractError: Row(
+        500, OPERATOR, "the code of agentrail, of a plugin or of an adapter breaks its contract"
+    ),
 }
+"""The rows of those that differ from their base class, and of codes."""
 
-BROKEN: Final[Mapping[Kind, Row]] = {
-    errors.BrokenContractError: _BROKEN,
-    errors.BrokenPlugin: _BROKEN,
-    errors.StateNotStorable: _BROKEN,
-    errors.LeftItsRow: _BROKEN,
-    errors.ReplayDiffers: _BROKEN,
-    errors.BrokenJournal: _BROKEN,
-}
+
+def _row_of(cls: type[AgentrailError]) -> Row:
+    """Return the row of *cls*, or else that of its nearest base class."""
+    return next(_WRITTEN[base] for base in cls.__mro__ if base in _WRITTEN)
+
 
 ROWS: Final[Mapping[Kind, Row]] = MappingProxyType(
-    {AgentrailError: _HOSTS_CODE, **USAGE, **REFUSED, **OUTSIDE, **INFRASTRUCTURE, **BROKEN}
+    {
+        **_WRITTEN,
+        **{
+            cls: _row_of(cls)
+            for cls in vars(errors).values()
+            if isinstance(cls, type) and issubclass(cls, AgentrailError)
+        },
+    }
 )
 """The row of each class and code of errors. A class of a program's own has that of its nearest base class."""
 
@@ -506,11 +463,6 @@ def title_of(kind: Kind) -> str:
     """Return what happened, as a title: for a class of errors the first sentence of its docstring."""
     about = BRANCHES[kind].coded[kind].about if isinstance(kind, str) else kind.__doc__
     return (about or code_of(kind)).partition("\n")[0].removesuffix(".")
-
-
-def template_of_kind(kind: Kind) -> str:
-    """Return what errors of a kind say, with the names of facts in the place of the facts."""
-    return BRANCHES[kind].coded[kind].says if isinstance(kind, str) else kind.wording
 
 
 INTERNAL: Final = Problem(

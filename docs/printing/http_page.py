@@ -13,9 +13,10 @@ from agentrail.api import bodies as body_types
 from agentrail.api.bodies import CallBody, Query, Spelled
 from agentrail.api.openapi import classes_below
 from agentrail.api.operation_table import CALLS, JSON, ROUTES, HostCall
-from agentrail.api.problems import ROWS, code_of, template_of_kind, title_of
+from agentrail.api.problems import ROWS, Kind, code_of, title_of
 from agentrail.api.views import View
 from agentrail.core.vocabulary import commands
+from agentrail.errors.agentrail_error import BRANCHES
 from docs.printing import fields_page
 from docs.printing.markdown import code, codes, joined, paragraphs, section, table
 from docs.printing.source_text import Described, Source
@@ -130,10 +131,15 @@ def problems() -> list[str]:
     found: dict[str, tuple[int, str, str]] = {}
     for each, row in ROWS.items():
         kind = row.told_as or each
-        advice = template_of_kind(each).partition("; ")[2]
+        advice = _template_of(each).partition("; ")[2]
         said = "as its `to_do` says" if _PLACE.fullmatch(advice) else _PLACE.sub("…", advice)
         about = f"{title_of(kind)}." if isinstance(kind, str) else fields_page.summary(kind.__doc__)
         found[code_of(kind)] = (row.status, about, row.to_do or said)
     ranked = sorted(found.items(), key=lambda item: (item[1][0], item[0]))
     rows = [(code(kind), str(status), about, to_do) for kind, (status, about, to_do) in ranked]
     return table(("type", "status", "what happened", "what to do"), rows)
+
+
+def _template_of(kind: Kind) -> str:
+    """Return what errors of a kind say, with the names of facts in the place of the facts."""
+    return BRANCHES[kind].coded[kind].says if isinstance(kind, str) else kind.wording
