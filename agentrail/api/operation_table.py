@@ -85,8 +85,6 @@ class HostCall(Value, gc=True):
     commands: tuple[Spelled, ...] = ()
     """The commands that it sends to the session, one for each class of its body; empty if a function is written for it.
     """
-    methods: tuple[str, ...] | None = None
-    """Names of the methods of remote handles that make it; `None`: the one of its own name."""
 
     @property
     def about_session(self) -> bool:
@@ -168,7 +166,6 @@ def _command(
     route: str = "",
     waits: bool = False,
     raises: Errors = (),
-    methods: tuple[str, ...] | None = None,
 ) -> HostCall:
     """Return the row of a call that sends one of *commands* to a session; *route* is `POST` and *name* by default."""
     shapes = [spelled_command.body for spelled_command in commands if spelled_command.body is not None]
@@ -187,7 +184,6 @@ def _command(
         command=has_body,
         raises=raises,
         commands=commands,
-        methods=methods,
     )
 
 
@@ -205,7 +201,6 @@ _CALLS: Final = (
         held=True,
         command=True,
         raises=(*OPENING, *TALK, *TURN),
-        methods=(),
     ),
     HostCall(
         "stream",
@@ -219,7 +214,6 @@ _CALLS: Final = (
         held=True,
         command=True,
         raises=(*OPENING, *TALK, *TURN, "too-many-streams"),
-        methods=(),
     ),
     # The life of sessions
     HostCall(
@@ -232,7 +226,6 @@ _CALLS: Final = (
         status=201,
         command=True,
         raises=(*OPENING, errors.SessionExists, "too-many-labels"),
-        methods=("spawn", "open"),
     ),
     HostCall(
         "list_sessions",
@@ -242,7 +235,6 @@ _CALLS: Final = (
         "observe",
         query=bodies.SessionsQuery,
         gives=views.SessionsView,
-        methods=("stored", "sessions"),
     ),
     HostCall(
         "show_session",
@@ -251,7 +243,6 @@ _CALLS: Final = (
         "talk",
         "observe",
         gives=views.DetailView,
-        methods=("status", "detail"),
     ),
     HostCall(
         "delete_session",
@@ -263,7 +254,6 @@ _CALLS: Final = (
         gives=views.ErasedView,
         waits=True,
         raises=(errors.FileFailed, errors.SessionStillRuns, "session-unfinished", errors.SessionHeld),
-        methods=("delete", "redact"),
     ),
     # Talking
     HostCall(
@@ -370,7 +360,6 @@ _CALLS: Final = (
             "source-alone",
             errors.SourceFailed,
         ),
-        methods=("attach_tools", "detach_tools", "replace_tools"),
     ),
     _command(
         "change_plugins",
@@ -394,7 +383,6 @@ _CALLS: Final = (
             "four-eyes-wanted",
             errors.BadOptions,
         ),
-        methods=("attach_plugin", "detach_plugin", "update_plugin"),
     ),
     _command(
         "compact",
@@ -425,7 +413,6 @@ _CALLS: Final = (
         query=bodies.EventsQuery,
         media=sse_frames.MEDIA_TYPE,
         raises=(errors.UnknownCursor, "too-many-streams"),
-        methods=("subscribe", "monitor"),
     ),
     HostCall(
         "messages",
@@ -446,7 +433,6 @@ _CALLS: Final = (
         query=bodies.RecordsQuery,
         gives=insight_views.RecordsView,
         raises=(errors.UnknownRecord,),
-        methods=("records", "record"),
     ),
     HostCall(
         "why",
@@ -512,7 +498,6 @@ _CALLS: Final = (
             errors.FileFailed,
             errors.DiskFull,
         ),
-        methods=(),
     ),
     # AG-UI: front ends that speak the Agent User Interaction Protocol
     HostCall(
@@ -538,7 +523,6 @@ _CALLS: Final = (
             errors.UnknownCursor,
             "too-many-streams",
         ),
-        methods=(),
     ),
     HostCall(
         "ag_ui_follow",
@@ -549,7 +533,6 @@ _CALLS: Final = (
         query=bodies.FollowQuery,
         media=sse_frames.MEDIA_TYPE,
         raises=(errors.UnknownCursor, "too-many-streams"),
-        methods=(),
     ),
     # Calls for remote handles: programs that use a session of the host as if it were local
     HostCall(
@@ -604,7 +587,6 @@ _CALLS: Final = (
         "talk",
         "observe",
         gives=views.OfferedView,
-        methods=(),
     ),
     HostCall("tasks", f"GET {SESSION_PATH}/tasks", "list the sub-agents", "talk", "observe", gives=views.TasksView),
     _command(
@@ -649,10 +631,8 @@ _CALLS: Final = (
         raises=(errors.UnknownTask,),
     ),
     # Calls that are not about one session
-    HostCall(
-        "identity", "GET /v1/identity", "say whose the key is", "talk", "observe", gives=views.IdentityView, methods=()
-    ),
-    HostCall("agents", "GET /v1/agents", "list the agents", "talk", gives=views.AgentsView, methods=()),
+    HostCall("identity", "GET /v1/identity", "say whose the key is", "talk", "observe", gives=views.IdentityView),
+    HostCall("agents", "GET /v1/agents", "list the agents", "talk", gives=views.AgentsView),
     HostCall(
         "approvals",
         "GET /v1/approvals",
@@ -660,7 +640,6 @@ _CALLS: Final = (
         "decide",
         query=bodies.PageQuery,
         gives=views.ApprovalsView,
-        methods=("approvals", "watch_approvals"),
     ),
     HostCall("tree", "GET /v1/tree", "show the tree", "observe", gives=views.ChildShown),
     HostCall(
@@ -671,7 +650,6 @@ _CALLS: Final = (
         raises=(errors.UnknownSession,),
         query=bodies.RowsQuery,
         gives=views.RowsView,
-        methods=("rows", "watch_rows"),
     ),
     HostCall(
         "trouble",
@@ -688,9 +666,8 @@ _CALLS: Final = (
         "observe",
         query=bodies.FiguresQuery,
         gives=views.FiguresView,
-        methods=("figures_over_time",),
     ),
-    HostCall("commands", "GET /v1/commands", "list the commands", "talk", gives=views.CommandsView, methods=()),
+    HostCall("commands", "GET /v1/commands", "list the commands", "talk", gives=views.CommandsView),
     HostCall(
         "socket",
         "GET /v1/ws",
@@ -710,7 +687,7 @@ _CALLS: Final = (
     # The host itself
     HostCall("health", "GET /healthz", "say that the host answers", None, gives=views.HealthView),
     HostCall("ready", "GET /readyz", "say whether the host is ready", None, gives=views.ReadyView),
-    HostCall("metrics", "GET /metrics", "show the figures", "observe", media=PROMETHEUS, methods=()),
+    HostCall("metrics", "GET /metrics", "show the figures", "observe", media=PROMETHEUS),
     HostCall("page", "GET /", "show the page of the host", None, media=HTML),
     HostCall(
         "console_file",

@@ -14,6 +14,7 @@ from agentrail.api.session_calls import SessionCalls
 from agentrail.core.vocabulary.commands import DetachPluginSent
 from agentrail.errors import UsageError
 from tests.coded import coded
+from tests.docs.scopes import methods_of
 from tests.kit import AbortSent, ApproveSent
 
 MADE_BY = [call for call in CALLS.values() if call.commands]
@@ -60,5 +61,5 @@ def test_what_only_the_host_says_no_client_may_say(name: str, field: str) -> Non
 
 
 def test_each_method_of_handles_that_sends_a_command_has_a_row() -> None:
-    methods = {name for call in MADE_BY for name in call.methods or (call.name,)}
+    methods = {name for call in MADE_BY for name in methods_of(call)}
     assert methods == {name for name in vars(SessionCalls) if not name.startswith("_")} - {"send"}
