@@ -1,4 +1,4 @@
-"""`HostPlugin`, the base class of host plugins, and its contract as a table.
+"""`HostPlugin`, the base class of host plugins.
 
 A host plugin is an ordinary object: it may keep things and do I/O. Its hooks may be plain functions or async ones.
 """
@@ -30,7 +30,6 @@ from agentrail.host.plugins.plugin_values import (
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.tools import Err, Ok
 from agentrail.values.untrusted_values import as_seconds, brief, plain_text
-from agentrail.values.value import Value
 
 DEADLINE: Final = 10.0
 """Seconds that each hook of a plugin may take, if the plugin says nothing else."""
@@ -105,73 +104,16 @@ class HostPlugin:
         """Called when the turn of a request is over and durable in the journal, with the messages of the turn."""
 
 
-class Member(Value):
-    """The contract of one member, as sentences for the documentation; `None` if a case does not apply."""
-
-    arguments: tuple[str, ...] | None
-    """Names of its arguments; `None` if it is read and never called."""
-    order: str | None
-    """In which order plugins come."""
-    error: str | None
-    """What an exception does."""
-    deadline: str | None
-    """What happens when its time is over."""
-    critical: str | None
-    """What else the failure of a critical plugin does."""
-    wrong: str
-    """What a value of a wrong kind does."""
-
-
-FIRST: Final = "higher priority first; equal: in the order of registration"
-NEXT: Final = "reported; the next plugin runs"
-IGNORED: Final = "nothing else"
-REFUSED: Final = "refused when the plugin is given to the host"
-LATE: Final = "cancelled; as an exception"
-AS_ERROR: Final = "as an exception"
-_TELLS: Final = Member(("context",), FIRST, NEXT, LATE, IGNORED, AS_ERROR)
-_READ: Final = Member(None, None, None, None, None, REFUSED)
-
-CONTRACT: Final[Mapping[str, Member]] = MappingProxyType(
+ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
-        "name": _READ,
-        "version": _READ,
-        "priority": Member(None, FIRST, None, None, None, REFUSED),
-        "critical": _READ,
-        "start": Member(
-            ("host",),
-            FIRST,
-            "reported; what had started is stopped in reverse, and the start of the host fails",
-            LATE,
-            IGNORED,
-            AS_ERROR,
-        ),
-        "stop": Member((), "the exact reverse of `start`", "reported; the rest still stop", LATE, IGNORED, AS_ERROR),
-        "intercept": Member(
-            ("request",),
-            f"{FIRST}; the first answer counts",
-            NEXT,
-            LATE,
-            "the request is refused: 503, `plugin-failed`",
-            AS_ERROR,
-        ),
-        "context_providers": Member(
-            None, f"the host's own, the profile's, then: {FIRST}", NEXT, LATE, IGNORED, AS_ERROR
-        ),
-        "attachment_handler": Member(
-            ("files",), f"{FIRST}; texts are joined by a blank line", NEXT, LATE, IGNORED, AS_ERROR
-        ),
-        "on_request_start": _TELLS,
-        "on_request_end": _TELLS,
-        "before_tool_call": Member(
-            ("event",), f"{FIRST}; the first `Deny` counts", NEXT, LATE, "the call is refused", AS_ERROR
-        ),
-        "after_tool_call": Member(("event",), FIRST, NEXT, LATE, "the result is withheld", AS_ERROR),
-        "on_turn_persisted": _TELLS,
+        name: tuple(inspect.signature(member).parameters)[1:]
+        for name, member in vars(HostPlugin).items()
+        if inspect.isfunction(member) and not name.startswith("_")
     }
 )
-"""The members of a host plugin, and what the host does with each."""
+"""The members that are called, with the names of their arguments, in the order of the class."""
 
-HOOKS: Final = tuple(name for name, member in CONTRACT.items() if member.arguments is not None)
+HOOKS: Final = tuple(ARGUMENTS)
 """Names of the members that are called."""
 
 PROVIDER: Final = ("context", "messages")
@@ -202,7 +144,7 @@ def _check_class(cls: type[HostPlugin]) -> None:
         if owner.__module__ in {__name__, "builtins"}:
             continue
         for name, member in vars(owner).items():
-            arguments = CONTRACT[name].arguments if name in CONTRACT else None
+            arguments = ARGUMENTS.get(name)
             if arguments is not None:
                 check_method(cls, name, member, arguments, may_be_async=True)
             elif name in _ATTRIBUTES:
@@ -235,7 +177,7 @@ def _check_name(cls: type[HostPlugin], name: str) -> None:
     if plain.startswith(HOOK_LIKE):
         hint = suggestion(plain, HOOKS, 0.9)  # so that `on_request_begin` does not count as a misspelt `on_request_end`
         raise BadPlugin(cls.__name__, f"there is no hook `{name}`{hint}; the hooks are {', '.join(HOOKS)}")
-    near = nearest(plain, (*CONTRACT, "deadline"), LIKE)
+    near = nearest(plain, (*_ATTRIBUTES, *HOOKS), LIKE)
     if near is not None:
         problem = f"it has no `{name}`; if you mean `{near}`, write that, else begin the name with `_`"
         raise BadPlugin(cls.__name__, problem)

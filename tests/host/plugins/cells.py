@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
-from agentrail.host.plugins.host_plugin import CONTRACT
+from docs.printing.host_plugins_page import CONTRACT
 
 Test: TypeAlias = Callable[[], Awaitable[None]]
 

@@ -14,10 +14,11 @@ from agentrail.codec.values import write
 from agentrail.errors import BadPlugin, BrokenPlugin, OutsideError
 from agentrail.host import Allow, Attachment
 from agentrail.host.plugins.host_context import HOOK, ContextService, providers_of
-from agentrail.host.plugins.host_plugin import CONTRACT, HOOKS
+from agentrail.host.plugins.host_plugin import HOOKS
 from agentrail.host.plugins.host_tools import ToolService
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.tools import err, ok
+from docs.printing.host_plugins_page import CONTRACT
 from tests.host.plugins.cells import CELLS, cell, table
 from tests.host.plugins.probes import CONTEXT, REQUEST, Broken, Calls, hangs, probe, raises, returns, row
 from tests.kit import freeze_object

@@ -6,8 +6,9 @@ import pytest
 
 from agentrail.errors import BadPlugin
 from agentrail.host import HostPlugin
-from agentrail.host.plugins.host_plugin import CONTRACT, HOOKS
+from agentrail.host.plugins.host_plugin import HOOKS
 from agentrail.host.plugins.plugin_runner import HostPluginRow
+from docs.printing.host_plugins_page import CONTRACT
 
 MEMBERS = [
     "name",
