@@ -18,6 +18,19 @@ from agentrail.models import JsonObject
 NO_SESSION = "-"
 
 
+class LinePieces:
+    """Sends the pieces of a stream, which nobody ends from outside."""
+
+    def __init__(self, send: Callable[[bytes], Awaitable[None]]) -> None:
+        self._send = send
+
+    async def __call__(self, data: bytes) -> None:
+        await self._send(data)
+
+    def end(self, last: bytes = b"") -> None:
+        raise AssertionError(last)
+
+
 class LineFace:
     """Answers lines, each a call of the user who has *key*."""
 
@@ -43,7 +56,7 @@ class LineFace:
             answer = told_problem(error, row.attempt, who.tenant, "line")
         match answer:
             case Streamed(write=write):
-                await send(await write(send) or b"")
+                await send(await write(LinePieces(send)) or b"")
                 return row.status
             case ShownText(text=said):
                 await send(said.encode())

@@ -12,10 +12,12 @@ from trio.testing import MockClock
 from agentrail import SessionSpec
 from agentrail.host import ApiKeys, HostLimits, Identity
 from agentrail.host.authentication.api_keys import ApiKey, KeyFile, render_keys
+from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.operations.call import Streamed
-from agentrail.host.operations.event_frames import Endable
 from agentrail.host.operations.talk_calls import LivedAnswer
-from agentrail.host.requests.http_messages import Send
+from agentrail.host.requests.access_log import RequestNote
+from agentrail.host.requests.exchange import AnswerWriter, StreamedAnswer
+from agentrail.host.requests.http_messages import EndableSend, Send
 from agentrail.testing import ScriptedModel, stall
 from tests.host.hosted import MADE, Desk, frames, listening, open_desk, scripted
 from tests.host.test_host import until
@@ -138,19 +140,42 @@ async def test_a_stream_ends_when_its_key_no_longer_allows_it(tmp_path: Path, no
             assert listener.over
 
 
-async def test_a_stream_that_waits_for_its_next_piece_ends_at_once(autojump_clock: MockClock) -> None:
-    assert autojump_clock.autojump_threshold == 0
-    sent, stream = list[bytes](), Endable()
+class Sent(AnswerWriter):
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces = list[bytes]()
 
-    async def send(piece: bytes) -> None:
+    async def piece(self, data: bytes) -> None:
         await trio.lowlevel.checkpoint()
-        sent.append(piece)
+        self.pieces.append(data)
 
-    with trio.fail_after(20), stream.scope:
-        await stream.send(send, b"one")
-        stream.end()
-        await trio.sleep_forever()
-    assert sent == [b"one"]
+    async def break_off(self) -> None:
+        raise AssertionError
+
+
+async def test_a_stream_ends_between_two_pieces(autojump_clock: MockClock) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    async with trio.open_nursery() as nursery:
+
+        async def is_ended_in_a_piece(send: EndableSend) -> None:
+            nursery.start_soon(trio.lowlevel.checkpoint)
+            nursery.start_soon(ended, send)
+            await send(b"one")
+            await send(b"never")
+
+        async def waits(send: EndableSend) -> None:
+            await send(b"one")
+            send.end(b"last")
+            await trio.sleep_forever()
+
+        async def ended(send: EndableSend) -> None:  # noqa: ASYNC124 - a task
+            send.end(b"last")
+
+        for write in (is_ended_in_a_piece, waits):
+            writer = Sent()
+            with trio.fail_after(20):
+                last = await StreamedAnswer(writer, trio.sleep_forever, DelayedTasks(), RequestNote()).run(write)
+            assert (writer.pieces, last) == ([b"one"], b"last")
 
 
 async def test_a_request_whose_answer_is_never_written_ends_with_its_turn() -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from functools import partial
@@ -23,7 +23,7 @@ from agentrail.host.authentication.authenticators import KeyWatch
 from agentrail.host.authentication.identity import ForwardedIdentity, Identity
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.operations.call import OperationCall, Streamed
-from agentrail.host.requests.http_messages import Send, Streaming, hold_nothing
+from agentrail.host.requests.http_messages import EndableSend, Streaming, hold_nothing
 from agentrail.runtime.diagnosis.metrics import Figures
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.values.events.envelope import Envelope
@@ -176,33 +176,6 @@ def problem_frame(problem: Problem) -> bytes:
     return frame(PROBLEM, problem.content)
 
 
-class Endable:
-    """Ends a stream between two pieces: cut within a piece, a stream looks broken to its client."""
-
-    __slots__ = ("_ends", "_is_sending", "scope")
-
-    def __init__(self) -> None:
-        self.scope = trio.CancelScope()
-        self._ends = self._is_sending = False
-
-    def end(self) -> None:
-        """End the stream; if a piece is being sent, after that piece."""
-        self._ends = True
-        if not self._is_sending:
-            self.scope.cancel()
-
-    async def send(self, send: Send, data: bytes) -> None:
-        """Send a piece."""
-        if self._ends:
-            self.scope.cancel()
-            await trio.lowlevel.checkpoint()  # cancelled here: the next checkpoint would be in the middle of the piece
-        self._is_sending = True
-        await send(data)
-        self._is_sending = False
-        if self._ends:
-            self.scope.cancel()
-
-
 class ClientStreams:
     """Opens streams of events for clients, and limits how many of them a tenant may have open."""
 
@@ -210,13 +183,13 @@ class ClientStreams:
         self._keys = keys
         self._late = late
         self._most = limits.streams
-        self._of_tenant: Counter[str] = Counter()
-        self._endless: set[Endable] = set()
+        self._of_tenant: dict[str, int] = {}
+        self._endless: set[EndableSend] = set()
         self._over = False
 
     def check(self, who: Identity) -> None:
         """Raise `RefusedError` if the tenant of *who* may not open one more stream."""
-        if self._of_tenant[who.tenant] >= self._most and not isinstance(who, ForwardedIdentity):
+        if self._of_tenant.get(who.tenant, 0) >= self._most and not isinstance(who, ForwardedIdentity):
             raise RefusedError("too-many-streams", self._most)
 
     def turn(
@@ -231,7 +204,7 @@ class ClientStreams:
         *problem_frame* makes the last frame of a stream that an error ends. *write* is never called if the client has
         gone, or has too many streams by then; *abandon* is then.
         """
-        return Streamed(partial(self._send, call, write, Endable(), problem_frame), abandon)
+        return Streamed(partial(self._send, call, write, problem_frame), abandon)
 
     def session(self, call: OperationCall, write: Streaming) -> Streamed:
         """Return the answer with the stream of a session, which *write* sends; the end of the host ends it."""
@@ -243,41 +216,33 @@ class ClientStreams:
         for stream in self._endless:
             stream.end()
 
-    async def _send_endless(self, call: OperationCall, write: Streaming, send: Send) -> bytes:
-        async def begin(send: Send) -> bytes | None:
+    async def _send_endless(self, call: OperationCall, write: Streaming, send: EndableSend) -> bytes | None:
+        async def begin(send: EndableSend) -> bytes | None:
             await send(HEARTBEAT)  # the head of the answer is sent with it
             return await write(send)
 
-        stream = Endable()
-        self._endless.add(stream)
+        self._endless.add(send)
         if self._over:
-            stream.end()
+            send.end()
         try:
-            return await self._send(call, begin, stream, problem_frame, send)
+            return await self._send(call, begin, problem_frame, send)
         finally:
-            self._endless.remove(stream)
+            self._endless.remove(send)
 
     async def _send(
-        self, call: OperationCall, write: Streaming, stream: Endable, problem_frame: ProblemFrame, send: Send
-    ) -> bytes:
-        """Write a stream, and return its last frames."""
-        last: bytes | None = None
-        refused: list[Problem] = []
-
-        def refuse(error: AgentrailError) -> None:
-            refused.append(call.problem(error))
+        self, call: OperationCall, write: Streaming, problem_frame: ProblemFrame, send: EndableSend
+    ) -> bytes | None:
+        """Write a stream, and return its last frames; it ends when its key no longer allows it."""
 
         async def watch_key() -> None:
-            refuse(await self._keys.refusal(call.who, call.headers))
-            stream.end()
+            send.end(problem_frame(call.problem(await self._keys.refusal(call.who, call.headers))))
 
         try:
-            with self.counted(call.who), stream.scope:
+            with self.counted(call.who):
                 async with self._late.beside(watch_key):
-                    last = await write(partial(stream.send, send))
+                    return await write(send)
         except AgentrailError as error:
-            refuse(error)
-        return (last or b"") + b"".join(problem_frame(problem) for problem in refused[:1])
+            return problem_frame(call.problem(error))
 
     @contextmanager
     def counted(self, who: Identity) -> Generator[None]:
@@ -290,7 +255,7 @@ class ClientStreams:
             return
         self.check(who)
         tenant = who.tenant
-        self._of_tenant[tenant] += 1
+        self._of_tenant[tenant] = self._of_tenant.get(tenant, 0) + 1
         try:
             yield
         finally:

@@ -123,7 +123,7 @@ class AnswerWriter(ABC):
 
 
 class StreamedAnswer:
-    """Runs what streams an answer, until that ends or the peer has gone."""
+    """Runs what streams an answer, until that ends or is ended, or the peer has gone; by it the pieces are sent."""
 
     def __init__(
         self, writer: AnswerWriter, gone: Callable[[], Awaitable[None]], late: DelayedTasks, note: RequestNote
@@ -134,7 +134,9 @@ class StreamedAnswer:
         self._late = late
         self._note = note
         self._scope = trio.CancelScope()
-        self._has_ended = False
+        self._last: bytes | None = None
+        """The last piece, if the stream was ended; `None` if it was not."""
+        self._is_sending = self._is_gone = self._has_ended = False
 
     async def run(self, streaming: Streaming) -> bytes | None:
         """Run *streaming*, which sends the pieces of an answer, and return the last piece.
@@ -146,26 +148,47 @@ class StreamedAnswer:
         with self._scope:
             async with self._late.beside(self._watch):
                 with Contained(failed.append):
-                    last = await streaming(self._send)
+                    last = await streaming(self)
                     self._has_ended = True
+        if self._has_ended:
+            return last
         if failed:
             internal_error(failed[0], self._note)
             await self._writer.break_off()
-        if not self._has_ended:
-            raise PeerGone
-        return last
+        elif self._last is not None and not self._is_gone:
+            return self._last
+        raise PeerGone
 
-    async def _send(self, data: bytes) -> None:
+    async def __call__(self, data: bytes) -> None:
+        """Send a piece."""
         if self._has_ended:  # a task that has outlived its answer would write into the next one
             raise trio.ClosedResourceError
+        if self._last is not None:
+            await trio.lowlevel.checkpoint()  # cancelled here: the next checkpoint would be in the middle of the piece
+        self._is_sending = True
         try:
             await self._writer.piece(data)
         except PeerGone:
-            self._scope.cancel()
+            self._lose()
             await trio.lowlevel.checkpoint()
+        self._is_sending = False
+        if self._last is not None:
+            self._scope.cancel()
+
+    def end(self, last: bytes = b"") -> None:
+        """End the stream with *last*; if a piece is being sent, after that piece. No-op if it was ended."""
+        if self._last is None:
+            self._last = last
+            if not self._is_sending:
+                self._scope.cancel()
 
     async def _watch(self) -> None:
         await self._gone()
+        self._lose()
+
+    def _lose(self) -> None:
+        """Give up: the peer has gone."""
+        self._is_gone = True
         self._scope.cancel()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 import trio
 from attrs import field, frozen
@@ -79,8 +79,21 @@ Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 It is cancelled when the peer has gone, or does not read in time. One task calls it, as pieces must not be mixed.
 """
 
-Streaming: TypeAlias = Callable[[Send], Awaitable[bytes | None]]
-"""Writes a streamed answer by the `Send` that it is given. It is cancelled when the peer goes away.
+
+class EndableSend(Protocol):
+    """Interface: a `Send` whose stream can be ended from outside."""
+
+    async def __call__(self, data: bytes) -> None:
+        """Send a piece."""
+        ...
+
+    def end(self, last: bytes = b"") -> None:
+        """End the stream between two pieces, with *last* as its last one: cut within a piece, it would look broken."""
+        ...
+
+
+Streaming: TypeAlias = Callable[[EndableSend], Awaitable[bytes | None]]
+"""Writes a streamed answer by the `Send` that it is given. It is cancelled when the peer goes away, or it is ended.
 
 If it returns bytes, they are the last piece, which is sent together with the end of the answer.
 """
