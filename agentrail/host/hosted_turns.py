@@ -148,8 +148,12 @@ class SessionTurns:
 
     async def wait_ended(self, ref: str) -> None:
         """Wait until plugins have heard that the turn of the prompt *ref* is over."""
-        while ref in self._contexts:
+        while not self.has_ended(ref):
             await self._changed.wait()
+
+    def has_ended(self, ref: str) -> bool:
+        """Whether plugins have heard that the turn of the prompt *ref* is over."""
+        return ref not in self._contexts
 
     def current(self, ref: str) -> RequestContext | None:
         """Return the context of the open turn, begun by the prompt *ref*; `None` if no request here began it."""

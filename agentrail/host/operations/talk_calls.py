@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 import trio
-from attrs import evolve, frozen
+from attrs import define, frozen
 
 from agentrail.api.bodies import AskBody, ChatBody, FileQuery, PromptBody, SteerBody
 from agentrail.api.limits import PROMPT_FILES
@@ -65,7 +65,7 @@ HELD: Final = 202
 """Status of the answer to a request whose turn waits for a person."""
 
 
-@frozen
+@define
 class Talk:
     """A request to talk, on its way to a session."""
 
@@ -248,7 +248,7 @@ class TalkCalls:
             answer.settle(INTERNAL.but(attempted=call.row.attempt))
 
     async def _carry_out(self, talk: Talk, step: TalkStep) -> None:
-        talk = evolve(talk, words=checked_words(talk.call.row.name, talk.words, talk.call.limits))
+        talk.words = checked_words(talk.call.row.name, talk.words, talk.call.limits)
         files = await self._files.named(talk.call, talk.name, talk.body.files)
         plugin_request = Request(
             text_of(talk.words),
@@ -263,7 +263,8 @@ class TalkCalls:
             talk.life.outcome = "intercepted"
             talk.reply(talk.handled(answer))
             return
-        await step(evolve(talk, words=await files.message(talk.words, self._rows)))
+        talk.words = await files.message(talk.words, self._rows)
+        await step(talk)
 
     # One step per call
 
@@ -424,9 +425,11 @@ class TurnStream:
         self._is_taken = True
         try:
             pending = await self._send_events(send)
-            if self._has_end and pending:  # wait a moment for the last frame, to send both in one write
+            turns, ref = self._prompt.turns, self._prompt.sent.accepted.ref
+            # wait a moment for the last frame, to send both in one write
+            if self._has_end and pending and not turns.has_ended(ref):
                 with trio.move_on_after(MOMENT) as scope:
-                    await self._prompt.turns.wait_ended(self._prompt.sent.accepted.ref)
+                    await turns.wait_ended(ref)
                 if scope.cancelled_caught:
                     await send(pending)
                     pending = b""

@@ -10,7 +10,6 @@ in such connections: many tenants may come from one address, and what one of the
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Final, TypeAlias
 
@@ -105,8 +104,8 @@ class Places:
         most = self._most = limits.connections
         self._most_of_address = limits.connections_per_address
         self._most_in_use = max(most - max(most // NEWCOMERS, 1), 1)
-        self._of_key = Counter[PlaceOwner]()  # number of connections in use by each key
-        self._of_tenant = Counter[str]()  # number of connections in use by each tenant
+        self._of_key: dict[PlaceOwner, int] = {}  # number of connections in use by each key
+        self._of_tenant: dict[str, int] = {}  # number of connections in use by each tenant
         self._in_use = 0  # number of connections in use by known callers
         self.open = 0
         """Number of open connections."""
@@ -150,7 +149,8 @@ class Places:
     def take(self, place: ConnectionPlace, caller: PlaceOwner) -> None:
         """Count the connection of *place* for *caller*. See `ConnectionPlace.take`."""
         tenant = caller[0]
-        of_key, of_tenant, free = self._of_key[caller], self._of_tenant[tenant], self._most_in_use - self._in_use
+        of_key, of_tenant = self._of_key.get(caller, 0), self._of_tenant.get(tenant, 0)
+        free = self._most_in_use - self._in_use
         if free <= 0:
             raise HttpRefusal(ALL_IN_USE, self._most_in_use)
         if free <= of_tenant:
@@ -158,8 +158,8 @@ class Places:
         if free - of_tenant <= of_key:
             raise ConnectionsInUse(THE_KEY, of_key, OPTION)
         place.caller = caller
-        self._of_key[caller] += 1
-        self._of_tenant[tenant] += 1
+        self._of_key[caller] = of_key + 1
+        self._of_tenant[tenant] = of_tenant + 1
         self._in_use += 1
         self._unlist(place)
 
