@@ -26,7 +26,7 @@ REQUESTS = 100
 PAUSE = 0.005
 """Seconds after which the host waits for the next request, however busy the machine is."""
 
-MOST = 1_870.0
+MOST = 1_745.0
 """Python calls that a streamed request of `STREAMED` chunks may take."""
 
 

@@ -243,7 +243,7 @@ class AgUiCalls:
         key = sha256(f"{run_id}\n{answer.interrupt}".encode()).hexdigest()
         row = CALLS[answer.call]
         decision = OperationCall(row, call.who, session, call.limits, body_of(row, answer.body), key=key)
-        await decision.answered(self._commands)
+        await decision.watch.answered(partial(self._commands, decision))
 
     async def _prompt(self, body: RunBody, message: RunMessage, talk: Talk) -> None:
         """Prompt the session, answer with the stream, and wait for the end of the turn."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import trio
 
@@ -67,12 +67,8 @@ Row: TypeAlias = dict[str, float]
 """Figures by the names of their columns; one that is not there is 0."""
 
 
-class RowKey(NamedTuple):
-    """What a row is of."""
-
-    kind: Kind
-    tenant: str
-    name: str
+RowKey: TypeAlias = tuple[Kind, str, str]
+"""What a row is of: its kind, its tenant and its name."""
 
 
 class Bucket:
@@ -88,14 +84,14 @@ class Bucket:
     def of(self, kind: Kind, tenant: str, name: str) -> Row:
         """Return the row of *name*; if there are too many of its kind, that of the rest of its tenant."""
         for row_name in (name[:NAME], REST):
-            key = RowKey(kind, tenant, row_name)
+            key = kind, tenant, row_name
             row = self.rows.get(key)
             if row is not None:
                 return row
-            if self._names[kind, not key.name] < NAMES:
-                self._names[kind, not key.name] += 1
+            if self._names[kind, not row_name] < NAMES:
+                self._names[kind, not row_name] += 1
                 return self.rows.setdefault(key, {})
-        return self.rows.setdefault(RowKey(kind, REST, REST), {})
+        return self.rows.setdefault((kind, REST, REST), {})
 
 
 class FiguresHistory(SessionListener):
@@ -207,7 +203,7 @@ class FiguresHistory(SessionListener):
     def erase(self, session_id: str) -> None:
         """Forget the figures of a session and its sub-agents by name, because the session or its texts are erased."""
         for bucket in self._buckets.values():
-            for key in [key for key in bucket.rows if key.kind == "session" and is_within(key.name, session_id)]:
+            for key in [key for key in bucket.rows if key[0] == "session" and is_within(key[2], session_id)]:
                 del bucket.rows[key]
 
     # Looking
@@ -225,10 +221,10 @@ class FiguresHistory(SessionListener):
         buckets = [(start, bucket) for start, bucket in self._buckets.items() if since - MINUTE < start <= until]
         for place, (start, bucket) in enumerate(buckets, 1):
             at = start // step * step
-            for key, row in bucket.rows.items():
-                if key.kind == per and tenant in {None, key.tenant}:
-                    _merge(points.setdefault(key.name, {}).setdefault(at, {}), row)
-                elif key.kind == "host" and tenant is None:
+            for (kind, whose, name), row in bucket.rows.items():
+                if kind == per and tenant in {None, whose}:
+                    _merge(points.setdefault(name, {}).setdefault(at, {}), row)
+                elif kind == "host" and tenant is None:
                     _merge(host.setdefault(at, {}), row)
             if not place % AT_ONCE:
                 await trio.lowlevel.checkpoint()

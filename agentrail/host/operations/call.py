@@ -8,7 +8,6 @@ A face is a way in: HTTP, a WebSocket, a plugin, AG-UI, another host.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Final, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -162,10 +161,6 @@ class OperationCall:
     """Whether it came on a WebSocket."""
     watch: JournalWatch = field(factory=JournalWatch)
     """Ends the wait for the answer if the journal cannot write for the session of the call."""
-
-    async def answered(self, carry_out: CallFunction) -> Answer:
-        """Return the answer of *carry_out*; raise an error if the journal cannot write. See `JournalWatch`."""
-        return await self.watch.answered(partial(carry_out, self))
 
     def body(self, _: type[T]) -> T:
         """Return what the call takes, of the class that the row has for it."""

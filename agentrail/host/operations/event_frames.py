@@ -94,10 +94,32 @@ class EventFrames:
         Frames that are ready are given together. A heartbeat is given after `heartbeat_seconds` without an event.
         *frame* makes the frame of an event, or no bytes to leave it out.
         """
+        make, looks, goes_on = frame or self.frame, self._given, True
+        apart = self.limits.heartbeat_seconds
         try:
-            await self._give_each(events, give, frame or self.frame)
+            while goes_on:
+                late = HEARTBEAT
+                # One cancel scope for many events: one per event would add a tenth to the cost of an event.
+                with trio.move_on_after(apart) as scope:
+                    async for envelope in events:
+                        scope.deadline = math.inf
+                        if events.merged or events.dropped:
+                            self._count(envelope.session_id, events)
+                        frames = ready(events, make(envelope), make)
+                        # the deadline passed while an event came: the frames are sent outside of the cancelled scope
+                        if scope.cancel_called:
+                            late = frames
+                            break
+                        looks[events] = 0
+                        if not await give(frames):
+                            return
+                        del looks[events]
+                        scope.deadline = trio.current_time() + apart
+                    else:
+                        return
+                goes_on = await give(late)
         finally:
-            self._given.pop(events, None)
+            looks.pop(events, None)
 
     async def give_all(self, events: Subscription, give: Callable[[Envelope], Awaitable[None]]) -> None:
         """Call *give* with each event as it comes, until the last one. A WebSocket needs no heartbeat: it has pings."""
@@ -123,32 +145,6 @@ class EventFrames:
                 self._given[events] += 1
                 if self._given[events] >= LOOKS:
                     events.let_go()
-
-    async def _give_each(
-        self, events: Subscription, give: Callable[[bytes], Awaitable[bool]], frame: Callable[[Envelope], bytes]
-    ) -> None:
-        apart, goes_on, looks = self.limits.heartbeat_seconds, True, self._given
-        while goes_on:
-            late = HEARTBEAT
-            # One cancel scope for many events: one per event would add a tenth to the cost of an event.
-            with trio.move_on_after(apart) as scope:
-                async for envelope in events:
-                    scope.deadline = math.inf
-                    if events.merged or events.dropped:
-                        self._count(envelope.session_id, events)
-                    frames = ready(events, frame(envelope), frame)
-                    # the deadline passed while an event came: the frames are sent outside of the cancelled scope
-                    if scope.cancel_called:
-                        late = frames
-                        break
-                    looks[events] = 0
-                    if not await give(frames):
-                        return
-                    del looks[events]
-                    scope.deadline = trio.current_time() + apart
-                else:
-                    return
-            goes_on = await give(late)
 
     def _count(self, session_id: str, events: Subscription) -> None:
         """Count what a slow client has lost since its last event."""

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from hashlib import sha256
 from typing import Final, cast
 
@@ -72,7 +73,7 @@ class HostOperations:
 
     async def carry_out(self, call: OperationCall) -> Answer:
         """Return the answer to *call*; raise an error if the journal cannot write for its session."""
-        return await call.answered(self.functions[call.row.name])
+        return await call.watch.answered(partial(self.functions[call.row.name], call))
 
 
 TALKS: Final = frozenset({"chat", "stream", "prompt", "steer"})
