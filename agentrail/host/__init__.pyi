@@ -11,8 +11,8 @@ from agentrail.host.builtin_plugins.slash_commands import SlashCommand as SlashC
 from agentrail.host.builtin_plugins.slash_commands import SlashCommands as SlashCommands
 from agentrail.host.builtin_plugins.user_memory import UserMemory as UserMemory
 from agentrail.host.cluster.cluster_options import Cluster as Cluster
-from agentrail.host.health.readiness import HostCheck as HostCheck
-from agentrail.host.health.readiness import HostChecks as HostChecks
+from agentrail.host.health.health_parts import HostCheck as HostCheck
+from agentrail.host.health.health_parts import HostChecks as HostChecks
 from agentrail.host.host_server import Host as Host
 from agentrail.host.host_server import Serving as Serving
 from agentrail.host.plugins.host_plugin import HostPlugin as HostPlugin

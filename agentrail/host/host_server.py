@@ -1,4 +1,7 @@
-"""`Host`: serves the sessions of one supervisor to people and programs, over HTTP."""
+"""`Host`: serves the sessions of one supervisor to people and programs, over HTTP.
+
+`ReadingAnew`: reads its certificate and its keys again at SIGHUP, while it serves.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +42,17 @@ from agentrail.host.cluster.members import (
 from agentrail.host.cluster.other_hosts import OtherHosts
 from agentrail.host.cluster.signatures import SignedRequests, program_text, signed_only
 from agentrail.host.delayed_tasks import DelayedTasks
-from agentrail.host.health.health_parts import HealthParts, WatchCalls
+from agentrail.host.health.health_parts import (
+    NO_CHECKS,
+    HealthParts,
+    HostChecks,
+    Readiness,
+    WatchCalls,
+    check_checks,
+    check_models,
+    check_usable,
+)
 from agentrail.host.health.prometheus import MetricCalls
-from agentrail.host.health.readiness import NO_CHECKS, HostChecks, Readiness, check_checks, check_models, check_usable
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import Turns
 from agentrail.host.http11.http_server import HttpServer
@@ -59,7 +70,6 @@ from agentrail.host.plugins.host_plugin import HostPlugin, check_providers, name
 from agentrail.host.plugins.plugin_runner import HostPluginRow, OnPluginError
 from agentrail.host.plugins.plugin_values import ContextProvider
 from agentrail.host.profiles import HostedSpecs, Profile, Profiles, ProfileTable
-from agentrail.host.reading_anew import ReadingAnew
 from agentrail.host.requests.http_messages import Handler
 from agentrail.host.requests.proxies import Proxies
 from agentrail.host.requests.site_policy import SitePolicy, screened
@@ -76,6 +86,11 @@ from agentrail.runtime.shared.clock import Clock
 
 if TYPE_CHECKING:
     from agentrail import aio
+
+
+from agentrail.app.process import hangup
+from agentrail.errors import CannotListen
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
 
 log = logging.getLogger("agentrail.host")
 
@@ -590,3 +605,62 @@ def _addresses(
 def _in_url(name: str) -> str:
     """Return the name or address of a host as it stands in a URL."""
     return f"[{name}]" if ":" in name else name
+
+
+NOTHING: Final = "SIGHUP: there is neither a certificate nor a file of keys to read anew"
+
+
+class ReadingAnew:
+    """Reads the *certificate*, and the keys of the *authenticator* if it has them in a file, again at each SIGHUP."""
+
+    def __init__(self, certificate: Certificate | None, authenticator: Authenticator | None) -> None:
+        self._certificate = certificate
+        self._keys = authenticator if isinstance(authenticator, ApiKeys) and authenticator.may_change else None
+        self._signalled = trio.Event()
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncGenerator[None]:
+        """Catch SIGHUP, which would otherwise end the program, until the `async with` is left."""
+        with hangup().listening(self._note):
+            yield
+
+    def _note(self) -> None:
+        self._signalled.set()
+
+    async def run(self) -> None:
+        """Read the files at each signal, and log whether that succeeded.
+
+        An unfit certificate changes nothing, and neither does a file of keys with a line that is not valid. If there is
+        no file of keys, or it cannot be read, no key is taken until it can be. A failure does not end the host.
+        """
+        while True:
+            await self._signalled.wait()
+            self._signalled = trio.Event()
+            if self._certificate is not None:
+                with Contained(_failed):
+                    await self._read_certificate(self._certificate)
+            if self._keys is not None:
+                with Contained(_failed):
+                    await self._read_keys(self._keys)
+            if self._certificate is None and self._keys is None:
+                log.warning(NOTHING)
+
+    async def _read_keys(self, keys: ApiKeys) -> None:
+        keys.read_anew()
+        await keys.refresh()  # `refresh` itself logs what is wrong with the file
+        if not keys.problem:
+            log.info("SIGHUP: the keys are read anew")
+
+    async def _read_certificate(self, certificate: Certificate) -> None:
+        try:
+            await trio.to_thread.run_sync(certificate.read_anew)
+        except CannotListen as problem:
+            log.error(
+                "SIGHUP: the earlier certificate and key stay in use, because the new ones are unfit: %s", problem
+            )
+        else:
+            log.info("SIGHUP: the certificate and key are read anew; new connections use them")
+
+
+def _failed(error: BaseException) -> None:
+    tell(log, error, "SIGHUP: files could not be read anew", words=False)

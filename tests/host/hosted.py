@@ -16,7 +16,7 @@ from attrs import frozen
 from agentrail import SessionSpec
 from agentrail.host import ApiKeys, Host, HostChecks, HostLimits, HostPlugin, OnPluginError, Profile, Profiles, Serving
 from agentrail.host.authentication.api_keys import new_key, render_keys
-from agentrail.host.health.readiness import NO_CHECKS
+from agentrail.host.health.health_parts import NO_CHECKS
 from agentrail.journals import Journal
 from agentrail.testing import ScriptedModel
 from tests.host.asgi.servers import served_by

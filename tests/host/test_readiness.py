@@ -27,8 +27,7 @@ from agentrail.host import (
     Request,
     RequestContext,
 )
-from agentrail.host.health.health_parts import LoopLag
-from agentrail.host.health.readiness import FRESH, Probe
+from agentrail.host.health.health_parts import FRESH, LoopLag, Probe
 from agentrail.host.plugins.plugin_runner import FAILING, HostPluginRow
 from agentrail.journals import SqliteJournal
 from tests.coded import coded

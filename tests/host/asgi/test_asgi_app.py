@@ -27,7 +27,7 @@ from agentrail.host import (
     Request,
 )
 from agentrail.host.asgi.asgi_messages import AsgiMessage
-from agentrail.host.health.readiness import NO_CHECKS
+from agentrail.host.health.health_parts import NO_CHECKS
 from agentrail.testing import stall
 from tests.coded import coded
 from tests.host.asgi.calling import ask, called, scope_of
