@@ -10,10 +10,10 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import Final, Generic, TypeAlias, TypeVar, cast
 
 from agentrail.bridge.trio_thread import TrioThread
-from agentrail.bridge.waiters import AnyWaiter, LoopWaiter, TaskWaiter, ThreadWaiter
+from agentrail.bridge.waiters import LoopWaiter, TaskWaiter, ThreadWaiter
 from agentrail.reprs import in_brackets, listed
 
 T = TypeVar("T")
@@ -26,12 +26,8 @@ class StreamEndError(Exception):
     """The other end of a stream is gone: no more items come, or nobody takes them."""
 
 
-class AwaitableWaiter(AnyWaiter, Protocol):
-    """Interface: a waiter of asyncio or of Trio."""
-
-    def wait(self) -> Awaitable[None]:
-        """Wait for the next `notify`."""
-        ...
+AwaitableWaiter: TypeAlias = LoopWaiter | TaskWaiter
+"""A waiter of asyncio or of Trio."""
 
 
 class BoundedStream(Generic[T]):

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 import trio
 
@@ -147,14 +147,6 @@ def _nothing() -> None:
     """No-op: who waited in that loop is gone with it."""
 
 
-class AnyWaiter(Protocol):
-    """Interface: wakes one caller, from any thread."""
-
-    def notify(self) -> None:
-        """Wake the caller if it waits; it then looks at what it waits for."""
-        ...
-
-
 class LoopWaiter:
     """Wakes a task of an asyncio loop."""
 
@@ -274,6 +266,10 @@ class TaskWaiter:
         """Forget the waiting task: called by Trio when it is cancelled."""
         self._task = None
         return trio.lowlevel.Abort.SUCCEEDED
+
+
+AnyWaiter: TypeAlias = LoopWaiter | ThreadWaiter | TaskWaiter
+"""Wakes one caller, from any thread, by `notify`; the caller then looks at what it waits for."""
 
 
 MOMENT: Final = 50e-6

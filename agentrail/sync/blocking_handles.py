@@ -19,8 +19,6 @@ from agentrail.sync.blocking_readers import AskedPrompt, Monitor, Subscription, 
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
-    from functools import partial
-    from typing import cast
 
     from typing_extensions import TypeForm
 

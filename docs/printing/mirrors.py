@@ -220,7 +220,8 @@ def _type_imports(source: Source, words: set[str]) -> Iterator[str]:
     for module in ("agentrail.api.session_calls", *(module for module, _ in CLASSES)):
         homes |= source.homes(module)
     homes |= {"Awaitable": "collections.abc", "Callable": "collections.abc"}
-    own = {"TYPE_CHECKING", "Literal", "TypeVar", "overload", "SessionHandle", "Supervisor", "ActorTrace", *MIRRORED}
+    imported = {"Literal", "TYPE_CHECKING", "TypeVar", "cast", "overload", "partial"}
+    own = {*imported, "SessionHandle", "Supervisor", "ActorTrace", *MIRRORED}
     for name in sorted(words & homes.keys() - own):
         yield f"    from {homes[name]} import {name}"
     if "Form" in words:
