@@ -131,7 +131,7 @@ def test_each_folder_gets_its_quick_tests_that_reach_the_edit_and_more_of_those_
     ],
 )
 def test_a_test_is_near_an_edit_by_a_word_of_its_path(test: str, is_it: bool) -> None:
-    edit = Edit("host/http11/http_connection.py", "f", "1", "2", 0, frozenset({1}), 0, 1)
+    edit = Edit("host/http11/http_server.py", "f", "1", "2", 0, frozenset({1}), 0, 1)
     assert is_near(test, edit) is is_it
 
 

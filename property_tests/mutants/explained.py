@@ -163,7 +163,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         'host/hosted_sessions.py HostedSessions.listed: session_filter.tenant or "" → (session_filter.tenant)',
     ),
     "A sample without labels has a blank before its figure, so it is told by that too.": (
-        "host/cluster/merged_views.py _with_host: brace and \" \" not in name → (' ' not in name)",
+        "host/cluster/other_hosts.py _with_host: brace and \" \" not in name → (' ' not in name)",
     ),
     "A search that is stopped before it begins ends at its first file too.": (
         "adapters/sandboxes/searching.py Grep.run: raise SearchCancelled → pass",
