@@ -90,7 +90,7 @@ def steering_not_intercepted(plant: Planting) -> None:
 
 @BED.bug("an event that comes at the time of a heartbeat is lost", "streams")
 def event_at_a_heartbeat_lost(plant: Planting) -> None:
-    plant.rewrite(EventFrames._give_each, "if scope.cancel_called:", "if envelope.seq < 0:")
+    plant.rewrite(EventFrames.give_each, "if scope.cancel_called:", "if envelope.seq < 0:")
 
 
 def broken(play: Callable[[int], object], kind: type[AssertionError]) -> Callable[[int], str | None]:

@@ -59,7 +59,8 @@ def test_each_class_and_code_of_errors_has_a_row_and_no_other_has_one() -> None:
 
 @pytest.mark.parametrize(("branch", "statuses"), BRANCHES, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_branch_has_the_statuses_that_say_who_has_to_act(branch: type[AgentrailError], statuses: set[int]) -> None:
-    assert {ROWS[kind].status for kind in (*classes(branch), *branch.coded)} == statuses
+    kinds: list[Kind] = [*classes(branch), *branch.coded]
+    assert {ROWS[kind].status for kind in kinds} == statuses
 
 
 def test_who_is_to_come_back_is_told_when() -> None:

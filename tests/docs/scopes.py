@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from agentrail import RemoteSession, RemoteSupervisor
 from agentrail.api.operation_table import CALLS, HostCall
-from agentrail.remote.remote_session import RemoteSession
-from agentrail.remote.remote_supervisor import RemoteSupervisor
 from docs.printing.markdown import code, codes, table
 
 OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -144,8 +146,10 @@ class Sent(AnswerWriter):
     def __init__(self) -> None:
         super().__init__()
         self.pieces = list[bytes]()
+        self.in_piece: Callable[[], None] = lambda: None
 
     async def piece(self, data: bytes) -> None:
+        self.in_piece()
         await trio.lowlevel.checkpoint()
         self.pieces.append(data)
 
@@ -153,29 +157,22 @@ class Sent(AnswerWriter):
         raise AssertionError
 
 
-async def test_a_stream_ends_between_two_pieces(autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize("is_in_piece", [True, False])
+async def test_a_stream_ends_between_two_pieces(autojump_clock: MockClock, *, is_in_piece: bool) -> None:
     assert autojump_clock.autojump_threshold == 0
-    async with trio.open_nursery() as nursery:
+    writer = Sent()
+    answer = StreamedAnswer(writer, trio.sleep_forever, DelayedTasks(), RequestNote())
+    if is_in_piece:
+        writer.in_piece = partial(answer.end, b"last")
 
-        async def is_ended_in_a_piece(send: EndableSend) -> None:
-            nursery.start_soon(trio.lowlevel.checkpoint)
-            nursery.start_soon(ended, send)
-            await send(b"one")
-            await send(b"never")
+    async def write(send: EndableSend) -> None:
+        await send(b"one")
+        send.end(b"last")
+        await trio.sleep_forever()
 
-        async def waits(send: EndableSend) -> None:
-            await send(b"one")
-            send.end(b"last")
-            await trio.sleep_forever()
-
-        async def ended(send: EndableSend) -> None:  # noqa: ASYNC124 - a task
-            send.end(b"last")
-
-        for write in (is_ended_in_a_piece, waits):
-            writer = Sent()
-            with trio.fail_after(20):
-                last = await StreamedAnswer(writer, trio.sleep_forever, DelayedTasks(), RequestNote()).run(write)
-            assert (writer.pieces, last) == ([b"one"], b"last")
+    with trio.fail_after(20):
+        assert await answer.run(write) == b"last"
+    assert writer.pieces == [b"one"]
 
 
 async def test_a_request_whose_answer_is_never_written_ends_with_its_turn() -> None:

@@ -11,8 +11,10 @@ import trio
 from attrs import frozen
 
 from agentrail.host import Authenticator, Host
+from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.host_server import Opened
 from agentrail.host.operations.host_operations import Application
+from agentrail.host.requests.exchange import AnswerWriter, StreamedAnswer
 from agentrail.host.requests.http_messages import Body, Headers, HttpRequest, Upgrade
 
 E = TypeVar("E", bound=BaseException)
@@ -65,6 +67,22 @@ class GivenBody(Body):
         return content
 
 
+class HeardPieces(AnswerWriter):
+    """Gives the pieces of a streamed answer to *hear*."""
+
+    def __init__(self, hear: Hear) -> None:
+        super().__init__()
+        self._hear = hear
+
+    async def piece(self, data: bytes) -> None:
+        """Give a piece."""
+        await trio.lowlevel.checkpoint()
+        self._hear(data)
+
+    async def break_off(self) -> None:
+        """Do nothing: what was heard is cut."""
+
+
 async def ask(application: Application, asked: Asked, hear: Hear) -> Answer:
     """Make a request. Pieces of a streamed answer go to *hear*, until it is over."""
     path, _, query = asked.target.partition("?")
@@ -73,12 +91,9 @@ async def ask(application: Application, asked: Asked, hear: Hear) -> Answer:
     if isinstance(response.content, bytes):
         return Answer(response.status, response.headers, response.content)
 
-    async def send(piece: bytes) -> None:
-        await trio.lowlevel.checkpoint()
-        hear(piece)
-
     assert not isinstance(response.content, Upgrade)
-    last = await response.content(send)
+    streamed = StreamedAnswer(HeardPieces(hear), trio.sleep_forever, DelayedTasks(), request.note)
+    last = await streamed.run(response.content)
     if last:
         hear(last)
     return Answer(response.status, response.headers, b"")
