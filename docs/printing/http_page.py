@@ -129,7 +129,7 @@ def _always_there(source: Source, cls: type) -> list[Described]:
 def problems() -> list[str]:
     """Return the table of problem documents, by status; errors that are told alike have one row."""
     found: dict[str, tuple[int, str, str]] = {}
-    for each, row in ROWS.items():
+    for each, row in sorted(ROWS.items(), key=lambda item: item[1].told_as is not None):
         kind = row.told_as or each
         advice = _template_of(each).partition("; ")[2]
         said = "as its `to_do` says" if _PLACE.fullmatch(advice) else _PLACE.sub("…", advice)
