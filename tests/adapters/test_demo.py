@@ -8,7 +8,7 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.adapters.models.demo import PARAMETERS, PHRASES, Phrase, chunks_of, introduction, respond, steps_of
+from agentrail.adapters.models.demo import PHRASES, Phrase, chunks_of, introduction, respond, steps_of
 from agentrail.models import (
     AssistantMessage,
     Chunk,
@@ -48,7 +48,7 @@ def a_tool(name: str, *required: str, **parameters: str) -> ToolSpec:
 LIST_DIR = a_tool("list_dir", path="string")
 READ_FILE = a_tool("read_file", "path", path="string", offset="integer", limit="integer")
 WRITE_FILE = a_tool("write_file", "path", "content", path="string", content="string")
-EDIT_FILE = a_tool("edit_file", "path", "old", "new", path="string", old="string", new="string")
+EDIT_FILE = a_tool("edit_file", "path", "old_text", "new_text", path="string", old_text="string", new_text="string")
 GREP = a_tool("grep", "pattern", pattern="string", path="string", glob="string", context="integer")
 GLOB = a_tool("glob", "pattern", pattern="string", path="string")
 SHELL = a_tool("shell", "command", command="string", timeout="number", background="boolean")
@@ -94,28 +94,26 @@ def calls_of(responses: Sequence[Response]) -> list[tuple[str, object]]:
 # The table
 
 
-def test_each_tool_name_belongs_to_one_phrase() -> None:
-    names = [name for phrase in PHRASES for name in phrase.tools]
-    assert len(names) == len(set(names))
-
-
-def test_each_slot_has_a_parameter() -> None:
-    slots = {slot for phrase in PHRASES for slot in phrase.pattern.groupindex}
-    assert slots - {"folder"} == set(PARAMETERS)
-
-
 @pytest.mark.parametrize("phrase", PHRASES, ids=lambda phrase: phrase.example)
 def test_an_example_becomes_a_call_that_its_tool_accepts(phrase: Phrase) -> None:
     for example in (phrase.example, f"Please {phrase.example}.", phrase.example.capitalize()):
         (call,) = ask(user(example)).calls
-        assert call.name in phrase.tools
+        assert call.name == phrase.tool
         (spec,) = [spec for spec in TOOLS if spec.name == call.name]
         jsonschema.validate(thaw(call.args), json.loads(canonical(spec.parameters)))
 
 
 @pytest.mark.parametrize(
     "text",
-    ["What is the capital of France?", "Tell me a joke", "Write a letter", "Make a sandwich", "git is hard", "help"],
+    [
+        "What is the capital of France?",
+        "Tell me a joke",
+        "Write a letter",
+        "Make a sandwich",
+        "git is hard",
+        "help",
+        "list my songs",
+    ],
 )
 def test_what_only_looks_like_a_request_is_none(text: str) -> None:
     assert ask(user(text)).calls == ()
@@ -126,18 +124,21 @@ def test_what_only_looks_like_a_request_is_none(text: str) -> None:
 
 @each_case(
     [
-        ("list docs", a_tool("ls", directory="string"), {"directory": "docs"}),
-        ("list docs", a_tool("list_files"), {}),
-        ("list docs", ToolSpec("ls", "No schema."), {}),
+        ("list docs", a_tool("list_dir", directory="string"), {"directory": "docs"}),
+        ("list docs", a_tool("list_dir"), {}),
+        ("list docs", ToolSpec("list_dir", "No schema."), {}),
         ("list files", a_tool("list_dir", path="string"), {}),
-        ("list files in docs", a_tool("list_dir", path="string"), {"path": "docs"}),
+        ("list files in my docs", a_tool("list_dir", path="string"), {"path": "my docs"}),
         ("read a.txt", a_tool("read_file", "filePath", filePath="string"), {"filePath": "a.txt"}),
-        ("read a.txt", a_tool("cat", "file", file="array"), {"file": ["a.txt"]}),
-        ("search for x in src", a_tool("search", "query", query="string", dir="string"), {"query": "x", "dir": "src"}),
-        ("run ls", a_tool("bash", "cmd", "why", cmd="string", why="string"), {"cmd": "ls", "why": "demo"}),
-        ("run ls", a_tool("run", "n", "b", cmd="string", n="integer", b="boolean"), {"cmd": "ls", "n": 1, "b": False}),
+        ("search for x in src", a_tool("grep", "query", query="string", path="string"), {"query": "x", "path": "src"}),
+        ("run ls", a_tool("shell", "cmd", "why", cmd="string", why="string"), {"cmd": "ls", "why": "demo"}),
+        (
+            "run ls",
+            a_tool("shell", "n", "b", cmd="string", n="integer", b="boolean"),
+            {"cmd": "ls", "n": 1, "b": False},
+        ),
         ("count to 20", a_tool("count", "to", to="integer"), {"to": 20}),
-        ("remember x", a_tool("note", "text", "tags", text="string", tags="array"), {"text": "x", "tags": []}),
+        ("remember x", a_tool("remember", "text", "tags", text="string", tags="array"), {"text": "x", "tags": []}),
     ]
 )
 def test_slots_go_where_the_schema_wants_them(text: str, spec: ToolSpec, args: Mapping[str, Json]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import final
+from typing import NamedTuple, final
 
 import trio
 
@@ -19,95 +19,40 @@ from agentrail.values.messages import AssistantMessage, Message, Origin, StopRea
 from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk, ThinkingChunk, read_tokens, tokens
 from agentrail.values.tools import ToolSpec
 from agentrail.values.usage import Usage
-from agentrail.values.value import Authored, Value
+from agentrail.values.value import Authored
 
 
-class Phrase(Value, gc=True):
-    """A phrase that the model understands, and the tools that do what it asks for."""
+class Phrase(NamedTuple):
+    """A phrase that the model understands, and the tool that does what it asks for."""
 
-    pattern: re.Pattern[str]
-    """The phrase; its groups are slots, which become the arguments of the call."""
-    tools: tuple[str, ...]
-    """The usual names of such a tool; an earlier one is preferred."""
+    tool: str
+    """Name of the tool."""
     does: str
-    """What such a tool does, in words that follow "I can"."""
-    announces: Mapping[str, str]
-    """How a call is announced, after "I will": the verb (key `""`), then what is said of each slot that is named."""
+    """What it does, in words that follow "I can"."""
+    pattern: str
+    """The phrase, as a regular expression; its groups are slots, called like the arguments of the tool."""
+    says: str
+    """How a call is announced, after "I will", with the slots; what stands behind `|` is left out without a path."""
     example: str
     """A sentence that the introduction suggests to the user."""
 
 
-def _phrase(pattern: str, tools: str, does: str, announces: dict[str, str], example: str) -> Phrase:
-    return Phrase(re.compile(pattern, re.IGNORECASE | re.DOTALL), tuple(tools.split()), does, announces, example)
-
+_LIST = r"(?:(?:list|show)(?: me)?(?: all)?(?: the)? files(?: in )?|(?:ls|list) ?)(?P<path>(?<=in )\S.*|(?<= )\S+)?"
+_WRITE = r"write (?P<content>.+) (?:in)?to (?P<path>\S+)"
+_EDIT = r"replace (?P<old_text>.+) (?:with|by) (?P<new_text>.+) in (?P<path>\S+)"
+_GREP = r"(?:search for|grep) (?P<pattern>.+?)(?: in (?P<path>\S+))?"
+_FACT = r"remember (?:that )?(?P<fact>.+)"
 
 PHRASES = (
-    _phrase(
-        r"(?:list|show)(?: me)?(?: all)?(?: the)? files(?: in (?P<path>.+))?|(?:ls|list)(?: (?P<folder>\S+))?",
-        "list_dir list_files ls",
-        "list files",
-        {"": "list the files", "path": "in {}"},
-        "list the files in docs",
-    ),
-    _phrase(
-        r"(?:read|cat|show me) (?P<path>\S+)",
-        "read_file cat",
-        "read files",
-        {"": "read", "path": "{}"},
-        "read README.md",
-    ),
-    _phrase(
-        r"write (?P<text>.+) (?:in)?to (?P<path>\S+)",
-        "write_file",
-        "write files",
-        {"": "write", "text": "{}", "path": "to {}"},
-        "write hello to notes.txt",
-    ),
-    _phrase(
-        r"replace (?P<old>.+) (?:with|by) (?P<new>.+) in (?P<path>\S+)",
-        "edit_file",
-        "edit files",
-        {"": "replace", "old": "{}", "new": "with {}", "path": "in {}"},
-        "replace hello with bye in notes.txt",
-    ),
-    _phrase(
-        r"(?:search for|grep) (?P<pattern>.+?)(?: in (?P<path>\S+))?",
-        "grep search",
-        "search files",
-        {"": "search for", "pattern": "{}", "path": "in {}"},
-        "search for TODO in src",
-    ),
-    _phrase(
-        r"(?:run|execute) (?P<command>.+)",
-        "shell run bash execute",
-        "run commands",
-        {"": "run", "command": "{}"},
-        "run ls",
-    ),
-    _phrase(
-        r"remember (?:that )?(?P<fact>.+)",
-        "remember save_memory note",
-        "remember facts",
-        {"": "remember", "fact": "{}"},
-        "remember that I like tea",
-    ),
-    _phrase(r"count to (?P<number>\d+)", "count count_to", "count", {"": "count", "number": "to {}"}, "count to 20"),
+    Phrase("list_dir", "list files", _LIST, "list the files| in {path}", "list the files in docs"),
+    Phrase("read_file", "read files", r"(?:read|cat|show me) (?P<path>\S+)", "read {path}", "read README.md"),
+    Phrase("write_file", "write files", _WRITE, "write {content} to {path}", "write hello to notes.txt"),
+    Phrase("edit_file", "edit files", _EDIT, "replace {old_text} with {new_text} in {path}", "replace a by b in c.md"),
+    Phrase("grep", "search files", _GREP, "search for {pattern}| in {path}", "search for TODO in src"),
+    Phrase("shell", "run commands", r"(?:run|execute) (?P<command>.+)", "run {command}", "run ls"),
+    Phrase("remember", "remember facts", _FACT, "remember {fact}", "remember that I like tea"),
+    Phrase("count", "count", r"count to (?P<to>\d+)", "count to {to}", "count to 20"),
 )
-
-PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    "path": ("path", "filepath", "file", "dir", "directory", "folder", "filename"),
-    "text": ("content", "contents", "text"),
-    "pattern": ("pattern", "query", "regex"),
-    "command": ("command", "cmd"),
-    "fact": ("fact", "text", "note"),
-    "number": ("to", "number", "n", "limit"),
-    "old": ("old", "oldstring", "oldtext"),
-    "new": ("new", "newstring", "newtext"),
-}
-"""The usual names of the parameter of each slot, the likeliest first, in lower case and without `_`."""
-
-ARGUMENT = "argument"
-"""The slot whose text is the first argument of any tool."""
 
 MAX_STEPS = 20
 """How often an instruction is cut into steps at most; what follows is one step."""
@@ -122,7 +67,6 @@ _STOP = re.compile(r"(?<=[\w)\]'\"`*])[.!?,]+$|(?<!\s)\s++please[.!?]*$", re.IGN
 _QUOTES = ("``", '""', "''", "“”")
 _PLAIN: Mapping[str, Json] = {"string": "demo", "integer": 1, "number": 1, "boolean": False, "array": (), "object": {}}
 _WORD = re.compile(r"\s*\S+\s*")
-_NAMED = re.compile(r"(?:(?:use|call) )?`?(?P<name>[\w.-]+)`?(?: with)? (?P<value>.+)", re.IGNORECASE | re.DOTALL)
 _INTEGER = re.compile(r"-?\d{1,15}", re.ASCII)
 _DECIMAL = re.compile(r"-?\d{1,15}\.\d{1,15}", re.ASCII)
 _NUMBERED = re.compile(r"demo-(\d+)")
@@ -163,34 +107,39 @@ def chunks_of(response: Response) -> Iterator[Chunk]:
             yield from map(TextChunk, _WORD.findall(part.text))
 
 
+class _Step(NamedTuple):
+    """A step of the instruction, as far as the model understands it."""
+
+    text: str
+    phrase: Phrase | None = None
+    slots: Mapping[str, str] = {}
+    tool: ToolSpec | None = None  # that does it; `None` if there is none
+
+
 def respond(request: ModelRequest) -> Response:
     """Return the response to *request*: a report on new tool results, then the call for the next step, if any."""
     instruction, since = _instruction(request.messages)
     answers = [message for message in since if isinstance(message, AssistantMessage)]
     calls = [call for message in answers for call in message.calls]
     is_finished = bool(answers) and not answers[-1].calls and not answers[-1].interrupted
-    steps = [] if is_finished else _remaining_steps(steps_of(instruction), calls, request.tools)
+    all_steps = [_step_of(text, request.tools) for text in steps_of(instruction)]
+    steps = [] if is_finished else _behind(all_steps, len(calls))
     sentences = [_report(result) for result in _unreported(since)]
-    if not sentences and not any(_phrase_of(step, request.tools) for step in steps):
-        has_begun = is_finished or bool(calls)
-        return _response(request, _NOTHING_LEFT if has_begun else introduction(request.tools))
+    if not sentences and not any(step.phrase for step in steps):
+        return _response(request, _NOTHING_LEFT if is_finished or calls else introduction(request.tools))
     for step in steps:
-        match = _phrase_of(step, request.tools)
-        if match is None:
-            sentences.append(f"I skip “{_shorten(step, 60)}”, which this demo does not understand.")
-            continue
-        phrase, slots = match
-        spec = _tool_for(phrase, request.tools)
-        if spec is None:
-            sentences.append(_excuse(phrase, request.tools))
+        if step.phrase is None:
+            sentences.append(f"I skip “{_shorten(step.text, 60)}”, which this demo does not understand.")
+        elif step.tool is None:
+            sentences.append(_excuse(step.phrase, request.tools))
         elif not request.may_call:
-            sentences.append(
-                f"I would {_announcement(phrase, slots)} with `{spec.name}`, but I may not call tools now."
-            )
+            announcement = _announcement(step.phrase, step.slots)
+            sentences.append(f"I would {announcement} with `{step.tool.name}`, but I may not call tools now.")
         else:
-            sentences.append(f"{'Next, I' if sentences else 'I'} will {_announcement(phrase, slots)}.")
-            thought = f"I am asked to {phrase.does}, and `{spec.name}` does that."
-            call = ToolCall("", spec.name, _args(slots, spec), f"demo-{_last_number(request.messages) + 1}")
+            sentences.append(f"{'Next, I' if sentences else 'I'} will {_announcement(step.phrase, step.slots)}.")
+            thought = f"I am asked to {step.phrase.does}, and `{step.tool.name}` does that."
+            call_id = f"demo-{_last_number(request.messages) + 1}"
+            call = ToolCall("", step.tool.name, _args(step.slots, step.tool), call_id)
             return _response(request, " ".join(sentences), thought, call)
     return _response(request, " ".join(sentences))
 
@@ -202,44 +151,38 @@ def steps_of(text: str) -> list[str]:
 
 def introduction(tools: Sequence[ToolSpec]) -> str:
     """Return a sentence that tells the user what the demo model is, and what it can do with *tools*."""
-    usable = [(phrase, spec.name) for phrase in PHRASES if (spec := _tool_for(phrase, tools)) is not None]
+    names = {spec.name for spec in tools}
+    usable = [phrase._replace(does=f"{phrase.does} (`{phrase.tool}`)") for phrase in PHRASES if phrase.tool in names]
+    usable = usable or [_phrase_for(spec) for spec in tools if _first_argument(spec) is not None]
+    abilities = _list_names([phrase.does for phrase in usable or PHRASES])
     if not usable:
-        usable = [(_phrase_for(spec), spec.name) for spec in tools if _first_argument(spec) is not None]
-        if usable:
-            names = _list_names([f"`{name}`" for _, name in usable])
-            return f"{_WHO}; with the tools I was given I can call {names}, so try “{usable[0][0].example}”."
-        abilities = _list_names([phrase.does for phrase in PHRASES])
         return f"{_WHO}; I was given no tool that I know, but with the right ones I could {abilities}."
-    abilities = _list_names([f"{phrase.does} (`{name}`)" for phrase, name in usable])
-    return f"{_WHO}; with the tools I was given I can {abilities}, so try “{usable[0][0].example}”."
+    return f"{_WHO}; with the tools I was given I can {abilities}, so try “{usable[0].example}”."
 
 
-def _phrase_of(step: str, tools: Sequence[ToolSpec]) -> tuple[Phrase, dict[str, str]] | None:
-    """Return the phrase that *step* matches, with the texts of its slots; `None` if it matches no phrase.
+def _step_of(text: str, tools: Sequence[ToolSpec]) -> _Step:
+    """Return the step *text*, with the phrase that it matches.
 
     One that fits every tool is its name, and the value of its first argument: `steeping green`.
     """
-    polite = _POLITE.match(step)
-    bare = _STOP.sub("", _STOP.sub("", step[polite.end() if polite else 0 :].strip()))
-    for phrase in PHRASES:
-        match = phrase.pattern.fullmatch(bare)
+    specs = {spec.name: spec for spec in tools}
+    polite = _POLITE.match(text)
+    bare = _STOP.sub("", _STOP.sub("", text[polite.end() if polite else 0 :].strip()))
+    named = [_phrase_for(spec) for spec in tools if _first_argument(spec) is not None and spec.name in bare]
+    for phrase in (*PHRASES, *named):
+        match = re.fullmatch(phrase.pattern, bare, re.IGNORECASE | re.DOTALL)
         if match is not None:
             slots = {name: _unquote(slot) for name, slot in match.groupdict().items() if slot is not None}
-            if "folder" in slots:
-                slots["path"] = slots.pop("folder")
-            return phrase, slots
-    named = _NAMED.fullmatch(bare)
-    spec = None if named is None else next((spec for spec in tools if spec.name == named["name"]), None)
-    if named is None or spec is None or _first_argument(spec) is None:
-        return None
-    return _phrase_for(spec), {ARGUMENT: _unquote(named["value"])}
+            return _Step(text, phrase, slots, specs.get(phrase.tool))
+    return _Step(text)
 
 
 def _phrase_for(spec: ToolSpec) -> Phrase:
     """Return the phrase that is the name of a tool and the value of its first argument."""
     value = _plain(_object(_object(spec.parameters.get("properties")).get(_first_argument(spec) or "")))
-    announces = {"": f"call `{spec.name}`", ARGUMENT: "with {}"}
-    return Phrase(_NAMED, (spec.name,), f"call `{spec.name}`", announces, f"{spec.name} {value}")
+    pattern = rf"(?:(?:use|call) )?`?{re.escape(spec.name)}`?(?: with)? (?P<first_argument>.+)"
+    does = f"call `{spec.name}`"
+    return Phrase(spec.name, does, pattern, f"{does} with {{first_argument}}", f"{spec.name} {value}")
 
 
 def _first_argument(spec: ToolSpec) -> str | None:
@@ -248,13 +191,10 @@ def _first_argument(spec: ToolSpec) -> str | None:
     return name if _object(schema).get("type") in {"string", "integer", "number"} else None
 
 
-def _remaining_steps(steps: list[str], calls: Sequence[ToolCall], tools: Sequence[ToolSpec]) -> list[str]:
-    """Return the *steps* after those that *calls* were made for; a call of an unknown tool counts for the next step."""
-    for call in calls:
-        phrases = [_phrase_of(step, tools) for step in steps]
-        index = next((n for n, match in enumerate(phrases) if match and call.name in match[0].tools), 0)
-        steps = steps[index + 1 :]
-    return steps
+def _behind(steps: list[_Step], count: int) -> list[_Step]:
+    """Return the *steps* behind those for which *count* calls were made."""
+    places = [place for place, step in enumerate(steps) if step.tool is not None][:count]
+    return steps[places[-1] + 1 :] if places else steps
 
 
 def _unquote(slot: str) -> str:
@@ -262,23 +202,17 @@ def _unquote(slot: str) -> str:
     return slot[1:-1] if len(slot) > 1 and slot[0] + slot[-1] in _QUOTES else slot
 
 
-def _tool_for(phrase: Phrase, tools: Sequence[ToolSpec]) -> ToolSpec | None:
-    specs = {spec.name: spec for spec in tools}
-    return next((specs[name] for name in phrase.tools if name in specs), None)
-
-
 def _args(slots: Mapping[str, str], spec: ToolSpec) -> JsonObject:
-    """Return *slots* as arguments for *spec*, with plain values for what it requires beside them."""
+    """Return *slots* as arguments for *spec*, with plain values for what it requires beside them.
+
+    One of another name than its arguments have is the first of them.
+    """
     properties = _object(spec.parameters.get("properties"))
-    names = {name.lower().replace("_", ""): name for name in properties}
     args: dict[str, Json] = {}
     for slot, text in slots.items():
-        usual_names = PARAMETERS.get(slot, ())
-        name = next((names[usual] for usual in usual_names if usual in names and names[usual] not in args), None)
-        if slot == ARGUMENT:
-            name = _first_argument(spec)
+        name = slot if slot in properties else _first_argument(spec)
         if name is not None:
-            args[name] = _parse_slot(text, _object(properties[name]).get("type"))
+            args.setdefault(name, _parse_slot(text, _object(properties[name]).get("type")))
     required = spec.parameters.get("required")
     for name in map(str, required) if isinstance(required, Sequence) else ():
         args.setdefault(name, _plain(_object(properties.get(name))))
@@ -286,8 +220,6 @@ def _args(slots: Mapping[str, str], spec: ToolSpec) -> JsonObject:
 
 
 def _parse_slot(text: str, kind: Json) -> Json:
-    if kind == "array":
-        return (text,)
     if kind in {"integer", "number"} and _INTEGER.fullmatch(text):
         return int(text)
     return float(text) if kind == "number" and _DECIMAL.fullmatch(text) else text
@@ -307,35 +239,32 @@ def _object(schema: Json) -> JsonObject:
     return schema if isinstance(schema, Mapping) else EMPTY
 
 
-def _instruction(messages: Sequence[Message]) -> tuple[str, list[Message]]:
+def _instruction(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
     """Return the newest prompt or steering, and the messages since; messages of plugins are no instructions."""
-    since: list[Message] = []
-    for message in reversed(messages):
+    for place in reversed(range(len(messages))):
+        message = messages[place]
         if isinstance(message, UserMessage) and message.origin in {Origin.PROMPT, Origin.STEERING}:
-            return "\n".join(part.text for part in message.parts if isinstance(part, Text)), since[::-1]
-        since.append(message)
-    return "", since[::-1]
+            text = "\n".join(part.text for part in message.parts if isinstance(part, Text))
+            return text, messages[place + 1 :]
+    return "", messages
 
 
 def _unreported(since: Sequence[Message]) -> list[ToolMessage]:
     """Return the tool results that no complete response has reported yet."""
     results: list[ToolMessage] = []
-    for message in reversed(since):
+    for message in since:
         if isinstance(message, ToolMessage):
             results.append(message)
         elif isinstance(message, AssistantMessage) and (message.calls or not message.interrupted):
-            break
-    return results[::-1]
+            results = []
+    return results
 
 
 def _last_number(messages: Sequence[Message]) -> int:
     """Return the number in the id of the last call that this model made in the conversation."""
-    for message in reversed(messages):
-        if isinstance(message, AssistantMessage):
-            for call in reversed(message.calls):
-                if numbered := _NUMBERED.fullmatch(call.provider_id):
-                    return int(numbered[1])
-    return 0
+    calls = (call for message in messages if isinstance(message, AssistantMessage) for call in message.calls)
+    matches = (_NUMBERED.fullmatch(call.provider_id) for call in calls)
+    return max((int(match[1]) for match in matches if match is not None), default=0)
 
 
 def _report(result: ToolMessage) -> str:
@@ -357,8 +286,8 @@ def _excuse(phrase: Phrase, tools: Sequence[ToolSpec]) -> str:
 
 
 def _announcement(phrase: Phrase, slots: Mapping[str, str]) -> str:
-    mentions = [says.format(_quote(slots[slot])) for slot, says in phrase.announces.items() if slot in slots]
-    return " ".join([phrase.announces[""], *mentions])
+    says = phrase.says.replace("|", "") if "path" in slots else phrase.says.partition("|")[0]
+    return says.format(**{slot: _quote(text) for slot, text in slots.items()})
 
 
 def _shorten(text: str, limit: int) -> str:
