@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from typing import Final
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -74,10 +73,9 @@ def test_the_model_to_take_instead_takes_it(row: Unseen) -> None:
 
 
 @each_case(UNSEEN)
-def test_the_table_has_models_that_are_known_and_a_source(row: Unseen) -> None:
+def test_the_table_has_models_that_are_known(row: Unseen) -> None:
     assert row.provider in PROVIDERS
     assert [name for name in row.names.split() if window_of(f"{row.provider}:{name}") is None] == []
-    assert urlsplit(row.source).scheme == "https"
     assert {*row.untaken} <= {*SHOWN}
 
 

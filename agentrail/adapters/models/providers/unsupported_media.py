@@ -9,14 +9,6 @@ from typing import Final, NamedTuple
 
 from agentrail.adapters.models.wire_format import PDF, Takes
 
-LOOKED_UP: Final = "2026-11-22"
-"""The date on which the rows of `UNSEEN` were looked up.
-
-They are from models.dev (as of 2026-07-02, and what it dropped before) and the table of LiteLLM (2026-07-24). A model
-has a row only if none of the sources says that it takes the part, and an alias only if none of its versions has: to
-refuse what a provider would take is worse than to ask it.
-"""
-
 IMAGES: Final = "image/"
 
 BOTH: Final = (IMAGES, PDF)
@@ -29,145 +21,76 @@ class Unseen(NamedTuple):
     """The provider."""
     untaken: tuple[str, ...]
     """Prefixes of the media types that the models do not take."""
-    names: str
-    """The names of the models, with a space between. A name counts for its dated versions too (`…-0613`)."""
     instead: str
     """A model of the provider that takes all of `untaken`; empty if none is known."""
-    source: str
-    """URL of the page that says so."""
-    confirmed: bool = False
-    """Whether the page itself was read; `False`: the tables above say so, or it was said when the models came."""
+    names: str
+    """The names of the models, with a space between. A name counts for its dated versions too (`…-0613`)."""
 
-
-_GPT: Final = "https://platform.openai.com/docs/models"
-_GROQ: Final = "https://console.groq.com/docs/models"
-_MISTRAL: Final = "https://docs.mistral.ai/getting-started/models/models_overview"
 
 UNSEEN: Final = (
     Unseen(
         "anthropic",
         BOTH,
-        "claude-2 claude-2.0 claude-2.1 claude-instant claude-instant-1.2",
         "claude-sonnet-5",
-        "https://platform.claude.com/docs/en/build-with-claude/vision",
+        "claude-2 claude-2.0 claude-2.1 claude-instant claude-instant-1.2",
     ),
     # PDFs need eyes: https://developers.openai.com/api/docs/guides/pdf-files
     Unseen(
-        "openai", BOTH, "gpt-3.5-turbo gpt-3.5-turbo-16k gpt-3.5-turbo-instruct", "gpt-5.4", f"{_GPT}/gpt-3.5-turbo"
-    ),
-    Unseen(
         "openai",
         BOTH,
-        "gpt-4 gpt-4-32k gpt-4-0125-preview gpt-4-1106-preview gpt-4-turbo-preview",
         "gpt-5.4",
-        f"{_GPT}/gpt-4",
-    ),
-    Unseen("openai", BOTH, "o1-mini o1-preview", "gpt-5.4", f"{_GPT}/o1-mini"),
-    # OpenRouter says that it takes PDFs.
-    Unseen("openai", (IMAGES,), "o3-mini", "gpt-5.4", "https://openrouter.ai/openai/o3-mini", confirmed=True),
-    Unseen(
-        "openai",
-        BOTH,
+        "gpt-3.5-turbo gpt-3.5-turbo-16k gpt-3.5-turbo-instruct "
+        "gpt-4 gpt-4-32k gpt-4-0125-preview gpt-4-1106-preview gpt-4-turbo-preview o1-mini o1-preview "
         "gpt-audio gpt-audio-mini gpt-4o-audio-preview gpt-4o-mini-audio-preview",
-        "gpt-5.4",
-        f"{_GPT}/gpt-audio",
     ),
-    Unseen(
-        "gemini",
-        BOTH,
-        "gemini-2.5-flash-preview-tts gemini-2.5-pro-preview-tts",
-        "gemini-flash-latest",
-        "https://ai.google.dev/gemini-api/docs/speech-generation",
-    ),
+    # OpenRouter says that it takes PDFs: https://openrouter.ai/openai/o3-mini
+    Unseen("openai", (IMAGES,), "gpt-5.4", "o3-mini"),
+    Unseen("gemini", BOTH, "gemini-flash-latest", "gemini-2.5-flash-preview-tts gemini-2.5-pro-preview-tts"),
+    # From 2509 on, those of Magistral take images; from 2512 on, those of Ministral
     Unseen(
         "mistral",
         (IMAGES,),
-        "open-mistral-7b open-mixtral-8x7b open-mixtral-8x22b open-mistral-nemo mistral-tiny",
         "mistral-large-latest",
-        _MISTRAL,
-    ),
-    Unseen(
-        "mistral",
-        (IMAGES,),
+        "open-mistral-7b open-mixtral-8x7b open-mixtral-8x22b open-mistral-nemo mistral-tiny "
         "mistral-large-2402 mistral-large-2407 mistral-large-2411 mistral-medium-2312 "
-        "mistral-small-2402 mistral-small-2409 mistral-small-2501",
-        "mistral-large-latest",
-        _MISTRAL,
+        "mistral-small-2402 mistral-small-2409 mistral-small-2501 "
+        "codestral codestral-latest devstral-2512 devstral-medium-2507 devstral-small-2505 devstral-small-2507 "
+        "magistral-medium-2506 magistral-medium-2507 magistral-small-2506 magistral-small-2507 "
+        "ministral-3b-2410 ministral-8b-2410",
     ),
-    Unseen(
-        "mistral",
-        (IMAGES,),
-        "codestral codestral-latest devstral-2512 devstral-medium-2507 devstral-small-2505 devstral-small-2507",
-        "mistral-large-latest",
-        _MISTRAL,
-    ),
-    # From 2509 on, those of Magistral take images.
-    Unseen(
-        "mistral",
-        (IMAGES,),
-        "magistral-medium-2506",
-        "mistral-large-latest",
-        "https://docs.mistral.ai/models/magistral-medium-1-0-25-06",
-        confirmed=True,
-    ),
-    Unseen(
-        "mistral",
-        (IMAGES,),
-        "magistral-medium-2507 magistral-small-2506 magistral-small-2507",
-        "mistral-large-latest",
-        _MISTRAL,
-    ),
-    # From 2512 on, those of Ministral take images.
-    Unseen("mistral", (IMAGES,), "ministral-3b-2410 ministral-8b-2410", "mistral-large-latest", _MISTRAL),
     Unseen(
         "deepseek",
         (IMAGES,),
-        "deepseek-chat deepseek-reasoner deepseek-r1 deepseek-v4-flash deepseek-v4-pro",
         "",
-        "https://api-docs.deepseek.com/quick_start/pricing",
+        "deepseek-chat deepseek-reasoner deepseek-r1 deepseek-v4-flash deepseek-v4-pro",
     ),
     Unseen(
         "groq",
         (IMAGES,),
+        "meta-llama/llama-4-maverick-17b-128e-instruct",
         "llama-3.1-8b-instant llama-3.3-70b-versatile llama3-8b-8192 llama3-70b-8192 "
         "openai/gpt-oss-20b openai/gpt-oss-120b openai/gpt-oss-safeguard-20b qwen/qwen3-32b "
         "deepseek-r1-distill-llama-70b moonshotai/kimi-k2-instruct",
-        "meta-llama/llama-4-maverick-17b-128e-instruct",
-        _GROQ,
     ),
     # OpenRouter reads PDFs for all models: https://openrouter.ai/docs/features/multimodal/pdfs
     Unseen(
         "openrouter",
         (IMAGES,),
+        "openai/gpt-5.4",
         "openai/gpt-3.5-turbo openai/gpt-3.5-turbo-16k openai/gpt-4 openai/o3-mini "
-        "openai/o3-mini-high openai/gpt-oss-20b openai/gpt-audio openai/gpt-audio-mini",
-        "openai/gpt-5.4",
-        "https://openrouter.ai/openai",
-    ),
-    Unseen(
-        "openrouter",
-        (IMAGES,),
-        "deepseek/deepseek-r1 deepseek/deepseek-v3.1-terminus",
-        "openai/gpt-5.4",
-        "https://openrouter.ai/deepseek",
-    ),
-    Unseen(
-        "openrouter",
-        (IMAGES,),
-        "mistralai/codestral-2508 mistralai/devstral-2512 mistralai/mixtral-8x22b-instruct mistralai/mistral-saba",
-        "openai/gpt-5.4",
-        "https://openrouter.ai/mistralai",
-    ),
-    Unseen(
-        "openrouter",
-        (IMAGES,),
+        "openai/o3-mini-high openai/gpt-oss-20b openai/gpt-audio openai/gpt-audio-mini "
+        "deepseek/deepseek-r1 deepseek/deepseek-v3.1-terminus "
+        "mistralai/codestral-2508 mistralai/devstral-2512 mistralai/mixtral-8x22b-instruct mistralai/mistral-saba "
         "meta-llama/llama-3.1-70b-instruct "
         "moonshotai/kimi-k2 moonshotai/kimi-k2-thinking qwen/qwen3-235b-a22b microsoft/phi-4 google/gemma-2-27b-it",
-        "openai/gpt-5.4",
-        "https://openrouter.ai/models",
     ),
 )
-"""What models are known not to take."""
+"""What models are known not to take.
+
+It was looked up on 2026-11-22, on models.dev and in the table of LiteLLM. A model has a row only if none of the sources
+says that it takes the part, and an alias only if none of its versions has: to refuse what a provider would take is
+worse than to ask it.
+"""
 
 SAME: Final = {"openai-chat": "openai"}
 """Providers that have the models of another one."""
