@@ -1,8 +1,8 @@
 """`facts_of`: what a person has to know of a stored session before it comes back, which somebody else may have forged.
 
 Its agent is made anew from its name. All else is as its records say: where its prompts go, what its model is told,
-what runs without asking, and what it would do at once. A test walks the fields of a state, so that new ones are decided
-here.
+what runs without asking, and what it would do at once. A test walks the fields of a state, so that each new one is
+told or decided not to be.
 """
 
 from __future__ import annotations
@@ -22,49 +22,6 @@ from agentrail.values.tools import ActingAgent, HandOver
 
 SYSTEMS: Final = frozenset({"", SYSTEM, f"{SYSTEM}\n\n{PLANNING}"})
 """What the agent of the command line is told beside the files of its folder."""
-
-TOLD: Final = frozenset(
-    {
-        *(
-            "agent",
-            "approved_always",
-            "batch",
-            "fallbacks",
-            "model",
-            "model_options",
-            "notices",
-            "plugin_changes",
-            "plugins",
-        ),
-        *("removed_plugins", "sections", "setup", "title", "turn"),
-        *("base", "identity", "options", "prompt_mode", "system", "user_data", "working_dir"),
-    }
-)
-"""Fields of a state and of its setup that are told one by one, where they are not as in a new session."""
-
-TOLD_AS_UNDER_WAY: Final = frozenset(
-    {
-        *("compaction", "compaction_reason", "is_paused", "is_starting", "lingering_calls", "next_prompt"),
-        *("phase", "queue", "request", "steering", "subagents", "suspended_runs", "timers"),
-    }
-)
-"""Fields of which a person is told that the session goes on at once (`rests`)."""
-
-UNTOLD: Final = frozenset(
-    {
-        # The conversation, and what it has cost: the person sees it, and the model is the one that reads it
-        *("ended_tasks", "found_tools", "history", "last_text", "labels", "priced_models"),
-        *("returns", "todos", "token_count", "tokens_after_compaction", "usage", "shared_usage"),
-        *("turn_count", "worked_ms", "working_since_ms", "shared_worked_ms"),
-        # Made anew from the agent, or checked against it
-        *("agents", "path", "plugin_states", "removed_tools", "session_id", "spec", "tools"),
-        # Accounts of what has been
-        *("asleep", "background_jobs", "compaction_cause", "in_doubt_calls", "last_id", "last_request_model"),
-        *("last_seq", "listener_failures", "owner", "quarantine_cause", "quarantined_calls"),
-        *("round", "shares", "standing_approvals", "stop_reason", "tenant"),
-    }
-)
-"""Fields of which a person is told nothing."""
 
 
 def facts_of(state: State, source: AgentSource) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from agentrail.cli.agent_seal import AgentSeal, user_key
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.begun_agents import allow_session
 from agentrail.cli.default_agent import OPTIONS
-from agentrail.cli.session_facts import TOLD, TOLD_AS_UNDER_WAY, UNTOLD, facts_of
+from agentrail.cli.session_facts import facts_of
 from agentrail.cli.shared_host import open_shared
 from agentrail.cli.stored_sessions import state_after
 from agentrail.core.vocabulary.options import Spare
@@ -310,6 +310,50 @@ def test_a_person_is_told_what_the_records_of_a_session_say_beside_its_agent(nam
     state, told = FORGED[name]
     assert not any(told in text for fact in facts_of(STATE, SOURCE) for text in fact)
     assert any(told in text for fact in facts_of(state, SOURCE) for text in fact)
+
+
+TOLD: Final = frozenset(
+    {
+        *(
+            "agent",
+            "approved_always",
+            "batch",
+            "fallbacks",
+            "model",
+            "model_options",
+            "notices",
+            "plugin_changes",
+            "plugins",
+        ),
+        *("removed_plugins", "sections", "setup", "title", "turn"),
+        *("base", "identity", "options", "prompt_mode", "system", "user_data", "working_dir"),
+    }
+)
+"""Fields of a state and of its setup that are told one by one, where they are not as in a new session."""
+
+TOLD_AS_UNDER_WAY: Final = frozenset(
+    {
+        *("compaction", "compaction_reason", "is_paused", "is_starting", "lingering_calls", "next_prompt"),
+        *("phase", "queue", "request", "steering", "subagents", "suspended_runs", "timers"),
+    }
+)
+"""Fields of which a person is told that the session goes on at once (`rests`)."""
+
+UNTOLD: Final = frozenset(
+    {
+        # The conversation, and what it has cost: the person sees it, and the model is the one that reads it
+        *("ended_tasks", "found_tools", "history", "last_text", "labels", "priced_models"),
+        *("returns", "todos", "token_count", "tokens_after_compaction", "usage", "shared_usage"),
+        *("turn_count", "worked_ms", "working_since_ms", "shared_worked_ms"),
+        # Made anew from the agent, or checked against it
+        *("agents", "path", "plugin_states", "removed_tools", "session_id", "spec", "tools"),
+        # Accounts of what has been
+        *("asleep", "background_jobs", "compaction_cause", "in_doubt_calls", "last_id", "last_request_model"),
+        *("last_seq", "listener_failures", "owner", "quarantine_cause", "quarantined_calls"),
+        *("round", "shares", "standing_approvals", "stop_reason", "tenant"),
+    }
+)
+"""Fields of which a person is told nothing."""
 
 
 def test_each_field_of_a_state_is_told_to_a_person_or_decided_not_to_be() -> None:
