@@ -19,13 +19,12 @@ from agentrail.hooks.hook_types import (
     BeforeTool,
 )
 from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
-from agentrail.plugins.options import check_flag
+from agentrail.plugins.options import check_choice, check_flag
 from agentrail.values.json import EMPTY, Json, freeze
 from agentrail.values.messages import Message, total_size
 from agentrail.values.stream import CHARS_PER_TOKEN
 from agentrail.values.untrusted_values import number
 
-UNKNOWN_PRICE: Final = ("refuse", "allow")
 NO_FRACTION: Final = 2.0
 """From which value on `warn_at` is taken for a percentage that was meant; above 1 it never warns."""
 
@@ -54,12 +53,6 @@ class Spent:
     def calls_of_turn(self) -> int:
         """Number of calls in the open turn that this plugin did not block."""
         return self.turn_calls_before + len(self.turn_calls)
-
-
-def _is_choice(_: BudgetGuard, __: attrs.Attribute[str], value: object) -> None:
-    if not isinstance(value, str) or value not in UNKNOWN_PRICE:
-        problem = f"unknown_price={value!r} is neither `refuse` nor `allow`"
-        raise BadOptions("BudgetGuard", problem)
 
 
 _LIMITS: Final = (
@@ -111,7 +104,7 @@ class BudgetGuard(Plugin[Spent]):
     """
     shared: bool = attrs.field(default=False, validator=check_flag)
     """Whether tokens, money and seconds that others use under the same limits count too; set for sub-agents."""
-    unknown_price: str = attrs.field(default="refuse", validator=_is_choice)
+    unknown_price: str = attrs.field(default="refuse", validator=check_choice("refuse", "allow"))
     """With `max_usd` and a model of unknown price: `refuse` the request, or `allow` it and count no cost."""
 
     priority = Priority.CORE + 20

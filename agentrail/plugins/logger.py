@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import cast
 
-from attrs import Attribute, field, frozen
+from attrs import field, frozen
 
 from agentrail.errors import BadOptions
 from agentrail.hooks.declarations import EventLines, snake_case
 from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins.options import check_count
-
-LEVELS = ("debug", "info", "warning", "error")
-"""Names of the log levels."""
+from agentrail.plugins.options import check_choice, check_count
 
 
 def _names(only: Collection[str]) -> frozenset[str]:
@@ -31,11 +28,6 @@ def _names(only: Collection[str]) -> frozenset[str]:
     return frozenset(only)
 
 
-def _is_level(_: EventLogger, __: Attribute[str], value: object) -> None:
-    if not isinstance(value, str) or value not in LEVELS:
-        raise BadOptions("EventLogger", f"there is no level {value!r}; the levels are {', '.join(LEVELS)}")
-
-
 @frozen
 class EventLogger(Plugin[None]):
     """Write one structured log line per durable event, with the standard `logging` and the logger `agentrail.plugin`.
@@ -43,7 +35,7 @@ class EventLogger(Plugin[None]):
     Texts are cut to *texts* characters. With 0, no text of the conversation is written.
     """
 
-    level: str = field(default="info", validator=_is_level)
+    level: str = field(default="info", validator=check_choice("debug", "info", "warning", "error"))
     """The log level of events that are not in `agentrail.hooks.declarations.HOW_GRAVE`."""
     only: frozenset[str] = field(default=frozenset(), converter=_names)
     """The names of the events to write, in any collection; if empty, all are written."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar, cast
 
 import attrs
@@ -92,6 +92,16 @@ def check_optional_seconds(plugin: AnyPlugin, field: attrs.Attribute[T], value: 
     """Raise `BadOptions` unless *value* is a finite number of seconds from 0 on, or `None`, which means no limit."""
     if value is not None and as_seconds(value) is None:
         _refuse(plugin, field, f"is {brief(value)}; it must be seconds from 0 on, or None: for ever")
+
+
+def check_choice(*choices: str) -> Callable[[AnyPlugin, attrs.Attribute[T], T], None]:
+    """Return a validator that raises `BadOptions` unless the value is one of *choices*."""
+
+    def check(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+        if not isinstance(value, str) or value not in choices:
+            _refuse(plugin, field, f"is {brief(value)}; it must be one of {', '.join(choices)}")
+
+    return check
 
 
 def check_count(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:

@@ -123,7 +123,7 @@ async def test_a_stored_session_is_not_brought_back_by_a_guard_of_nothing() -> N
 
 
 def test_choices_of_built_in_plugins_are_looked_at() -> None:
-    with pytest.raises(BadOptions, match="`refuse` nor `allow`"):
+    with pytest.raises(BadOptions, match="its `unknown_price` is 'alow'; it must be one of refuse, allow"):
         BudgetGuard(unknown_price="alow")
-    with pytest.raises(BadOptions, match="no level 'wran'"):
+    with pytest.raises(BadOptions, match="its `level` is 'wran'; it must be one of debug, info"):
         EventLogger(level="wran")

@@ -595,7 +595,7 @@ def test_a_rule_that_is_none_is_refused_and_says_what_to_do(listed: str, rule: s
 
 
 def test_a_mode_that_is_none_is_refused_with_all_that_are() -> None:
-    with pytest.raises(BadOptions, match="its `mode` is 'Strict'; it must be default, strict, accept_edits, dont_ask"):
+    with pytest.raises(BadOptions, match="its `mode` is 'Strict'; it must be one of default, strict, accept_edits"):
         PermissionPolicy(mode="Strict")  # type: ignore[arg-type]  # a mistake
     with pytest.raises(BadOptions, match="`root` is 3; give the path of a folder, or None"):
         PermissionPolicy(root=3)  # type: ignore[arg-type]  # a mistake

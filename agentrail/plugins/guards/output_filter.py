@@ -26,11 +26,10 @@ from agentrail.plugins.guards.pii_patterns import (
     replaced,
     taken_out,
 )
-from agentrail.plugins.options import as_set, as_tuple, check_texts
+from agentrail.plugins.options import as_set, as_tuple, check_choice, check_texts
 from agentrail.values.content import text_of
 from agentrail.values.patterns import Expression, begins_endless, expression, flaw_of, width_of
 
-ACTIONS: Final = ("replace", "abort")
 MAX_KIND: Final = 320
 """The most characters of personal data or of a secret that does not look like one from its beginning on."""
 MAX_KEYWORDS: Final = 500
@@ -83,11 +82,6 @@ def _are_keywords(plugin: OutputFilter, field: attrs.Attribute[tuple[str, ...]],
             raise BadOptions("OutputFilter", problem)
 
 
-def _is_action(_: OutputFilter, __: attrs.Attribute[str], value: object) -> None:
-    if not isinstance(value, str) or value not in ACTIONS:
-        raise BadOptions("OutputFilter", f"action={value!r} is neither `replace` nor `abort`")
-
-
 def _is_mark(_: OutputFilter, __: attrs.Attribute[str], value: object) -> None:
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_MARK:
         problem = (
@@ -114,7 +108,7 @@ class OutputFilter(Plugin[None]):
     """Names of kinds of secrets and personal data, of `PII_PATTERNS`; `PII_KINDS | SECRET_KINDS` are all of them."""
     replacement: str = attrs.field(default="[redacted]", validator=_is_mark)
     """The text in place of what is taken out."""
-    action: str = attrs.field(default="replace", validator=_is_action)
+    action: str = attrs.field(default="replace", validator=check_choice("replace", "abort"))
     """`replace`, or `abort`: end the turn too if a response has something that is taken out."""
 
     priority = Priority.CORE + 70

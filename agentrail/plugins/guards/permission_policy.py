@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 import attrs
 from attrs import evolve, frozen
@@ -25,7 +25,14 @@ from agentrail.plugins.guards.permission_rules import (
     problem_of,
     rules_of,
 )
-from agentrail.plugins.options import NO_NAMES, as_plain_set, as_tuple, check_optional_seconds, check_texts
+from agentrail.plugins.options import (
+    NO_NAMES,
+    as_plain_set,
+    as_tuple,
+    check_choice,
+    check_optional_seconds,
+    check_texts,
+)
 from agentrail.plugins.shell.command_line import Commands
 from agentrail.plugins.shell.paths import PathPlace, directory
 from agentrail.plugins.shell.rule_context import YES
@@ -33,9 +40,6 @@ from agentrail.values import untrusted_values
 from agentrail.values.json import JsonObject, freeze_object
 
 PermissionMode: TypeAlias = Literal["default", "strict", "accept_edits", "dont_ask", "bypass"]
-
-MODES: Final = ("default", "strict", "accept_edits", "dont_ask", "bypass")
-"""The modes of `PermissionPolicy`."""
 
 EDITS: Final = frozenset({"edit_file", "write_file"})
 """The tools whose calls the mode `accept_edits` accepts."""
@@ -47,13 +51,6 @@ def _are_rules(policy: PermissionPolicy, field: attrs.Attribute[tuple[str, ...]]
         problem = problem_of(text, allows=field.name == "allow")
         if problem is not None:
             raise BadOptions("PermissionPolicy", f"`{field.name}` has {untrusted_values.brief(text)}, {problem}")
-
-
-def _is_mode(_policy: PermissionPolicy, _field: attrs.Attribute[PermissionMode], value: object) -> None:
-    if not isinstance(value, str) or value not in MODES:
-        raise BadOptions(
-            "PermissionPolicy", f"its `mode` is {untrusted_values.brief(value)}; it must be {', '.join(MODES)}"
-        )
 
 
 def _is_folder(_policy: PermissionPolicy, _field: attrs.Attribute[str | None], value: object) -> None:
@@ -80,7 +77,7 @@ class PermissionPolicy(Plugin[None]):
     """Rules of calls that are held until a person approves them."""
     allow: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_rules)
     """Rules of calls that pass, also in the mode `strict`."""
-    mode: PermissionMode = attrs.field(default="default", validator=_is_mode)
+    mode: PermissionMode = attrs.field(default="default", validator=check_choice(*get_args(PermissionMode)))
     """What happens to other calls, and to those that `ask` names: `default` lets the others pass, `strict` blocks them,
     `accept_edits` lets edits of files in the session's folder pass that `ask` names, `dont_ask` blocks what would be
     held, and `bypass` reads `deny` alone."""

@@ -18,15 +18,14 @@ from agentrail.hooks.actions import (
     CallModel,
     CallService,
     Continue,
-    Failed,
     ReadFile,
     SetSection,
-    TimedOut,
     WriteFile,
 )
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTurn, BeforePrompt
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority, name_and_options
+from agentrail.plugins.memory.unanswered import why_unanswered
 from agentrail.plugins.options import as_model, check_count, check_flag, check_model, check_path, check_text
 from agentrail.plugins.short_texts import one_line
 from agentrail.values.json import JsonObject, freeze_object
@@ -246,7 +245,7 @@ class EpisodicMemory(Plugin[None]):
             case ((WriteFile() | CallService()), Answered()):
                 return Continue().emitting("episode_stored", {"query": episode.query})
             case _, answer:
-                return Continue().emitting("episode_not_stored", {"error": _why(answer)})
+                return Continue().emitting("episode_not_stored", {"error": why_unanswered(answer)})
 
     def _user(self, ctx: Context) -> str | None:
         """Return the id of the session's user; `None` if there is none."""
@@ -266,7 +265,7 @@ class EpisodicMemory(Plugin[None]):
             case Answered(value=None) if self.service is None:
                 return ()
             case _:
-                raise ForeignEpisodesError(_why(answer))
+                raise ForeignEpisodesError(why_unanswered(answer))
 
     def _run(self, hook: AfterTurn) -> Episode | None:
         """Return the turn as an episode; `None` if it did not go well."""
@@ -308,13 +307,3 @@ def _episode_text(episode: Episode) -> str:
     """Return *episode* as text for the section; it cannot contain the section's end tag."""
     tools = ", ".join(episode.tools) or "none"
     return f"- asked: {episode.query}\n  tools: {tools}\n  answer: {episode.answer}".replace("</", "< /")
-
-
-def _why(answer: AskAnswer | None) -> str:
-    match answer:
-        case Failed(error=error):
-            return error
-        case TimedOut(seconds=seconds):
-            return f"it took more than {seconds:g} s"
-        case _:
-            return "the answer has another form than was asked for"

@@ -11,10 +11,11 @@ import attrs
 from attrs import frozen
 
 from agentrail.errors import BadOptions
-from agentrail.hooks.actions import Answered, Ask, AskAnswer, Continue, Failed, ReplaceToolResult, TimedOut, WriteFile
+from agentrail.hooks.actions import Answered, Ask, Continue, ReplaceToolResult, WriteFile
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTool
 from agentrail.hooks.plugin import Plugin, Priority
+from agentrail.plugins.memory.unanswered import why_unanswered
 from agentrail.plugins.options import NO_NAMES, as_set, check_count, check_path, check_texts
 from agentrail.values.content import Data, Part, Text
 from agentrail.values.events.tools import LargeResultOffloaded
@@ -92,7 +93,7 @@ class LargeResultOffload(Plugin[None]):
         if hook.asked != request or hook.answer is None:
             return Ask(request)
         if not isinstance(hook.answer, Answered):
-            why = {"call_id": hook.call_id, "name": hook.name, "error": _why(hook.answer)}
+            why = {"call_id": hook.call_id, "name": hook.name, "error": why_unanswered(hook.answer)}
             return Continue().emitting("large_result_kept", why)
         size = len(request.text.encode())
         preview = self._preview(text, _whereabouts(request.path, size, len(lines)), hook.max_result_chars)
@@ -128,13 +129,3 @@ def _broken(text: str) -> Sequence[str]:
     if max(map(len, lines)) <= MAX_LINE:
         return lines
     return [line[at : at + MAX_LINE] for line in lines for at in range(0, len(line) or 1, MAX_LINE)]
-
-
-def _why(answer: AskAnswer) -> str:
-    match answer:
-        case Failed(error=error):
-            return error
-        case TimedOut(seconds=seconds):
-            return f"it took more than {seconds:g} s"
-        case Answered():
-            return ""

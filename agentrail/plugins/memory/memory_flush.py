@@ -8,11 +8,12 @@ from typing import Final
 import attrs
 from attrs import frozen
 
-from agentrail.hooks.actions import Answered, Ask, CallModel, Continue, Failed, ReadFile, TimedOut, WriteFile
+from agentrail.hooks.actions import Answered, Ask, CallModel, Continue, Failed, ReadFile, WriteFile
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeCompaction
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority, name_and_options
 from agentrail.plugins.memory.facts import facts_among, lacks, spoken_facts, with_facts
+from agentrail.plugins.memory.unanswered import why_unanswered
 from agentrail.plugins.options import as_model, check_count, check_flag, check_model, check_path
 from agentrail.values.events.context import MemoryFlushed
 from agentrail.values.json import freeze_object
@@ -90,12 +91,8 @@ class MemoryFlush(Plugin[Flush]):
                 return Continue(Flush()).reporting(MemoryFlushed(added, len(added)))
             case WriteFile(), Failed() if not state.tries:
                 return self._read(Flush(state.facts, 1))
-            case _, Failed(error=error):
-                return _failed(error)
-            case _, TimedOut(seconds=seconds):
-                return _failed(f"it took more than {seconds:g} s")
-            case _:
-                return _failed("the answer has another form than was asked for")
+            case _, answer:
+                return _failed(why_unanswered(answer))
 
     def _find(self, messages: Sequence[Message]) -> Continue[Flush] | Ask[Flush]:
         if not self.by_model:

@@ -10,7 +10,7 @@ import attrs
 from attrs import frozen
 
 from agentrail.errors import BadOptions
-from agentrail.hooks.actions import Answered, Ask, Continue, Failed, ReadFile, SetSection, TimedOut
+from agentrail.hooks.actions import Answered, Ask, Continue, Failed, ReadFile, SetSection
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import (
     AfterTool,
@@ -23,7 +23,8 @@ from agentrail.hooks.hook_types import (
 )
 from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
 from agentrail.plugins.arguments import COMMAND_ARGS, PATH_ARGS, named, texts
-from agentrail.plugins.options import NO_NAMES, as_set, as_tuple, check_texts, path_problem
+from agentrail.plugins.memory.unanswered import why_unanswered
+from agentrail.plugins.options import NO_NAMES, as_set, as_tuple, check_choice, check_texts, path_problem
 from agentrail.plugins.security import WRITERS
 from agentrail.values.content import memory_text
 from agentrail.values.json import JsonObject
@@ -32,8 +33,6 @@ from agentrail.values.value import Value
 
 MAX_FILES: Final = 3
 """The most files of one plugin: so many hooks before the first request can set a section."""
-
-RELOADS: Final = ("never", "writes", "prompts")
 
 
 class Unread(Value):
@@ -54,11 +53,6 @@ def _are_files(plugin: AnyPlugin, field: attrs.Attribute[tuple[str, ...]], paths
             raise BadOptions("MemoryLoader", f"one of its `files` {problem}")
 
 
-def _is_reload(plugin: AnyPlugin, field: attrs.Attribute[str], value: str) -> None:  # noqa: ARG001 - the signature
-    if value not in RELOADS:
-        raise BadOptions("MemoryLoader", f"its `reload` is {brief(value)}; it must be one of {', '.join(RELOADS)}")
-
-
 @frozen
 class MemoryLoader(Plugin[Unread]):
     """Put the contents of memory files, such as `AGENTS.md`, into the system prompt.
@@ -72,7 +66,7 @@ class MemoryLoader(Plugin[Unread]):
 
     files: tuple[str, ...] = attrs.field(default=("AGENTS.md", "MEMORY.md"), converter=as_tuple, validator=_are_files)
     """Paths of at most three files, relative to the working directory."""
-    reload: str = attrs.field(default="writes", validator=_is_reload)
+    reload: str = attrs.field(default="writes", validator=check_choice("never", "writes", "prompts"))
     """When files are read again: after `writes` by tools and after compactions, at all `prompts` too, or `never`."""
     writers: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_set, validator=check_texts)
     """Names of tools that write to the paths in their arguments, in addition to those that `SecurityGuard` knows."""
@@ -156,12 +150,8 @@ def _load(hook: Hook, state: Unread, ctx: Context) -> Continue[Unread] | SetSect
         match hook.answer:
             case Answered(value=str() | None as content):
                 new = memory_text(content) if content and content.strip() else None
-            case Failed(error=error):
-                new, problem = None, error
-            case TimedOut(seconds=seconds):
-                problem = f"it took more than {seconds:g} s"
-            case _:
-                problem = "the answer is no text"
+            case answer:
+                new, problem = None if isinstance(answer, Failed) else old, why_unanswered(answer)
         if new != old:
             text = new if isinstance(new, str) else None
             return _telling(SetSection(request.path, text, Unread(due), "memory"), request.path, problem)

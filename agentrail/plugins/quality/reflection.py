@@ -26,7 +26,15 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.declarations import IdleHooks
 from agentrail.hooks.hook_types import AfterResponse, AfterTurn, BeforeFinish, BeforeRequest, BeforeSteering
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority, name_and_options
-from agentrail.plugins.options import as_model, as_tuple, check_count, check_model, check_seconds, check_texts
+from agentrail.plugins.options import (
+    as_model,
+    as_tuple,
+    check_choice,
+    check_count,
+    check_model,
+    check_seconds,
+    check_texts,
+)
 from agentrail.plugins.short_texts import printable_line, without_middle
 from agentrail.values.content import Text
 from agentrail.values.json import JsonObject, canonical, freeze, freeze_object
@@ -38,7 +46,6 @@ T = TypeVar("T")
 
 CONVERSATION: Final = "conversation"
 MODEL: Final = "model"
-REVIEWERS: Final = (CONVERSATION, MODEL)
 
 CRITERIA: Final = (
     "It does all that was asked for, and nothing else.",
@@ -129,11 +136,6 @@ class Reviewing:
     """The last prompt, with steering after it, cut; empty if no reviewer model will get it."""
 
 
-def _is_reviewer(_: Reflection, __: attrs.Attribute[str], value: object) -> None:
-    if not isinstance(value, str) or value not in REVIEWERS:
-        raise BadOptions("Reflection", f"its `reviewer` is {brief(value)}; it must be `conversation` or `model`")
-
-
 def _is_signal(_: Reflection, __: attrs.Attribute[str], value: object) -> None:
     signal = value if isinstance(value, str) else ""
     if not 0 < len(signal) <= MAX_SIGNAL or not (signal.isprintable() and signal[0].isalnum() and signal[-1].isalnum()):
@@ -158,7 +160,7 @@ class Reflection(Plugin[Reviewing]):
 
     criteria: tuple[str, ...] = attrs.field(default=CRITERIA, converter=as_tuple, validator=[check_texts, _are_some])
     """What an answer must meet: one sentence each."""
-    reviewer: str = attrs.field(default=CONVERSATION, validator=_is_reviewer)
+    reviewer: str = attrs.field(default=CONVERSATION, validator=check_choice(CONVERSATION, MODEL))
     """Who reviews: `conversation`, the model itself; or `model`, a request of its own."""
     model: NamedModel | None = attrs.field(default=None, converter=as_model, validator=check_model)
     """With `reviewer="model"`: name of the model that reviews, or a pair of name and options; `None`: the session's."""
