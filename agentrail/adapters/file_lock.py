@@ -79,13 +79,13 @@ def open_lock_file(path: Path, flags: int = os.O_RDWR | os.O_CREAT, *, owner: in
     raise _not_plain(path)
 
 
-def create_private(path: Path, flags: int = os.O_WRONLY) -> int:
+def create_private(path: Path) -> int:
     """Create a file at *path* that only its owner can read, in place of what is there, and return its descriptor.
 
     A link there is removed, and not followed.
     """
     path.unlink(missing_ok=True)
-    return os.open(path, flags | os.O_CREAT | os.O_EXCL | O_BINARY, ONLY_ITS_OWNERS_FILE)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_BINARY, ONLY_ITS_OWNERS_FILE)
 
 
 def _not_plain(path: Path) -> OSError:

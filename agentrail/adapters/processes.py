@@ -97,10 +97,10 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LOADED: Final = re.compile(r"LD_.*|DYLD_.*|BASH_ENV|BASH_FUNC_.*|ENV|IFS|PATH|PS4|PROMPT_COMMAND|SHELLOPTS|BASHOPTS")
 
 
-def clean_environment(passed: Iterable[str] = PASSED_ON, path: str = SAFE_PATH) -> dict[str, str]:
-    """Return the environment of commands: the variables *passed* of this process, *path* as `PATH`, and two others."""
-    passed_on = {name: os.environ[name] for name in passed if name in os.environ}
-    return {"LANG": "C.UTF-8", "TERM": "dumb", **passed_on, "PATH": path}
+def clean_environment() -> dict[str, str]:
+    """Return the environment of commands: `PASSED_ON` of this process, `SAFE_PATH`, and two others."""
+    passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return {"LANG": "C.UTF-8", "TERM": "dumb", **passed_on, "PATH": SAFE_PATH}
 
 
 def check_environment(env: Iterable[tuple[str, str]]) -> dict[str, str]:

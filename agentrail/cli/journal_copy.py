@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Final
 
+import trio
+
 from agentrail.adapters.journals.archive_writer import ArchiveWriter
 from agentrail.adapters.journals.session_copy import (
     CopiedSession,
@@ -23,7 +25,7 @@ AT_ONCE: Final = 16
 """Sessions that are copied at the same time, so that a journal commits their records together."""
 
 
-async def copy(source_name: str, target_name: str) -> int:
+async def _copy(source_name: str, target_name: str) -> int:
     """Copy all sessions of a journal or export file into another one, and return the exit status."""
     check_differ(source_name, target_name)
     async with open_source(source_name) as source:
@@ -45,6 +47,11 @@ async def copy(source_name: str, target_name: str) -> int:
         return DONE
     tell("agentrail: not all is copied, see above; mend that, and repeat the command, which goes on with the rest")
     return FAILED
+
+
+def copy_journal(source: str, target: str) -> int:
+    """Copy all sessions of *source* to *target*, and return the exit status."""
+    return trio.run(_copy, source, target)
 
 
 class _PrintedReport(CopyReport):

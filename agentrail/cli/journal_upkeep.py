@@ -24,7 +24,12 @@ NOT_FLUSHED: Final = (
 )
 
 
-async def restored(name: str) -> int:
+def restored_journal(url: str) -> int:
+    """Look after the journal at *url* after a restore, and return the exit status."""
+    return trio.run(_restored, url)
+
+
+async def _restored(name: str) -> int:
     """Let no claim from before a restore count at the server *name*, check all records, and return the exit status."""
     from agentrail.adapters.journals.postgres import server_upkeep  # noqa: PLC0415 - needs the extra
 
@@ -69,7 +74,12 @@ async def _records_of(journal: PostgresJournal, stored: StoredSession) -> tuple[
     return number, "" if number >= stored.head else f"records {number + 1} to {stored.head} are missing"
 
 
-async def vacuum(name: str) -> int:
+def vacuum_journal(url: str) -> int:
+    """Write the tables of the journal at *url* anew, and return the exit status."""
+    return trio.run(_vacuum, url)
+
+
+async def _vacuum(name: str) -> int:
     """Write the tables at the server *name* anew, and return the exit status."""
     from agentrail.adapters.journals.postgres import server_upkeep  # noqa: PLC0415 - needs the extra
     from agentrail.adapters.journals.postgres.server_tables import TABLES  # noqa: PLC0415 - only here

@@ -216,20 +216,20 @@ example: agentrail sessions show trip --journal ./sessions.db
         CliCommand(
             "copy",
             "copy all sessions, and compare what was written",
-            f"{_CLI}.journal:copy_journal",
+            f"{_CLI}.journal_copy:copy_journal",
             argument("source", "FROM", complete=files),
             argument("target", "TO", complete=files),
         ),
         CliCommand(
             "restored",
             "after a restore: let no old claim count, check all records",
-            f"{_CLI}.journal:restored_journal",
+            f"{_CLI}.journal_upkeep:restored_journal",
             argument("url", "URL"),
         ),
         CliCommand(
             "vacuum",
             "write the tables anew, without what was deleted",
-            f"{_CLI}.journal:vacuum_journal",
+            f"{_CLI}.journal_upkeep:vacuum_journal",
             argument("url", "URL"),
         ),
         about="""\

@@ -2,12 +2,12 @@ from agentrail.insight.account import Account as Account
 from agentrail.insight.account import AccountEntry as AccountEntry
 from agentrail.insight.account import why as why
 from agentrail.insight.explanations import Explanation as Explanation
+from agentrail.insight.explanations import FoldingRule as FoldingRule
 from agentrail.insight.explanations import PluginStep as PluginStep
 from agentrail.insight.field_changes import FieldChange as FieldChange
 from agentrail.insight.field_changes import Moment as Moment
 from agentrail.insight.field_changes import at as at
 from agentrail.insight.field_changes import moments as moments
-from agentrail.insight.folding_rules import FoldingRule as FoldingRule
 from agentrail.insight.lanes import HookRun as HookRun
 from agentrail.insight.lanes import SpanKind as SpanKind
 from agentrail.insight.lanes import Timeline as Timeline

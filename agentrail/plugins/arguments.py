@@ -29,6 +29,9 @@ INERT_ARGS: Final = names("background description maxoutput reason timeout timeo
 NO_TEXT: Final = Unlexable("a command that is no text", 0)
 """What a command is read as that is no text, nor a list of texts."""
 
+LONGEST: Final = 2_000
+"""The most characters of a command or path that a person is shown."""
+
 _MORE_ARGS: Final = names("args arguments argv")
 _INVISIBLE: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -89,10 +92,10 @@ def command_lines(args: Json, names: frozenset[str]) -> Iterator[tuple[str, Comm
             yield " ".join((*argv, *more)), lex_argv((*argv, *more))
 
 
-def visible(text: str, limit: int = 2_000) -> str:
-    """Return *text* with invisible characters escaped, cut to *limit* characters with a note."""
-    cut = "".join(char if char.isprintable() else _INVISIBLE.get(char) or _escaped(char) for char in text[:limit])
-    return cut if len(text) <= limit else f"{cut}… ({len(text) - limit} more characters)"
+def visible(text: str) -> str:
+    """Return *text* with invisible characters escaped, cut to `LONGEST` characters with a note."""
+    cut = "".join(char if char.isprintable() else _INVISIBLE.get(char) or _escaped(char) for char in text[:LONGEST])
+    return cut if len(text) <= LONGEST else f"{cut}… ({len(text) - LONGEST} more characters)"
 
 
 def shown_as_json(value: Json) -> str:

@@ -6,7 +6,7 @@ Whatever the history contains, these turns
   by an error, and a result without a call is left out;
 * have unique ids of calls in a form that the provider takes: its own ids if it made them, else the session's;
 * have names of calls that the provider takes, even if a model called a tool by an impossible name;
-* contain thoughts only if they came from this provider, and with its signature if it demands one (`sealed`);
+* contain thoughts only if they came from this provider, and with its signature;
 * contain no empty text;
 * mark what the user did not say: texts of plugins and of the session stand between tags that no user can write.
 
@@ -147,20 +147,14 @@ RoleTurn: TypeAlias = UserTurn | ModelTurn
 
 
 def turns_of(
-    messages: Sequence[Message],
-    provider: str,
-    takes: Takes,
-    fits: re.Pattern[str] = ANY_ID,
-    *,
-    sealed: bool = True,
+    messages: Sequence[Message], provider: str, takes: Takes, fits: re.Pattern[str] = ANY_ID
 ) -> tuple[RoleTurn, ...]:
     """Return *messages* as turns for *provider*; ids of calls that do not match *fits* are replaced.
 
-    A file that the provider does not take (*takes*) is replaced by a text. Thoughts of other providers are left out.
-    With
-    *sealed*, so are thoughts of this provider that have no signature.
+    A file that the provider does not take (*takes*) is replaced by a text. Thoughts of other providers, and those
+    without a signature, are left out.
     """
-    projection = _Projection(provider, takes, fits, sealed=sealed)
+    projection = _Projection(provider, takes, fits)
     for message in messages:
         projection.take(message)
     return projection.finish()
@@ -308,11 +302,10 @@ def _fit(call: ToolCall) -> ToolCall:
 class _Projection:
     """Builds the turns message by message; keeps the calls of the model's last turn until their results are there."""
 
-    def __init__(self, provider: str, takes: Takes, fits: re.Pattern[str], *, sealed: bool) -> None:
+    def __init__(self, provider: str, takes: Takes, fits: re.Pattern[str]) -> None:
         self._provider = provider
         self._takes = takes
         self._fits = fits
-        self._sealed = sealed
         self._turns: list[RoleTurn] = []
         self._waiting: tuple[Asked, ...] = ()
         self._results: dict[str, Result] = {}
@@ -401,7 +394,7 @@ class _Projection:
 
     def _is_said(self, part: Said, *, own: bool) -> bool:
         if isinstance(part, Thinking):
-            return own and (part.signature is not None or not self._sealed)
+            return own and part.signature is not None
         return bool(part.text.strip())
 
 
