@@ -48,22 +48,11 @@ class EditorServer(Value, gc=True):
     @property
     def fields(self) -> JsonObject:
         """The server as JSON."""
-        return {
-            "name": self.name,
-            "command": self.command,
-            "env": self.env,
-            "url": self.url,
-            "headers": self.headers,
-        }
-
-    def surface(self, folder: Path) -> Surface:
-        """Return what the user has to allow for *folder*: the exact content, and the files that run."""
-        code = code_of_program(folder, folder, self.command, self.env)
-        return Surface(f"editor.mcp.{self.name}", canonical(self.fields), code)
+        return msgspec.structs.asdict(self)
 
     def to_server(self) -> McpServer:
         """Return the server as a session takes it; raise `UsageError` if its values are invalid."""
-        return McpServer(self.command, name=self.name, env=self.env, url=self.url, headers=self.headers)
+        return McpServer(**msgspec.structs.asdict(self))
 
 
 class EditorServers:
@@ -82,13 +71,7 @@ class EditorServers:
         return tuple(
             [
                 AllowedServer(
-                    server.command,
-                    name=server.name,
-                    env=server.env,
-                    url=server.url,
-                    headers=server.headers,
-                    folder=self._folder,
-                    find_surface=partial(server.surface, self._folder),
+                    **msgspec.structs.asdict(server), folder=self._folder, find_surface=partial(self.surface_of, server)
                 )
                 for server in self.allowed()
             ]
@@ -106,8 +89,9 @@ class EditorServers:
             return False
 
     def surface_of(self, server: EditorServer) -> Surface:
-        """Return what the user has to allow for *server*, with digests of its files as they are now."""
-        return server.surface(self._folder)
+        """Return what the user has to allow for *server*: its exact content, and digests of its files as they are."""
+        code = code_of_program(self._folder, self._folder, server.command, server.env)
+        return Surface(f"editor.mcp.{server.name}", canonical(server.fields), code)
 
     def has_to_ask(self, surface: Surface) -> bool:
         """Whether the user has not allowed *surface* yet."""

@@ -145,8 +145,8 @@ class AttributeRow(Value, gc=True):
     """The kinds of spans that may have it."""
     about: str
     """What it says, and when it is there."""
-    value: Callable[[Span], Attribute | None]
-    """Its value for a span; `None` if the span does not have it."""
+    value: str | Callable[[Span], Attribute | None]
+    """The field of the span that is its value, unless that is empty or false; or what returns it, or `None`."""
     is_content: bool = False
     """Whether it holds texts of people, of the model or of tools."""
 
@@ -168,20 +168,12 @@ def _of_usage(value: Callable[[Usage], Attribute | None]) -> Callable[[Span], At
     return figure
 
 
-def _of_turn(value: Callable[[TurnSpan], Attribute | None]) -> Callable[[Span], Attribute | None]:
-    return lambda span: value(span) if isinstance(span, TurnSpan) else None
-
-
 def _of_request(value: Callable[[RequestSpan], Attribute | None]) -> Callable[[Span], Attribute | None]:
     return lambda span: value(span) if isinstance(span, RequestSpan) else None
 
 
 def _of_call(value: Callable[[CallSpan], Attribute | None]) -> Callable[[Span], Attribute | None]:
     return lambda span: value(span) if isinstance(span, CallSpan) else None
-
-
-def _is_cut(span: RequestSpan) -> bool | None:
-    return span.is_cut or None
 
 
 def _finish_reasons(span: RequestSpan) -> Attribute | None:
@@ -191,10 +183,8 @@ def _finish_reasons(span: RequestSpan) -> Attribute | None:
 ROWS: Final = (
     AttributeRow("gen_ai.operation.name", _ALL, "the operation", lambda span: OPERATIONS[type(span)]),
     AttributeRow("gen_ai.provider.name", _MODEL, "the provider of the model", _provider),
-    AttributeRow("gen_ai.conversation.id", _ALL, "id of the session", lambda span: span.session_id),
-    AttributeRow(
-        "gen_ai.agent.name", _ALL, "name of the specification, if it has one", lambda span: span.agent or None
-    ),
+    AttributeRow("gen_ai.conversation.id", _ALL, "id of the session", "session_id"),
+    AttributeRow("gen_ai.agent.name", _ALL, "name of the specification, if it has one", "agent"),
     AttributeRow(
         "gen_ai.request.model",
         _MODEL,
@@ -245,15 +235,15 @@ ROWS: Final = (
         "of the tokens written, reasoning",
         _of_usage(lambda usage: usage.reasoning_tokens or None),
     ),
-    AttributeRow("gen_ai.tool.name", _CALL, "name of the tool", _of_call(lambda span: span.tool)),
-    AttributeRow("gen_ai.tool.call.id", _CALL, "id of the call", _of_call(lambda span: span.call_id)),
+    AttributeRow("gen_ai.tool.name", _CALL, "name of the tool", "tool"),
+    AttributeRow("gen_ai.tool.call.id", _CALL, "id of the call", "call_id"),
     AttributeRow("gen_ai.tool.type", _CALL, "always `function`", lambda _: "function"),
     AttributeRow(
         "error.type",
         _ALL,
         "kind of error: of a request that of its failure; of a call `tool_error`, `blocked`, `killed`, `skipped`, "
         "`outcome_unknown`, `stopped`, or how it was not approved; of a turn that of its abort",
-        lambda span: span.error or None,
+        "error",
     ),
     AttributeRow("gen_ai.input.messages", _TURN, "the prompt", _input_of, is_content=True),
     AttributeRow(
@@ -277,12 +267,12 @@ ROWS: Final = (
         _of_call(lambda span: text_of(span.result) or None),
         is_content=True,
     ),
-    AttributeRow("agentrail.tenant", _ALL, "the tenant, if the session has one", lambda span: span.tenant or None),
+    AttributeRow("agentrail.tenant", _ALL, "the tenant, if the session has one", "tenant"),
     AttributeRow(
         "agentrail.interrupted",
         _ALL,
         "true if the process ended meanwhile: what goes on is another span, with a link to this one",
-        lambda span: span.is_interrupted or None,
+        "is_interrupted",
     ),
     AttributeRow(
         "agentrail.usage.cost_usd",
@@ -296,55 +286,29 @@ ROWS: Final = (
         "true if the provider did not count all tokens",
         _of_usage(lambda usage: usage.estimated or None),
     ),
-    AttributeRow("agentrail.turn.number", _TURN, "number of the turn in its session", _of_turn(lambda span: span.turn)),
-    AttributeRow(
-        "agentrail.turn.end",
-        _TURN,
-        "how it ended: `stop_reason` of `AgentEnd`, or `aborted`",
-        _of_turn(lambda span: span.outcome or None),
-    ),
-    AttributeRow("agentrail.abort.kind", _TURN, "why it was aborted", _of_turn(lambda span: span.abort_kind or None)),
-    AttributeRow("agentrail.request.id", _REQUEST, "id of the request", _of_request(lambda span: span.request_id)),
-    AttributeRow("agentrail.request.round", _REQUEST, "number of the round", _of_request(lambda span: span.round)),
-    AttributeRow(
-        "agentrail.request.attempt", _REQUEST, "number of the attempt", _of_request(lambda span: span.attempt)
-    ),
+    AttributeRow("agentrail.turn.number", _TURN, "number of the turn in its session", "turn"),
+    AttributeRow("agentrail.turn.end", _TURN, "how it ended: `stop_reason` of `AgentEnd`, or `aborted`", "outcome"),
+    AttributeRow("agentrail.abort.kind", _TURN, "why it was aborted", "abort_kind"),
+    AttributeRow("agentrail.request.id", _REQUEST, "id of the request", "request_id"),
+    AttributeRow("agentrail.request.round", _REQUEST, "number of the round", "round"),
+    AttributeRow("agentrail.request.attempt", _REQUEST, "number of the attempt", "attempt"),
     AttributeRow(
         "agentrail.request.cut",
         _REQUEST,
         "true if nobody waited for the response any more: steering, or an abort",
-        _of_request(_is_cut),
+        "is_cut",
     ),
-    AttributeRow(
-        "agentrail.call.attempts", _CALL, "how often the tool was started", _of_call(lambda span: span.attempts)
-    ),
-    AttributeRow(
-        "agentrail.call.held", _CALL, "true if it waited for a person", _of_call(lambda span: span.was_held or None)
-    ),
+    AttributeRow("agentrail.call.attempts", _CALL, "how often the tool was started", "attempts"),
+    AttributeRow("agentrail.call.held", _CALL, "true if it waited for a person", "was_held"),
     AttributeRow(
         "agentrail.call.held_ms",
         _CALL,
         "for how many milliseconds it did",
         _of_call(lambda span: span.held_ms if span.was_held else None),
     ),
-    AttributeRow(
-        "agentrail.call.approval",
-        _CALL,
-        "what was decided: `status` of `ApprovalResolved`",
-        _of_call(lambda span: span.approval or None),
-    ),
-    AttributeRow(
-        "agentrail.call.late",
-        _CALL,
-        "true if its turn no longer waited for it",
-        _of_call(lambda span: span.is_late or None),
-    ),
-    AttributeRow(
-        "agentrail.call.subagent",
-        _CALL,
-        "session id of the sub-agent that it started",
-        _of_call(lambda span: span.subagent or None),
-    ),
+    AttributeRow("agentrail.call.approval", _CALL, "what was decided: `status` of `ApprovalResolved`", "approval"),
+    AttributeRow("agentrail.call.late", _CALL, "true if its turn no longer waited for it", "is_late"),
+    AttributeRow("agentrail.call.subagent", _CALL, "session id of the sub-agent that it started", "subagent"),
 )
 """All attributes, in the order of the page."""
 
@@ -352,8 +316,15 @@ ROWS: Final = (
 def attributes_of(span: Span, *, has_content: bool) -> dict[str, Attribute]:
     """Return the attributes of *span* as they are exported."""
     rows = [row for row in ROWS if type(span) in row.kinds and (has_content or not row.is_content)]
-    values = ((row.name, row.value(span)) for row in rows)
+    values = ((row.name, _value_in(span, row.value)) for row in rows)
     return {name: mended(value) if isinstance(value, str) else value for name, value in values if value is not None}
+
+
+def _value_in(span: Span, value: str | Callable[[Span], Attribute | None]) -> Attribute | None:
+    if not isinstance(value, str):
+        return value(span)
+    field: Attribute = getattr(span, value)
+    return None if field == "" or field is False else field
 
 
 def name_of(span: Span) -> str:
