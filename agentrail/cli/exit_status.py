@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.error_text import in_own_words
@@ -15,6 +15,9 @@ from agentrail.cli.screen import escaped, harmless
 from agentrail.codec.json_text import to_text
 from agentrail.errors import AgentrailError, UsageError
 from agentrail.values.json import Json
+
+if TYPE_CHECKING:
+    from agentrail.api.views import View
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -64,3 +67,10 @@ def tell(text: str) -> None:
 def json_line(value: Json) -> str:
     """Return *value* as a line of JSON in which what could command a terminal is escaped, as JSON escapes it."""
     return escaped(to_text(value))
+
+
+def view_line(view: View) -> str:
+    """Return *view*, which a host answers too, as a line of JSON in which what could command a terminal is escaped."""
+    from agentrail.api.views import to_json  # noqa: PLC0415 - it brings the interface of the host
+
+    return escaped(to_json(view).decode())

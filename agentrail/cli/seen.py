@@ -10,7 +10,7 @@ import trio
 
 from agentrail.adapters.journals.journal_places import JournalPlace
 from agentrail.api.public_ids import WHOLE_JOURNAL
-from agentrail.cli.exit_status import DONE, FAILED, tell
+from agentrail.cli.exit_status import DONE, FAILED, tell, view_line
 from agentrail.cli.screen import clean, date_and_time, escaped, one_line
 from agentrail.cli.stored_sessions import read_session
 from agentrail.cli.text_table import aligned
@@ -67,11 +67,9 @@ def _print_body(whole: Seen) -> int:
 
 def _print_view(whole: Seen, records: Sequence[Record]) -> int:
     """Print what `GET /v1/sessions/{id}/seen?whole=true` answers."""
-    from agentrail.api.views import to_json  # noqa: PLC0415 - it brings the interface of the host
-    from agentrail.host.operations.record_calls import rounds_in, seen_view  # noqa: PLC0415 - as above
+    from agentrail.host.operations.record_calls import rounds_in, seen_view  # noqa: PLC0415 - the interface of the host
 
-    view = seen_view(whole, rounds_in(requests(records)), WHOLE_JOURNAL, whole=True)
-    print(escaped(to_json(view).decode()))
+    print(view_line(seen_view(whole, rounds_in(requests(records)), WHOLE_JOURNAL, whole=True)))
     return DONE
 
 

@@ -8,13 +8,13 @@ from typing import Final
 import trio
 
 from agentrail.adapters.journals.journal_places import JournalPlace
-from agentrail.cli.exit_status import DONE, FAILED, json_line, tell
+from agentrail.api.public_ids import WHOLE_JOURNAL
+from agentrail.cli.exit_status import DONE, FAILED, tell, view_line
 from agentrail.cli.screen import clean, date_and_time, one_line
 from agentrail.cli.stored_sessions import read_session
-from agentrail.insight.account import END, Account, AccountEntry, number_or_id, why
+from agentrail.insight.account import END, Account, number_or_id, why
 from agentrail.ports.journal import Record
 from agentrail.values.events import ResponseComplete
-from agentrail.values.json import JsonObject
 
 MOST_NAMED: Final = 10
 """The most calls that an error names, the last ones."""
@@ -29,7 +29,7 @@ def main(session: str, subject: str | None, journal: JournalPlace | None, *, as_
     if not account.entries:
         tell(f"agentrail: {account.sentence}{_what_there_is(records)}")
         return FAILED
-    for line in map(json_line, map(_as_json, account.entries)) if as_json else _lines(account):
+    for line in _views(account) if as_json else _lines(account):
         print(line)
     return DONE
 
@@ -59,25 +59,8 @@ def _lines(account: Account) -> Iterator[str]:
         yield f"\nso: {one_line(clean(account.sentence))}"
 
 
-def _as_json(entry: AccountEntry) -> JsonObject:
-    """Return one thing that decided as JSON."""
-    explanation = entry.explanation
-    return {
-        "record": entry.record,
-        "at_ms": entry.at_ms,
-        "sentence": entry.sentence,
-        "event": None if entry.event is None else type(entry.event).__name__,
-        "hook": None if explanation is None else explanation.hook,
-        "rule": None if explanation is None else explanation.rule.name.lower(),
-        "plugins": []
-        if explanation is None
-        else [
-            {
-                "plugin": step.plugin,
-                "sentence": step.sentence,
-                "rule": None if step.rule is None else step.rule.name.lower(),
-                "decided": step.decided,
-            }
-            for step in explanation.steps
-        ],
-    }
+def _views(account: Account) -> Iterator[str]:
+    """Yield the lines of JSON, as a host answers them."""
+    from agentrail.host.operations.record_views import account_view  # noqa: PLC0415 - it brings the interface of the host
+
+    yield from map(view_line, account_view(account, WHOLE_JOURNAL, len(account.entries)).entries)
