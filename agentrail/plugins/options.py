@@ -111,6 +111,12 @@ def check_count(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
         _refuse(plugin, field, f"is {brief(value)}; it must be a whole number from 0 on")
 
 
+def check_some(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+    """Raise `BadOptions` if *value*, a checked list or number, is empty or 0."""
+    if not value:
+        _refuse(plugin, field, f"is {value}; give at least one")
+
+
 def check_seconds(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     """Raise `BadOptions` unless *value* is a finite number of seconds above 0."""
     if not is_time(value):

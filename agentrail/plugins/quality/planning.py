@@ -10,12 +10,11 @@ from typing import Final, TypeVar
 import attrs
 from attrs import evolve, frozen
 
-from agentrail.errors import BadOptions
 from agentrail.hooks.actions import Action, Continue, Emission, Emit, Intervene, ReplaceResponse, SetSection
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterResponse, AfterToolBatch, AfterTurn, BeforePrompt, BeforeRequest
 from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins.options import check_count, check_flag, check_text
+from agentrail.plugins.options import check_count, check_flag, check_some, check_text
 from agentrail.plugins.short_texts import one_line
 from agentrail.values.events.context import PlanGenerated, PlanStepCompleted
 from agentrail.values.events.envelope import Event
@@ -189,7 +188,6 @@ def checklist(steps: Iterable[PlanStep]) -> str:
 
 
 A = TypeVar("A", bound=Action[object])
-T = TypeVar("T")
 
 SECTION: Final = "plan"
 """Name of the section of the system prompt."""
@@ -240,11 +238,6 @@ class CurrentPlan:
         return not all(step.is_over for step in self.steps)
 
 
-def _is_some(_: Planning, field: attrs.Attribute[T], value: T) -> None:
-    if value == 0:
-        raise BadOptions("Planning", f"its `{field.name}` is 0; give at least one, or `plan_first=False`")
-
-
 @frozen
 class Planning(Plugin[CurrentPlan]):
     """Ask the model for a plan first, keep the plan in the system prompt, and tell when its steps are over.
@@ -261,7 +254,7 @@ class Planning(Plugin[CurrentPlan]):
     """The fewest characters of a prompt after which to ask for a plan."""
     directive: str = attrs.field(default=DIRECTIVE, validator=check_text)
     """The text that asks for a plan."""
-    max_plan_attempts: int = attrs.field(default=2, validator=[check_count, _is_some])
+    max_plan_attempts: int = attrs.field(default=2, validator=[check_count, check_some])
     """How often in one turn to ask for a plan."""
 
     priority = Priority.QUALITY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Final, TypeVar
+from typing import Final
 
 import attrs
 from attrs import evolve, frozen
@@ -33,6 +33,7 @@ from agentrail.plugins.options import (
     check_count,
     check_model,
     check_seconds,
+    check_some,
     check_texts,
 )
 from agentrail.plugins.short_texts import printable_line, without_middle
@@ -41,8 +42,6 @@ from agentrail.values.json import JsonObject, canonical, freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage, is_prompt
 from agentrail.values.untrusted_values import brief
 from agentrail.values.value import quick
-
-T = TypeVar("T")
 
 CONVERSATION: Final = "conversation"
 MODEL: Final = "model"
@@ -143,11 +142,6 @@ def _is_signal(_: Reflection, __: attrs.Attribute[str], value: object) -> None:
         raise BadOptions("Reflection", f"{problem}, which begins and ends with a letter or a digit")
 
 
-def _are_some(_: Reflection, field: attrs.Attribute[T], value: T) -> None:
-    if value in ((), 0):
-        raise BadOptions("Reflection", f"its `{field.name}` is {value}; give at least one")
-
-
 @frozen
 class Reflection(Plugin[Reviewing]):
     """Have each answer reviewed before it is final, and send the model back while it is not good enough.
@@ -158,13 +152,13 @@ class Reflection(Plugin[Reviewing]):
     `review_given_up`.
     """
 
-    criteria: tuple[str, ...] = attrs.field(default=CRITERIA, converter=as_tuple, validator=[check_texts, _are_some])
+    criteria: tuple[str, ...] = attrs.field(default=CRITERIA, converter=as_tuple, validator=[check_texts, check_some])
     """What an answer must meet: one sentence each."""
     reviewer: str = attrs.field(default=CONVERSATION, validator=check_choice(CONVERSATION, MODEL))
     """Who reviews: `conversation`, the model itself; or `model`, a request of its own."""
     model: NamedModel | None = attrs.field(default=None, converter=as_model, validator=check_model)
     """With `reviewer="model"`: name of the model that reviews, or a pair of name and options; `None`: the session's."""
-    max_reviews: int = attrs.field(default=3, validator=[check_count, _are_some])
+    max_reviews: int = attrs.field(default=3, validator=[check_count, check_some])
     """How many reviews one turn may have."""
     pass_signal: str = attrs.field(default="APPROVED", validator=_is_signal)
     """With `reviewer="conversation"`: the line with which the model passes its answer."""

@@ -12,12 +12,20 @@ from agentrail.errors import BadOptions, NotJson
 from agentrail.hooks.actions import Abort, Continue, SwitchModel
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTool, AfterTurn, BeforeRequest, OnToolError
-from agentrail.hooks.plugin import NamedModel, Plugin, Priority
-from agentrail.plugins.options import check_flag, check_optional_seconds, freeze_options, is_list, secret_problem
+from agentrail.hooks.plugin import AnyPlugin, NamedModel, Plugin, Priority
+from agentrail.plugins.options import (
+    check_count,
+    check_flag,
+    check_optional_seconds,
+    check_some,
+    freeze_options,
+    is_list,
+    secret_problem,
+)
 from agentrail.values.content import text_of
 from agentrail.values.json import EMPTY, Json, JsonObject, freeze, weight
 from agentrail.values.tools import Err
-from agentrail.values.untrusted_values import brief, mended, number, plain_text
+from agentrail.values.untrusted_values import brief, mended, plain_text
 
 T = TypeVar("T")
 
@@ -90,15 +98,10 @@ def _read_link(model: object) -> NamedOptions:
     return name, options
 
 
-def _has_models(_: Recovery, __: attrs.Attribute[tuple[NamedOptions, ...]], links: tuple[NamedOptions, ...]) -> None:
-    if not links:
-        raise BadOptions("Recovery", "its `models` is empty; name at least one model to switch to")
-
-
-def _is_number_from_1(_: Recovery, field: attrs.Attribute[T], value: T) -> None:
-    count = number(value)
-    if (value is not None or field.name == "after_attempts") and (type(count) is not int or count < 1):
-        raise BadOptions("Recovery", f"its `{field.name}` is {brief(value)}; it must be a whole number from 1 on")
+def _are_some_or_none(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+    if value is not None:
+        check_count(plugin, field, value)
+        check_some(plugin, field, value)
 
 
 @frozen
@@ -111,11 +114,11 @@ class Recovery(Plugin[Fallen]):
     Each switch is told by `recovery_switched`, and the end of the chain by `recovery_exhausted`.
     """
 
-    models: tuple[NamedOptions, ...] = field(converter=_read_models, validator=_has_models)
+    models: tuple[NamedOptions, ...] = field(converter=_read_models, validator=check_some)
     """The models to switch to, in order: names, or pairs of a name and options for the provider."""
-    after_attempts: int = field(default=2, validator=_is_number_from_1)
+    after_attempts: int = field(default=2, validator=[check_count, check_some])
     """After how many failed attempts with one model the next one is asked."""
-    after_tool_failures: int | None = field(default=5, validator=_is_number_from_1)
+    after_tool_failures: int | None = field(default=5, validator=_are_some_or_none)
     """After how many failed runs of tools in a row the next model is asked; `None`: never."""
     return_after: float | None = field(default=300.0, validator=check_optional_seconds)
     """Seconds after a switch until a new turn begins with the first model again; 0: the next turn; `None`: never."""
