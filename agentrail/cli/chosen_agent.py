@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
+from agentrail.app.spec import SessionSpec, check_spec
 from agentrail.cli.agent_source import NO_CONFIG, AgentSource
+from agentrail.cli.allowed_code import unguarded
+from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.chat_options import ChatOptions
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.setting_order import chosen_mode, chosen_model
 from agentrail.cli.trust_store import Ask, nobody_to_ask, settings_of
+
+BUILT_FOR_REQUESTS: Final = "its agent is built for each request by a function, so it has no tools and plugins before"
 
 
 def settings_for(options: ChatOptions, folder: Path, ask: Ask = nobody_to_ask) -> ProjectSettings | None:
@@ -32,3 +38,16 @@ def source_with(options: ChatOptions, folder: Path, settings: ProjectSettings | 
         config="" if options.has_config else NO_CONFIG,
         mode=chosen_mode(options.mode, settings) or "",
     )
+
+
+def spec_of(options: ChatOptions) -> SessionSpec:
+    """Return the specification of the agent that *options* name; if they name none, of the agent that `chat` uses.
+
+    It has the plugins that its file or the settings give it, without the `AllowedCode` that each agent of the command
+    line gets. Raise `BadInputError` if there is none.
+    """
+    spec = source_of(options, options.place).profile().spec
+    if not isinstance(spec, SessionSpec):
+        raise BadInputError(f"{None if options.agent is None else options.agent.file.resolve()}: {BUILT_FOR_REQUESTS}")
+    check_spec(spec)
+    return unguarded(spec)

@@ -8,8 +8,8 @@ from typing import Final
 
 from agentrail.app.session_code import attachments
 from agentrail.app.spec import SessionSpec
-from agentrail.cli.agent_spec import spec_of
 from agentrail.cli.chat_options import ChatOptions
+from agentrail.cli.chosen_agent import spec_of
 from agentrail.cli.command_options import NamedAgent
 from agentrail.cli.default_agent import Mode
 from agentrail.cli.exit_status import DONE, json_line

@@ -9,9 +9,9 @@ from typing import Final
 from agentrail.app.handoff_agents import transfer_specs
 from agentrail.app.session_code import attachments, brought_by, sources_of, tools_of
 from agentrail.app.spec import SessionSpec, agents_of
-from agentrail.cli.agent_spec import spec_of
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.chat_options import ChatOptions
+from agentrail.cli.chosen_agent import spec_of
 from agentrail.cli.command_options import NamedAgent
 from agentrail.cli.default_agent import Mode
 from agentrail.cli.exit_status import DONE, json_line
