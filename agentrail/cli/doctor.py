@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import trio
 
 import agentrail
@@ -91,7 +92,7 @@ def main(journal: JournalPlace | None, key: str | None, folder: Path | None, *, 
         return DONE
     diagnoses = trio.run(_diagnoses, journal, key or KEY, folder)
     for diagnosis in diagnoses:
-        print(_as_json(diagnosis) if as_json else _line(diagnosis))
+        print(to_text(msgspec.structs.asdict(diagnosis)) if as_json else _line(diagnosis))
     return FAILED if any(diagnosis.level == BAD for diagnosis in diagnoses) else DONE
 
 
@@ -106,12 +107,6 @@ async def _diagnoses(journal: JournalPlace | None, key: str, folder: Path) -> Se
 def _line(diagnosis: Diagnosis) -> str:
     to_do = f"\n{'':16}{one_line(clean(diagnosis.to_do))}" if diagnosis.to_do else ""
     return f"{diagnosis.level:4}  {diagnosis.about:8}  {one_line(clean(diagnosis.state))}{to_do}"
-
-
-def _as_json(diagnosis: Diagnosis) -> str:
-    return to_text(
-        {"about": diagnosis.about, "level": diagnosis.level, "state": diagnosis.state, "to_do": diagnosis.to_do}
-    )
 
 
 # What is looked at

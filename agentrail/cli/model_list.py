@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from agentrail.adapters.extras import need_extra
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.published_prices import PACKAGE, published_price
@@ -56,11 +58,8 @@ class KnownModel(Value):
     @property
     def as_json(self) -> JsonObject:
         """The model as a JSON object."""
-        price = self.price
-        figures = None
-        if price is not None:
-            figures = {name: getattr(price, name) for name in price.__struct_fields__}
-        return {"model": self.name, "window": self.window, "price": figures}
+        price = None if self.price is None else msgspec.structs.asdict(self.price)
+        return {"model": self.name, "window": self.window, "price": price}
 
 
 HEADS: Final = ("WINDOW", "$ IN", "OUT", "CACHED")
