@@ -9,8 +9,8 @@ import attrs
 
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.project_settings import Surface
 from agentrail.cli.screen import escaped
+from agentrail.cli.surface import Surface
 from agentrail.cli.trust_store import unallowed
 from agentrail.errors import OutsideError
 

@@ -15,8 +15,8 @@ import trio
 
 from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.project_settings import Surface
 from agentrail.cli.session_names import OWN, journal_option
+from agentrail.cli.surface import Surface
 from agentrail.cli.trust_store import allow, unallowed, withdraw
 from agentrail.errors import RefusedError
 from agentrail.host.plugins.plugin_values import RequestContext

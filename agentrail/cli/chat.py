@@ -1,4 +1,7 @@
-"""`agentrail chat`: a conversation with a session in the terminal, which outlives it."""
+"""`agentrail chat`: a conversation with a session in the terminal, which outlives it.
+
+It imports what the first prompt needs, and the rest when keys are read already.
+"""
 
 from __future__ import annotations
 
@@ -13,49 +16,32 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-import agentrail
-from agentrail.adapters.journals.sql.sqlite_journal import SqliteJournal
 from agentrail.app import process
-from agentrail.app.supervisor_options import SupervisorOptions
-from agentrail.cli.agent_seal import AgentSeal
-from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.chat_options import LAST, ChatOptions
-from agentrail.cli.chosen_agent import settings_for, source_with
+from agentrail.cli.chat_options import ChatOptions
 from agentrail.cli.command_options import CHOSEN, options_of
-from agentrail.cli.console import Console
-from agentrail.cli.console_commands import NAMES, ConsoleCommands, last_used, mode_labelled, set_mode
-from agentrail.cli.default_agent import KEPT_STOP_WITHIN
 from agentrail.cli.error_text import in_own_words
-from agentrail.cli.exit_codes import INTERRUPTED, WRONG_USAGE, leave_unread
+from agentrail.cli.exit_codes import INTERRUPTED, KEPT_STOP_WITHIN, WRONG_USAGE, leave_unread
 from agentrail.cli.exit_status import DONE, status_of_error, tell, tell_more
-from agentrail.cli.help_text import greeting
-from agentrail.cli.input_history import InputHistory
-from agentrail.cli.own_commands import OwnCommands, allowed_commands
+from agentrail.cli.own_commands import OwnCommands, allowed_commands, has_commands
 from agentrail.cli.page_browser import forget_page
 from agentrail.cli.printed_lines import PrintedLines, own_output
-from agentrail.cli.project_settings import ProjectSettings
-from agentrail.cli.screen import Tone, line
-from agentrail.cli.session_names import name_in_chat, new_name
-from agentrail.cli.session_picker import NONE_YET, pick_session
-from agentrail.cli.session_question import ask_about_last, ask_about_session
-from agentrail.cli.setting_order import chosen_journal, chosen_page
-from agentrail.cli.settings_code import supervisor_options
+from agentrail.cli.quick_imports import imported
+from agentrail.cli.screen import line
 from agentrail.cli.terminal import Terminal
 from agentrail.cli.trust_question import ask_about
-from agentrail.errors import AgentrailError, SessionParked, SupervisorStuck, UnknownSession, UsageError
+from agentrail.cli.trust_store import settings_of
+from agentrail.errors import AgentrailError, SupervisorStuck, UsageError
 from agentrail.lazy import LazyModule
-from agentrail.values.events import Cursor
+
+SESSIONS: Final = "agentrail.cli.chat_sessions"
+"""The module with what a first prompt does not need, such as the host."""
 
 if TYPE_CHECKING:
-    from agentrail.cli import shared_host
-    from agentrail.remote.remote_session import RemoteSession
-    from agentrail.remote.remote_supervisor import RemoteSupervisor
-else:  # imported when keys are read already: it brings the host
-    shared_host = LazyModule("agentrail.cli.shared_host")
-
-LIST_THEM: Final = "`agentrail sessions` lists those that are kept, and so does /sessions"
-
+    from agentrail.cli import chat_sessions
+    from agentrail.cli.project_settings import ProjectSettings
+else:
+    chat_sessions = LazyModule(SESSIONS)
 
 SAMPLES: Final[Mapping[str, str]] = {
     "README.md": (
@@ -96,17 +82,17 @@ def main(**words: object) -> int:
     logging.getLogger("agentrail").addHandler(logging.NullHandler())
     try:
         options = options_of(ChatOptions, words)
-        settings = settings_for(options, options.place, ask_about)
+        settings = settings_of(options.place, ask_about) if options.obeys_folder else None
         own = _commands_for(options)
         screen = own_output(sys.stdout)
         terminal = Terminal(sys.stdin, screen)
         if options.session == CHOSEN:
-            session = pick_session(chosen_journal(options.journal, settings), _label(options, settings), terminal)
+            session = chat_sessions.choose(options, settings, terminal)
             if session is None:
                 return DONE
             options = options.but(resume=session)
         if options.session is not None:
-            _ask_first(options.session, options, settings)
+            chat_sessions.ask_first(options, settings)
     except (BadInputError, OSError) as error:
         tell(f"agentrail: {error}")
         return WRONG_USAGE
@@ -119,38 +105,29 @@ def main(**words: object) -> int:
     return INTERRUPTED if code is None else max(code, int(terminal.gone))
 
 
-def _ask_first(session: str, options: ChatOptions, settings: ProjectSettings | None) -> None:
-    """Ask about *session*, or about the last one of the folder, if somebody else has begun it."""
-    journal = chosen_journal(options.journal, settings)
-    if session == LAST:
-        ask_about_last(journal, _label(options, settings))
-    else:
-        ask_about_session(journal, session)
-
-
 def _commands_for(options: ChatOptions) -> OwnCommands:
     """Return the commands that the folder has of its own; ask about those that nobody has allowed yet."""
-    if options.has_samples or not options.has_config:
+    if options.has_samples or not options.has_config or not has_commands(options.place):
         return OwnCommands()
+    from agentrail.cli.console_commands import NAMES  # noqa: PLC0415 - most folders have no commands
+
     return allowed_commands(options.place, NAMES, ask_about)
-
-
-def _label(options: ChatOptions, settings: ProjectSettings | None) -> str:
-    """Return the label of the sessions of the folder."""
-    return source_with(options, options.place, settings).label
 
 
 async def conversation(
     options: ChatOptions, settings: ProjectSettings | None, own: OwnCommands, terminal: Terminal
 ) -> int:
-    """Run the conversation in its folder, and return the exit code; print an `AgentrailError` that ends it."""
+    """Run the conversation in its folder, and return the exit code; print an `AgentrailError` that ends it.
+
+    Keys are read from the beginning on: what is typed while the sessions are opened is taken when they are.
+    """
     try:
-        with _places(options, settings) as (folder, journal), PrintedLines(terminal.show).caught():
-            source = source_with(options, folder, settings)
-            has_page = chosen_page(settings, option=options.has_page)
-            well = await Chat(source, terminal, options, own).run(
-                journal, supervisor_options(settings), has_page=has_page
-            )
+        with _place(options) as folder, PrintedLines(terminal.show).caught():
+            terminal.title = f"agentrail: {folder.name}"
+            async with terminal.opened():
+                # In a thread, as it takes long: signals are obeyed meanwhile
+                await trio.to_thread.run_sync(partial(imported, SESSIONS, freeze=True))
+                well = await chat_sessions.converse(options, settings, own, terminal, folder)
     except BadInputError as error:
         tell(f"agentrail: {error}")
         tell_more(error)
@@ -166,114 +143,12 @@ async def conversation(
 
 
 @contextmanager
-def _places(options: ChatOptions, settings: ProjectSettings | None) -> Generator[tuple[Path, Path | None], None, None]:
-    """Yield the folder and the journal of the conversation; with samples, temporary ones, deleted afterwards."""
+def _place(options: ChatOptions) -> Generator[Path, None, None]:
+    """Yield the folder of the conversation; with samples, a temporary one, deleted afterwards."""
     if not options.has_samples:
-        yield options.place, chosen_journal(options.journal, settings)
+        yield options.place
         return
     with tempfile.TemporaryDirectory(prefix="agentrail-", ignore_cleanup_errors=True) as fresh:
         folder = Path(fresh).resolve() / "samples"
         fill(folder)
-        yield folder, folder.with_name("sessions.db")
-
-
-class Chat:
-    """One run of the program: a conversation with one session after another."""
-
-    def __init__(self, source: AgentSource, terminal: Terminal, options: ChatOptions, own: OwnCommands) -> None:
-        self._own = own
-        self._source = source
-        self._terminal = terminal
-        self._options = options
-        terminal.title = f"agentrail: {Path(source.folder).name}"
-        self._history = None if options.has_samples else InputHistory(source.folder)
-
-    async def run(self, journal: Path | None, supervisor_options: SupervisorOptions, *, has_page: bool) -> bool:
-        """Converse until the person leaves; return false if input from a pipe was refused or stopped.
-
-        Keys are read from the beginning on: what is typed while the sessions are opened is taken when they are.
-        """
-        async with self._terminal.opened():
-            return await self._run(journal, supervisor_options, has_page=has_page)
-
-    async def _run(self, journal: Path | None, supervisor_options: SupervisorOptions, *, has_page: bool) -> bool:
-        await trio.to_thread.run_sync(self._source.check)
-        is_shared = await shared_host.is_served(SqliteJournal(journal).path)
-        begun = await trio.to_thread.run_sync(AgentSeal(journal).begun, self._source)
-        async with shared_host.open_shared(journal, profile_of, supervisor_options, has_page=has_page) as supervisor:
-            session = await self._first(supervisor)
-            source = self._source if session is None else await self._as_stored(session)
-            page = _page_of(journal)
-            has_samples = self._options.has_samples
-            self._terminal.show(
-                greeting(agentrail.__version__, source, page, has_samples=has_samples, is_shared=is_shared)
-            )
-            self._terminal.show([line(f"  {problem}", Tone.BAD) for problem in self._own.problems])
-            is_well, offered = True, ""
-            while True:
-                is_new = session is None
-                if session is None:
-                    session = await supervisor.spawn(begun.id, new_name(), labels=[begun.label])
-                commands = ConsoleCommands(
-                    session,
-                    self._terminal,
-                    supervisor,
-                    self._source.label,
-                    Path(self._source.folder),
-                    partial(shared_host.find_page, journal),
-                    self._own.commands,
-                )
-                past = None if is_new else await _end_of(session)
-                console = Console(session, self._terminal, commands, past, self._history)
-                is_well = await console.run(offered) and is_well
-                offered = commands.next_text
-                if is_new and not console.has_prompted:
-                    await supervisor.delete(session.id)
-                if commands.next_id is None:
-                    return is_well
-                session = supervisor.session(commands.next_id) if commands.next_id else None
-
-    async def _as_stored(self, session: RemoteSession) -> AgentSource:
-        """Return what the agent of a stored session is made of, with the mode that it has now."""
-        detail = await session.detail()
-        source = AgentSource.read(detail.agent) or self._source
-        return source.but(mode=mode_labelled(detail.labels) or source.mode)
-
-    async def _first(self, supervisor: RemoteSupervisor) -> RemoteSession | None:
-        """Return the session to begin with, `None` for a new one; raise `BadInputError` if it does not exist."""
-        session_id = self._options.session
-        if session_id == LAST:
-            sessions = await last_used(supervisor, self._source.label)
-            if not sessions:
-                raise BadInputError(f"--continue: {NONE_YET}")
-            return await self._changed(supervisor.session(sessions[0].session_id))
-        if session_id is None:
-            return None
-        session = supervisor.session(name_in_chat(session_id))
-        try:
-            await session.status()
-        except UnknownSession:
-            raise BadInputError(f"--resume: there is no session {session_id!r}; {LIST_THEM}") from None
-        except SessionParked:  # the session is stored but does not run; the next prompt starts it
-            pass
-        return await self._changed(session)
-
-    async def _changed(self, session: RemoteSession) -> RemoteSession:
-        """Apply the model and the mode of the command line, if given, to a stored session."""
-        if self._options.model is not None:
-            await session.switch_model(self._options.model)
-        if self._options.mode is not None:
-            await set_mode(session, self._options.mode)
-        return session
-
-
-def _page_of(journal: Path | None) -> str:
-    """Return where the page is, without its token: what a terminal shows is kept, copied, and seen by others."""
-    page = shared_host.find_page(journal)
-    return "" if page is None else f"{page.address} (/page opens it)"
-
-
-async def _end_of(session: RemoteSession) -> Cursor:
-    """Return the place after the last event of *session* so far."""
-    async with session.subscribe() as events:
-        return events.cursor
+        yield folder

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.command_options import NamedAgent
-from agentrail.cli.default_agent import Mode
 from agentrail.values.value import Value
+
+if TYPE_CHECKING:
+    from agentrail.cli.default_agent import Mode
 
 LAST: Final = ""
 """In place of the id of a session: the last used one."""
@@ -56,6 +58,11 @@ class ChatOptions(Value, gc=True):
     def session(self) -> str | None:
         """Id of the session to go on with, `LAST`, or `?` for one that is chosen; `None` for a new one."""
         return LAST if self.last else self.resume
+
+    @property
+    def obeys_folder(self) -> bool:
+        """Whether the settings of the folder count for the agent: a file says itself, and samples have none."""
+        return self.has_config and self.agent is None and not self.has_samples
 
     @property
     def place(self) -> Path:

@@ -12,20 +12,14 @@ from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.chat_options import ChatOptions
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.setting_order import chosen_mode, chosen_model
-from agentrail.cli.trust_store import Ask, nobody_to_ask, settings_of
+from agentrail.cli.trust_store import settings_of
 
 BUILT_FOR_REQUESTS: Final = "its agent is built for each request by a function, so it has no tools and plugins before"
 
 
-def settings_for(options: ChatOptions, folder: Path, ask: Ask = nobody_to_ask) -> ProjectSettings | None:
-    """Return the settings of *folder*, `None` if they do not apply; raise `BadInputError` as `settings_of` does."""
-    has_own = options.agent is not None or options.has_samples
-    return settings_of(folder, ask) if options.has_config and not has_own else None
-
-
 def source_of(options: ChatOptions, folder: Path) -> AgentSource:
-    """Return the agent that the options name, working in *folder*; raise `BadInputError` as `settings_for` does."""
-    return source_with(options, folder, settings_for(options, folder))
+    """Return the agent that the options name, working in *folder*; raise `BadInputError` as `settings_of` does."""
+    return source_with(options, folder, settings_of(folder) if options.obeys_folder else None)
 
 
 def source_with(options: ChatOptions, folder: Path, settings: ProjectSettings | None) -> AgentSource:

@@ -23,13 +23,6 @@ from agentrail.ports.sandbox import Sandbox
 from agentrail.tools.builtin import ask_user, glob, grep, list_dir, read_file, standard_tools, web_fetch, write_todos
 from agentrail.values.untrusted_values import mended
 
-STOP_WITHIN: Final = 3.0
-"""The most seconds that the program may take to end; short, because a person waits."""
-
-KEPT_STOP_WITHIN: Final = 6.0
-"""The same for one that keeps its sessions: it may serve them to others, which go on with them, or the next one does.
-"""
-
 DEMO: Final = "demo"
 
 Mode: TypeAlias = Literal["ask", "edits", "yes", "plan"]

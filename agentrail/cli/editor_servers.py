@@ -21,7 +21,7 @@ from agentrail.cli.allowed_server import AllowedServer
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.folder_code import CodeFile, code_of_program
 from agentrail.cli.own_files import replace_own
-from agentrail.cli.project_settings import Surface
+from agentrail.cli.surface import Surface
 from agentrail.cli.trust_store import allow, unallowed
 from agentrail.codec.json_text import to_text
 from agentrail.values.json import JsonObject, canonical

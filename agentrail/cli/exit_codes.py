@@ -8,6 +8,14 @@ from typing import Final, TextIO
 
 WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
+
+STOP_WITHIN: Final = 3.0
+"""The most seconds that the program may take to end; short, because a person waits."""
+
+KEPT_STOP_WITHIN: Final = 6.0
+"""The same for one that keeps its sessions: it may serve them to others, which go on with them, or the next one does.
+"""
+
 DEBUG: Final = "AGENTRAIL_DEBUG"
 """The variable that has errors printed with their tracebacks; the option `--debug` sets it."""
 

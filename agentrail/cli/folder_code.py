@@ -18,11 +18,9 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.settings_file import content_of
 from agentrail.plugins.shell.rules import RUN_BY_OTHERS
 from agentrail.values.value import Value
-
-MAX_SIZE: Final = 1024 * 1024
-"""The most bytes of a file of settings, or of one with Python code."""
 
 MAX_SOURCES: Final = 500
 """The most files that one of Python may import from beside it, the ones that these import included."""
@@ -62,20 +60,6 @@ class CodeFile(Value):
 
 Sources: TypeAlias = Mapping[Path, bytes]
 """The bytes of Python files, by path."""
-
-
-def content_of(path: Path) -> bytes:
-    """Return the bytes of a file; raise `BadInputError` unless it is a regular one: reading a pipe may never end."""
-    if not path.is_file():
-        raise BadInputError(f"{path}: there is no such file, and it has to be one")
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_SIZE + 1)
-    except OSError as error:
-        raise BadInputError(f"{path} cannot be read: {error.strerror}") from None
-    if len(content) > MAX_SIZE:
-        raise BadInputError(f"{path} has more than {MAX_SIZE // 1024} KiB")
-    return content
 
 
 def sources_of(path: Path, root: Path) -> Sources:

@@ -15,8 +15,8 @@ from typing import Final
 
 from agentrail.adapters.sandboxes.confined_open import FOLDER, Root, open_file
 from agentrail.adapters.system import HAS_FOLDERS
-from agentrail.cli.project_settings import Surface
 from agentrail.cli.screen import clean, clipped, escaped, one_line
+from agentrail.cli.surface import Surface
 from agentrail.cli.trust_store import TO_ALLOW, Ask, nobody_to_ask, unallowed
 from agentrail.errors import PathRefused
 from agentrail.values.json import canonical
@@ -101,6 +101,11 @@ def allowed_commands(folder: Path, others: Collection[str], ask: Ask = nobody_to
     problem = f"{', '.join(names)} of {PLACE_NAME}: nobody has allowed this yet; {TO_ALLOW}"
     allowed = [command for command in own.commands if command.surface not in surfaces]
     return OwnCommands(tuple(allowed), (*own.problems, problem))
+
+
+def has_commands(folder: Path) -> bool:
+    """Whether *folder* may have commands of its own."""
+    return folder.joinpath(*PLACE).exists()
 
 
 def read_commands(folder: Path, others: Collection[str] = ()) -> OwnCommands:

@@ -23,9 +23,11 @@ from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.asked_settings import has_to_be_allowed
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import MODES, Mode, mode_named
-from agentrail.cli.folder_code import CodeFile, Sources, code_of_program, code_of_sources, content_of, sources_of
+from agentrail.cli.folder_code import Sources, code_of_program, code_of_sources, sources_of
 from agentrail.cli.journal_file import file_named
 from agentrail.cli.named_plugins import USE, check_plugin
+from agentrail.cli.settings_file import FILE, TABLE, content_of, settings_file, told_unreadable
+from agentrail.cli.surface import Surface
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import NotJson, WrongType
 from agentrail.errors.agentrail_error import advice
@@ -34,11 +36,6 @@ from agentrail.values.json import EMPTY, Json, canonical, freeze
 from agentrail.values.old_names import with_new_names
 from agentrail.values.untrusted_values import brief, mended
 from agentrail.values.value import Value, learned
-
-FILE: Final = "agentrail.toml"
-PYPROJECT: Final = "pyproject.toml"
-TABLE: Final = "agentrail"
-"""Name of the table below `[tool]` in `pyproject.toml`."""
 
 MAX_DOTS: Final = 500
 """The most dots of one line: the time to read a key grows with the square of its parts, and one may fill the file."""
@@ -71,17 +68,6 @@ NO_SOURCES: Final[Mapping[str, Sources]] = MappingProxyType({})
 
 SERVER: Final = tuple([field.name for field in attrs.fields(McpServer) if field.name != "name"])
 """What the table of an MCP server may say."""
-
-
-class Surface(Value):
-    """A setting that could run code, relax approvals, or reach files outside of the folder; the user must allow it."""
-
-    name: str
-    """Where it is in the file, such as `mcp.files`."""
-    content: str
-    """Its value as JSON, exactly."""
-    code: tuple[CodeFile, ...] = ()
-    """The files of the folder that it runs, in order of their paths."""
 
 
 class ProjectSettings(Value, gc=True):
@@ -175,19 +161,14 @@ class ProjectSettings(Value, gc=True):
 
 def read_settings(folder: Path) -> ProjectSettings | None:
     """Return the settings of *folder*; `None` if it has none. Raise `BadInputError` if they cannot be used."""
-    try:
-        return _settings_of_file(folder / FILE) or _settings_of_table(folder / PYPROJECT)
-    except (OSError, RuntimeError) as error:  # no right to look there; links in a circle
-        raise BadInputError(f"the settings of {folder} cannot be read: {error}; --no-config works without") from None
-
-
-def _settings_of_file(path: Path) -> ProjectSettings | None:
-    return _settings(path, _parsed(path)) if path.exists() else None
+    path = settings_file(folder)
+    if path is None:
+        return None
+    with told_unreadable(folder):
+        return _settings(path, _parsed(path)) if path.name == FILE else _settings_of_table(path)
 
 
 def _settings_of_table(path: Path) -> ProjectSettings | None:
-    if not path.exists() or TABLE.encode() not in content_of(path):
-        return None
     tools = _a_table(f"{path}: `tool`", _parsed(path).get("tool", {}))
     return _settings(path, _a_table(f"{path}: `tool.{TABLE}`", tools[TABLE])) if TABLE in tools else None
 

@@ -23,7 +23,8 @@ from agentrail.cli.allowed_code import guarded_agent
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.command_options import NamedAgent, options_of
 from agentrail.cli.deciders import LineDecider, approve_all, decide_nothing, refuse_all
-from agentrail.cli.default_agent import DEMO, KEPT_STOP_WITHIN, MODES, STOP_WITHIN, spec_for
+from agentrail.cli.default_agent import DEMO, MODES, spec_for
+from agentrail.cli.exit_codes import KEPT_STOP_WITHIN, STOP_WITHIN
 from agentrail.cli.exit_status import tell, tell_more
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.prompt_input import MOST_BYTES, STDIN, prompt_of

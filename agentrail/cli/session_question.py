@@ -18,11 +18,11 @@ from agentrail.cli.agent_seal import AgentSeal
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.begun_agents import allow_session, is_allowed
-from agentrail.cli.project_settings import Surface
 from agentrail.cli.screen import escaped
 from agentrail.cli.session_facts import facts_of
 from agentrail.cli.session_names import id_of_chat, name_in_chat
 from agentrail.cli.stored_sessions import last_chats, state_after, stored_records
+from agentrail.cli.surface import Surface
 from agentrail.cli.trust_question import says_yes
 from agentrail.cli.trust_store import described
 from agentrail.core.vocabulary.state import State

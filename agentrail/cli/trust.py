@@ -8,8 +8,9 @@ from pathlib import Path
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.exit_status import DONE, FAILED
 from agentrail.cli.own_commands import PLACE, read_commands
-from agentrail.cli.project_settings import Surface, read_settings
+from agentrail.cli.project_settings import read_settings
 from agentrail.cli.screen import escaped
+from agentrail.cli.surface import Surface
 from agentrail.cli.trust_question import says_yes
 from agentrail.cli.trust_store import allow, described, forget, unallowed
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from agentrail.cli.project_settings import Surface
+from agentrail.cli.surface import Surface
 from agentrail.cli.trust_store import allow, described, is_shown_whole
 
 TOO_MUCH: Final = "It is too much to be shown, so you are not asked: read the file; `agentrail trust --yes` allows it."

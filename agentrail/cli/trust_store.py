@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agentrail.adapters.user_folders import home
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.own_files import append_to_own, replace_own
-from agentrail.cli.project_settings import ProjectSettings, Surface, read_settings
 from agentrail.cli.screen import escaped, shortened
+from agentrail.cli.settings_file import settings_file
+from agentrail.cli.surface import Surface
 from agentrail.values.json import canonical
+
+if TYPE_CHECKING:
+    from agentrail.cli.project_settings import ProjectSettings
 
 NAME: Final = "allowed"
 """Name of the file in the user's folder: a line for each surface, which begins with its digest."""
@@ -50,6 +54,10 @@ def settings_of(folder: Path, ask: Ask = nobody_to_ask) -> ProjectSettings | Non
 
     Raise `BadInputError` if some of them are not allowed then.
     """
+    if settings_file(folder) is None:
+        return None
+    from agentrail.cli.project_settings import read_settings  # noqa: PLC0415 - it brings all that settings may name
+
     settings = read_settings(folder)
     if settings is None or not (surfaces := open_surfaces(settings)):
         return settings

@@ -69,6 +69,43 @@ def test_the_version_is_told_and_nothing_heavy_imported(capsys: pytest.CaptureFi
     assert [name for name in _imports("--version") if name.startswith(HEAVY)] == []
 
 
+READY = """
+import os, sys
+import agentrail.cli.live.prompt_box
+from agentrail.cli.command import main
+
+class Ready:
+    def find_spec(self, name, path=None, target=None):
+        if name == "agentrail.cli.chat_sessions":
+            os.write(shown, " ".join(sys.modules).encode())
+            os._exit(0)
+
+shown = os.dup(1)
+sys.meta_path.insert(0, Ready())
+main(["chat"])
+"""
+"""Tells what is imported when `chat` reads keys, and begins to import the rest."""
+
+AFTER_THE_PROMPT = (
+    *("sqlite3", "cattrs", "h11", "jsonschema", "httpx", "rich", "importlib.metadata", "agentrail.cli.console"),
+    *(f"agentrail.{package}." for package in ("adapters.journals", "api", "core", "hooks", "host", "remote", "tools")),
+)
+
+
+MOST_AT_THE_PROMPT: Final = 90
+"""The most modules of agentrail that are imported until keys are read; there were 400."""
+
+
+@pytest.mark.long
+def test_chat_reads_keys_before_it_imports_what_serves_its_sessions(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", READY]
+    environment = {**ENVIRONMENT, "AGENTRAIL_HOME": str(tmp_path / "home")}
+    ran = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path, env=environment)  # noqa: S603
+    modules = ran.stdout.split()
+    assert [name for name in modules if name.startswith(AFTER_THE_PROMPT)] == []
+    assert len([name for name in modules if name.startswith("agentrail")]) < MOST_AT_THE_PROMPT
+
+
 def test_the_help_is_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out

@@ -12,7 +12,7 @@ from agentrail.cli.own_commands import (
     allowed_commands,
     read_commands,
 )
-from agentrail.cli.project_settings import Surface
+from agentrail.cli.surface import Surface
 from agentrail.cli.trust import main
 from agentrail.cli.trust_store import allow, nobody_to_ask
 

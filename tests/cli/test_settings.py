@@ -15,9 +15,10 @@ from agentrail.cli.asked_settings import ASKED, ASKED_IF_MORE, ASKED_IN_PARTS, A
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.command import main
 from agentrail.cli.default_agent import OPTIONS, spec_for
-from agentrail.cli.project_settings import OF_SPEC, SERVER, Surface, keys, read_settings
+from agentrail.cli.project_settings import OF_SPEC, SERVER, keys, read_settings
 from agentrail.cli.setting_order import chosen_journal, chosen_mode, chosen_model
 from agentrail.cli.settings_code import supervisor_options, with_settings
+from agentrail.cli.surface import Surface
 from agentrail.cli.trust_store import allow, described, forget, is_shown_whole, open_surfaces, settings_of
 from agentrail.errors import BadProfile
 from agentrail.journals import Retention

@@ -19,9 +19,8 @@ from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.chat_options import ChatOptions
 from agentrail.cli.chosen_agent import source_of
 from agentrail.cli.command_options import options_of
-from agentrail.cli.default_agent import KEPT_STOP_WITHIN
 from agentrail.cli.error_text import in_own_words
-from agentrail.cli.exit_codes import INTERRUPTED, WRONG_USAGE
+from agentrail.cli.exit_codes import INTERRUPTED, KEPT_STOP_WITHIN, WRONG_USAGE
 from agentrail.cli.exit_status import tell, tell_more
 from agentrail.cli.setting_order import chosen_journal
 from agentrail.cli.shared_host import open_shared

@@ -20,8 +20,8 @@ from agentrail.cli.acp.protocol import STOPPED_CALL, Update, call_update, permis
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.editor_servers import EditorServer, EditorServers
-from agentrail.cli.project_settings import Surface
 from agentrail.cli.screen import escaped
+from agentrail.cli.surface import Surface
 from agentrail.cli.trust_store import code_text
 from agentrail.errors import AgentrailError, SessionParked
 from agentrail.remote.remote_session import RemoteSession

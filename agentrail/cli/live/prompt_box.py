@@ -37,7 +37,6 @@ from agentrail.cli.live.choice_list import ChoiceList
 from agentrail.cli.live.drawn_text import DrawnText
 from agentrail.cli.live.live_screen import MORE, MOST_TYPED, PROMPT, LiveScreen
 from agentrail.cli.live.typed_keys import TypedKeys
-from agentrail.cli.named_files import dragged_picture
 from agentrail.cli.screen import ScreenText, TerminalStyle, clean, clipped, one_line
 from agentrail.cli.terminal_modes import Modes, modes_of, set_modes
 
@@ -419,6 +418,8 @@ class PromptBox:
             self._choice = None
 
     def _pasted(self, event: KeyPressEvent) -> None:
+        from agentrail.cli.named_files import dragged_picture  # noqa: PLC0415 - the first key waits for no file
+
         text = event.data.replace("\r\n", "\n").replace("\r", "\n")
         self._buffer.insert_text(dragged_picture(text) or text)
 
