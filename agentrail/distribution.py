@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from importlib.metadata import distribution
 from typing import Final
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 DISTRIBUTION: Final = "agentrail-otp"
 """The name of this distribution."""
@@ -22,6 +20,8 @@ STRANGER: Final = "agentrail"
 
 def install_origin() -> str | None:
     """Return what pip noted of the place that it installed this distribution from; `None` if from an index."""
+    from importlib.metadata import distribution  # noqa: PLC0415 - only an error needs it
+
     return distribution(DISTRIBUTION).read_text("direct_url.json")
 
 
@@ -48,6 +48,8 @@ def install_words(origin: str | None, extra: str) -> str:
 
     A clone that is installed as editable stays so.
     """
+    from urllib.request import url2pathname  # noqa: PLC0415 - it brings a client of HTTP, and only an error needs it
+
     noted: object = None if origin is None else json.loads(origin)
     match noted:
         case {"url": str(url), "dir_info": {"editable": True}}:

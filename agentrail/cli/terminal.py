@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import trio
 
-from agentrail.cli.quick_imports import uncollected
+from agentrail.cli.quick_imports import imported
 from agentrail.cli.screen import Flow, Screen, ScreenText, TerminalStyle, put_all
 from agentrail.nurseries import open_shielded_nursery
 
@@ -127,8 +127,8 @@ class Terminal:
 
     def _new_box(self) -> PromptBox:
         """Return a box; run in a thread, because the import takes a tenth of a second."""
-        with uncollected():
-            from agentrail.cli.live.prompt_box import PromptBox  # noqa: PLC0415 - an extra
+        imported("agentrail.cli.live.prompt_box", freeze=True)
+        from agentrail.cli.live.prompt_box import PromptBox  # noqa: PLC0415 - an extra
 
         token = trio.from_thread.run_sync(trio.lowlevel.current_trio_token)
         return PromptBox(

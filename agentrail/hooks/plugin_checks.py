@@ -43,9 +43,8 @@ _BETTER: Final[tuple[tuple[type, str], ...]] = (
 )
 """Mutable classes, with what to use instead."""
 _A_VALUE: Final = "a value, such as an object of a class with `@attrs.frozen`"
-_STORES: Final = frozenset(
-    dis.opmap[f"{verb}_{where}"] for verb in ("STORE", "DELETE") for where in ("GLOBAL", "DEREF")
-)
+_STORES_GLOBAL: Final = frozenset({dis.opmap["STORE_GLOBAL"], dis.opmap["DELETE_GLOBAL"]})
+_STORES: Final = _STORES_GLOBAL | {dis.opmap["STORE_DEREF"], dis.opmap["DELETE_DEREF"]}
 _ATTRS_OWN: Final = frozenset(vars(frozen(type("Frozen", (), {})))[name] for name in ("__setattr__", "__delattr__"))
 _OBJECTS: Final = frozenset({object.__setattr__, object.__delattr__})
 
@@ -163,11 +162,13 @@ def _set_outside(function: object) -> Iterator[str]:
     if not isinstance(function, FunctionType):
         return
     free = function.__code__.co_freevars
+    # Without free variables, those that are set are its own; to disassemble it would take most of the check of a plugin
+    stores = _STORES if free else _STORES_GLOBAL
     waiting = [function.__code__]
     while waiting:
         code = waiting.pop()
         waiting += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-        if _STORES.isdisjoint(code.co_code[::2]):
+        if stores.isdisjoint(code.co_code[::2]):
             continue
         for instruction in dis.get_instructions(code):
             if instruction.opcode in _STORES and (instruction.opname.endswith("GLOBAL") or instruction.argval in free):
