@@ -51,6 +51,22 @@ print(*sys.modules)
     assert [module for module in loaded if module in {"httpx", "agentrail.adapters.models.http"}] == []
 
 
+@pytest.mark.long
+def test_the_client_for_http_comes_without_its_command() -> None:
+    code = """
+import sys
+from agentrail.app.preimport import HTTP, bring_modules
+
+bring_modules(HTTP)
+print(*sys.modules)
+import httpx
+httpx.Client().close()
+"""
+    loaded = _in_a_fresh_interpreter(code).split()
+    assert "httpx" in loaded
+    assert [module for module in loaded if module.startswith(("rich", "pygments", "click", "httpx._main"))] == []
+
+
 def test_the_core_needs_at_most_twenty_four_distributions() -> None:
     wanted = {"agentrail-otp"}
     waiting = ["agentrail-otp"]

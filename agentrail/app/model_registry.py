@@ -98,11 +98,11 @@ class Models:
 
     def _remote(self, name: str, provider: Provider) -> Model:
         """Return a model of a provider that is reached over HTTP."""
+        bring_modules(HTTP)
         from agentrail.adapters.models.http import Http  # noqa: PLC0415 - it brings httpx
         from agentrail.adapters.models.remote_model import RemoteModel  # noqa: PLC0415 - it brings httpx
 
         if self._http is None:
-            bring_modules(HTTP)
             self._http = Http()
         return RemoteModel(name, provider, self._http, self._secrets)
 

@@ -41,12 +41,15 @@ ALWAYS: Final = (
 )
 """Modules that any session may need: for states of plugins, windows of models, command ids, restarts and forks."""
 
-HTTP: Final = ("httpx", "httpcore", "h11", "anyio", "certifi", "importlib.resources", "encodings.idna")
+HTTP: Final = (
+    *("agentrail.adapters.httpx_alone", "httpcore", "h11", "anyio", "certifi"),
+    *("importlib.resources", "encodings.idna"),
+)
 """The modules of the HTTP client, and those that the client would import at its first request."""
 
 _FORMATS: Final = dict.fromkeys(f"agentrail.adapters.models.{provider.format}" for provider in PROVIDERS.values())
 
-REMOTE: Final = ("agentrail.adapters.models.http", "agentrail.adapters.models.remote_model", *_FORMATS, *HTTP, PACKAGE)
+REMOTE: Final = (*HTTP, "agentrail.adapters.models.http", "agentrail.adapters.models.remote_model", *_FORMATS, PACKAGE)
 """Modules that a model reached by HTTP needs, and the package of published prices, if it is installed."""
 
 BUILT_IN: Final[Mapping[str, tuple[str, ...]]] = {"demo": ("agentrail.adapters.models.demo",)}

@@ -9,7 +9,7 @@ from typing import Final, cast
 
 import agentrail
 from agentrail.cli.exit_codes import COMPLETE, DEBUG, INTERRUPTED, leave_unread
-from agentrail.cli.quick_imports import uncollected
+from agentrail.cli.quick_imports import imported
 
 OF_COMPLETION: Final = ("COMP_WORDS", "COMP_CWORD")
 """The variables in which the script of a shell gives the words that are typed, and which of them is to be completed."""
@@ -50,11 +50,11 @@ def _call(words: list[str]) -> int:
     if words[:1] == ["--version"]:
         print(f"agentrail {agentrail.__version__}")
         return 0
-    with uncollected():
-        import click  # noqa: PLC0415 - it takes longer than all else that `--version` needs
+    imported("agentrail.cli.subcommands", freeze=True)
+    import click  # noqa: PLC0415 - it takes longer than all else that `--version` needs
 
-        from agentrail.cli.click_commands import refuse  # noqa: PLC0415 - as above
-        from agentrail.cli.subcommands import PROGRAM, SHELLS  # noqa: PLC0415 - as above
+    from agentrail.cli.click_commands import refuse  # noqa: PLC0415 - as above
+    from agentrail.cli.subcommands import PROGRAM, SHELLS  # noqa: PLC0415 - as above
 
     instruction = os.environ.get(COMPLETE, "")
     # Anything else comes from no script of ours, and click would end without a word, or fail
