@@ -23,7 +23,7 @@ from agentrail.cli.command_options import CHOSEN, options_of
 from agentrail.cli.error_text import in_own_words
 from agentrail.cli.exit_codes import INTERRUPTED, KEPT_STOP_WITHIN, WRONG_USAGE, leave_unread
 from agentrail.cli.exit_status import DONE, status_of_error, tell, tell_more
-from agentrail.cli.own_commands import OwnCommands, allowed_commands, has_commands
+from agentrail.cli.own_commands import OwnCommands, allowed_commands, may_have_commands
 from agentrail.cli.page_browser import forget_page
 from agentrail.cli.printed_lines import PrintedLines, own_output
 from agentrail.cli.quick_imports import imported
@@ -107,7 +107,7 @@ def main(**words: object) -> int:
 
 def _commands_for(options: ChatOptions) -> OwnCommands:
     """Return the commands that the folder has of its own; ask about those that nobody has allowed yet."""
-    if options.has_samples or not options.has_config or not has_commands(options.place):
+    if options.has_samples or not options.has_config or not may_have_commands(options.place):
         return OwnCommands()
     from agentrail.cli.console_commands import NAMES  # noqa: PLC0415 - most folders have no commands
 

@@ -103,9 +103,9 @@ def allowed_commands(folder: Path, others: Collection[str], ask: Ask = nobody_to
     return OwnCommands(tuple(allowed), (*own.problems, problem))
 
 
-def has_commands(folder: Path) -> bool:
-    """Whether *folder* may have commands of its own."""
-    return folder.joinpath(*PLACE).exists()
+def may_have_commands(folder: Path) -> bool:
+    """Whether *folder* has what its commands would be in, even if it cannot be read: then that is told."""
+    return os.path.lexists(folder / PLACE[0])
 
 
 def read_commands(folder: Path, others: Collection[str] = ()) -> OwnCommands:
