@@ -1,7 +1,7 @@
 """`Transcript`: folds the events of a session to what a person sees of it, without any I/O.
 
-What an event says by itself is passed on as it is; changes tell what it is only with the events before it. Editors
-(ACP) and front ends (AG-UI) get both in the words of their protocols.
+What an event says by itself is passed on as it is; changes tell what it is only with the events before it. The
+terminal, editors (ACP) and front ends (AG-UI) draw both.
 """
 
 from __future__ import annotations
@@ -105,6 +105,10 @@ class ShownCall(NamedTuple):
     """The arguments; `None` if they were not heard."""
     state: CallState = "asked"
     """What has become of it."""
+    attempt: int = 1
+    """Number of its last attempt, from 1."""
+    was_held: bool = False
+    """Whether a person was asked about it."""
 
 
 class CallChanged(NamedTuple):
@@ -156,7 +160,8 @@ def _find_nothing(_: str) -> None:
 class Transcript:
     """Folds the events of one session, one by one. It may begin with any of them.
 
-    It keeps what is open, and of what is over only ids: so no event costs more in a long conversation.
+    It keeps only what is open, and ids of calls that run on after their turn: so no event costs more in a long
+    conversation.
     """
 
     def __init__(self, find_result: FindResult = _find_nothing) -> None:
@@ -182,8 +187,8 @@ class Transcript:
         """The texts of steering that the model has not read, by their ids."""
         self._calls: dict[str, ShownCall] = {}
         """The calls of the open turn whose results are not known, by their ids."""
-        self._parted: set[str] = set()
-        """Ids of calls that are over for the conversation, and may still come to an end of their own."""
+        self._running_on: set[str] = set()
+        """Ids of calls that ran when their turn was over: those that go on in the background end by an event."""
         self._held_in: dict[str, tuple[str, ...]] = {}
         """The paths of the sub-agents whose calls wait for people, by ids of approvals."""
         self._agents: dict[str, Transcript] = {}
@@ -265,7 +270,6 @@ class Transcript:
                 state: CallState = "failed" if message.is_error else "done"
                 yield self._part(self._calls[message.call_id], state, event, message.parts)
         yield from self._part_all("stopped", event)
-        self._parted.update(self._calls)
         self._calls.clear()
         self.turn_open, self.turn_ref = False, ""
 
@@ -273,12 +277,13 @@ class Transcript:
 
     def _of_call(self, event: e.Event, envelope: e.Envelope) -> Iterator[Change]:
         match event:
-            case e.ToolExecutionStart(call_id=call_id, name=name, args=args):
-                yield self._change(ShownCall(call_id, name, args, "running"))
+            case e.ToolExecutionStart(call_id=call_id, name=name, args=args, attempt=attempt):
+                was_held = call_id in self._calls and self._calls[call_id].was_held
+                yield self._change(ShownCall(call_id, name, args, "running", attempt, was_held))
             case e.ToolExecutionEnd(call_id=call_id, name=name, content=content, is_error=is_error):
                 call = yield from self._announced(call_id, name)
                 self._calls.pop(call_id, None)
-                self._parted.discard(call_id)
+                self._running_on.discard(call_id)
                 yield CallEnded(call._replace(state="failed" if is_error else "done"), content, event)
             case (
                 e.ToolBlocked(call_id=call_id, name=name)
@@ -322,24 +327,28 @@ class Transcript:
                 pass
 
     def _change(self, call: ShownCall) -> Change:
-        is_new = call.call_id not in self._calls and call.call_id not in self._parted
+        is_new = not self._was_told(call.call_id)
         self._calls[call.call_id] = call
         return CallChanged(call, is_new)
+
+    def _was_told(self, call_id: str) -> bool:
+        return call_id in self._calls or call_id in self._running_on
 
     def _announced(self, call_id: str, name: str) -> Generator[Change, None, ShownCall]:
         """Return a call that ends; of one of which nothing was told, first yield that."""
         call = self._calls.get(call_id, ShownCall(call_id, name, None))
-        if call_id not in self._calls and call_id not in self._parted:
+        if not self._was_told(call_id):
             yield self._change(call)
         return call
 
     def _part(self, call: ShownCall, state: CallState, cause: e.Event, content: Sequence[Part] | None = None) -> Change:
         """Note that a call is over for the conversation, in *state* if that was not told; return the change."""
+        if call.state == "running" and state == "stopped":
+            self._running_on.add(call.call_id)
         if call.state in OPEN or call.state == "unheard":
             call = call._replace(state=state)
         if content is not None:
             self._calls.pop(call.call_id, None)
-            self._parted.add(call.call_id)
         elif call.call_id in self._calls:
             self._calls[call.call_id] = call
         return CallEnded(call, content, cause)
@@ -360,7 +369,7 @@ class Transcript:
         if path:
             yield from self._within(path[1], "", event, envelope)
         elif isinstance(event, e.ApprovalRequired):
-            yield self._change(ShownCall(event.call_id, event.tool, event.args, "held"))
+            yield self._change(ShownCall(event.call_id, event.tool, event.args, "held", was_held=True))
         elif event.status in NOT_APPROVED and event.call_id in self._calls:
             yield self._part(self._calls[event.call_id], "rejected", event)
         else:

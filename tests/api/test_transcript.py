@@ -58,18 +58,41 @@ def test_a_call_whose_end_no_event_tells_ends_at_the_latest_with_its_turn() -> N
 
 def test_a_result_that_comes_after_its_turn_announces_no_call_again() -> None:
     late = e.ToolExecutionEnd("c1", "look", (Text("seen"),), is_error=False, late=True)
-    killed = e.ToolKilled("c1", "look", "user")
-    told = changes(e.ToolExecutionStart("c1", "look", ARGS), killed, e.AgentAbort("p1", "user"), late)
-    assert [type(change) for change in told] == [CallChanged, CallEnded, e.AgentAbort, CallEnded]
+    told = changes(e.ToolExecutionStart("c1", "look", ARGS), e.AgentAbort("p1", "user"), e.AgentStart("p2"), late)
+    assert [type(change) for change in told] == [CallChanged, CallEnded, e.AgentAbort, e.AgentStart, CallEnded]
+
+
+def test_of_calls_that_no_event_can_tell_of_any_more_not_even_ids_are_kept() -> None:
+    start = e.ToolExecutionStart("c1", "look", ARGS)
+    late = e.ToolExecutionEnd("c1", "look", (), is_error=False, late=True)
+    abort = e.AgentAbort("p1", "user")
+    lives: list[tuple[e.Event, ...]] = [
+        (e.ResponseComplete(response("", ToolCall("c1", "look", ARGS))), abort),
+        (e.ToolBlocked("c1", "look", "no", "Guard"), abort),
+        (e.ToolCallUnknown("c1", "look"), ASKED, e.AgentEnd("p1", "end", (), NOTHING_USED)),
+        (start, e.ToolKilled("c1", "look", "user"), abort),
+        (start, abort, late),
+        (start, e.AgentEnd("p1", "end", (ToolMessage("c1", "look", ()),), NOTHING_USED)),
+    ]
+    for life in lives:
+        assert changes(*life, start)[-1] == CallChanged(ShownCall("c1", "look", ARGS, "running"), is_new=True)
+
+
+def test_a_call_knows_its_attempt_and_whether_a_person_was_asked() -> None:
+    held = e.ApprovalRequired("a1", "c1", "pay", ARGS, "", "p", 1, None)
+    again = e.ToolExecutionStart("c1", "pay", ARGS, 2)
+    (*_, told) = changes(held, e.ApprovalResolved("a1", "c1", "pay", "approved"), again)
+    assert told == CallChanged(ShownCall("c1", "pay", ARGS, "running", 2, was_held=True), is_new=False)
 
 
 def test_decisions_about_calls_of_sub_agents_concern_no_call_of_the_same_id() -> None:
     held = e.ApprovalRequired("s.c1:a", "c2", "pay", ARGS, "", "p", 1, None, path=("s", "c1"))
     resolved = e.ApprovalResolved("s.c1:a", "c2", "pay", "rejected")
     own = e.ToolExecutionStart("c2", "look", ARGS)
+    call = ShownCall("c2", "pay", ARGS, "held", was_held=True)
     assert changes(own, e.SubagentStart("c1", "s.c1", "pays"), held, resolved)[2:] == [
-        OfSubagent("c1", "s.c1", CallChanged(ShownCall("c2", "pay", ARGS, "held"), is_new=True)),
-        OfSubagent("c1", "s.c1", CallEnded(ShownCall("c2", "pay", ARGS, "rejected"), None, resolved)),
+        OfSubagent("c1", "s.c1", CallChanged(call, is_new=True)),
+        OfSubagent("c1", "s.c1", CallEnded(call._replace(state="rejected"), None, resolved)),
     ]
 
 
