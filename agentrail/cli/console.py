@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -17,7 +17,7 @@ import trio
 
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.session_values import Status
-from agentrail.api.transcript import thoughts_in
+from agentrail.api.transcript import CallChanged, CallEnded, Change, OfSubagent, ResponseEnded, Transcript, thoughts_in
 from agentrail.cli.approval_prompts import PendingDecisions
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.console_commands import STEER, ConsoleCommands
@@ -25,7 +25,7 @@ from agentrail.cli.input_history import InputHistory
 from agentrail.cli.key_commands import LATER
 from agentrail.cli.past import MOST_READ, PastEvents, before_copy, past_of, prompts_in
 from agentrail.cli.questions import changed_lines
-from agentrail.cli.rendering import about, piece_of
+from agentrail.cli.rendering import about, pieces_of
 from agentrail.cli.screen import Flow, ScreenText, Tone, clipped, line, one_line
 from agentrail.cli.shell_lines import MARK
 from agentrail.cli.terminal import Terminal
@@ -35,7 +35,6 @@ from agentrail.values.events import (
     AgentAbort,
     AgentEnd,
     AgentResumed,
-    ApprovalRequired,
     ApprovalResolved,
     AskUser,
     Cursor,
@@ -46,12 +45,10 @@ from agentrail.values.events import (
     PromptReceived,
     PromptRejected,
     PromptWithdrawn,
-    ResponseComplete,
     SessionQuarantined,
     StatusUpdate,
     ThinkingDelta,
     ToolExecutionEnd,
-    ToolExecutionStart,
     ToolExecutionUpdate,
 )
 
@@ -108,13 +105,13 @@ class Console:
         self._is_looking = False
         self._is_returning = False  # another process takes the session over, and will start it again
         self._news = trio.Event()
+        self._transcript = Transcript()
         self._texts: list[str] = []  # texts of prompts sent here whose event has not come
         self._is_sending = False
         self._open_refs: set[str] = set()  # refs of prompts sent here whose end is not shown yet
         # Refs of prompts that ended while one was being sent, whose own ref is not known yet
         self._ended_refs: set[str] = set()
-        self._waiting_ids: set[str] = set()  # ids of held calls whose event is shown
-        self._asked_calls: set[str] = set()
+        self._shown_calls: set[tuple[str, str]] = set()  # kinds and ids of held calls whose event is shown
         self._nursery: trio.Nursery | None = None  # `None` before the conversation begins
         self._last_read = 0  # tokens of the last request and response: the least that the next request has
 
@@ -168,8 +165,8 @@ class Console:
                 envelope = await anext(events, None)
             if envelope is None:
                 break
-            past.take(envelope, self._pieces_of(envelope))
-            self._keep(envelope)
+            for change in self._changes(envelope):
+                past.take(change, self._pieces_of(change))
             place = place if isinstance(envelope.event, Gap) else envelope.cursor
         messages = await awaited(self._session.messages()) if past.is_copy else ()
         before = before_copy(messages, len(past.prompts))
@@ -180,60 +177,56 @@ class Console:
         """Show the session's events, until it has ended."""
         try:
             async for envelope in events:
-                self._terminal.show(self._pieces_of(envelope))
-                self._note(envelope)
+                for change in self._changes(envelope):
+                    self._terminal.show(self._pieces_of(change))
+                    self._note(change)
                 if self._terminal.gone:
                     break
         except AgentrailError as error:
             self._commands.refuse(str(error))
         self._leave()
 
-    def _pieces_of(self, envelope: Envelope) -> tuple[ScreenText, ...]:
-        """Return the pieces to show for an event; a prompt is shown only if it was not typed here.
+    def _changes(self, envelope: Envelope) -> Iterator[Change]:
+        """Yield what an event changes; keep of it what `/why` and `/show` tell."""
+        self._commands.note_decision(envelope.event)
+        for change in self._transcript.take(envelope):
+            match change:
+                case ResponseEnded(message=message):
+                    self._last_read = message.usage.total_tokens or self._last_read
+                    self._commands.fold("thoughts", thoughts_in(message))
+                case CallEnded(call, cause=ToolExecutionEnd(text=text)):
+                    self._commands.fold(call.name, text)
+                case _:
+                    pass
+            yield change
+
+    def _pieces_of(self, change: Change) -> tuple[ScreenText, ...]:
+        """Return the pieces to show for a change; a prompt is shown only if it was not typed here.
 
         What a call writes is shown with it, unless the person was asked about the call by lines that are still there.
         """
-        piece = piece_of(envelope)
-        match envelope.event:
-            case _ if piece is None:
-                return ()
+        pieces, inner = pieces_of(change), change
+        while isinstance(inner, OfSubagent):
+            inner = inner.change
+        match inner:
             case PromptReceived(text=text) if text not in self._texts:
-                return (ScreenText(Flow.LINE, piece.text, piece.tone),)
+                return tuple([ScreenText(Flow.LINE, piece.text, piece.tone) for piece in pieces])
             case ApprovalResolved(status="approved", approval_id=ref, edited=False) if (
                 ref in self._answering.approved_ids
             ):
                 return ()  # the person knows, and that it runs says so
             case AgentResumed(trigger="tool_approved") if self._answering.approved_ids:
                 return ()
-            case ToolExecutionStart(args=args, name=name) if not self._is_shown(envelope.event):
-                rows = changed_lines(args)
-                self._commands.fold(name, "\n".join(row.text for row in rows))
+            case CallChanged(call) if change is inner and pieces and (self._terminal.keys or not call.was_held):
+                rows = changed_lines(call.args or {})
+                self._commands.fold(call.name, "\n".join(row.text for row in rows))
                 more = (line(f"      … {len(rows) - MOST_CHANGED} more lines; /show", Tone.DIM),)
-                return (piece, *rows[:MOST_CHANGED], *(more if len(rows) > MOST_CHANGED else ()))
+                return (*pieces, *rows[:MOST_CHANGED], *(more if len(rows) > MOST_CHANGED else ()))
             case _:
-                return (piece,)
+                return pieces
 
-    def _is_shown(self, event: ToolExecutionStart) -> bool:
-        """Whether the arguments of a call stay on the screen, because the person was asked about it line by line."""
-        return event.call_id in self._asked_calls and not self._terminal.keys
-
-    def _keep(self, envelope: Envelope) -> None:
-        """Keep what `/why` and `/show` tell of an event, and which calls the person is asked about."""
-        self._commands.note_decision(envelope.event)
-        match envelope.event:
-            case ApprovalRequired(call_id=call_id):
-                self._asked_calls.add(call_id)
-            case ResponseComplete(message=message):
-                self._last_read = message.usage.total_tokens or self._last_read
-                self._commands.fold("thoughts", thoughts_in(message))
-            case ToolExecutionEnd(name=name, text=text):
-                self._commands.fold(name, text)
-            case _:
-                pass
-
-    def _note(self, envelope: Envelope) -> None:
-        self._keep(envelope)
-        match envelope.event:
+    def _note(self, change: Change) -> None:
+        match change:
             case PromptReceived(text=text):
                 with suppress(ValueError):  # somebody else sent it
                     self._texts.remove(text)
@@ -248,12 +241,12 @@ class Console:
                 self._end(ref)
             case SessionQuarantined():
                 self._open_refs.clear()
-            case ApprovalRequired(approval_id=ref):
-                self._waiting_ids.add(ref)
-            case AskUser(ref=ref):
-                self._waiting_ids.add(ref)
-            case event:
-                if isinstance(event, PASSING):
+            case CallChanged(call) if call.state == "held":
+                self._shown_calls.add(("approval", call.call_id))
+            case AskUser(call_id=call_id, path=()):
+                self._shown_calls.add(("question", call_id))
+            case _:
+                if isinstance(change, PASSING):
                     return
         self._look_again()
 
@@ -281,12 +274,13 @@ class Console:
                 status = await self._look()
                 self._is_returning = status is None and await self._commands.is_returning()
                 held_calls = () if status is None else status.held
+                own_calls = {(call.kind, call.call_id) for call in held_calls if not call.path}
                 if is_first:  # the events of these calls are older than the subscription and will not come
-                    self._waiting_ids.update(call.id for call in held_calls)
+                    self._shown_calls |= own_calls
                     is_first = False
                 if status is not None and self._title:
                     await self._entitle()
-                await self._wait_for_events({call.id for call in held_calls if not call.path})
+                await self._wait_for_events(own_calls)
                 self._status, self._is_looking = status, False
                 if self._is_fresh:
                     self._answering.look(held_calls)
@@ -306,11 +300,11 @@ class Console:
             await self._session.label(title=self._title)
             self._title = ""
 
-    async def _wait_for_events(self, ids: set[str]) -> None:
-        """Wait until the events of the held calls *ids* are shown, so that a question appears below its call."""
+    async def _wait_for_events(self, calls: set[tuple[str, str]]) -> None:
+        """Wait until the events of the held *calls* are shown, so that a question appears below its call."""
         with trio.move_on_after(LAST_EVENTS):
-            await self._wait_until(lambda: ids <= self._waiting_ids)
-        self._waiting_ids |= ids
+            await self._wait_until(lambda: calls <= self._shown_calls)
+        self._shown_calls |= calls
 
     async def _look(self) -> Status | None:
         """Return the session's status; `None` if it does not run now. A prompt would start it again."""

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from agentrail.api.transcript import thoughts_in
-from agentrail.cli.rendering import LONG, SHORT, shown_args
+from agentrail.api.transcript import Change, thoughts_in
+from agentrail.cli.rendering import LONG, SHORT, response_pieces, shown_args
 from agentrail.cli.screen import Flow, ScreenText, Tone, clipped, line, one_line
 from agentrail.values import events as e
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage, is_prompt
@@ -20,11 +20,12 @@ MOST_SHOWN: Final = 200
 
 EARLIER: Final = "  (there is more before this; /rewind lists the prompts)"
 
-DELTAS: Final = (e.MessageDelta, e.ThinkingDelta)
+FLOWING: Final = (Flow.TEXT, Flow.THOUGHT)
+"""Of these many pieces are one text."""
 
 
 class PastEvents:
-    """Collects the pieces that show past events. Of a response that still comes, they are the text streamed so far."""
+    """Collects the pieces that show past events, as they looked when they were new."""
 
     def __init__(self, *, is_cut: bool) -> None:
         """Create it; *is_cut*: the events do not begin with the first of the session."""
@@ -33,56 +34,30 @@ class PastEvents:
         self.prompts: list[str] = []
         """The texts of the prompts, the oldest first."""
         self._is_cut = is_cut
-        self._pieces: deque[ScreenText] = deque(maxlen=MOST_SHOWN)
-        self._streamed: list[ScreenText] = []  # of the response whose end has not come
-        self._next = 1  # number of the next ephemeral event, if none is missing
+        self._pieces: deque[list[ScreenText]] = deque(maxlen=MOST_SHOWN)
 
-    def take(self, envelope: e.Envelope, pieces: Sequence[ScreenText]) -> None:
-        """Add an event, with the *pieces* that show it when it is new."""
-        event = envelope.event
-        match event:
+    def take(self, change: Change, pieces: Sequence[ScreenText]) -> None:
+        """Add what an event changes, with the *pieces* that show it when it is new."""
+        match change:
             case e.SessionForked():
                 self.is_copy = True
             case e.PromptReceived(text=text):
                 self.prompts.append(text)
-            case e.Gap():  # deltas of answers that are complete are no longer kept, and their texts follow
+            case e.Gap():  # only deltas are no longer kept: the texts of complete responses follow
                 return
-            case e.ResponseComplete(message=message):
-                self._streamed = []
-                pieces = said_in(message)
-            case e.Retry():
-                self._streamed = []
-            case e.AgentEnd() | e.AgentAbort() | e.AgentResumed():
-                self._add(self._streamed)
-                self._streamed = []
             case _:
                 pass
-        is_missed, self._next = envelope.n > self._next, envelope.n + 1
-        if not isinstance(event, DELTAS):
-            self._add([piece for piece in pieces if piece.flow is not Flow.STATUS])
-            return
-        if is_missed:
-            self._streamed.append(line("  (some output is missing here)", Tone.DIM))
-        self._streamed.extend(pieces)
+        for piece in pieces:
+            if piece.flow in FLOWING and self._pieces and self._pieces[-1][0].flow is piece.flow:
+                self._pieces[-1].append(piece)
+            elif piece.flow is not Flow.STATUS:
+                self._is_cut = self._is_cut or len(self._pieces) == MOST_SHOWN
+                self._pieces.append([piece])
 
     def pieces(self) -> tuple[ScreenText, ...]:
         """Return the pieces to show."""
         first = (line(EARLIER, Tone.DIM),) if self._is_cut else ()
-        return (*first, *self._pieces, *self._streamed)
-
-    def _add(self, pieces: Sequence[ScreenText]) -> None:
-        self._is_cut = self._is_cut or len(self._pieces) + len(pieces) > MOST_SHOWN
-        self._pieces.extend(pieces)
-
-
-def said_in(message: AssistantMessage) -> tuple[ScreenText, ...]:
-    """Return the pieces that show what the model thought and said, as if it had come as deltas."""
-    thoughts = thoughts_in(message)
-    text = message.text
-    return (
-        *((ScreenText(Flow.THOUGHT, thoughts, Tone.DIM),) if thoughts else ()),
-        *((ScreenText(Flow.TEXT, text),) if text else ()),
-    )
+        return (*first, *(piece for pieces in self._pieces for piece in pieces))
 
 
 def before_copy(messages: Sequence[Message], own_prompts: int) -> Sequence[Message]:
@@ -108,7 +83,7 @@ def _pieces(message: Message) -> Iterator[ScreenText]:
         case UserMessage():
             yield line(f"> {clipped(one_line(message.text), LONG)}", Tone.BOLD)
         case AssistantMessage(calls=calls):
-            yield from said_in(message)
+            yield from response_pieces(thoughts_in(message), message.text)
             yield from (line(f"  → {call.name} {shown_args(call.args)}".rstrip()) for call in calls)
             if not calls:
                 yield line("")

@@ -1,4 +1,4 @@
-"""Renders events for a person: a table from the class of an event to a function that returns its text."""
+"""Renders what events change for a person; of those that are not folded, a table has the functions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from agentrail.api.session_values import Status
+from agentrail.api.transcript import CallChanged, CallEnded, Change, OfSubagent, ResponseEnded, SteeringRead, Voided
 from agentrail.cli.agent_source import SCHEME
 from agentrail.cli.error_text import in_own_words
 from agentrail.cli.screen import Flow, ScreenText, Tone, aside, clipped, line, one_line
@@ -32,13 +33,41 @@ THOUSAND: Final = 1000
 TOLD_BEFORE: Final = frozenset({"provider_error", "overflow"})
 """Kinds of aborts whose reason is not shown, because the event before the abort has shown it."""
 
-Show = Callable[..., ScreenText | None]
+Show = Callable[..., ScreenText]
 
 
-def piece_of(envelope: e.Envelope) -> ScreenText | None:
-    """Return the piece of text that shows an event; `None` for events that are not shown."""
-    show = SHOWN.get(type(envelope.event))
-    return None if show is None else show(envelope.event)
+def pieces_of(change: Change) -> tuple[ScreenText, ...]:
+    """Return the pieces of text that show a change; of a complete response, what was not told of it before."""
+    match change:
+        case ResponseEnded(message=message, thoughts=thoughts, is_other=True):
+            return (_note("it says this instead:"), *response_pieces(thoughts, message.text))
+        case ResponseEnded(thoughts=thoughts, rest=rest):
+            return response_pieces(thoughts, rest)
+        case Voided(text):
+            return (_note("what it had said is void"),) if text else ()
+        case SteeringRead(refs):
+            return (_note(f"↳ the model reads {'it' if len(refs) == 1 else f'{len(refs)} texts'} now"),)
+        case CallChanged(call):
+            return (_started(change),) if call.state == "running" else ()
+        case CallEnded(cause=e.AgentAbort() | e.AgentEnd() | e.SubagentEnd()):
+            return ()  # each is shown by itself, and ends all calls
+        case CallEnded(cause=event):
+            return pieces_of(event)
+        case OfSubagent(change=inner):
+            pieces = pieces_of(inner) if isinstance(inner, IN_TREE) else ()
+            return tuple([_aside(f"│ {clipped(one_line(piece.text), SHORT)}") for piece in pieces])
+        case e.Event() if type(change) in SHOWN:
+            return (SHOWN[type(change)](change),)
+        case _:
+            return ()
+
+
+def response_pieces(thoughts: str, text: str) -> tuple[ScreenText, ...]:
+    """Return the pieces that show what the model thought and said, as if it had come as deltas."""
+    return (
+        *((ScreenText(Flow.THOUGHT, thoughts, Tone.DIM),) if thoughts else ()),
+        *((ScreenText(Flow.TEXT, text),) if text.strip() else ()),
+    )
 
 
 def shown_args(args: JsonObject, limit: int = SHORT) -> str:
@@ -148,10 +177,6 @@ def _steering(event: e.SteeringReceived) -> ScreenText:
             return _aside(f"↳ steering refused: {event.reason or event.status}", Tone.BAD)
 
 
-def _applied(event: e.SteeringApplied) -> ScreenText:
-    return _note("↳ the model reads it now" if event.count == 1 else f"↳ the model reads {event.count} texts now")
-
-
 # Responses
 
 
@@ -168,10 +193,7 @@ def _stalled(event: e.StreamStalled) -> ScreenText:
 
 
 def _retry(event: e.Retry) -> ScreenText:
-    void = "; what it had said is void" if event.dropped_text else ""
-    return _note(
-        f"attempt {event.attempt} failed, again in {event.delay_ms / 1000:.1f} s{void}: {one_line(event.reason)}"
-    )
+    return _note(f"attempt {event.attempt} failed, again in {event.delay_ms / 1000:.1f} s: {one_line(event.reason)}")
 
 
 def _failed(event: e.StreamError) -> ScreenText:
@@ -212,9 +234,10 @@ def _status(event: e.StatusUpdate) -> ScreenText:
 # Tools
 
 
-def _started(event: e.ToolExecutionStart) -> ScreenText:
-    again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
-    return line(f"  → {event.name} {shown_args(event.args, MOST_ARGS)}".rstrip() + again, is_cut=True)
+def _started(change: CallChanged) -> ScreenText:
+    call = change.call
+    again = f" (attempt {call.attempt})" if call.attempt > 1 else ""
+    return line(f"  → {call.name} {shown_args(call.args or {}, MOST_ARGS)}".rstrip() + again, is_cut=True)
 
 
 def _progress(event: e.ToolExecutionUpdate) -> ScreenText:
@@ -328,14 +351,6 @@ def _subagent_done(event: e.SubagentEnd) -> ScreenText:
     return _note(f"{mark} sub-agent: {clipped(one_line(event.text), SHORT)}", tone)
 
 
-def _of_subagent(event: e.SubAgentEvent) -> ScreenText | None:
-    inner, depth = event.event, 1
-    while isinstance(inner, e.SubAgentEvent):
-        inner, depth = inner.event, depth + 1
-    piece = SHOWN[type(inner)](inner) if isinstance(inner, IN_TREE) else None
-    return None if piece is None else _aside(f"{'│ ' * depth}{clipped(one_line(piece.text), SHORT)}")
-
-
 def _todos(event: e.TodoChange) -> ScreenText:
     marks = {"done": "x", "in_progress": "~"}
     lines = [f"  [{marks.get(todo.status, ' ')}] {one_line(todo.text)}" for todo in event.todos]
@@ -343,14 +358,14 @@ def _todos(event: e.TodoChange) -> ScreenText:
 
 
 IN_TREE: Final = (
+    CallChanged,
+    CallEnded,
+    OfSubagent,
+    e.ApprovalResolved,
     e.Retry,
     e.StreamError,
     e.SubagentEnd,
     e.SubagentStart,
-    e.ToolBlocked,
-    e.ToolExecutionEnd,
-    e.ToolExecutionStart,
-    e.ToolKilled,
 )
 """What is shown of a sub-agent, below its parent's call."""
 
@@ -383,11 +398,9 @@ SHOWN: Final[Mapping[type[e.Event], Show]] = {
     e.SessionRecovered: _recovered,
     e.SessionRestarted: _restarted,
     e.StatusUpdate: _status,
-    e.SteeringApplied: _applied,
     e.SteeringReceived: _steering,
     e.StreamError: _failed,
     e.StreamStalled: _stalled,
-    e.SubAgentEvent: _of_subagent,
     e.SubagentEnd: _subagent_done,
     e.SubagentStart: _subagent,
     e.ThinkingDelta: _thought,
@@ -399,7 +412,6 @@ SHOWN: Final[Mapping[type[e.Event], Show]] = {
     e.ToolCallUnknown: _no_such_tool,
     e.ToolsFound: _tools_found,
     e.ToolExecutionEnd: _tool_ended,
-    e.ToolExecutionStart: _started,
     e.ToolExecutionUpdate: _progress,
     e.ToolKilled: _killed,
     e.ToolSkippedForSteering: _skipped,
@@ -411,7 +423,6 @@ SILENT: Final[frozenset[type[e.Event]]] = frozenset(
     {
         e.AbortPending,
         e.AgentStart,
-        e.ApprovalRequired,
         e.AskAnswered,
         e.AskStarted,
         e.AskUser,
@@ -434,7 +445,6 @@ SILENT: Final[frozenset[type[e.Event]]] = frozenset(
         e.PluginUpgraded,
         e.PrefixChanged,
         e.RequestStart,
-        e.ResponseComplete,
         e.SessionForked,
         e.SessionHibernated,
         e.SessionStarted,

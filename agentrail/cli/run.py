@@ -15,6 +15,7 @@ from typing import Final, TextIO, TypeAlias, cast
 from agentrail.adapters.python_file import NothingUsableError, find_member
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.sse_frames import as_seen
+from agentrail.api.transcript import Change, ResponseEnded, Transcript, Voided
 from agentrail.api.views import to_json
 from agentrail.app import process
 from agentrail.app.spec import SessionSpec
@@ -29,7 +30,7 @@ from agentrail.cli.exit_status import tell, tell_more
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.prompt_input import MOST_BYTES, STDIN, prompt_of
 from agentrail.cli.prompt_run import INTERRUPTED, Decide, PromptRun
-from agentrail.cli.rendering import SHORT, piece_of
+from agentrail.cli.rendering import SHORT, pieces_of
 from agentrail.cli.run_limits import LIMIT, limited
 from agentrail.cli.run_options import RunOptions, schema_of
 from agentrail.cli.run_outcome import Outcome, RunEnding, RunTally, ending_of_error, held_ending, run_view
@@ -61,8 +62,9 @@ TITLE: Final = 60
 
 SHOWN_OTHERWISE: Final = (
     *(e.AgentAbort, e.AgentEnd, e.MessageDelta, e.PromptReceived, e.PromptRejected, e.StreamError, e.ThinkingDelta),
+    *(ResponseEnded, Voided),
 )
-"""Events that are no progress: they bring the answer, or the reason why there is none."""
+"""Changes that are no progress: they bring the answer, or the reason why there is none."""
 
 
 def main(form: str | None, **words: object) -> int:
@@ -226,6 +228,7 @@ class ScriptedRun:
         self._schema = schema
         self._output = output
         self._terminal = terminal
+        self._transcript = Transcript()
         self._is_seen = sys.stderr is not None and sys.stderr.isatty()
         self._shows_progress = self._is_seen if options.progress is None else options.progress == "verbose"
         # This command reads no typed lines while progress is shown
@@ -280,8 +283,9 @@ class ScriptedRun:
                 return partial(decide_nothing, session)
 
     async def _show(self, envelope: e.Envelope) -> bool:
-        if self._shows_progress and (piece := progress_of(envelope)) is not None:
-            self._terminal.show((piece,))
+        if self._shows_progress:
+            for change in self._transcript.take(envelope):
+                self._terminal.show(progress_of(change))
         if self._options.form == "events":
             return await self._output.write(to_json(as_seen(envelope)) + b"\n")
         return True
@@ -314,9 +318,8 @@ class ScriptedRun:
         self._terminal.show((line(f"agentrail: {' '.join(problem.splitlines())}", Tone.BAD),))
 
 
-def progress_of(envelope: e.Envelope) -> ScreenText | None:
-    """Return the piece of text that shows *event* as progress; `None` for events that are not shown."""
-    event = envelope.event
-    if isinstance(event, e.ResponseComplete) and event.message.calls and event.message.text:
-        return line(f"  {clipped(one_line(event.message.text), SHORT)}", Tone.DIM)
-    return None if isinstance(event, SHOWN_OTHERWISE) else piece_of(envelope)
+def progress_of(change: Change) -> tuple[ScreenText, ...]:
+    """Return the pieces of text that show a change as progress; empty for what is not shown."""
+    if isinstance(change, ResponseEnded) and change.message.calls and change.message.text:
+        return (line(f"  {clipped(one_line(change.message.text), SHORT)}", Tone.DIM),)
+    return () if isinstance(change, SHOWN_OTHERWISE) else pieces_of(change)

@@ -184,6 +184,19 @@ async def test_who_comes_later_sees_what_was_seen_when_it_was_new() -> None:
             await second.says("y", "Good.\n\n")
 
 
+async def test_a_text_that_is_void_is_told_so_also_to_who_comes_later() -> None:
+    script: list[Element] = [transient("reset", after=2), say("I look.", calls=[call("burn", {"what": "toast"})])]
+    async with talking([*script, "Well."]) as first:
+        assert await first.says("burn", "[e]dit\n") == (
+            "> burn\nword0 word1 \n  what it had said is void\n  attempt 1 failed, again in 0.0 s: reset\nI look.\n"
+            "? burn waits for your approval\n    what: toast\n  [y]es / [n]o / [a]lways / [e]dit\n"
+        )
+        async with joining(first.session) as second:
+            await second.shown.wait_for("[e]dit\n")
+            assert _answers(second) == _answers(first)
+            await second.says("y", "Well.\n\n")
+
+
 def _answers(person: Person) -> list[str]:
     """Return the rows that were shown, but for questions, which are asked again only if they are open."""
     rows = person.shown.getvalue().splitlines()

@@ -9,9 +9,9 @@ import pytest
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.error_text import in_own_words
 from agentrail.cli.exit_status import tell
-from agentrail.cli.rendering import piece_of
+from agentrail.cli.rendering import pieces_of
 from agentrail.errors import AgentrailError, JournalInUse, KeyMissing, KeyWanted, SessionNotStored
-from agentrail.events import Envelope, StreamError
+from agentrail.events import StreamError
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,7 @@ def test_other_errors_stay_as_they_are() -> None:
 
 def test_an_error_of_the_model_is_shown_so_in_a_conversation() -> None:
     event = StreamError("KeyMissing", str(KeyMissing("ACME_KEY")))
-    piece = piece_of(Envelope("s", 1, 0, 0, 1, 1, event))
-    assert piece is not None
+    (piece,) = pieces_of(event)
     assert piece.text.endswith("or use another model: `agentrail models`")
 
 

@@ -4,9 +4,10 @@ import pytest
 
 from agentrail import HeldCall, Status
 from agentrail.api.session_values import Background
+from agentrail.api.transcript import Change, Transcript
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.questions import question_about
-from agentrail.cli.rendering import SHOWN, SILENT, about, described, piece_of, shown_args
+from agentrail.cli.rendering import SHOWN, SILENT, about, described, pieces_of, shown_args
 from agentrail.cli.screen import (
     Flow,
     Screen,
@@ -20,13 +21,14 @@ from agentrail.cli.screen import (
     one_line,
     put_all,
 )
-from agentrail.models import Data, Image, JsonObject, Text, Usage
+from agentrail.models import AssistantMessage, Data, Image, JsonObject, Text, Thinking, Usage
 from agentrail.tools import Todo
 from agentrail.values import events as e
 from tests.each_case import each_case
 from tests.kit import NOTHING_USED, freeze_object
 
 PIPE = TerminalStyle()
+ASKED = e.RequestStart("r1", "demo", 1, 1)
 TERMINAL = TerminalStyle(colours=True, rewrites=True, echoes=True, width=40)
 
 
@@ -34,12 +36,13 @@ def args(**given: object) -> JsonObject:
     return freeze_object(given)
 
 
-def envelope(event: e.Event) -> e.Envelope:
-    return e.Envelope("s-1", 1, 0, 0, 1, 1, event)
+def changes(events: Iterable[e.Event]) -> list[Change]:
+    transcript = Transcript()
+    return [change for event in events for change in transcript.take(e.Envelope("s-1", 1, 0, 0, 1, 1, event))]
 
 
 def pieces(events: Iterable[e.Event]) -> list[ScreenText]:
-    return [piece for event in events if (piece := piece_of(envelope(event))) is not None]
+    return [piece for change in changes(events) for piece in pieces_of(change)]
 
 
 def output(*events: e.Event, look: TerminalStyle = PIPE) -> str:
@@ -49,13 +52,14 @@ def output(*events: e.Event, look: TerminalStyle = PIPE) -> str:
 A_TURN = (
     e.PromptReceived("p1", "write hello to a.txt"),
     e.AgentStart("p1"),
-    e.RequestStart("r1", "demo", 1, 1),
+    ASKED,
     e.MessageStart("r1"),
     e.ThinkingStart(),
     e.ThinkingDelta("I am asked "),
     e.ThinkingDelta("to write."),
     e.MessageDelta("I will "),
     e.MessageDelta("write."),
+    e.ResponseComplete(AssistantMessage((Thinking("I am asked to write."), Text("I will write.")))),
     e.ToolCalls(1),
     e.ToolExecutionStart("c1", "write_file", args(path="a.txt", content="hello")),
     e.ToolExecutionUpdate("c1", "half of it"),
@@ -63,7 +67,8 @@ A_TURN = (
     e.ToolExecutionEnd("c1", "write_file", (Text("wrote\n5 characters"),), is_error=False),
     e.ToolExecutionMetrics("c1", "write_file", 0, 1, 1),
     e.RequestStart("r2", "demo", 3, 1),
-    e.MessageDelta("Done.\nAnything else?"),
+    e.MessageDelta("Done.\nAnything"),
+    e.ResponseComplete(AssistantMessage((Text("Done.\nAnything else?"),))),
     e.AgentEnd("p1", "end", (), Usage()),
 )
 
@@ -119,6 +124,7 @@ def test_steering_while_a_tool_runs() -> None:
             e.SteeringReceived("s1", "list the files", "queued"),
             e.ToolSkippedForSteering("c1", "count"),
             e.SteeringApplied(("s1",), 1),
+            ASKED,
             e.MessageDelta("I will list."),
         )
         == "  → count to=20\n  … 1 of 20\n  ↳ steering: list the files\n"
@@ -127,7 +133,35 @@ def test_steering_while_a_tool_runs() -> None:
 
 
 def test_an_abort_in_the_middle_of_a_text() -> None:
-    assert output(e.MessageDelta("I wi"), e.AgentAbort("p1", "user")) == "I wi\n■ stopped (user)\n\n"
+    assert output(ASKED, e.MessageDelta("I wi"), e.AgentAbort("p1", "user")) == "I wi\n■ stopped (user)\n\n"
+
+
+def test_of_a_failed_response_only_what_was_shown_is_told_void() -> None:
+    assert output(ASKED, e.Retry(1, 0, "reset", dropped_text=True)) == "  attempt 1 failed, again in 0.0 s: reset\n"
+    assert output(ASKED, e.MessageDelta("I wi"), e.Retry(1, 0, "reset", dropped_text=True)) == (
+        "I wi\n  what it had said is void\n  attempt 1 failed, again in 0.0 s: reset\n"
+    )
+
+
+def test_what_was_not_heard_of_a_response_comes_with_its_end() -> None:
+    message = AssistantMessage((Thinking("Hm."), Text("I will write.")))
+    assert output(
+        ASKED, e.MessageDelta("I wi"), e.Gap(1, 1, 1, 2), e.MessageDelta("."), e.ResponseComplete(message)
+    ) == ("I wi\n  (some output is missing here)\nHm.\nll write.")
+    assert output(e.MessageDelta("write."), e.ResponseComplete(message)) == "Hm.\nI will write."
+
+
+def test_a_text_in_place_of_what_was_streamed_is_shown_whole() -> None:
+    message = AssistantMessage((Text("I may not say."),))
+    assert output(ASKED, e.MessageDelta("The key is"), e.ResponseComplete(message)) == (
+        "The key is\n  it says this instead:\nI may not say."
+    )
+
+
+def test_a_decision_about_a_call_of_a_sub_agent_is_shown_with_the_sub_agent() -> None:
+    held = e.ApprovalRequired("a1", "c2", "pay", args(), "", "p", 1, None, path=("s-1", "c1"))
+    resolved = e.ApprovalResolved("a1", "c2", "pay", "rejected", "too much")
+    assert output(held, resolved) == "  │ rejected: pay: too much\n"
 
 
 LINES: list[tuple[e.Event, str]] = [
@@ -166,10 +200,6 @@ LINES: list[tuple[e.Event, str]] = [
     (e.PromptRejected("p1", "aborted"), "✗ the prompt was refused: aborted\n"),
     (e.PromptWithdrawn("p2", "never mind"), "  dropped from the queue: never mind"),
     (e.Retry(1, 2000, "503"), "  attempt 1 failed, again in 2.0 s: 503"),
-    (
-        e.Retry(2, 400, "reset", dropped_text=True),
-        "  attempt 2 failed, again in 0.4 s; what it had said is void: reset",
-    ),
     (e.SecurityAudit("c1", "run", "blocked", "rm"), "  run was blocked: rm"),
     (e.SessionEnded("stopped"), "  the session has ended: stopped"),
     (e.SessionQuarantined("KeyError"), "  the session crashed too often: KeyError"),
@@ -223,17 +253,20 @@ LINES: list[tuple[e.Event, str]] = [
 
 @each_case(LINES)
 def test_what_an_event_looks_like(event: e.Event, text: str) -> None:
-    (piece,) = pieces([event])
+    (piece,) = pieces([ASKED, event])
     assert piece.text == text
 
 
+FOLDED = {e.ApprovalRequired, e.ResponseComplete, e.SteeringApplied, e.SubAgentEvent, e.ToolExecutionStart}
+
+
 def test_every_kind_of_event_is_shown_or_silent_on_purpose() -> None:
-    assert set(SHOWN) | SILENT == set(e.EVENTS)
+    assert set(SHOWN) | SILENT == set(e.EVENTS) - FOLDED
     assert set(SHOWN) & SILENT == set()
 
 
 def test_every_kind_that_is_shown_has_an_example_here() -> None:
-    assert {type(event) for event, _ in LINES} == set(SHOWN)
+    assert {type(event) for event, _ in LINES} - FOLDED == set(SHOWN)
 
 
 def test_silent_events_say_nothing() -> None:
@@ -326,7 +359,7 @@ def test_tones_are_only_seen_where_there_are_colours() -> None:
 )
 def test_nobody_steers_the_terminal_but_us(text: str, seen: str) -> None:
     assert clean(text) == seen
-    assert output(e.MessageDelta(text)) == seen
+    assert output(ASKED, e.MessageDelta(text)) == seen
     assert output(e.ToolExecutionEnd("c", "t", (Text(text),), is_error=False)) == f"  ✓ t: {one_line(seen)}\n"
 
 
