@@ -321,14 +321,11 @@ class Console:
     @property
     def _is_resting(self) -> bool:
         """Whether the session is idle or waits for the person, and all its events are on the screen."""
-        if (
-            self._is_sending
-            or self._is_returning
-            or not self._is_fresh
-            or (self._status is not None and self._status.phase not in {"idle", "ended"})
-        ):
+        if self._is_sending or self._is_returning or not self._is_fresh:
             return False
-        return not self._open_refs or (self._status is not None and bool(self._status.held))
+        if self._status is not None and self._status.held:  # the session works if it is a call of a sub-agent
+            return True
+        return not self._open_refs and (self._status is None or self._status.phase in {"idle", "ended"})
 
     async def _wait_until(self, has_come: Callable[[], bool]) -> None:
         while not has_come():

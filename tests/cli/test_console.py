@@ -71,11 +71,12 @@ def a_pipe() -> Generator[tuple[TextIO, int], None, None]:
 
 
 @asynccontextmanager
-async def talking(script: Iterable[Element]) -> AsyncGenerator[Person, None]:
+async def talking(script: Iterable[Element], helper: SessionSpec | None = None) -> AsyncGenerator[Person, None]:
     spec = SessionSpec(
         model=ScriptedModel(script),
         tools=(ask_user, burn),
         plugins=(HumanApproval(tools=("burn",), timeout=None),),
+        agents={} if helper is None else {"helper": helper},
         retry_base=0,
     )
     with a_pipe() as (given, theirs):
@@ -182,6 +183,22 @@ async def test_who_comes_later_sees_what_was_seen_when_it_was_new() -> None:
             await second.says("/show 2", "Hm.\n")
             await second.says("/why", "  burn was approved\n")
             await second.says("y", "Good.\n\n")
+
+
+async def test_a_line_of_a_pipe_answers_the_question_of_a_sub_agent_while_the_session_works() -> None:
+    helper = SessionSpec(
+        model=ScriptedModel([say(calls=[call("burn", {"what": "toast"})]), "Burnt."]),
+        tools=(burn,),
+        plugins=(HumanApproval(tools=("burn",), timeout=None),),
+        description="Helps.",
+    )
+    task = call("task", {"agent": "helper", "description": "look", "prompt": "go"})
+    async with talking([say(calls=[task]), "Done."], helper) as person:
+        await person.says("burn", "[e]dit\n")
+        assert await person.says("y", "✓ sub-agent: Burnt.\n") == (
+            "  │ approved: burn\n  │ → burn what=toast\n  │ ✓ burn: burnt toast\n  ✓ sub-agent: Burnt.\n"
+        )
+        await person.shown.wait_for("Done.\n\n")
 
 
 async def test_a_text_that_is_void_is_told_so_also_to_who_comes_later() -> None:
