@@ -62,8 +62,9 @@ class ViewCalls:
         policy_name = call.header(POLICY) if isinstance(call.who, ForwardedIdentity) else None
         policy = POLICIES[POLICIES.index(policy_name)] if policy_name in POLICIES else POLICIES[0]
         subscription = await self.subscribed(call, since, types, policy)
-        send = self._send_events if policy_name is None else self._send_on
-        return self._streams.session(call, partial(send, subscription))
+        return self._streams.session(
+            call, partial(self._send_events, subscription, tells_place=policy_name is not None)
+        )
 
     async def subscribed(
         self,
@@ -77,18 +78,16 @@ class ViewCalls:
         session = await self._sessions.running(name, call.watch)
         return session.subscribe(since=since, types=types, policy=policy)
 
-    async def _send_on(self, subscription: Subscription, send: Send) -> None:
-        """Send the events to another host, for a subscription that has to know where it begins."""
-        position = subscription.position
-        await send(f"id: {position.seq}.{position.n}\n\n".encode())
-        await self._send_events(subscription, send)
+    async def _send_events(self, subscription: Subscription, send: Send, *, tells_place: bool) -> None:
+        """Send the events; to another host, *tells_place*: its client has to know where the subscription begins."""
 
-    async def _send_events(self, subscription: Subscription, send: Send) -> None:
         async def give(frames: bytes) -> bool:
             await send(frames)
             return True
 
         async with subscription as events:
+            if tells_place:
+                await send(f"id: {events.position}\n\n".encode())
             await self._frames.give_each(events, give)
 
     async def messages(self, call: OperationCall) -> Answer:

@@ -31,7 +31,7 @@ from tests.free_port import free_port
 from tests.host.cluster.several import KEY, KNOWN_LEASE, LEASE, open_place, two_places, until_known
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, frames, listening
 from tests.host.uploaded.test_uploads import sizes
-from tests.host.websocket.talking import talking
+from tests.host.websocket.talking import Said, talking
 from tests.patience import PATIENCE, within
 
 
@@ -401,6 +401,18 @@ async def test_a_listener_on_a_websocket_waits_in_the_host_for_the_session_of_a_
             await talker.say(id="e", listen="events", session="trip", since="0")
             assert await talker.heard() == {"id": "e", "cursor": "0.0"}
         assert running(second) == [1]
+
+
+async def test_a_listener_to_a_session_of_another_host_is_told_where_its_subscription_begins() -> None:
+    async with two_places(MemoryJournal(), talks()) as (first, second):
+        await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+        for more in ({}, {"since": "2.0"}):
+            begun = list[Said]()
+            for place in (first, second):
+                async with talking(place) as talker:
+                    await talker.say(id="e", listen="events", session="trip", **more)
+                    begun.append(await talker.heard())
+            assert begun[0] == begun[1] != {"id": "e", "cursor": "0.0"}
 
 
 class CountingJournal(MemoryJournal):
