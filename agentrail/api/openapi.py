@@ -24,6 +24,7 @@ from agentrail.api.operation_table import (
     errors_of,
 )
 from agentrail.api.problems import ROWS
+from agentrail.api.transcript_views import ChangesView
 from agentrail.api.views import OpenedView, View, to_json
 from agentrail.values.events.catalogue import AnyEvent
 from agentrail.values.events.envelope import Envelope
@@ -101,7 +102,7 @@ def _build_document() -> bytes:
 
 def document() -> Document:
     """Return the document as plain data."""
-    hints = [*_shown_classes(), Envelope, AnyEvent, Message]
+    hints = [*_shown_classes(), Envelope, AnyEvent, Message, ChangesView]
     plain_schemas, components = msgspec.json.schema_components(hints, schema_hook=_foreign, ref_template=_TEMPLATE)
     schemas = dict(zip(map(repr, hints), map(_portable, plain_schemas), strict=True))
     components = {name: _portable(schema) for name, schema in components.items()}

@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal, TypeAlias, TypeGuard, get_args
 import msgspec
 from msgspec import Meta
 
-from agentrail.api.bodies import Filled, Name, Names
+from agentrail.api.bodies import Filled, Name, Names, Positive
 from agentrail.api.body_parsing import strict_json
 from agentrail.api.limits import DEFAULTS
 from agentrail.api.operation_table import CALLS, JSON
@@ -44,8 +44,8 @@ FrameId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_ID)]
 ViewName: TypeAlias = Literal["tree", "approvals"]
 """What can be listened to: approvals come whole at first, and each time they have changed; of the tree, its rows."""
 
-Listened: TypeAlias = Literal["events"] | ViewName
-"""What can be listened to."""
+Listened: TypeAlias = Literal["events", "transcript"] | ViewName
+"""What can be listened to: of a session its events, or what each of them changes in the conversation."""
 
 VIEWS: Final[tuple[ViewName, ...]] = get_args(ViewName)
 
@@ -112,7 +112,7 @@ class CallFrame(SentFrame):
 
 
 class ListenFrame(SentFrame):
-    """A subscription: to the events of a session, or to a view."""
+    """A subscription: to the events of a session, to what they change in its conversation, or to a view."""
 
     id: FrameId
     """Id that all its messages have."""
@@ -123,9 +123,11 @@ class ListenFrame(SentFrame):
     since: Filled | None = None
     """A cursor, `seq.n`: the events after it, then live ones; `None`: live ones alone."""
     types: Names | None = None
-    """Names of events; `None`: all."""
+    """Of `events`: names of events; `None`: all."""
     policy: SubscriptionPolicy | None = None
     """What happens if the client reads too slowly; `None`: `coalesce`."""
+    last: Positive | None = None
+    """Of `transcript`: number of a record; what is stored up to there is all, and the session is not started."""
     changes: bool = False
     """Of `tree`: true, as its rows are sent one by one, each when it changes."""
     query: JsonObject = EMPTY
@@ -148,8 +150,12 @@ KINDS: Final[Mapping[str, type[SentFrame]]] = {
 }
 """Each kind of message that a client sends, by the field that tells it."""
 
-ONLY_EVENTS: Final = ("session", "since", "types", "policy")
-"""Fields of a `ListenFrame` that a view does not take."""
+NOT_OF: Final[Mapping[Listened, tuple[str, ...]]] = {
+    "events": ("last",),
+    "transcript": ("types",),
+    **dict.fromkeys(VIEWS, ("session", "since", "last", "types", "policy")),
+}
+"""Fields of a `ListenFrame` that do not go with what is listened to."""
 
 IT: Final = "it"
 BODY: Final = "its `body`"
@@ -229,18 +235,17 @@ def _check_listened(frame: ListenFrame) -> None:
         raise BadFrame(IT, NO_CHANGES)
     if frame.query and not frame.changes:
         raise BadFrame(QUERY, "goes with `changes` alone")
-    if is_view(frame.listen):
-        for name in ONLY_EVENTS:
-            if getattr(frame, name) is not None:
-                at = f"its `{name}`"
-                raise BadFrame(at, f"does not go with `{frame.listen}`")
-    elif frame.session is None:
+    for name in NOT_OF[frame.listen]:
+        if getattr(frame, name) is not None:
+            at = f"its `{name}`"
+            raise BadFrame(at, f"does not go with `{frame.listen}`")
+    if not is_view(frame.listen) and frame.session is None:
         raise BadFrame(IT, NO_SESSION)
 
 
 def is_view(listened: Listened) -> TypeGuard[ViewName]:
-    """Whether *listened*, the subject of a subscription, is a view, and not the events of a session."""
-    return listened != "events"
+    """Whether *listened*, the subject of a subscription, is a view, and not about one session."""
+    return listened in VIEWS
 
 
 # What the host sends
@@ -273,6 +278,11 @@ def begun(name: str, cursor: Cursor) -> bytes:
 def event(name: str, kind: str, data: bytes, cursor: Cursor) -> bytes:
     """Return an event of the subscription *name*; *data* is what the frame of a stream has."""
     return b'{"id":%s,"cursor":"%d.%d","event":%s,"data":%s}' % (_encode(name), *cursor, _encode(kind), data)
+
+
+def folded(name: str, changes_: bytes, cursor: Cursor) -> bytes:
+    """Return what an event of the subscription *name* changes in the conversation: *changes_*, a `ChangesView`."""
+    return b'{"id":%s,"cursor":"%d.%d","data":%s}' % (_encode(name), *cursor, changes_)
 
 
 def gap(name: str, data: bytes) -> bytes:

@@ -518,7 +518,7 @@ class Host:
         files = FileCalls(sessions, stored)
         talking = TalkCalls(sessions, files, row, turns, frames, streams, nursery)
         lifecycle = SessionLifeCalls(sessions, supervisor, stored, journal, (frames.erase, *health.when_erased))
-        looking = ViewCalls(sessions, frames, streams)
+        looking = ViewCalls(sessions, frames, streams, journal)
         listing = ListingCalls(row, sessions, supervisor, four_eyes=self._four_eyes)
         commands = CommandCalls(sessions, four_eyes=self._four_eyes)
         functions: Mapping[str, CallFunction] = {

@@ -10,6 +10,7 @@ from agentrail.host.operations.view_calls import ViewCalls
 from agentrail.host.websocket.send_queue import Outbox
 from agentrail.host.websocket.socket_connection import SocketConnection
 from agentrail.host.websocket.socket_listening import SocketListening
+from agentrail.host.websocket.subscription_messages import EventMessages
 from property_tests.planted import Bed, Planting
 from property_tests.planted.change import Change
 from property_tests.planted.host import broken
@@ -38,8 +39,8 @@ CHANGES: Final = (
     ),
     Change(
         "socket_cursor_of_another_session",
-        "events carry the cursor of the first one that the connection has sent",
-        SocketListening._message,
+        "events carry the cursor of the first one that the subscription has sent",
+        EventMessages.of,
         "data, envelope.cursor)",
         'data, vars(self).setdefault("_seen", envelope.cursor))',
         "sockets",
@@ -47,9 +48,9 @@ CHANGES: Final = (
     Change(
         "socket_gap_not_sent",
         "a subscription is not told that events are gone",
-        SocketListening._message,
-        "return socket_frames.gap(name, data)",
-        'return b"{}"',
+        EventMessages.of,
+        "return (socket_frames.gap(self._name, data),)",
+        'return (b"{}",)',
         "sockets",
     ),
     Change(
@@ -79,9 +80,9 @@ CHANGES: Final = (
     Change(
         "socket_event_encoded_again",
         "an event is encoded for each subscription",
-        SocketListening._message,
+        EventMessages.of,
         "data = data_of(",
-        "self._parts.frames.erase(envelope.session_id)\n        data = data_of(",
+        "self._frames.erase(envelope.session_id)\n        data = data_of(",
         "sockets",
     ),
     Change(
@@ -103,7 +104,7 @@ CHANGES: Final = (
     Change(
         "socket_types_forgotten_on_return",
         "a client that comes back gets events of all types",
-        SocketListening._send_events,
+        SocketListening._opened,
         "None if frame.types is None else classes_of",
         "None if frame.types is None or frame.since is not None else classes_of",
         "sockets",
@@ -111,7 +112,7 @@ CHANGES: Final = (
     Change(
         "socket_since_repeats",
         "a client that comes back gets its last event again",
-        SocketListening._send_events,
+        SocketListening._opened,
         "call, since, types, policy)",
         "call, since and since._replace(seq=since.seq - 1), types, policy)",
         "sockets",

@@ -40,6 +40,7 @@ FRAMES: list[SentFrame] = [
     ListenFrame("8", "events", "trip", "12.3", ("TextDelta",), "drop"),
     ListenFrame("9", "tree", changes=True),
     ListenFrame("9", "approvals"),
+    ListenFrame("9", "transcript", "trip", "12.3", policy="drop", last=7),
     EndFrame("8", end=True),
 ]
 
@@ -89,6 +90,9 @@ def test_the_policies_are_those_of_a_subscription() -> None:
         ({"id": "1", "listen": "all"}, "its `listen` is none of those that are known"),
         ({"id": "1", "listen": "events"}, "it lacks `session`"),
         ({**EVENTS, "types": "A"}, "its `types` is text where an array or nothing is wanted"),
+        ({**EVENTS, "last": 7}, "its `last` does not go with `events`"),
+        ({**EVENTS, "listen": "transcript", "types": ["A"]}, "its `types` does not go with `transcript`"),
+        ({"id": "1", "listen": "transcript", "last": 7}, "it lacks `session`"),
         ({**EVENTS, "policy": "x"}, "its `policy` is none of those that are known"),
         ({"id": "1", "listen": "tree"}, "it lacks `changes`, which is true for the tree: its rows come one by one"),
         ({"id": "1", "listen": "tree", "changes": True, "session": "s"}, "its `session` does not go with `tree`"),

@@ -10,13 +10,15 @@ import msgspec
 from agentrail.api.body_parsing import strict_json
 from agentrail.api.limits import DEFAULTS
 from agentrail.api.problems import error_of
-from agentrail.api.sse_frames import PROBLEM, read_cursor
-from agentrail.errors import AgentrailError, ClusterFault, HostClosing
+from agentrail.api.sse_frames import GAP, PROBLEM, read_cursor
+from agentrail.codec.values import read
+from agentrail.errors import AgentrailError, BadData, ClusterFault, HostClosing
 from agentrail.host.cluster.forwarding import UNFIT, Forwarding
 from agentrail.host.cluster.holder_connection import END_OF_FRAME, HolderConnection, HolderGoneError, WholeFrames
 from agentrail.host.operations.call import OperationCall
 from agentrail.host.operations.view_calls import POLICY
-from agentrail.values.events.envelope import Cursor
+from agentrail.runtime.events.replay import gap_between
+from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.policies import SubscriptionPolicy
 from agentrail.values.json import JsonObject
 
@@ -61,6 +63,17 @@ class ForwardedEvents:
                     raise ClusterFault(UNFIT.format(self._connection.holder))
             if frames or not piece:
                 return frames
+
+    def envelope(self, frame: SseFrame) -> Envelope:
+        """Return the event in *frame*, or the mark that some are missing; raise `ClusterFault` if it is neither."""
+        with suppress(BadData, msgspec.DecodeError, KeyError):
+            if frame.event != GAP:
+                return read(Envelope, frame.data.encode())
+            ends = msgspec.json.decode(frame.data, type=dict[str, str])
+            start, end = read_cursor(ends["from"]), read_cursor(ends["to"])
+            if start is not None and end is not None:
+                return gap_between(self._session, start, end)
+        raise ClusterFault(UNFIT.format(self._connection.holder))
 
     async def close(self) -> None:
         """Close the connection to the other host."""

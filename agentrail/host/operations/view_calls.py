@@ -5,7 +5,7 @@ Calls that read a session, or wait: `QueryCalls` for its queue and what it may b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -14,7 +14,7 @@ import trio
 from agentrail.api.bodies import EventsQuery, MessagesQuery, TaskQuery, WaitTasksQuery
 from agentrail.api.body_parsing import start_of, types_of
 from agentrail.api.limits import page_of
-from agentrail.api.public_ids import visible
+from agentrail.api.public_ids import SessionName, visible
 from agentrail.api.views import (
     MessagesView,
     OfferedView,
@@ -33,8 +33,10 @@ from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.call import Answer, OperationCall, running_session
 from agentrail.host.operations.command_calls import child_id, is_of_the_program
 from agentrail.host.operations.event_frames import ClientStreams, EventFrames
+from agentrail.host.operations.record_calls import AT_ONCE
 from agentrail.host.profiles import Offered
 from agentrail.host.requests.http_messages import Send, while_here
+from agentrail.ports.journal import Journal, Record
 from agentrail.runtime.access.status import ended_tasks
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
@@ -48,10 +50,11 @@ POLICY: Final = "agentrail-policy"
 class ViewCalls:
     """Carries out the calls that read the events and messages of a session."""
 
-    def __init__(self, sessions: HostedSessions, frames: EventFrames, streams: ClientStreams) -> None:
+    def __init__(self, sessions: HostedSessions, frames: EventFrames, streams: ClientStreams, journal: Journal) -> None:
         self._sessions = sessions
         self._frames = frames
         self._streams = streams
+        self._journal = journal
 
     async def events(self, call: OperationCall) -> Answer:
         """Stream the events of a session, from a cursor on or live, until the client goes or the session ends."""
@@ -77,6 +80,10 @@ class ViewCalls:
         name = self._sessions.name(call.row, call.who, call.session)
         session = await self._sessions.running(name, call.watch)
         return session.subscribe(since=since, types=types, policy=policy)
+
+    async def stored(self, name: SessionName, after: int) -> Sequence[Record]:
+        """Return some of the records after number *after*, few enough for memory; none after the last."""
+        return await self._journal.read(name.internal, after, AT_ONCE)
 
     async def _send_events(self, subscription: Subscription, send: Send, *, tells_place: bool) -> None:
         """Send the events; to another host, *tells_place*: its client has to know where the subscription begins."""

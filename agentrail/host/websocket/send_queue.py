@@ -38,7 +38,7 @@ class Outbox:
 
     def put_now(self, *messages: bytes) -> None:
         """Add messages, whether there is room or not; no-op if the outbox is closed."""
-        if self._is_over or (not self._waiting and self._send_now(messages)):
+        if self._is_over or not messages or (not self._waiting and self._send_now(messages)):
             return
         self._waiting += messages
         self.unsent += sum(map(len, messages))
@@ -49,11 +49,14 @@ class Outbox:
         await self.put_all(lambda: (make(),))
 
     async def put_all(self, make: Callable[[], Sequence[bytes]]) -> None:
-        """Add the messages that *make* returns, as `put` adds one; what the system takes goes out in one write."""
+        """Add the messages that *make* returns, as `put` adds one; what the system takes goes out in one write.
+
+        It may return none, and counts as one then: whoever only looks at events gives way to others too.
+        """
         if not self._waiting and not self._turn.locked():
             messages = make()
             self.put_now(*messages)
-            self._sent_now += len(messages)
+            self._sent_now += len(messages) or 1
             if self._sent_now >= MAX_AT_ONCE:
                 self._sent_now = 0
                 await trio.lowlevel.checkpoint()

@@ -16,28 +16,31 @@ from agentrail.api.body_parsing import classes_of, query_of, start_of
 from agentrail.api.limits import CHANGES_SECONDS, MOST_PAGE, VIEW_SECONDS
 from agentrail.api.operation_table import CALLS, HostCall
 from agentrail.api.problems import INTERNAL, Problem
-from agentrail.api.public_ids import WHOLE_JOURNAL
+from agentrail.api.public_ids import WHOLE_JOURNAL, SessionName
 from agentrail.api.socket_frames import ListenFrame, is_view
-from agentrail.api.sse_frames import GAP, data_of
-from agentrail.errors import AgentrailError, HostClosing, SessionHeld
+from agentrail.errors import AgentrailError, HostClosing, JournalReadOnly, SessionHeld, SessionNotAlive
 from agentrail.host.authentication.identity import NOBODY
-from agentrail.host.cluster.forwarded_events import ForwardedEvents, SseFrame, cursor_of, open_events
+from agentrail.host.cluster.forwarded_events import ForwardedEvents, cursor_of, open_events
 from agentrail.host.error_responses import told_problem
 from agentrail.host.health.tree_feed import rows_query
+from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.operations.call import OperationCall, Shown
 from agentrail.host.operations.event_frames import AT_ONCE
 from agentrail.host.requests.access_log import RequestNote
 from agentrail.host.requests.http_messages import HttpRequest
 from agentrail.host.websocket.send_queue import MAX_AT_ONCE, Outbox
 from agentrail.host.websocket.socket_calls import SocketParts, SocketUser
+from agentrail.host.websocket.subscription_messages import EventMessages, SubscriptionMessages, TranscriptMessages
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.plugins import Gap
+from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.policies import POLICIES
 
 log = logging.getLogger("agentrail.host")
+
+BEFORE_ALL: Final = Cursor(0)
+"""The place before the first event of a session."""
 
 UNTOLD_SECONDS: Final = 30.0
 """Seconds after which a view is looked at again if no session here has told of a change: another process may have."""
@@ -72,7 +75,7 @@ class SocketListening:
         return f"{self._handshake.note.id}.{frame.id}"
 
     async def _send_until_end(self, frame: ListenFrame) -> Problem | None:
-        row, who, parts = CALLS["rows" if frame.changes else frame.listen], NOBODY, self._parts
+        row, who, parts = CALLS[_call_of(frame)], NOBODY, self._parts
         try:
             parts.operations.check_open()
             who = await self._user.identity()
@@ -94,73 +97,109 @@ class SocketListening:
                 elif is_view(frame.listen):
                     await self._send_approvals(frame.id, call)
                 else:
-                    await self._send_events(frame, call)
+                    await (self._send_events if frame.listen == "events" else self._send_transcript)(frame, call)
         except AgentrailError as error:
             return told_problem(error, row.attempt, who.tenant, self._id_of(frame))
         return None
 
     def _query(self, row: HostCall, frame: ListenFrame) -> Query | None:
-        if frame.listen == "events":
+        if not is_view(frame.listen):
             return EventsQuery(frame.since, None if frame.types is None else ",".join(frame.types))
         most = (("limit", str(MOST_PAGE)),)
         return query_of(row, most if frame.listen == "approvals" else socket_frames.query_pairs(frame.query))
 
     async def _send_events(self, frame: ListenFrame, call: OperationCall) -> None:
         since = start_of(call.row, EventsQuery(since=frame.since), "")
+        messages = EventMessages(frame.id, self._parts.frames)
+        await self._send_opened(frame.id, call, await self._opened(frame, call, since), messages)
+
+    async def _send_transcript(self, frame: ListenFrame, call: OperationCall) -> None:
+        """Send what the events of a session change in its conversation; of one that is only stored, what is there."""
+        since = start_of(call.row, EventsQuery(since=frame.since), "")
+        if frame.last is None:
+            messages = TranscriptMessages(frame.id, since or BEFORE_ALL)
+            if since is not None and since > BEFORE_ALL:  # what the client was told of is folded before what follows
+                name = self._parts.sessions.name(call.row, call.who, call.session)
+                await self._send_stored(name, messages, until=since)
+            try:
+                events = await self._opened(frame, call, since)
+            except (SessionNotAlive, JournalReadOnly):
+                if since is None:
+                    raise
+            else:
+                await self._send_opened(frame.id, call, events, messages)
+                return
+        records = CALLS["records"]
+        check_scope(records, call.who)
+        name = self._parts.sessions.name(records, call.who, call.session)
+        await self._parts.sessions.stored(name)
+        await self._outbox.put(partial(socket_frames.begun, frame.id, since or BEFORE_ALL))
+        await self._send_stored(name, TranscriptMessages(frame.id, since or BEFORE_ALL), frame.last)
+
+    async def _opened(
+        self, frame: ListenFrame, call: OperationCall, since: Cursor | None
+    ) -> Subscription | ForwardedEvents:
+        """Subscribe to the events of a session, here or at the host that has it."""
         types = None if frame.types is None else classes_of(call.row, frame.types)
         policy = frame.policy or POLICIES[0]
         opening = partial(self._parts.looking.subscribed, call, since, types, policy)
         forwarding = self._parts.forwarding
         if forwarding is None:
-            await self._send_own(frame, await call.watch.answered(opening))
-            return
+            return await call.watch.answered(opening)
         elsewhere = partial(open_events, forwarding, call=call, policy=policy)
         try:
-            events = await call.watch.answered(partial(forwarding.served, call, opening, elsewhere))
+            return await call.watch.answered(partial(forwarding.served, call, opening, elsewhere))
         except SessionHeld as refusal:
             if forwarding.may(call, refusal):  # its host is not reached: that does not end a subscription
                 raise HostClosing from None
             raise
+
+    async def _send_opened(
+        self, name: str, call: OperationCall, events: Subscription | ForwardedEvents, messages: SubscriptionMessages
+    ) -> None:
         if isinstance(events, Subscription):
-            await self._send_own(frame, events)
+            await self._send_own(name, events, messages)
         else:
             try:
-                await self._send_forwarded(frame.id, events)
+                await self._send_forwarded(name, events, messages)
             finally:
                 await events.close()  # noqa: ASYNC102 - it waits for nothing
-        await self._parts.sessions.check_over(call.row, call.who, call.session)
+        if self._parts.forwarding is not None:
+            await self._parts.sessions.check_over(call.row, call.who, call.session)
 
-    async def _send_forwarded(self, name: str, events: ForwardedEvents) -> None:
-        """Send the events of a session of another host."""
+    async def _send_stored(
+        self, session: SessionName, messages: TranscriptMessages, last: int | None = None, until: Cursor | None = None
+    ) -> None:
+        """Send what the stored events of a session change, up to record *last* and the cursor *until*."""
+        number = 0
+        while records := await self._parts.looking.stored(session, number):
+            for record in records:
+                if last is not None and record.number > last:
+                    return
+                for envelope in record.events:
+                    if until is not None and envelope.cursor > until:
+                        return
+                    await self._outbox.put_all(partial(messages.of, envelope))
+            number = records[-1].number
+
+    async def _send_forwarded(self, name: str, events: ForwardedEvents, messages: SubscriptionMessages) -> None:
+        """Send the events of a session of another host; the first frame has no event, but says where it begins."""
         while frames := await events.frames():
             for frame in frames:
-                await self._outbox.put(partial(_forwarded_message, name, frame))
+                if frame.event:
+                    await self._outbox.put_all(partial(messages.forwarded, frame, events))
+                else:
+                    await self._outbox.put(partial(socket_frames.begun, name, cursor_of(frame)))
 
-    async def _send_own(self, frame: ListenFrame, subscription: Subscription) -> None:
+    async def _send_own(self, name: str, subscription: Subscription, messages: SubscriptionMessages) -> None:
 
         async def give(envelope: Envelope) -> None:
-            await self._outbox.put_all(partial(self._ready, frame.id, events, envelope))
+            await self._outbox.put_all(partial(_ready, messages, events, envelope))
 
         async with subscription as events:
-            await self._outbox.put(partial(socket_frames.begun, frame.id, events.position))
+            await self._outbox.put(partial(socket_frames.begun, name, events.position))
             await self._parts.frames.give_all(events, give)
         self._parts.operations.check_open()  # if the session is parked, as the host stops, it has not ended
-
-    def _ready(self, name: str, events: Subscription, first: Envelope) -> Sequence[bytes]:
-        """Return the messages with *first*, and with the events after it that are ready."""
-        messages = [self._message(name, first)]
-        size = len(messages[0])
-        while len(messages) < MAX_AT_ONCE and size < AT_ONCE and (envelope := events.next_now()) is not None:
-            messages.append(self._message(name, envelope))
-            size += len(messages[-1])
-        return messages
-
-    def _message(self, name: str, envelope: Envelope) -> bytes:
-        """Return the message with an event; its JSON is made once for all subscribers."""
-        data = data_of(self._parts.frames.frame(envelope))
-        if isinstance(envelope.event, Gap):
-            return socket_frames.gap(name, data)
-        return socket_frames.event(name, type(envelope.event).__name__, data, envelope.cursor)
 
     async def _send_approvals(self, name: str, call: OperationCall) -> None:
         """Send what waits for people, and again when that has changed; what changes faster than it is sent is skipped.
@@ -193,14 +232,21 @@ class SocketListening:
                 await listener.wait()
 
 
-def _forwarded_message(name: str, frame: SseFrame) -> bytes:
-    """Return the message with a frame of another host; the first frame has no event, but says where it begins."""
-    if not frame.event:
-        return socket_frames.begun(name, cursor_of(frame))
-    data = frame.data.encode()
-    if frame.event == GAP:
-        return socket_frames.gap(name, data)
-    return socket_frames.event(name, frame.event, data, cursor_of(frame))
+def _call_of(frame: ListenFrame) -> str:
+    """Return the name of the call whose rules hold for a subscription."""
+    if is_view(frame.listen):
+        return "rows" if frame.changes else frame.listen
+    return "events"
+
+
+def _ready(messages: SubscriptionMessages, events: Subscription, first: Envelope) -> Sequence[bytes]:
+    """Return the messages with *first*, and with the events after it that are ready."""
+    ready = [*messages.of(first)]
+    for _ in range(MAX_AT_ONCE - 1):
+        if sum(map(len, ready)) >= AT_ONCE or (envelope := events.next_now()) is None:
+            break
+        ready += messages.of(envelope)
+    return ready
 
 
 def _view(name: str, answer: Shown) -> bytes:

@@ -16,6 +16,7 @@ from tests.free_port import free_port
 from tests.host.cluster.played_holder import ENDS, journal_with, played_holder
 from tests.host.cluster.several import KEY, open_place
 from tests.host.cluster.test_forwarding import talks
+from tests.host.websocket.talking import problem, talking
 from tests.patience import PATIENCE
 
 CHAT = {"session": "trip", "message": "hi"}
@@ -230,3 +231,14 @@ async def test_what_another_program_lists_breaks_no_list(content: bytes, caplog:
                 answer = await place.clients["boss"].get(path.replace("trip", "ann.trip"))
                 assert answer.status_code in {200, 503}, (path, answer.text)
     assert "answers as no host does" in caplog.text
+
+
+async def test_a_host_that_tells_no_events_ends_a_conversation_as_a_fault() -> None:
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+    for data in (b"id: 1.0\nevent: AgentEnd\ndata: {}", b'event: gap\ndata: {"from": "x"}', b"event: gap\ndata: []"):
+        async with played_holder(head + b"id: 0.0\n\n" + data + b"\n\n") as holder:
+            journal = await journal_with(holder.address, talks())
+            async with open_place(journal, talks()) as place, talking(place) as talker:
+                await talker.say(id="t", listen="transcript", session="trip", since="0")
+                begun, end = await talker.until(lambda said: "end" in said)
+        assert (begun["cursor"], problem(end)) == ("0.0", "cluster-fault")

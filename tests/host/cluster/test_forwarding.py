@@ -415,6 +415,21 @@ async def test_a_listener_to_a_session_of_another_host_is_told_where_its_subscri
             assert begun[0] == begun[1] != {"id": "e", "cursor": "0.0"}
 
 
+async def test_the_conversation_of_a_session_of_another_host_is_told_as_there() -> None:
+    async with two_places(MemoryJournal(), talks()) as (first, second):
+        await first.ann.post("/v1/chat", json={"session": "trip", "message": "hi"})
+        heard: list[list[Said]] = []
+        for place in (first, second):
+            async with talking(place) as talker:
+                await talker.say(id="t", listen="transcript", session="trip", since="0")
+                heard.append(await talker.until(lambda said: "AgentEnd" in str(said)))
+                await talker.say(id="r", listen="transcript", session="trip", since=heard[0][4]["cursor"])
+                heard[-1] += [{**said, "id": "t"} for said in await talker.until(lambda said: "AgentEnd" in str(said))]
+        assert running(first, second) == [1, 0]
+    assert heard[0] == heard[1]
+    assert any("gap" in said for said in heard[1])
+
+
 class CountingJournal(MemoryJournal):
     """Notes when sessions are claimed that others hold, and is away for a while when somebody claims the first."""
 

@@ -1,0 +1,146 @@
+"""A subscription to the conversation of a session tells what `Transcript` makes of its events, wherever it begins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import cast
+
+from agentrail import SessionSpec, tool
+from agentrail.api.transcript import Transcript
+from agentrail.api.transcript_views import changes_view
+from agentrail.api.views import to_json
+from agentrail.codec.values import read
+from agentrail.events import Envelope
+from agentrail.plugins import HumanApproval
+from agentrail.testing import ScriptedModel, call, say
+from tests.host.hosted import Desk, open_desk, scripted
+from tests.host.websocket.talking import Said, Talker, problem, talking
+
+
+@tool
+async def look() -> str:
+    """Look."""
+    return "nothing"
+
+
+HELPS = {"agent": "helper", "description": "helps", "prompt": "go"}
+
+
+def delegating() -> SessionSpec:
+    """Return an agent whose sub-agent asks before a call."""
+    helper = ScriptedModel([say("I look.", calls=[call("look")]), "Looked."])
+    script = [say("I let it look.", thinking="Well.", calls=[call("task", HELPS)])]
+    return SessionSpec(
+        model=ScriptedModel([*script, "It looked well."]),
+        agents={"helper": SessionSpec(description="Helps.", model=helper, tools=[look])},
+        plugins=[HumanApproval(tools=("look",))],
+    )
+
+
+async def listen(talker: Talker, name: str = "t", **more: object) -> list[Said]:
+    """Listen to the conversation of `trip`, and return what comes up to the end of its last turn, or of all."""
+    await talker.say(id=name, listen="transcript", session="trip", **more)
+    return [said for said in await talker.until(is_last) if said["id"] == name]
+
+
+def is_last(said: Said) -> bool:
+    return "end" in said or said.get("event") == "AgentEnd" or "AgentEnd" in kinds_in([said])
+
+
+async def have_turn(desk: Desk) -> None:
+    """Have a turn in `trip`, whose sub-agent waits for a person."""
+    await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+    (held,) = (await desk.ann.get("/v1/approvals")).json()["items"]
+    await desk.ann.post("/v1/sessions/trip/approve", json={"approval": held["id"]})
+
+
+def folded(events: Sequence[Said]) -> list[tuple[object, object]]:
+    """Return what a `Transcript` tells of events as a client gets them, with their cursors."""
+    transcript, told = Transcript(), list[tuple[object, object]]()
+    for said in events:
+        envelope = read(Envelope, json.dumps(said["data"]).encode())
+        if changes := [*transcript.take(envelope)]:
+            told.append((said["cursor"], json.loads(to_json(changes_view(envelope, changes)))))
+    return told
+
+
+def told_in(messages: Sequence[Said]) -> list[tuple[object, object]]:
+    return [(said["cursor"], said["data"]) for said in messages if "data" in said]
+
+
+def kinds_in(messages: Sequence[Said]) -> list[str]:
+    """Return the names of the changes in messages, but for those of sub-agents."""
+    datas = [cast("dict[str, list[dict[str, str]]]", data) for _, data in told_in(messages)]
+    return [change["$"] for data in datas for change in data.get("changes", ())]
+
+
+def is_stored(cursor: object) -> bool:
+    return str(cursor).endswith(".0")
+
+
+async def test_it_tells_what_the_transcript_makes_of_the_events_from_the_beginning_or_from_a_cursor_on() -> None:
+    async with open_desk(delegating()) as desk, talking(desk) as talker:
+        await talker.ask("open_session", body={"session": "trip"})
+        await talker.say(id="e", listen="events", session="trip", since="0")
+        await talker.say(id="t", listen="transcript", session="trip", since="0")
+        await have_turn(desk)
+        heard = [said for _ in range(2) for said in await talker.until(is_last)]
+        live = [said for said in heard if said["id"] == "t"]
+        assert live[0] == {"id": "t", "cursor": "0.0"}
+        whole = told_in(live)
+        assert whole == folded([said for said in heard if said["id"] == "e" and "event" in said])
+        assert kinds_in(live)[-1] == "AgentEnd"
+        assert {"MessageDelta", "ResponseEnded", "CallChanged", "CallEnded", "OfSubagent"} <= {*kinds_in(live)}
+        assert "h.acme" not in json.dumps(live)
+        stored = [each for each in whole if is_stored(each[0])]
+        for place in range(0, len(stored) - 1, 6):
+            rest = told_in(await listen(talker, f"from {place}", since=stored[place][0]))
+            assert [each for each in rest if is_stored(each[0])] == stored[place + 1 :]
+
+
+async def test_who_misses_deltas_is_told_of_a_gap_and_of_the_whole_answer() -> None:
+    async with open_desk(scripted("one two three")) as desk:
+        await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+        async with talking(desk) as talker:
+            heard = await listen(talker, since="0")
+    assert [said["gap"] for said in heard if "gap" in said]
+    assert "MessageDelta" not in kinds_in(heard)
+    assert "ResponseEnded" in kinds_in(heard)
+
+
+async def test_nobody_hears_of_the_sessions_of_others() -> None:
+    async with open_desk(scripted("one")) as desk, talking(desk, "eve") as eve, talking(desk, "bob") as bob:
+        await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+        for stranger, session in ((eve, "trip"), (eve, "ann.trip"), (bob, "ann.trip")):
+            for more in ({}, {"since": "1.0"}, {"last": 9}):
+                await stranger.say(id="1", listen="transcript", session=session, **more)
+                answer = await stranger.heard()
+                wanted = "scope-missing" if stranger is bob and "last" in more else "unknown-session"
+                assert (answer["end"], problem(answer)) == (True, wanted)
+
+
+async def test_of_a_session_that_is_only_stored_the_records_are_told_to_whoever_may_read_them() -> None:
+    async with open_desk(scripted("one two", "three")) as desk, talking(desk, "boss") as boss, talking(desk) as talker:
+        await talker.say(id="o", call="open_session", body={"session": "trip"})
+        await talker.heard()
+        await talker.say(id="t", listen="transcript", session="trip", since="0")
+        for message in ("hi", "again"):
+            await desk.ann.post("/v1/chat", json={"message": message, "session": "trip"})
+        records = (await desk.clients["boss"].get("/v1/sessions/ann.trip/records")).json()["records"]
+        last = next(record["number"] for record in records if '"AgentEnd"' in json.dumps(record["events"]))
+        await boss.say(id="1", listen="transcript", session="ann.trip", last=last)
+        before = await boss.until(lambda said: "end" in said)
+        await desk.ann.post("/v1/sessions/trip/stop", json={})
+        live = [each for each in told_in(await talker.until(lambda said: "end" in said)) if is_stored(each[0])]
+        await boss.say(id="2", listen="transcript", session="ann.trip", since="0")
+        whole = await boss.until(lambda said: "end" in said)
+        await boss.say(id="3", listen="transcript", session="ann.trip", since=live[4][0])
+        rest = await boss.until(lambda said: "end" in said)
+        await talker.say(id="s", listen="transcript", session="trip", since="0")
+        assert problem(await talker.heard()) == "scope-missing"
+    assert (whole[0], whole[-1]) == ({"id": "2", "cursor": "0.0"}, {"id": "2", "end": True})
+    assert told_in(whole) == live
+    assert told_in(rest) == live[5:]
+    assert told_in(before) == live[: len(told_in(before))]
+    assert kinds_in(before).count("AgentEnd") == 1
