@@ -1,4 +1,4 @@
-"""The page folds events for itself, to the same as `Transcript`: what was said, what was answered, what calls gave."""
+"""The page shows what the changes of `Transcript` tell: what was said, what was answered, what calls gave."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any, Final
 
 import pytest
 
-from agentrail import to_json
+from agentrail.api.transcript import Transcript
+from agentrail.api.transcript_views import changes_view
+from agentrail.api.views import to_json
 from agentrail.host.operations.host_calls import STATIC
 from agentrail.values import events as e
 from tests.api.drawn_transcripts import Item, drawn_stream, seen_in
@@ -30,16 +32,20 @@ pytestmark = [
 
 STREAMS: Final = 100
 
-OTHERWISE: Final = {"rejected": "failed", "unheard": "", "stopped": "", "asked": "", "held": "", "running": ""}
-"""What the page shows in place of some states of calls. Empty: it shows the call as open, with a reason or none."""
-
 Seen = dict[str, list[Any]]
 """What is seen of a conversation: what was `said`, the `answers` and the `calls`, each in order."""
 
 
+def _messages(stream: Sequence[e.Envelope]) -> str:
+    """Return what a host tells of a stream."""
+    transcript = Transcript()
+    views = [changes_view(envelope, transcript.take(envelope)) for envelope in stream]
+    return to_json([view for view in views if view.changes]).decode()
+
+
 def on_page(streams: Sequence[Sequence[e.Envelope]], folder: Path) -> list[Seen]:
     """Return what the page shows of each stream."""
-    lines = "\n".join(f"[{','.join(map(to_json, stream))}]" for stream in streams)
+    lines = "\n".join(map(_messages, streams))
     command = [node(18), str(SCRIPT), str(WEB), str(folder)]
     process = subprocess.run(  # noqa: S603 - our own
         command, input=lines, capture_output=True, text=True, check=True, timeout=PATIENCE
@@ -84,21 +90,13 @@ def _in_transcript(items: Sequence[Item]) -> Seen:
 def _call_on_page(call: dict[str, Any]) -> tuple[Any, ...]:
     args = None if "json" in (call["args"] or {}) else call["args"] or None
     text = "".join(part.get("text", "") for part in call["content"])
-    return call["callId"], args, OTHERWISE.get(call["state"], call["state"]), text, _of_page(call["inner"])
+    return call["callId"], args, call["state"], text, _of_page(call["inner"])
 
 
 def _call(call: Item) -> tuple[Any, ...]:
-    state = OTHERWISE.get(call.state, call.state) if call.text or call.state != "rejected" else ""
-    text = call.text if state in {"done", "failed", "abandoned"} else ""
-    return call.key, call.args or None, state, text, _in_transcript(call.inner)
+    return call.key, call.args or None, call.state, call.text, _in_transcript(call.inner)
 
 
 def test_the_page_shows_what_the_transcript_tells(tmp_path: Path) -> None:
     streams = [drawn_stream(seed, 150) for seed in range(STREAMS)]
     assert on_page(streams, tmp_path) == [_in_transcript(seen_in(stream).items) for stream in streams]
-
-
-def test_the_page_shows_the_same_of_stored_events(tmp_path: Path) -> None:
-    streams = [drawn_stream(seed, 150) for seed in range(STREAMS)]
-    stored = [[envelope for envelope in stream if envelope.event.durable] for stream in streams]
-    assert on_page(stored, tmp_path) == [_in_transcript(seen_in(stream).settled()) for stream in streams]

@@ -32,8 +32,11 @@ type Tagged = { [N in keyof Schemas]: Schemas[N] extends { $: N } ? N : never }[
 /** An event of a session. */
 export type SessionEvent = { [N in Tagged]: View<N> }[Tagged];
 
-/** An event with its session, its place in the stream and its time. */
-export type Envelope = Omit<View<"Envelope">, "event"> & { event: SessionEvent };
+/** What an event changes in a conversation. */
+export type Changes = View<"ChangesView">;
+
+/** One change: an event, or what the host has folded of one. */
+export type Change = Changes["changes"][number];
 
 /** What stood in the way of a call. */
 export type Problem = Schemas["Problem"];

@@ -1,7 +1,7 @@
 /** The one connection of the page to its host: calls and subscriptions, which survive that it is lost. */
 import { signal, type ReadonlySignal } from "@preact/signals";
 import { read, write } from "./exact_json";
-import type { AnswerOf, BodyOf, CallName, Envelope, Problem, QueryOf, View } from "./interface";
+import type { AnswerOf, BodyOf, CallName, Changes, Problem, QueryOf, View } from "./interface";
 
 /** What the connection does at the moment. */
 export type Link =
@@ -25,11 +25,12 @@ export class Refused extends Error {
 /** The wait for an answer was given up. */
 export class GivenUp extends Error {}
 
-/** What a subscription to the events of a session gives. */
-export interface EventListener {
-  event(envelope: Envelope, cursor: string): void;
+/** What a subscription to the conversation of a session gives. */
+export interface ConversationListener {
+  /** What event number *seq* changes. */
+  changes(told: Changes, seq: number): void;
   /** Events are missing here. */
-  gap(from: string, to: string): void;
+  gap(): void;
   /** It ends: the session has ended, or there was a problem. */
   end(problem: Problem | null): void;
 }
@@ -60,7 +61,6 @@ interface Message extends Partial<RowChanges> {
   readonly body?: unknown;
   readonly problem?: Problem;
   readonly cursor?: string;
-  readonly event?: string;
   readonly data?: unknown;
   readonly gap?: { from: string; to: string };
   readonly end?: true;
@@ -165,22 +165,24 @@ export class HostSocket {
     });
   }
 
-  /** Listens to the events of a session after *since*; returns what ends it. A lost connection loses none of them. */
-  listenToEvents(session: string, since: string, listener: EventListener): () => void {
+  /**
+   * Listens to what the events of a session change in its conversation, from the first one on; returns what ends it.
+   *
+   * A lost connection loses none of them. With *last*, it ends after what is stored up to this record.
+   */
+  listenToConversation(session: string, listener: ConversationListener, last?: number): () => void {
     const id = this.#newId();
-    let cursor = since;
+    let cursor = "0.0";
     this.#begin(id, {
-      frame: () => ({ id, listen: "events", session, since: cursor }),
+      frame: () => ({ id, listen: "transcript", session, since: cursor, last }),
       take: (message) => {
         if (message.gap) {
-          listener.gap(message.gap.from, message.gap.to);
-        } else if (message.event !== undefined && message.cursor !== undefined) {
+          listener.gap();
+        } else if (message.data !== undefined && message.cursor !== undefined) {
           if (!isAfter(message.cursor, cursor)) return;
           cursor = message.cursor;
-          listener.event(message.data as Envelope, cursor);
-        } else if (message.end) {
-          this.#ended(id, message, listener);
-        } else if (message.problem) {
+          listener.changes(message.data as Changes, parseInt(cursor));
+        } else if (message.end || message.problem) {
           this.#ended(id, message, listener);
         }
       },

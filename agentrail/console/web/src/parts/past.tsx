@@ -2,9 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { useHost } from "../host/host_context";
-import { Refused } from "../host/socket";
 import { Conversation } from "../store/conversation";
-import { readStored } from "../store/live_conversation";
 import { ConversationItem } from "./conversation_items";
 
 /** The most items that are shown; the origin's own page has all. */
@@ -14,18 +12,18 @@ export function Past({ origin, at }: { origin: string; at: number }) {
   const host = useHost();
   const past = useSignal<Conversation | null>(null);
   useEffect(() => {
-    let isOver = false;
     const found = new Conversation();
-    const take = (envelope: Parameters<Parameters<typeof readStored>[2]>[0]) => found.apply(envelope.event, envelope);
-    readStored(host, origin, take, at).then(
-      () => isOver || (past.value = found),
-      (error: unknown) => {
-        if (!(error instanceof Refused)) throw error; // it was deleted, or the key may not see it: the note names it
+    return host.listenToConversation(
+      origin,
+      {
+        changes: (told, seq) => told.changes.forEach((change) => found.apply(change, seq, told)),
+        gap: () => found.gap(),
+        end: (problem) => {
+          if (!problem) past.value = found; // else it was deleted, or the key may not see it: the note names it
+        },
       },
+      at,
     );
-    return () => {
-      isOver = true;
-    };
   }, [host, origin, at]);
   const items = past.value?.items ?? [];
   if (items.length === 0) return null;

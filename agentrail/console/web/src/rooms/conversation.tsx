@@ -15,8 +15,8 @@ import type { Said } from "../store/conversation";
 import { useDetail } from "../store/detail";
 import { useConversation, type LiveConversation } from "../store/live_conversation";
 
-/** Events after which the host is asked what the session has and does: the others are shown by themselves. */
-const TELLING = /^(Agent|Request|Response|Session|Prompt|Steering|Tool|Tools|Plugin|Model|Approval|AskUser|UserResponded|Compact|Subagent|Labels)/;
+/** Changes after which the host is asked what the session has and does: the others are shown by themselves. */
+const TELLING = /^(Agent|Request|Response|Call|Session|Prompt|Steering|Tool|Tools|Plugin|Model|Approval|AskUser|UserResponded|Compact|Subagent|Labels)/;
 
 export default function ConversationRoom({ session, place }: SessionRoomProps) {
   const detail = useDetail(session);

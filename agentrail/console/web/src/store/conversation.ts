@@ -1,6 +1,7 @@
-/** The conversation of a session, folded from its events: it has no state of its own. */
+/** The conversation of a session as it is drawn: the host folds its events, and tells what each of them changes. */
 import type { Json } from "../host/exact_json";
-import type { Part, SessionEvent, View } from "../host/interface";
+import type { Change, Part, View } from "../host/interface";
+import { endReason, noteOf, resolution } from "./note_words";
 
 /** What is common to all that a conversation shows. */
 interface Shown {
@@ -35,18 +36,8 @@ export interface Answer extends Shown {
   hasGap: boolean;
 }
 
-export type CallState =
-  | "asked"
-  | "held"
-  | "running"
-  | "done"
-  | "failed"
-  | "blocked"
-  | "killed"
-  | "abandoned"
-  | "in doubt"
-  | "skipped"
-  | "unknown tool";
+/** What has become of a call; `abandoned`: it was cancelled, and still runs. */
+export type CallState = View<"CallChangedView">["state"] | "abandoned";
 
 export interface Call extends Shown {
   readonly kind: "call";
@@ -90,16 +81,30 @@ export interface Status {
   turn: number;
   round: number;
   isTurnOpen: boolean;
-  title: string;
   status: string;
   todos: View<"Todo">[];
   queue: { readonly ref: string; readonly text: string }[];
 }
 
-const BAD = "bad";
-const OPEN: ReadonlySet<CallState> = new Set(["asked", "held", "running"]);
+const NEW_CALL = {
+  kind: "call",
+  name: "",
+  args: null,
+  state: "asked",
+  progress: "",
+  content: [],
+  details: null,
+  reason: "",
+  since: null,
+  until: null,
+  branch: null,
+  branchId: "",
+  agent: "",
+  task: "",
+  question: null,
+} as const;
 
-/** Makes a conversation of events. */
+/** Makes a conversation of changes. */
 export class Conversation {
   readonly items: Item[] = [];
   readonly status: Status = {
@@ -108,7 +113,6 @@ export class Conversation {
     turn: 0,
     round: 0,
     isTurnOpen: false,
-    title: "",
     status: "",
     todos: [],
     queue: [],
@@ -117,8 +121,7 @@ export class Conversation {
   version = 0;
   readonly #calls = new Map<string, Call>();
   readonly #said = new Map<string, Said>();
-  /** Paths of the sub-agents whose calls wait for people, by ids of approvals: the session tells of them as its own. */
-  readonly #heldIn = new Map<string, readonly string[]>();
+  /** The response under way. */
   #answer: Answer | null = null;
   /** The note of a handoff, until the other agent goes on: events that tell what it brings along belong to it. */
   #handoff: Note | null = null;
@@ -127,13 +130,17 @@ export class Conversation {
   #at = 0;
   #by = "";
 
-  /** Takes the next event. */
-  apply(event: SessionEvent, at: { readonly seq: number; readonly at: number; readonly by?: string }): void {
-    [this.#seq, this.#at, this.#by] = [at.seq, at.at, at.by ?? ""];
+  /** Takes the next change, which event number *seq* tells. */
+  apply(change: Change, seq: number, { at, by }: { readonly at: number; readonly by: string }): void {
+    [this.#seq, this.#at, this.#by] = [seq, at, by];
     this.version += 1;
-    if (this.#goesWithHandoff(event)) return;
-    if (event.$ === "RequestStart" || event.$.startsWith("Agent")) this.#handoff = null;
-    this.#applyTalk(event) || this.#applyModel(event) || this.#applyCall(event) || this.#applyLife(event);
+    if (this.#goesWithHandoff(change)) return;
+    if (change.$ === "RequestStart" || change.$.startsWith("Agent")) this.#handoff = null;
+    this.#applyStatus(change);
+    this.#applyTalk(change);
+    this.#applyCall(change);
+    const [text, mood, about, upTo] = noteOf(change);
+    if (text) this.#note(text, mood, about, upTo);
   }
 
   /** Notes that events are missing here. */
@@ -158,46 +165,86 @@ export class Conversation {
     return this.#add<Note>({ kind: "note", text, mood, about, upTo });
   }
 
-  /** Takes an event that only tells what an agent brings along to which the conversation was handed over. */
-  #goesWithHandoff(event: SessionEvent): boolean {
+  /** Takes an event of a handoff: that it happens, and what the agent that goes on brings along. */
+  #goesWithHandoff(event: Change): boolean {
     const note = this.#handoff;
-    if (!note) return false;
-    if (event.$ === "ModelSwitched") {
+    if (event.$ === "HandedOff") {
+      this.#handoff = this.#note(`${event.from_} handed the conversation over to ${event.to}, which goes on.`);
+    } else if (note && event.$ === "ModelSwitched") {
       this.status.model = event.to;
       this.#touch(note, { text: `${note.text} Its model: ${event.to}.` });
-    } else if (event.$ === "ToolsUpdated" && !event.source) {
+    } else if (note && event.$ === "ToolsUpdated" && !event.source) {
       if (event.attached.length) this.#touch(note, { text: `${note.text} Its tools: ${event.attached.join(", ")}.` });
     } else return false;
     return true;
+  }
+
+  /** What the session does, and what is shown beside its conversation. */
+  #applyStatus(event: Change): void {
+    const { status } = this;
+    switch (event.$) {
+      case "SessionStarted":
+      case "ModelEffective":
+        status.model = event.model;
+        break;
+      case "ModelSwitched":
+        status.model = event.to;
+        break;
+      case "PromptQueued":
+        status.queue = [...status.queue, { ref: event.ref, text: event.text }];
+        break;
+      case "PromptReceived":
+      case "PromptDropped":
+      case "PromptWithdrawn":
+      case "PromptRejected":
+        status.queue = status.queue.filter((prompt) => prompt.ref !== event.ref);
+        break;
+      case "AgentStart":
+        Object.assign(status, { turn: status.turn + 1, round: 0, isTurnOpen: true, phase: "running" });
+        break;
+      case "AgentResumed":
+        Object.assign(status, { isTurnOpen: true, phase: "running" });
+        break;
+      case "AgentEnd":
+      case "AgentAbort":
+        if (event.ref != null) Object.assign(status, { isTurnOpen: false, phase: "idle", round: 0, status: "" });
+        break;
+      case "RequestStart":
+        Object.assign(status, { model: event.model, phase: "running" });
+        if (event.attempt === 1) status.round += 1;
+        break;
+      case "MessageStart":
+      case "ThinkingStart":
+        status.phase = "streaming";
+        break;
+      case "ResponseEnded":
+        status.phase = "running";
+        break;
+      case "CallChanged":
+        status.phase = "executing_tools";
+        break;
+      case "SessionEnded":
+        status.phase = "ended";
+        break;
+      case "StatusUpdate":
+        status.status = event.text;
+        break;
+      case "TodoChange":
+        status.todos = [...event.todos];
+        break;
+      default:
+    }
   }
 
   #say(kind: Said["kind"], ref: string, text: string, status: string): void {
     this.#said.set(ref, this.#add<Said>({ kind, ref, text, by: this.#by, attachments: [], status }));
   }
 
-  #leaveQueue(ref: string): void {
-    this.status.queue = this.status.queue.filter((prompt) => prompt.ref !== ref);
-  }
-
-  /** What people say, and turns. */
-  #applyTalk(event: SessionEvent): boolean {
-    const { status } = this;
+  /** What people and the model say. */
+  #applyTalk(event: Change): void {
     switch (event.$) {
       case "PromptReceived":
-        this.#leaveQueue(event.ref);
         this.#say("prompt", event.ref, event.text, "");
-        break;
-      case "PromptQueued":
-        status.queue = [...status.queue, { ref: event.ref, text: event.text }];
-        break;
-      case "PromptDropped":
-      case "PromptWithdrawn":
-        this.#leaveQueue(event.ref);
-        this.#note(`${event.$ === "PromptDropped" ? "Dropped" : "Withdrawn"} from the queue: ${event.text}`);
-        break;
-      case "PromptRejected":
-        this.#leaveQueue(event.ref);
-        this.#note(`The prompt was refused${event.plugin ? ` by ${event.plugin}` : ""}: ${event.reason}`, BAD);
         break;
       case "SteeringReceived": {
         const earlier = this.#said.get(event.ref);
@@ -205,54 +252,42 @@ export class Conversation {
         else this.#say("steering", event.ref, event.text, event.status);
         break;
       }
-      case "SteeringApplied":
+      case "SteeringRead":
         for (const ref of event.refs) {
           const said = this.#said.get(ref);
           if (said) this.#touch(said, { status: "applied" });
         }
         break;
-      case "AgentStart":
-        status.turn += 1;
-        status.round = 0;
-        status.isTurnOpen = true;
-        status.phase = "running";
+      case "AgentEnd": {
+        const said = this.#said.get(event.ref);
+        const parts = event.messages.find((message) => message.$ === "UserMessage")?.parts ?? [];
+        const attachments = parts.filter((part) => part.$ === "Image" || part.$ === "File");
+        if (said && attachments.length) this.#touch(said, { attachments });
         break;
-      case "AgentEnd":
-        this.#endTurn(event.stop_reason === "end" ? "The turn is over." : `The turn is over: ${event.stop_reason}.`);
-        this.#attach(event.ref, event.messages);
-        for (const message of event.messages) if (message.$ === "ToolMessage") this.#answerCall(message);
+      }
+      case "ThinkingDelta":
+        this.#touch(this.#live(), { thinking: this.#live().thinking + event.delta });
         break;
-      case "AgentAbort":
-        if (event.ref == null) break;
-        this.#endTurn(`The turn was aborted (${event.kind})${event.reason ? `: ${event.reason}` : "."}`, BAD);
+      case "MessageDelta":
+        this.#touch(this.#live(), { text: this.#live().text + event.delta });
         break;
-      case "AgentResumed":
-        this.#finishAnswer();
-        status.isTurnOpen = true;
-        status.phase = "running";
+      case "ResponseEnded":
+        if (this.#answer || event.text || event.thoughts) {
+          this.#touch(this.#live(), { text: event.text, thinking: event.thoughts, isLive: false, hasGap: false });
+        }
+        this.#answer = null;
+        break;
+      case "CutOff":
+      case "SessionEnded":
+        if (this.#answer) this.#touch(this.#answer, { isLive: false, hasGap: event.$ === "CutOff" && !event.is_heard });
+        this.#answer = null;
+        break;
+      case "Voided":
+        if (this.#answer) this.items.splice(this.items.indexOf(this.#answer), 1);
+        this.#answer = null;
         break;
       default:
-        return false;
     }
-    return true;
-  }
-
-  #endTurn(text: string, mood: Note["mood"] = "end"): void {
-    this.#finishAnswer();
-    Object.assign(this.status, { isTurnOpen: false, phase: "idle", round: 0, status: "" });
-    this.#note(text, mood);
-  }
-
-  #attach(ref: string, messages: readonly { readonly $: string; readonly parts?: readonly Part[] }[]): void {
-    const said = this.#said.get(ref);
-    const parts = messages.find((message) => message.$ === "UserMessage")?.parts ?? [];
-    const attachments = parts.filter((part) => part.$ === "Image" || part.$ === "File");
-    if (said && attachments.length) this.#touch(said, { attachments });
-  }
-
-  #finishAnswer(): void {
-    if (this.#answer) this.#touch(this.#answer, { isLive: false });
-    this.#answer = null;
   }
 
   #live(): Answer {
@@ -260,292 +295,70 @@ export class Conversation {
     return this.#answer;
   }
 
-  /** Requests to the model and its responses. */
-  #applyModel(event: SessionEvent): boolean {
-    const { status } = this;
-    switch (event.$) {
-      case "RequestStart":
-        this.#dropAnswer(); // the process that has asked before has ended
-        status.model = event.model;
-        status.phase = "running";
-        if (event.attempt === 1) status.round += 1;
-        break;
-      case "MessageStart":
-      case "ThinkingStart":
-        status.phase = "streaming";
-        break;
-      case "ThinkingDelta":
-        this.#touch(this.#live(), { thinking: this.#live().thinking + event.delta });
-        break;
-      case "MessageDelta":
-        this.#touch(this.#live(), { text: this.#live().text + event.delta });
-        break;
-      case "StatusUpdate":
-        status.status = event.text;
-        break;
-      case "ResponseComplete":
-        this.#complete(event.message);
-        break;
-      case "Retry":
-        this.#dropAnswer();
-        this.#note(`Attempt ${event.attempt} failed and is made again: ${event.reason}`, BAD);
-        break;
-      case "StreamError":
-        this.#note(`The request failed: ${event.error}: ${event.message}`, BAD);
-        break;
-      case "StreamStalled":
-        this.#note(`Nothing came from the model for ${event.elapsed_s} s.`, BAD);
-        break;
-      case "ContextOverflow":
-        this.#note(`The conversation is too long for the model: ${event.message}`, BAD);
-        break;
-      case "AnswerRejected":
-        this.#note(`The answer does not fit what was asked for: ${event.reason}`, BAD);
-        break;
-      case "ModelSwitched":
-        status.model = event.to;
-        this.#note(`Model: ${event.from_} → ${event.to}${event.reason ? `: ${event.reason}` : ""}`);
-        break;
-      case "HandedOff":
-        this.#handoff = this.#note(`${event.from_} handed the conversation over to ${event.to}, which goes on.`);
-        break;
-      case "ModelOptionsChanged":
-        this.#note(`Other options for ${event.model}.`);
-        break;
-      case "ModelEffective":
-        status.model = event.model;
-        break;
-      default:
-        return false;
-    }
-    return true;
-  }
-
-  #dropAnswer(): void {
-    if (this.#answer) this.items.splice(this.items.indexOf(this.#answer), 1);
-    this.#answer = null;
-  }
-
-  #complete(message: View<"AssistantMessage">): void {
-    const parts = message.parts ?? [];
-    const textOf = (kind: string) => parts.map((part) => (part.$ === kind ? part.text : "")).join("");
-    const [text, thinking] = [textOf("Text"), textOf("Thinking")];
-    if (this.#answer || text || thinking) {
-      this.#touch(this.#live(), { text, thinking, isLive: false, hasGap: false });
-    }
-    this.#answer = null;
-    for (const call of message.calls ?? []) this.#addCall(call.call_id, call.name, call.args ?? { json: "{}" });
-    this.status.phase = message.calls?.length ? "executing_tools" : "running";
-  }
-
-  #addCall(callId: string, name: string, args: Json | null): Call {
-    const call = this.#add<Call>({
-      kind: "call",
-      callId,
-      name,
-      args,
-      state: "asked",
-      progress: "",
-      content: [],
-      details: null,
-      reason: "",
-      since: null,
-      until: null,
-      branch: null,
-      branchId: "",
-      agent: "",
-      task: "",
-      question: null,
-    });
-    this.#calls.set(callId, call);
-    return call;
-  }
-
-  #changeCall(callId: string, name: string, change: Partial<Call>): Call {
-    const call = this.#calls.get(callId) ?? this.#addCall(callId, name, null);
+  /** Changes a call, which is added if it is a new one. */
+  #changeCall(callId: string, change: Partial<Call>): Call {
+    let call = this.#calls.get(callId);
+    if (!call) this.#calls.set(callId, (call = this.#add<Call>({ ...NEW_CALL, content: [], callId })));
     this.#touch(call, change);
     return call;
   }
 
-  /** Takes the result of a call that no event has ended, such as one whose arguments do not fit. */
-  #answerCall(message: View<"ToolMessage">): void {
-    const call = this.#calls.get(message.call_id);
-    if (!call || !OPEN.has(call.state)) return;
-    this.#touch(call, { state: message.is_error ? "failed" : "done", content: [...message.parts] });
-  }
-
-  /** The conversation of the sub-agent at *path*: the ids of a session and its call, those of the outermost first. */
-  #within([, callId, ...inner]: readonly string[]): Conversation {
-    const call = this.#changeCall(callId ?? "", "", {});
-    call.branch ??= new Conversation();
-    return inner.length ? call.branch.#within(inner) : call.branch;
+  #endCall({ call_id, state, content, cause }: View<"CallEndedView">): void {
+    const call = this.#changeCall(call_id, {});
+    const result = cause?.$ === "ToolExecutionEnd" ? cause : null;
+    if (call.state === "abandoned" && !result) return; // what its turn has in place of a result says less
+    this.#touch(call, { state, progress: "", until: (!result && call.until) || this.#at });
+    if (content) call.content = content;
+    if (result) call.details = result.details ?? null;
+    else if (cause) call.reason = endReason(cause);
   }
 
   /** Calls of tools, their approvals and sub-agents. */
-  #applyCall(event: SessionEvent): boolean {
+  #applyCall(event: Change): void {
     switch (event.$) {
-      case "ToolExecutionStart":
-        this.status.phase = "executing_tools";
-        this.#changeCall(event.call_id, event.name, {
-          state: "running",
-          since: this.#at,
-          args: event.args ?? { json: "{}" },
-        });
-        break;
-      case "ToolExecutionUpdate": {
-        const call = this.#calls.get(event.call_id);
-        if (call) this.#touch(call, { progress: event.update });
+      case "CallChanged": {
+        const { call_id, name, args, state, hint } = event;
+        const call = this.#changeCall(call_id, { name, state });
+        if (args) call.args = args;
+        if (state === "held") call.reason = hint;
+        if (state === "running") call.since = this.#at;
         break;
       }
-      case "ToolExecutionEnd":
-        this.#changeCall(event.call_id, event.name, {
-          state: event.is_error ? "failed" : "done",
-          content: [...event.content],
-          details: event.details ?? null,
-          until: this.#at,
-          progress: "",
-        });
+      case "CallEnded":
+        this.#endCall(event);
         break;
-      case "ToolBlocked":
-        this.#changeCall(event.call_id, event.name, { state: "blocked", reason: `${event.plugin}: ${event.reason}` });
-        break;
-      case "ToolKilled":
-        this.#changeCall(event.call_id, event.name, { state: "killed", reason: event.reason, until: this.#at });
+      case "ToolExecutionUpdate":
+        this.#changeCall(event.call_id, { progress: event.update });
         break;
       case "ToolAbandoned":
-        this.#changeCall(event.call_id, event.name, { state: "abandoned", reason: "It was cancelled and still runs." });
-        break;
-      case "ToolUnknown":
-        this.#changeCall(event.call_id, event.name, {
-          state: "in doubt",
-          reason: "It was interrupted, and may have taken effect.",
-        });
-        break;
-      case "ToolSkippedForSteering":
-        this.#changeCall(event.call_id, event.name, { state: "skipped", reason: "A steering text came." });
-        break;
-      case "ToolCallUnknown":
-        this.#changeCall(event.call_id, event.name, { state: "unknown tool" });
-        break;
-      case "ApprovalRequired":
-        if (event.path?.length) {
-          this.#heldIn.set(event.approval_id, event.path);
-          this.#within(event.path).apply({ ...event, path: [] }, { seq: this.#seq, at: this.#at });
-        } else this.#changeCall(event.call_id, event.tool, { state: "held", reason: event.hint, args: event.args });
+        this.#changeCall(event.call_id, { state: "abandoned", reason: "It was cancelled and still runs." });
         break;
       case "ApprovalResolved": {
-        const path = this.#heldIn.get(event.approval_id);
-        this.#heldIn.delete(event.approval_id);
-        const call = path ? undefined : this.#calls.get(event.call_id);
-        if (path) this.#within(path).apply(event, { seq: this.#seq, at: this.#at });
-        else if (call) this.#touch(call, { state: call.state === "held" ? "asked" : call.state, reason: resolution(event) });
+        const call = this.#calls.get(event.call_id);
+        if (call) this.#touch(call, { state: call.state === "held" ? "asked" : call.state, reason: resolution(event) });
         break;
       }
       case "AskUser":
-        if (event.path?.length) break;
-        this.#changeCall(event.call_id, "", { question: { ref: event.ref, text: event.question, response: null } });
+        if (event.path?.length) break; // of a call of a sub-agent
+        this.#changeCall(event.call_id, { question: { ref: event.ref, text: event.question, response: null } });
         break;
       case "UserResponded":
         for (const call of this.#calls.values()) {
           if (call.question?.ref === event.ref) this.#touch(call, { question: { ...call.question, response: event.response } });
         }
         break;
-      case "SubagentStart":
-        this.#changeCall(event.call_id, event.agent ?? "", {
-          branch: new Conversation(),
-          branchId: event.child,
-          agent: event.agent ?? "",
-          task: event.description ?? "",
-        });
+      case "SubagentStart": {
+        const { call_id, child, agent = "", description = "" } = event;
+        this.#changeCall(call_id, { branch: new Conversation(), branchId: child, agent, task: description });
         break;
-      case "SubAgentEvent": {
-        const call = this.#changeCall(event.call_id, "", {});
+      }
+      case "OfSubagent": {
+        const call = this.#changeCall(event.call_id, {});
         call.branch ??= new Conversation();
-        call.branch.apply(event.event as SessionEvent, { seq: this.#seq, at: this.#at });
+        call.branch.apply(event.change, this.#seq, { at: this.#at, by: "" });
         break;
       }
       default:
-        return false;
-    }
-    return true;
-  }
-
-  /** The life of the session, its context, its plugins. */
-  #applyLife(event: SessionEvent): void {
-    const { status } = this;
-    switch (event.$) {
-      case "SessionStarted":
-        status.model = event.model;
-        break;
-      case "SessionEnded":
-        this.#finishAnswer();
-        status.phase = "ended";
-        this.#note(`The session has ended: ${event.reason}`, "end");
-        break;
-      case "SessionRestarted":
-        this.#note(`The session crashed and was started again: ${event.cause}`, BAD);
-        break;
-      case "SessionQuarantined":
-      case "InputQuarantined":
-        this.#note(`Set aside, because it crashed too often: ${event.cause}`, BAD);
-        break;
-      case "SessionForked":
-        this.#note(`A fork, with the past up to record ${event.at} of the session`, "plain", event.origin, event.at);
-        break;
-      case "LabelsChanged":
-      case "TitleGenerated":
-        status.title = event.title;
-        break;
-      case "TodoChange":
-        status.todos = [...event.todos];
-        break;
-      case "CompactEnd":
-        this.#note(event.removed ? `The context was compacted: ${event.note}` : `Nothing to compact: ${event.note}`);
-        break;
-      case "Intervention":
-        this.#note(`Plugins added: ${event.text}`);
-        break;
-      case "PluginError":
-        this.#note(`The plugin ${event.plugin} failed at ${event.hook}: ${event.error}`, BAD);
-        break;
-      case "PluginAttached":
-      case "PluginDetached": {
-        const done = event.$ === "PluginAttached" ? "added" : "removed";
-        const failed = event.success === false;
-        this.#note(`The plugin ${event.plugin} was ${failed ? "not " : ""}${done}${failed ? `: ${event.error}` : ""}.`);
-        break;
-      }
-      case "PluginOptsUpdated":
-        this.#note(event.success ? `Other options for the plugin ${event.plugin}.` : `${event.plugin}: ${event.error}`);
-        break;
-      case "ToolsUpdated":
-        this.#note(toolChanges(event));
-        break;
-      case "LoopDetected":
-        this.#note(`The model repeats itself: ${event.name}, ${event.count} times.`, BAD);
-        break;
-      case "ContentPolicyViolated":
-        this.#note(`A policy is violated: ${event.summary}`, BAD);
-        break;
-      case "UnknownEvent":
-        this.#note(`An event of a newer version: ${event.kind}`);
-        break;
-      default: // events that change nothing of what is shown here
     }
   }
 }
-
-function resolution(event: View<"ApprovalResolved">): string {
-  const parts = [event.status, event.edited ? "with other arguments" : "", event.by ? `by ${event.by}` : ""];
-  return parts.filter(Boolean).join(" ") + (event.reason ? `: ${event.reason}` : "");
-}
-
-function toolChanges(event: View<"ToolsUpdated">): string {
-  const parts = [
-    event.attached.length ? `new tools: ${event.attached.join(", ")}` : "",
-    event.detached.length ? `removed tools: ${event.detached.join(", ")}` : "",
-    ...(event.problems ?? []),
-  ];
-  return `Tools of ${event.source || "the session"}: ${parts.filter(Boolean).join("; ")}.`;
-}
-
