@@ -126,7 +126,7 @@ def test_each_folder_gets_its_quick_tests_that_reach_the_edit_and_more_of_those_
     ("test", "is_it"),
     [
         ("tests/host/http11/test_limits.py::test_a", True),
-        ("tests/host/test_connection_shares.py::test_a", True),
+        ("tests/host/test_server_ends.py::test_a", True),
         ("tests/host/test_streams.py::test_http11", False),
     ],
 )
