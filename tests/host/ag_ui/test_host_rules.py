@@ -20,7 +20,8 @@ from tests.host.test_decisions import payer
 from tests.host.test_slow_readers import connections
 from tests.patience import within
 
-SLOW: Final = say("one two three four five six", delay=0.1)
+SLOW: Final = say("so it is " * 2_000, delay=0.1)
+"""An answer that goes on for minutes, so that its run is open however late a test comes to it."""
 BODY: Final = json.dumps(
     {"threadId": "trip", "runId": "run", "messages": [{"id": "u1", "role": "user", "content": "go"}]}
 ).encode()

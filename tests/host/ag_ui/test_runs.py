@@ -29,6 +29,10 @@ async def wait() -> str:
     raise AssertionError
 
 
+ENDLESS = say("so it is " * 2_000, delay=0.05)
+"""An answer that goes on for minutes, so that a turn is open however late a test comes to it."""
+
+
 async def test_a_message_is_a_run() -> None:
     async with open_desk(scripted("Hello, Ann.", "Yes.")) as desk:
         front = FrontEnd(desk.ann, "trip")
@@ -187,7 +191,7 @@ async def test_what_others_say_in_the_middle_of_a_run_is_shown() -> None:
 
 
 async def test_a_turn_that_is_stopped_is_cancelled_and_a_failed_one_an_error() -> None:
-    async with open_desk(scripted(say("one two three four", delay=0.05), permanent("no such model"))) as desk:
+    async with open_desk(scripted(ENDLESS, permanent("no such model"))) as desk:
         front = FrontEnd(desk.ann, "trip")
         heard = list[list[Frame]]()
 
@@ -206,7 +210,7 @@ async def test_a_turn_that_is_stopped_is_cancelled_and_a_failed_one_an_error() -
 
 @pytest.mark.parametrize("way", ["stop", "delete"])
 async def test_a_session_that_ends_ends_the_run(way: str) -> None:
-    async with open_desk(scripted(say("one two three four", delay=0.05))) as desk:
+    async with open_desk(scripted(ENDLESS)) as desk:
         front = FrontEnd(desk.ann, "trip")
         heard = list[list[Frame]]()
 
