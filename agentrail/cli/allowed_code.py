@@ -16,7 +16,8 @@ from attrs import frozen
 
 from agentrail.app.spec import SessionSpec
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.folder_code import CodeFile, sources_of
+from agentrail.cli.folder_code import sources_of
+from agentrail.cli.surface import CodeFile
 from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeTool

@@ -19,9 +19,9 @@ from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.user_folders import home
 from agentrail.cli.allowed_server import AllowedServer
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.folder_code import CodeFile, code_of_program
+from agentrail.cli.folder_code import code_of_program
 from agentrail.cli.own_files import replace_own
-from agentrail.cli.surface import Surface
+from agentrail.cli.surface import CodeFile, Surface
 from agentrail.cli.trust_store import allow, unallowed
 from agentrail.codec.json_text import to_text
 from agentrail.values.json import JsonObject, canonical

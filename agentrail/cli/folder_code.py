@@ -19,8 +19,8 @@ from typing import Final, TypeAlias
 
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.settings_file import content_of
+from agentrail.cli.surface import CodeFile
 from agentrail.plugins.shell.rules import RUN_BY_OTHERS
-from agentrail.values.value import Value
 
 MAX_SOURCES: Final = 500
 """The most files that one of Python may import from beside it, the ones that these import included."""
@@ -47,15 +47,6 @@ LOADERS: Final = RUN_BY_OTHERS | {"PYTHONPATH"}
 
 _NOT_NEAR: Final = sys.stdlib_module_names | {"agentrail"}
 """Modules that a file of a folder cannot stand in for."""
-
-
-class CodeFile(Value):
-    """A file that runs, and what is in it."""
-
-    path: str
-    """Its path, with links resolved; relative to the folder of the settings if it is in it."""
-    digest: str
-    """SHA-256 of its bytes, in hexadecimal digits."""
 
 
 Sources: TypeAlias = Mapping[Path, bytes]

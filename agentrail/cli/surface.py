@@ -1,13 +1,17 @@
-"""`Surface`: what a folder wants that a person has to allow first."""
+"""`Surface`: what a folder wants that a person has to allow first, and the code in it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from agentrail.values.value import Value
 
-if TYPE_CHECKING:  # it looks into programs and sources, which a folder without settings does not have
-    from agentrail.cli.folder_code import CodeFile
+
+class CodeFile(Value):
+    """A file that runs, and what is in it."""
+
+    path: str
+    """Its path, with links resolved; relative to the folder of the settings if it is in it."""
+    digest: str
+    """SHA-256 of its bytes, in hexadecimal digits."""
 
 
 class Surface(Value):

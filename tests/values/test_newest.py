@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from agentrail.values.newest import Newest
 
-ENTRIES = st.lists(st.tuples(st.integers(0, 9), st.integers()), max_size=30)
+ENTRIES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=12)
 
 
-@given(most=st.integers(1, 6), entries=ENTRIES)
+@given(most=st.integers(1, 4), entries=ENTRIES)
 def test_the_entries_set_last_are_there_in_this_order(most: int, entries: list[tuple[int, int]]) -> None:
     """However often a key is set, it counts once, at its last time, and with its last value."""
     newest = Newest[int, int](most)
