@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrail.values.newest import Newest
@@ -10,6 +10,7 @@ from agentrail.values.newest import Newest
 ENTRIES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=12)
 
 
+@settings(max_examples=40)
 @given(most=st.integers(1, 4), entries=ENTRIES)
 def test_the_entries_set_last_are_there_in_this_order(most: int, entries: list[tuple[int, int]]) -> None:
     """However often a key is set, it counts once, at its last time, and with its last value."""
