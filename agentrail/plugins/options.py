@@ -104,17 +104,26 @@ def check_choice(*choices: str) -> Callable[[AnyPlugin, attrs.Attribute[T], T], 
     return check
 
 
+def _check_from(least: int, plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+    count = number(value)
+    if type(count) is not int or count < least:
+        _refuse(plugin, field, f"is {brief(value)}; it must be a whole number from {least} on")
+
+
 def check_count(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     """Raise `BadOptions` unless *value* is a whole number from 0 on."""
-    count = number(value)
-    if type(count) is not int or count < 0:
-        _refuse(plugin, field, f"is {brief(value)}; it must be a whole number from 0 on")
+    _check_from(0, plugin, field, value)
+
+
+def check_positive(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+    """Raise `BadOptions` unless *value* is a whole number from 1 on."""
+    _check_from(1, plugin, field, value)
 
 
 def check_some(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
-    """Raise `BadOptions` if *value*, a checked list or number, is empty or 0."""
+    """Raise `BadOptions` if *value*, a checked list, is empty."""
     if not value:
-        _refuse(plugin, field, f"is {value}; give at least one")
+        _refuse(plugin, field, "is empty; give at least one")
 
 
 def check_seconds(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:

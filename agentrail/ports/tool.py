@@ -22,12 +22,12 @@ class Task(Authored):
     """One run of a sub-agent: what it was asked to do, and how far it is."""
 
     child: str
-    """Session id of the sub-agent: valid for `supervisor.session` while the sub-agent runs.
+    """Session id of the sub-agent, whose session can be used while the sub-agent runs.
 
     Its records stay readable after that, unless the supervisor was given no journal.
     """
     agent: str
-    """Name of the agent, a key of `SessionSpec.agents`."""
+    """Name of the agent, by which the session knows it."""
     description: str
     """Short description of the task, as the model that started it gave it."""
     call_id: str

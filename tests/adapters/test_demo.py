@@ -137,6 +137,18 @@ def test_what_only_looks_like_a_request_is_none(text: str) -> None:
             a_tool("shell", "n", "b", cmd="string", n="integer", b="boolean"),
             {"cmd": "ls", "n": 1, "b": False},
         ),
+        ("run ls", a_tool("run", command="string"), {"command": "ls"}),
+        ("search for tea", a_tool("search", query="string"), {"query": "for tea"}),
+        (
+            "write hello to a.txt",
+            a_tool("write_file", path="string", text="string"),
+            {"path": "a.txt", "text": "hello"},
+        ),
+        (
+            "replace x with y in a.txt",
+            a_tool("edit_file", path="string", old="string", new="string"),
+            {"path": "a.txt", "old": "x", "new": "y"},
+        ),
         ("count to 20", a_tool("count", "to", to="integer"), {"to": 20}),
         ("remember x", a_tool("remember", "text", "tags", text="string", tags="array"), {"text": "x", "tags": []}),
     ]

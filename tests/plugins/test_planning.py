@@ -373,8 +373,8 @@ def test_whatever_the_model_writes_the_state_can_be_kept(text: str) -> None:
         ({"plan_first": 1}, "its `plan_first` is 1; it must be True or False"),
         ({"min_prompt_length": -1}, "its `min_prompt_length` is -1; it must be a whole number from 0 on"),
         ({"directive": " "}, "its `directive` is ' '; give a text"),
-        ({"max_plan_attempts": 0}, "its `max_plan_attempts` is 0; give at least one"),
-        ({"max_plan_attempts": "2"}, "its `max_plan_attempts` is '2'; it must be a whole number from 0 on"),
+        ({"max_plan_attempts": 0}, "its `max_plan_attempts` is 0; it must be a whole number from 1 on"),
+        ({"max_plan_attempts": "2"}, "its `max_plan_attempts` is '2'; it must be a whole number from 1 on"),
     ],
 )
 def test_an_option_that_cannot_be_is_refused_with_its_name(options: dict[str, object], problem: str) -> None:

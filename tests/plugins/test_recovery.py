@@ -224,13 +224,13 @@ async def test_a_budget_counts_the_attempts_with_other_models_too() -> None:
 
 @each_case(
     [
-        ({"models": []}, r"its `models` is \(\); give at least one"),
+        ({"models": []}, "its `models` is empty; give at least one"),
         ({"models": 3}, r"its `models` is 3; give a list of names"),
         ({"models": ["a", 3]}, r"its `models` has 3; give the name of a model, or a pair"),
         ({"models": [("a", 3)]}, "give the name of a model, or a pair"),
         ({"models": [" "]}, "give the name of a model, or a pair"),
         ({"models": [("a", {"x": object()})]}, "the options of `a` in its `models` are no JSON"),
-        ({"models": "a", "after_attempts": 0}, "its `after_attempts` is 0; give at least one"),
+        ({"models": "a", "after_attempts": 0}, "its `after_attempts` is 0; it must be a whole number from 1 on"),
         ({"models": "a", "after_attempts": None}, "its `after_attempts` is None"),
         ({"models": "a", "after_tool_failures": True}, "its `after_tool_failures` is True"),
         ({"models": "a", "return_after": -1}, "its `return_after` is -1"),

@@ -414,12 +414,12 @@ def test_a_session_that_says_nothing_asks_nobody() -> None:
 @each_case(
     [
         ({"criteria": 5}, "its `criteria` is 5; give a list of texts"),
-        ({"criteria": []}, r"its `criteria` is \(\); give at least one"),
+        ({"criteria": []}, "its `criteria` is empty; give at least one"),
         ({"reviewer": "agent"}, "its `reviewer` is 'agent'; it must be one of conversation, model"),
         ({"reviewer": None}, "its `reviewer` is None; it must be one of conversation, model"),
         ({"model": ""}, "its `model` is ''; give the name of a model, or a pair of name and options"),
-        ({"max_reviews": 0}, "its `max_reviews` is 0; give at least one"),
-        ({"max_reviews": True}, "its `max_reviews` is True; it must be a whole number from 0 on"),
+        ({"max_reviews": 0}, "its `max_reviews` is 0; it must be a whole number from 1 on"),
+        ({"max_reviews": True}, "its `max_reviews` is True; it must be a whole number from 1 on"),
         (
             {"pass_signal": ""},
             "its `pass_signal` is ''; give one line of at most 100 characters, which begins and ends",

@@ -169,7 +169,8 @@ def _step_of(text: str, tools: Sequence[ToolSpec]) -> _Step:
     polite = _POLITE.match(text)
     bare = _STOP.sub("", _STOP.sub("", text[polite.end() if polite else 0 :].strip()))
     named = [_phrase_for(spec) for spec in tools if _first_argument(spec) is not None and spec.name in bare]
-    for phrase in (*PHRASES, *named):
+    usable = [phrase for phrase in PHRASES if phrase.tool in specs]
+    for phrase in (*usable, *named, *PHRASES):
         match = re.fullmatch(phrase.pattern, bare, re.IGNORECASE | re.DOTALL)
         if match is not None:
             slots = {name: _unquote(slot) for name, slot in match.groupdict().items() if slot is not None}
@@ -188,7 +189,12 @@ def _phrase_for(spec: ToolSpec) -> Phrase:
 def _first_argument(spec: ToolSpec) -> str | None:
     """Return the name of the first argument of *spec*, if it is a text or a number; else `None`."""
     name, schema = next(iter(_object(spec.parameters.get("properties")).items()), (None, EMPTY))
-    return name if _object(schema).get("type") in {"string", "integer", "number"} else None
+    return name if _is_plain(schema) else None
+
+
+def _is_plain(schema: Json) -> bool:
+    """Whether *schema* is that of a text or a number."""
+    return _object(schema).get("type") in {"string", "integer", "number"}
 
 
 def _behind(steps: list[_Step], count: int) -> list[_Step]:
@@ -205,14 +211,16 @@ def _unquote(slot: str) -> str:
 def _args(slots: Mapping[str, str], spec: ToolSpec) -> JsonObject:
     """Return *slots* as arguments for *spec*, with plain values for what it requires beside them.
 
-    One of another name than its arguments have is the first of them.
+    One of another name than its arguments have is the first of them that is a text or a number, and is no slot's own.
     """
     properties = _object(spec.parameters.get("properties"))
+    free = [name for name in properties if name not in slots and _is_plain(properties[name])]
     args: dict[str, Json] = {}
     for slot, text in slots.items():
-        name = slot if slot in properties else _first_argument(spec)
+        name = slot if slot in properties else next(iter(free), None)
         if name is not None:
-            args.setdefault(name, _parse_slot(text, _object(properties[name]).get("type")))
+            args[name] = _parse_slot(text, _object(properties[name]).get("type"))
+            free = [other for other in free if other != name]
     required = spec.parameters.get("required")
     for name in map(str, required) if isinstance(required, Sequence) else ():
         args.setdefault(name, _plain(_object(properties.get(name))))

@@ -14,7 +14,7 @@ from agentrail.hooks.actions import Action, Continue, Emission, Emit, Intervene,
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterResponse, AfterToolBatch, AfterTurn, BeforePrompt, BeforeRequest
 from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins.options import check_count, check_flag, check_some, check_text
+from agentrail.plugins.options import check_count, check_flag, check_positive, check_text
 from agentrail.plugins.short_texts import one_line
 from agentrail.values.events.context import PlanGenerated, PlanStepCompleted
 from agentrail.values.events.envelope import Event
@@ -254,8 +254,8 @@ class Planning(Plugin[CurrentPlan]):
     """The fewest characters of a prompt after which to ask for a plan."""
     directive: str = attrs.field(default=DIRECTIVE, validator=check_text)
     """The text that asks for a plan."""
-    max_plan_attempts: int = attrs.field(default=2, validator=[check_count, check_some])
-    """How often in one turn to ask for a plan."""
+    max_plan_attempts: int = attrs.field(default=2, validator=check_positive)
+    """How often in one turn to ask for a plan; `plan_first=False`: never."""
 
     priority = Priority.QUALITY
 

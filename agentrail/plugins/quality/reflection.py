@@ -30,8 +30,8 @@ from agentrail.plugins.options import (
     as_model,
     as_tuple,
     check_choice,
-    check_count,
     check_model,
+    check_positive,
     check_seconds,
     check_some,
     check_texts,
@@ -158,7 +158,7 @@ class Reflection(Plugin[Reviewing]):
     """Who reviews: `conversation`, the model itself; or `model`, a request of its own."""
     model: NamedModel | None = attrs.field(default=None, converter=as_model, validator=check_model)
     """With `reviewer="model"`: name of the model that reviews, or a pair of name and options; `None`: the session's."""
-    max_reviews: int = attrs.field(default=3, validator=[check_count, check_some])
+    max_reviews: int = attrs.field(default=3, validator=check_positive)
     """How many reviews one turn may have."""
     pass_signal: str = attrs.field(default="APPROVED", validator=_is_signal)
     """With `reviewer="conversation"`: the line with which the model passes its answer."""

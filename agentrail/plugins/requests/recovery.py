@@ -12,11 +12,11 @@ from agentrail.errors import BadOptions, NotJson
 from agentrail.hooks.actions import Abort, Continue, SwitchModel
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTool, AfterTurn, BeforeRequest, OnToolError
-from agentrail.hooks.plugin import AnyPlugin, NamedModel, Plugin, Priority
+from agentrail.hooks.plugin import NamedModel, Plugin, Priority
 from agentrail.plugins.options import (
-    check_count,
     check_flag,
     check_optional_seconds,
+    check_positive,
     check_some,
     freeze_options,
     is_list,
@@ -98,10 +98,9 @@ def _read_link(model: object) -> NamedOptions:
     return name, options
 
 
-def _are_some_or_none(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+def _is_positive_or_none(plugin: Recovery, field: attrs.Attribute[T], value: T) -> None:
     if value is not None:
-        check_count(plugin, field, value)
-        check_some(plugin, field, value)
+        check_positive(plugin, field, value)
 
 
 @frozen
@@ -116,9 +115,9 @@ class Recovery(Plugin[Fallen]):
 
     models: tuple[NamedOptions, ...] = field(converter=_read_models, validator=check_some)
     """The models to switch to, in order: names, or pairs of a name and options for the provider."""
-    after_attempts: int = field(default=2, validator=[check_count, check_some])
+    after_attempts: int = field(default=2, validator=check_positive)
     """After how many failed attempts with one model the next one is asked."""
-    after_tool_failures: int | None = field(default=5, validator=_are_some_or_none)
+    after_tool_failures: int | None = field(default=5, validator=_is_positive_or_none)
     """After how many failed runs of tools in a row the next model is asked; `None`: never."""
     return_after: float | None = field(default=300.0, validator=check_optional_seconds)
     """Seconds after a switch until a new turn begins with the first model again; 0: the next turn; `None`: never."""
