@@ -99,7 +99,7 @@ def _brief(value: object) -> str:
 
 def _views(records: Sequence[Record], moment: Moment | None) -> Iterator[str]:
     """Yield what a host answers: each row of the timeline, or the state at *moment*."""
-    from agentrail.host.operations.record_calls import state_view, timeline_view  # noqa: PLC0415 - the interface of the host
+    from agentrail.host.operations.record_views import state_view, timeline_view  # noqa: PLC0415 - the interface of the host
 
     if moment is not None:
         yield view_line(state_view(moment, len(records), WHOLE_JOURNAL, whole=True))

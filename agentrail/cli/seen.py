@@ -67,7 +67,7 @@ def _print_body(whole: Seen) -> int:
 
 def _print_view(whole: Seen, records: Sequence[Record]) -> int:
     """Print what `GET /v1/sessions/{id}/seen?whole=true` answers."""
-    from agentrail.host.operations.record_calls import rounds_in, seen_view  # noqa: PLC0415 - the interface of the host
+    from agentrail.host.operations.record_views import rounds_in, seen_view  # noqa: PLC0415 - the interface of the host
 
     print(view_line(seen_view(whole, rounds_in(requests(records)), WHOLE_JOURNAL, whole=True)))
     return DONE

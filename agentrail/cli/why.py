@@ -61,6 +61,6 @@ def _lines(account: Account) -> Iterator[str]:
 
 def _views(account: Account) -> Iterator[str]:
     """Yield the lines of JSON, as a host answers them."""
-    from agentrail.host.operations.record_calls import account_view  # noqa: PLC0415 - it brings the interface of the host
+    from agentrail.host.operations.record_views import account_view  # noqa: PLC0415 - it brings the interface of the host
 
     yield from map(view_line, account_view(account, WHOLE_JOURNAL, len(account.entries)).entries)

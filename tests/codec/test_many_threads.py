@@ -82,6 +82,6 @@ def test_each_type_that_msgspec_reads_is_learned_first() -> None:
         "core/vocabulary/errors_as_data.py",
         "host/cluster/forwarded_events.py",
         "host/operations/call.py",
-        "host/operations/record_calls.py",
+        "host/operations/record_views.py",
     ]
     assert found == [*read_plain_values_alone, "values/value.py"]

@@ -11,7 +11,7 @@ import pytest
 from agentrail import SessionSpec, connect, tool
 from agentrail.api.insight_views import TimelineRowView
 from agentrail.host.operations import record_calls
-from agentrail.host.operations.record_calls import ITEMS, TEXT
+from agentrail.host.operations.record_views import ITEMS, TEXT
 from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.models import Usage
 from agentrail.plugins import BudgetGuard, HumanApproval

@@ -12,7 +12,8 @@ import trio
 
 from agentrail import SessionSpec, tool
 from agentrail.host.operations import record_calls
-from agentrail.host.operations.record_calls import AT_ONCE, BACK, BRIEF, BUDGET, ITEMS, KEY, TEXT, record_view
+from agentrail.host.operations.record_calls import AT_ONCE, BACK
+from agentrail.host.operations.record_views import BRIEF, BUDGET, ITEMS, KEY, TEXT, record_view
 from agentrail.insight import FoldingRule
 from agentrail.journals import MemoryJournal, Record
 from agentrail.plugins import HumanApproval
