@@ -392,6 +392,11 @@ async def still_has(supervisor: Supervisor, session_id: str) -> bool:
     return leases.has(session_id)
 
 
+def journal_of(supervisor: Supervisor) -> Journal:
+    """Return the journal of *supervisor* as its sessions use it: what it raises are errors of the library."""
+    return supervisor._sessions.shared.journal  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
+
+
 async def summary_of(supervisor: Supervisor, session_id: str) -> StoredSession | None:
     """Return the summary of one stored session in the journal of *supervisor*; `None` if it is not stored."""
     return await supervisor._sessions.summary(session_id)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users

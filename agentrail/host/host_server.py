@@ -19,7 +19,15 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.api.limits import DEFAULTS, METRIC_TENANTS, HostLimits
 from agentrail.api.operation_table import CALLS, ROUTES
 from agentrail.app.build import check_journal, check_telemetry
-from agentrail.app.supervisor import Supervisor, look_at_slots, open_supervisor, others_of, share, tell_deaths
+from agentrail.app.supervisor import (
+    Supervisor,
+    journal_of,
+    look_at_slots,
+    open_supervisor,
+    others_of,
+    share,
+    tell_deaths,
+)
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.errors import BadChoice, WrongType
 from agentrail.host.ag_ui.ag_ui_calls import AgUiCalls
@@ -518,7 +526,7 @@ class Host:
         files = FileCalls(sessions, stored)
         talking = TalkCalls(sessions, files, row, turns, frames, streams, nursery)
         lifecycle = SessionLifeCalls(sessions, supervisor, stored, journal, (frames.erase, *health.when_erased))
-        looking = ViewCalls(sessions, frames, streams, journal)
+        looking = ViewCalls(sessions, frames, streams, journal_of(supervisor))
         listing = ListingCalls(row, sessions, supervisor, four_eyes=self._four_eyes)
         commands = CommandCalls(sessions, four_eyes=self._four_eyes)
         functions: Mapping[str, CallFunction] = {

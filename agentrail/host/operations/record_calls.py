@@ -48,7 +48,7 @@ PAGE_BYTES: Final = 256 * 1024
 """Bytes of JSON from which on no more records are added to a page."""
 
 BACK: Final = 512
-"""How many records before a page are looked at to find the phase in which it begins."""
+"""How many records before a place are looked at to find the phase, or the turn, that it is in."""
 
 ALL_AT_ONCE: Final = 1_000
 """How many records are read at once if all are needed."""

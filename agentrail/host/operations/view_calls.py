@@ -33,14 +33,16 @@ from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.call import Answer, OperationCall, running_session
 from agentrail.host.operations.command_calls import child_id, is_of_the_program
 from agentrail.host.operations.event_frames import ClientStreams, EventFrames
-from agentrail.host.operations.record_calls import AT_ONCE
+from agentrail.host.operations.record_calls import AT_ONCE, BACK
 from agentrail.host.profiles import Offered
 from agentrail.host.requests.http_messages import Send, while_here
 from agentrail.ports.journal import Journal, Record
 from agentrail.runtime.access.status import ended_tasks
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.values.events.envelope import Cursor, Event
+from agentrail.values.events.life import AgentStart
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
 
 POLICY: Final = "agentrail-policy"
@@ -82,8 +84,24 @@ class ViewCalls:
         return session.subscribe(since=since, types=types, policy=policy)
 
     async def stored(self, name: SessionName, after: int) -> Sequence[Record]:
-        """Return some of the records after number *after*, few enough for memory; none after the last."""
-        return await self._journal.read(name.internal, after, AT_ONCE)
+        """Return some of the records after number *after*, few enough for memory; none after the last.
+
+        As for a `Replay`, a journal that fails is asked until it is back.
+        """
+        return await patiently(partial(self._journal.read, name.internal, after, AT_ONCE))
+
+    async def turn_at(self, name: SessionName, place: Cursor) -> int:
+        """Return the number of the record after which to fold what leads to *place*: where the last turn before began.
+
+        That is at most `BACK` records before, as the history may be of any length. Of what is open from before, such as
+        a call that runs on in the background, the end is folded as that of one of which nothing was told.
+        """
+        number = await patiently(partial(self._journal.record_of_seq, name.internal, place.seq))
+        for after in range(number - AT_ONCE, max(number - BACK, 0) - AT_ONCE, -AT_ONCE):
+            for record in reversed(await self.stored(name, max(after, 0))):
+                if record.number <= number and any(isinstance(each.event, AgentStart) for each in record.events):
+                    return record.number - 1
+        return max(number - BACK, 0)
 
     async def _send_events(self, subscription: Subscription, send: Send, *, tells_place: bool) -> None:
         """Send the events; to another host, *tells_place*: its client has to know where the subscription begins."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from hashlib import sha256
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 
@@ -36,6 +36,9 @@ from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.policies import POLICIES
+
+Begin: TypeAlias = Callable[[Cursor], Awaitable[None]]
+"""Called with the place where a subscription begins, before the first event after it."""
 
 log = logging.getLogger("agentrail.host")
 
@@ -111,30 +114,36 @@ class SocketListening:
     async def _send_events(self, frame: ListenFrame, call: OperationCall) -> None:
         since = start_of(call.row, EventsQuery(since=frame.since), "")
         messages = EventMessages(frame.id, self._parts.frames)
-        await self._send_opened(frame.id, call, await self._opened(frame, call, since), messages)
+        await self._send_opened(call, await self._opened(frame, call, since), messages, partial(self._begin, frame.id))
+
+    async def _begin(self, name: str, place: Cursor) -> None:
+        await self._outbox.put(partial(socket_frames.begun, name, place))
 
     async def _send_transcript(self, frame: ListenFrame, call: OperationCall) -> None:
         """Send what the events of a session change in its conversation; of one that is only stored, what is there."""
         since = start_of(call.row, EventsQuery(since=frame.since), "")
-        if frame.last is None:
-            messages = TranscriptMessages(frame.id, since or BEFORE_ALL)
+        messages, sessions, records = TranscriptMessages(frame.id), self._parts.sessions, CALLS["records"]
+
+        async def begin(place: Cursor) -> None:
+            await self._begin(frame.id, place)
             if since is not None and since > BEFORE_ALL:  # what the client was told of is folded before what follows
-                name = self._parts.sessions.name(call.row, call.who, call.session)
-                await self._send_stored(name, messages, until=since)
+                name = sessions.name(call.row, call.who, call.session)
+                await self._send_stored(name, messages, place, until=place)
+
+        if frame.last is None:
             try:
                 events = await self._opened(frame, call, since)
             except (SessionNotAlive, JournalReadOnly):
                 if since is None:
                     raise
             else:
-                await self._send_opened(frame.id, call, events, messages)
+                await self._send_opened(call, events, messages, begin)
                 return
-        records = CALLS["records"]
         check_scope(records, call.who)
-        name = self._parts.sessions.name(records, call.who, call.session)
-        await self._parts.sessions.stored(name)
-        await self._outbox.put(partial(socket_frames.begun, frame.id, since or BEFORE_ALL))
-        await self._send_stored(name, TranscriptMessages(frame.id, since or BEFORE_ALL), frame.last)
+        name = sessions.name(records, call.who, call.session)
+        await sessions.stored(name)
+        await self._begin(frame.id, since or BEFORE_ALL)
+        await self._send_stored(name, messages, since or BEFORE_ALL, last=frame.last)
 
     async def _opened(
         self, frame: ListenFrame, call: OperationCall, since: Cursor | None
@@ -155,23 +164,29 @@ class SocketListening:
             raise
 
     async def _send_opened(
-        self, name: str, call: OperationCall, events: Subscription | ForwardedEvents, messages: SubscriptionMessages
+        self, call: OperationCall, events: Subscription | ForwardedEvents, messages: SubscriptionMessages, begin: Begin
     ) -> None:
         if isinstance(events, Subscription):
-            await self._send_own(name, events, messages)
+            await self._send_own(events, messages, begin)
         else:
             try:
-                await self._send_forwarded(name, events, messages)
+                await self._send_forwarded(events, messages, begin)
             finally:
                 await events.close()  # noqa: ASYNC102 - it waits for nothing
         if self._parts.forwarding is not None:
             await self._parts.sessions.check_over(call.row, call.who, call.session)
 
     async def _send_stored(
-        self, session: SessionName, messages: TranscriptMessages, last: int | None = None, until: Cursor | None = None
+        self,
+        session: SessionName,
+        messages: TranscriptMessages,
+        since: Cursor,
+        *,
+        until: Cursor | None = None,
+        last: int | None = None,
     ) -> None:
-        """Send what the stored events of a session change, up to record *last* and the cursor *until*."""
-        number = 0
+        """Send what the stored events after *since* change, up to the cursor *until* and record *last*."""
+        number = await self._parts.looking.turn_at(session, since)
         while records := await self._parts.looking.stored(session, number):
             for record in records:
                 if last is not None and record.number > last:
@@ -179,25 +194,28 @@ class SocketListening:
                 for envelope in record.events:
                     if until is not None and envelope.cursor > until:
                         return
-                    await self._outbox.put_all(partial(messages.of, envelope))
+                    if envelope.cursor <= since:
+                        messages.fold(envelope)
+                    else:
+                        await self._outbox.put_all(partial(messages.of, envelope))
             number = records[-1].number
 
-    async def _send_forwarded(self, name: str, events: ForwardedEvents, messages: SubscriptionMessages) -> None:
+    async def _send_forwarded(self, events: ForwardedEvents, messages: SubscriptionMessages, begin: Begin) -> None:
         """Send the events of a session of another host; the first frame has no event, but says where it begins."""
         while frames := await events.frames():
             for frame in frames:
                 if frame.event:
                     await self._outbox.put_all(partial(messages.forwarded, frame, events))
                 else:
-                    await self._outbox.put(partial(socket_frames.begun, name, cursor_of(frame)))
+                    await begin(cursor_of(frame))
 
-    async def _send_own(self, name: str, subscription: Subscription, messages: SubscriptionMessages) -> None:
+    async def _send_own(self, subscription: Subscription, messages: SubscriptionMessages, begin: Begin) -> None:
 
         async def give(envelope: Envelope) -> None:
             await self._outbox.put_all(partial(_ready, messages, events, envelope))
 
         async with subscription as events:
-            await self._outbox.put(partial(socket_frames.begun, name, events.position))
+            await begin(events.position)
             await self._parts.frames.give_all(events, give)
         self._parts.operations.check_open()  # if the session is parked, as the host stops, it has not ended
 

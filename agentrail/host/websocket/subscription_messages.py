@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -12,7 +13,7 @@ from agentrail.api.transcript_views import changes_view
 from agentrail.api.views import to_json
 from agentrail.host.cluster.forwarded_events import ForwardedEvents, SseFrame, cursor_of
 from agentrail.host.operations.event_frames import EventFrames
-from agentrail.values.events.envelope import Cursor, Envelope
+from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.plugins import Gap
 
 
@@ -51,26 +52,34 @@ class EventMessages:
 
 
 class TranscriptMessages:
-    """Messages with what events change in the conversation. Of events up to *since*, the client has been told."""
+    """Messages with what events change in the conversation."""
 
-    def __init__(self, name: str, since: Cursor) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
-        self._since = since
         self._transcript = Transcript()
 
     def of(self, envelope: Envelope) -> Sequence[bytes]:
         """Return the message with what an event of a session of this host changes; none if that is nothing."""
-        return self._fold(as_seen(envelope) if type(envelope.event) in WITH_SESSION else envelope)
+        return self._message(_as_seen(envelope))
+
+    def fold(self, envelope: Envelope) -> None:
+        """Fold an event of a session of which the client has been told."""
+        deque(self._transcript.take(_as_seen(envelope)), maxlen=0)
 
     def forwarded(self, frame: SseFrame, events: ForwardedEvents) -> Sequence[bytes]:
         """Return the message with what an event that another host tells changes; none if that is nothing."""
-        return self._fold(events.envelope(frame))
+        return self._message(events.envelope(frame))
 
-    def _fold(self, envelope: Envelope) -> Sequence[bytes]:
+    def _message(self, envelope: Envelope) -> Sequence[bytes]:
         """Fold an event whose ids are those that clients see, and return the message."""
         changes = tuple(self._transcript.take(envelope))
         if isinstance(envelope.event, Gap):
             return (socket_frames.gap(self._name, data_of(event_frame(envelope))),)
-        if not changes or envelope.cursor <= self._since:
+        if not changes:
             return ()
         return (socket_frames.folded(self._name, to_json(changes_view(envelope, changes)), envelope.cursor),)
+
+
+def _as_seen(envelope: Envelope) -> Envelope:
+    """Return an event of a session of this host with the ids that clients see."""
+    return as_seen(envelope) if type(envelope.event) in WITH_SESSION else envelope

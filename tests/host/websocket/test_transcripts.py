@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Sequence
 from typing import cast
+
+import pytest
 
 from agentrail import SessionSpec, tool
 from agentrail.api.transcript import Transcript
@@ -12,6 +15,8 @@ from agentrail.api.transcript_views import changes_view
 from agentrail.api.views import to_json
 from agentrail.codec.values import read
 from agentrail.events import Envelope
+from agentrail.host.operations import view_calls
+from agentrail.journals import MemoryJournal, Record
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import Desk, open_desk, scripted
@@ -40,8 +45,9 @@ def delegating() -> SessionSpec:
 
 async def listen(talker: Talker, name: str = "t", **more: object) -> list[Said]:
     """Listen to the conversation of `trip`, and return what comes up to the end of its last turn, or of all."""
-    await talker.say(id=name, listen="transcript", session="trip", **more)
-    return [said for said in await talker.until(is_last) if said["id"] == name]
+    await talker.say(id=name, listen="transcript", **{"session": "trip", **more})
+    heard = await talker.until(lambda said: said["id"] == name and is_last(said))
+    return [said for said in heard if said["id"] == name]
 
 
 def is_last(said: Said) -> bool:
@@ -107,6 +113,50 @@ async def test_who_misses_deltas_is_told_of_a_gap_and_of_the_whole_answer() -> N
     assert [said["gap"] for said in heard if "gap" in said]
     assert "MessageDelta" not in kinds_in(heard)
     assert "ResponseEnded" in kinds_in(heard)
+
+
+class CountingJournal(MemoryJournal):
+    """A journal that counts the records that are read, and fails at the next *failures* of the reads."""
+
+    records = failures = 0
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        if self.failures:
+            self.failures -= 1
+            raise OSError(errno.EIO, "lost")
+        records = await super().read(session_id, after, limit)
+        self.records += len(records)
+        return records
+
+
+async def test_who_goes_on_from_a_cursor_costs_no_more_in_a_long_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view_calls, "BACK", 16)
+    rounds = (3, 3, 3, 10, 14)  # a turn of 10 rounds has more records than are looked at
+    script = [answer for n in rounds for answer in [*[say("I look.", calls=[call("look")])] * n, "Looked."]]
+    spec, journal, costs = SessionSpec(model=ScriptedModel(script), tools=[look]), CountingJournal(), list[int]()
+    async with open_desk(spec, journal=journal) as desk, talking(desk, "boss") as boss, talking(desk) as talker:
+        await desk.ann.post("/v1/sessions", json={"session": "trip"})
+        await talker.say(id="w", listen="transcript", session="trip", since="0")
+        for place in range(len(rounds) + 1):
+            if place < len(rounds):
+                await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+                stored = [each for each in told_in(await talker.until(is_last)) if is_stored(each[0])]
+            else:
+                await desk.ann.post("/v1/sessions/trip/stop", json={})
+            before = journal.records
+            rest = await listen(boss, f"from {place}", session="ann.trip", since=stored[-4][0])
+            assert [each for each in told_in(rest) if is_stored(each[0])] == stored[-3:]
+            costs.append(journal.records - before)
+    assert costs == [*costs[:2], costs[1], *[costs[3]] * 3]
+
+
+async def test_a_journal_that_fails_for_a_while_ends_no_conversation() -> None:
+    journal = CountingJournal()
+    async with open_desk(scripted("one"), journal=journal) as desk, talking(desk) as talker:
+        await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+        journal.failures = 2
+        assert "AgentEnd" in kinds_in(await listen(talker, since="2"))
+    assert not journal.failures
 
 
 async def test_nobody_hears_of_the_sessions_of_others() -> None:
