@@ -23,7 +23,7 @@ from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.cluster.forwarded_events import ForwardedEvents, cursor_of, open_events
 from agentrail.host.error_responses import told_problem
 from agentrail.host.health.tree_feed import rows_query
-from agentrail.host.hosted_sessions import check_scope
+from agentrail.host.hosted_sessions import check_scope, may
 from agentrail.host.operations.call import OperationCall, Shown
 from agentrail.host.operations.event_frames import AT_ONCE
 from agentrail.host.requests.access_log import RequestNote
@@ -130,12 +130,14 @@ class SocketListening:
                 name = sessions.name(call.row, call.who, call.session)
                 await self._send_stored(name, messages, place, until=place)
 
+        is_over = True
         if frame.last is None:
             try:
                 events = await self._opened(frame, call, since)
-            except (SessionNotAlive, JournalReadOnly):
-                if since is None:
+            except (SessionNotAlive, JournalReadOnly) as refusal:
+                if since is None or not may(records, call.who):
                     raise
+                is_over = isinstance(refusal, JournalReadOnly) or await self._is_over(call)
             else:
                 await self._send_opened(call, events, messages, begin)
                 return
@@ -144,6 +146,14 @@ class SocketListening:
         await sessions.stored(name)
         await self._begin(frame.id, since or BEFORE_ALL)
         await self._send_stored(name, messages, since or BEFORE_ALL, last=frame.last)
+        await sessions.stored(name)  # if it was deleted meanwhile, that was not all
+        if not is_over:
+            raise HostClosing
+
+    async def _is_over(self, call: OperationCall) -> bool:
+        """Whether a session that does not run has ended, or that of its agent; else its parent is bringing it back."""
+        name = self._parts.sessions.name(call.row, call.who, call.session)
+        return (await self._parts.sessions.stored(name)).ended or (await self._parts.sessions.stored(name.root)).ended
 
     async def _opened(
         self, frame: ListenFrame, call: OperationCall, since: Cursor | None

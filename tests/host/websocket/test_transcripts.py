@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import sys
 from collections.abc import Sequence
 from typing import cast
 
@@ -16,7 +17,7 @@ from agentrail.api.views import to_json
 from agentrail.codec.values import read
 from agentrail.events import Envelope
 from agentrail.host.operations import view_calls
-from agentrail.journals import MemoryJournal, Record
+from agentrail.journals import NO_LEASE, Claim, Lease, MemoryJournal, Record
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from tests.host.hosted import Desk, open_desk, scripted
@@ -116,11 +117,24 @@ async def test_who_misses_deltas_is_told_of_a_gap_and_of_the_whole_answer() -> N
 
 
 class CountingJournal(MemoryJournal):
-    """A journal that counts the records that are read, and fails at the next *failures* of the reads."""
+    """A journal that counts the records that are read, and fails at the next *failures* of the reads.
+
+    The session *lost* cannot be claimed; the session *erased* is deleted at the next read.
+    """
 
     records = failures = 0
+    lost = erased = ""
+
+    async def claim(
+        self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool | str = False
+    ) -> Claim:
+        if session_id == self.lost:
+            raise OSError(errno.EIO, "lost")
+        return await super().claim(session_id, holder, lease, take_over=take_over)
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        if session_id == self.erased:
+            await self.delete(session_id, "", sys.maxsize)
         if self.failures:
             self.failures -= 1
             raise OSError(errno.EIO, "lost")
@@ -159,6 +173,31 @@ async def test_a_journal_that_fails_for_a_while_ends_no_conversation() -> None:
     assert not journal.failures
 
 
+async def test_a_subagent_that_is_not_back_yet_has_not_ended() -> None:
+    journal = CountingJournal()
+    async with open_desk(delegating(), journal=journal) as desk:
+        await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+        (task,) = (await desk.ann.get("/v1/sessions/trip/tasks")).json()["items"]
+    journal.lost = f"h.acme.{task['child']}"
+    async with open_desk(delegating(), journal=journal) as desk, talking(desk, "boss") as boss:
+        before = await listen(boss, "before", session=task["child"], since="1")
+        assert (before[-1]["end"], problem(before[-1])) == (True, "host-closing")
+        assert "CallChanged" in kinds_in(before)
+        await desk.ann.post("/v1/sessions/trip/stop", json={})
+        after = await listen(boss, "after", session=task["child"], since="1")
+    assert after == [*[{**said, "id": "after"} for said in before[:-1]], {"id": "after", "end": True}]
+
+
+async def test_a_session_that_is_deleted_while_it_is_told_does_not_end_as_if_that_were_all() -> None:
+    journal = CountingJournal()
+    async with open_desk(scripted("one"), journal=journal) as desk, talking(desk, "boss") as boss:
+        await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+        await desk.ann.post("/v1/sessions/trip/stop", json={})
+        journal.erased = "h.acme.ann.trip"
+        heard = await listen(boss, session="ann.trip", last=99)
+    assert problem(heard[-1]) == "unknown-session"
+
+
 async def test_nobody_hears_of_the_sessions_of_others() -> None:
     async with open_desk(scripted("one")) as desk, talking(desk, "eve") as eve, talking(desk, "bob") as bob:
         await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
@@ -188,7 +227,7 @@ async def test_of_a_session_that_is_only_stored_the_records_are_told_to_whoever_
         await boss.say(id="3", listen="transcript", session="ann.trip", since=live[4][0])
         rest = await boss.until(lambda said: "end" in said)
         await talker.say(id="s", listen="transcript", session="trip", since="0")
-        assert problem(await talker.heard()) == "scope-missing"
+        assert problem(await talker.heard()) == "session-not-alive"
     assert (whole[0], whole[-1]) == ({"id": "2", "cursor": "0.0"}, {"id": "2", "end": True})
     assert told_in(whole) == live
     assert told_in(rest) == live[5:]
