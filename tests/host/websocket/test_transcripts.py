@@ -143,25 +143,31 @@ class CountingJournal(MemoryJournal):
         return records
 
 
+async def cost_of_rest(talker: Talker, journal: CountingJournal, stored: Sequence[tuple[object, object]]) -> int:
+    """Go on near the end of what is *stored*, which has to be told; return how many records are read for that."""
+    before = journal.records
+    rest = await listen(talker, f"after {before}", session="ann.trip", since=stored[-4][0])
+    assert [each for each in told_in(rest) if is_stored(each[0])] == stored[-3:]
+    return journal.records - before
+
+
 async def test_who_goes_on_from_a_cursor_costs_no_more_in_a_long_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(view_calls, "BACK", 16)
-    rounds = (3, 3, 3, 10, 14)  # a turn of 10 rounds has more records than are looked at
-    script = [answer for n in rounds for answer in [*[say("I look.", calls=[call("look")])] * n, "Looked."]]
-    spec, journal, costs = SessionSpec(model=ScriptedModel(script), tools=[look]), CountingJournal(), list[int]()
+    monkeypatch.setattr(view_calls, "AT_ONCE", 3)
+    monkeypatch.setattr(view_calls, "BACK", 9)
+    rounds, look_on = (1, 1, 5, 6), say("I look.", calls=[call("look")])
+    model = ScriptedModel([answer for n in rounds for answer in (*(look_on,) * n, say("Looked."))])
+    journal, costs, stored = CountingJournal(), list[int](), list[tuple[object, object]]()
+    spec = SessionSpec(model=model, tools=[look])
     async with open_desk(spec, journal=journal) as desk, talking(desk, "boss") as boss, talking(desk) as talker:
         await desk.ann.post("/v1/sessions", json={"session": "trip"})
         await talker.say(id="w", listen="transcript", session="trip", since="0")
-        for place in range(len(rounds) + 1):
-            if place < len(rounds):
-                await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
-                stored = [each for each in told_in(await talker.until(is_last)) if is_stored(each[0])]
-            else:
-                await desk.ann.post("/v1/sessions/trip/stop", json={})
-            before = journal.records
-            rest = await listen(boss, f"from {place}", session="ann.trip", since=stored[-4][0])
-            assert [each for each in told_in(rest) if is_stored(each[0])] == stored[-3:]
-            costs.append(journal.records - before)
-    assert costs == [*costs[:2], costs[1], *[costs[3]] * 3]
+        for _ in rounds:  # a turn of 5 rounds has more records than are looked at
+            await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+            stored = [each for each in told_in(await talker.until(is_last)) if is_stored(each[0])]
+            costs.append(await cost_of_rest(boss, journal, stored))
+        await desk.ann.post("/v1/sessions/trip/stop", json={})
+        costs.append(await cost_of_rest(boss, journal, stored))
+    assert costs == [costs[0]] * 2 + [costs[2]] * 3
 
 
 async def test_a_journal_that_fails_for_a_while_ends_no_conversation() -> None:
