@@ -97,14 +97,15 @@ async def talking(desk: Desk, user: str | None = "ann", *headers: tuple[str, str
     try:
         # trio-websocket leaves a stream open that the server has closed.
         async with await trio.open_tcp_stream(host, int(port)) as stream, trio.open_nursery() as nursery:
-            socket = await wrap_client_stream(
-                nursery,
-                stream,
-                f"{host}:{port}",
-                "/v1/ws",
-                subprotocols=["agentrail.v1"],
-                extra_headers=_headers(user, headers),
-            )
+            with trio.fail_after(SECONDS):  # trio-websocket waits for ever if the server closes before it answers
+                socket = await wrap_client_stream(
+                    nursery,
+                    stream,
+                    f"{host}:{port}",
+                    "/v1/ws",
+                    subprotocols=["agentrail.v1"],
+                    extra_headers=_headers(user, headers),
+                )
             yield Talker(socket)
             is_left = True
             await socket.aclose()

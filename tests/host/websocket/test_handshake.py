@@ -40,7 +40,7 @@ async def test_without_a_valid_key_the_socket_is_closed(first: str) -> None:
 
 
 async def test_a_key_has_to_come_in_time() -> None:
-    limits = HostLimits(header_seconds=0.1, drain_seconds=0.5)
+    limits = HostLimits(header_seconds=0.5, drain_seconds=0.5)
     async with open_desk(scripted("one"), limits=limits) as desk, talking(desk, None) as talker:
         assert problem(await talker.heard()) == "not-authenticated"
         assert await talker.closed() == (1008, "the key is not valid")
