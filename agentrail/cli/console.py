@@ -342,9 +342,10 @@ class Console:
                     return
                 self._interrupted = -AGAIN
                 try:
-                    if not self._answering.is_open:
+                    is_answer = await self._is_answer(text.strip())
+                    if not is_answer:
                         await self._remember(text)
-                    await self._act(text.strip())
+                    await self._act(text.strip(), is_answer=is_answer)
                 except (AgentrailError, BadInputError) as error:
                     self._commands.refuse(str(error))
                 self._look_again()
@@ -370,15 +371,22 @@ class Console:
         await self._wait_until(lambda: self._is_resting)
         return self._answering.is_open
 
-    async def _act(self, text: str) -> None:
+    async def _is_answer(self, text: str) -> bool:
+        """Return whether *text*, of the lines that were read last, belongs to the open question.
+
+        What a person sent before the question was seen never does: neither now, nor if it opens before `_act`.
+        """
         if not (self._terminal.by_hand or text.startswith(STEER)):
             await self._asks_or_rests()
+        return self._answering.is_open and self._terminal.may_answer
+
+    async def _act(self, text: str, *, is_answer: bool) -> None:
         if text.startswith(LATER) and self._answering.is_open:
             self._answering.ask_instead(partial(self._commands.carry_out, text))
         elif text.startswith("/") and "/" not in text[1:].partition(" ")[0]:  # else it begins with a path
             prompt = self._commands.own_prompt(text)
             await (self._commands.carry_out(text) if prompt is None else self._talk(prompt, text))
-        elif self._answering.is_open:
+        elif is_answer:
             await self._answering.answer(text)
         elif text.startswith(MARK) and self._terminal.by_hand and self._nursery is not None:
             self._nursery.start_soon(self._run_line, text.removeprefix(MARK).strip())
@@ -397,7 +405,7 @@ class Console:
     async def _talk(self, text: str, typed: str) -> None:
         """Send *text*, which stands for what was *typed*: as steering while a turn is open, else as a prompt."""
         status = await self._look()
-        # The question is not on the screen yet, so this line cannot be meant as its answer
+        # The question was not seen yet, so this line cannot be meant as its answer
         if status is not None and status.held:
             self._commands.refuse(f"not sent, for there is a question first: {typed}")
         elif status is not None and status.turn_open:

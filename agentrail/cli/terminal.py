@@ -93,7 +93,11 @@ class Terminal:
         self._shown = target
         self._screen = Screen()
         self._box: PromptBox | None = None  # `None` unless single keys are read
-        self._typed = deque[str | None]()  # what was typed in the box and not read yet; `None` at its end
+        # What was typed in the box and not read yet, `None` at its end, and the number of the question seen then
+        self._typed = deque[tuple[str | None, int]]()
+        self._asked = 0  # number of the last question
+        self._answers_to = 0  # number of the question that was seen when the lines that were read last were sent
+        self._ahead = 0  # bytes that are not read yet, of lines that were sent before the last question
         self._arrived = trio.Event()
         self._decode = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
@@ -132,7 +136,7 @@ class Terminal:
 
         token = trio.from_thread.run_sync(trio.lowlevel.current_trio_token)
         return PromptBox(
-            self._source, self._shown, self.look, self.title, lambda text: token.run_sync_soon(self._take, text)
+            self._source, self._shown, self.look, self.title, lambda *typed: token.run_sync_soon(self._take, *typed)
         )
 
     async def _obey(self, box: PromptBox) -> None:
@@ -146,18 +150,23 @@ class Terminal:
                         self.look = look_of(self._source, self._shown)
                         box.resize(self.look)
 
-    def _take(self, text: str | None) -> None:
-        self._typed.append(text)
+    def _take(self, text: str | None, question: int) -> None:
+        self._typed.append((text, question))
         self._arrived.set()
 
     def drop_typed_ahead(self) -> None:
         """Discard typed input that was not read yet; no-op if the input is a pipe."""
         self._typed.clear()
         self.drop_typed()
-        if self.by_hand and find_spec("termios") is not None:
+        if self._has_modes:
             from agentrail.cli import terminal_modes  # noqa: PLC0415 - not there on every system
 
             terminal_modes.drop_typed_ahead(self._number)
+
+    @property
+    def _has_modes(self) -> bool:
+        """Whether the input is a terminal of a system that tells what was typed there; Windows does not."""
+        return self.by_hand and find_spec("termios") is not None
 
     # Out
 
@@ -171,15 +180,20 @@ class Terminal:
 
     def ask(self, question: Sequence[ScreenText], answers: str) -> None:
         """Show *question*; if single keys are read, at the bottom until `answered`, and each of *answers* is a key."""
-        if self._box is None:
-            self.show(question)
-        else:
-            self._box.ask(question, answers)
+        self._asked += 1
+        if self._box is not None:
+            self._box.ask(question, answers, self._asked)
+            return
+        if self._has_modes:
+            from agentrail.cli import terminal_modes  # noqa: PLC0415 - not there on every system
+
+            self._ahead = terminal_modes.typed_ahead(self._number)
+        self.show(question)
 
     def answered(self) -> None:
         """Take the question away."""
         if self._box is not None:
-            self._box.ask((), "")
+            self._box.ask((), "", 0)
 
     async def choose(self, heading: str, rows: Sequence[str]) -> int | None:
         """Have the person choose one of *rows*, and return its index; `None` if it is none, or keys are not read.
@@ -197,7 +211,7 @@ class Terminal:
 
         box.choose(heading, rows, lambda index: token.run_sync_soon(answer, index))
         try:
-            while not answers and None not in self._typed:
+            while not (answers or any(text is None for text, _ in self._typed)):
                 self._arrived = trio.Event()
                 await self._arrived.wait()
         finally:
@@ -251,18 +265,28 @@ class Terminal:
             return await self._next_typed()
         while not self._over:
             typed = await self._receive()
+            self._answers_to = 0 if self._ahead > 0 else self._asked
+            self._ahead -= len(typed)
             self._over = not typed
             self._rest += self._decode.decode(typed, final=not typed)
             if lines := self._come():
                 return lines
         return None
 
+    @property
+    def may_answer(self) -> bool:
+        """Whether the lines that were read last may answer the last question: the person had seen it when they came.
+
+        All lines of a pipe may.
+        """
+        return not self.by_hand or self._answers_to == self._asked
+
     async def _next_typed(self) -> tuple[str, ...] | None:
         """Wait for a text from the box."""
         while not self._typed:
             self._arrived = trio.Event()
             await self._arrived.wait()
-        text = self._typed.popleft()
+        text, self._answers_to = self._typed.popleft()
         return None if text is None else (text,)
 
     def complete_by(self, ways_to_go_on: Callable[[str], Mapping[str, str]], past: Sequence[str] = ()) -> None:

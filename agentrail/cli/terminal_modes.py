@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import sys
 import termios
 from typing import TypeAlias
 
@@ -21,3 +23,12 @@ def set_modes(number: int, modes: Modes) -> None:
 def drop_typed_ahead(number: int) -> None:
     """Discard what was typed at the terminal of file descriptor *number* and not read yet."""
     termios.tcflush(number, termios.TCIFLUSH)
+
+
+def typed_ahead(number: int) -> int:
+    """Return how many bytes of whole lines were typed at the terminal of *number* and not read yet; 0 if it is gone."""
+    try:
+        count = fcntl.ioctl(number, termios.FIONREAD, bytes(4))
+    except OSError:
+        return 0
+    return int.from_bytes(count, sys.byteorder)

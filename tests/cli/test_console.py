@@ -144,6 +144,29 @@ async def test_calls_that_wait_are_asked_about_one_at_a_time() -> None:
         assert "  rejected: burn: not these\n" in await person.says("n not these", "Well.\n\n")
 
 
+async def test_a_line_that_was_typed_before_the_question_is_no_answer_to_it() -> None:
+    spec = SessionSpec(
+        model=ScriptedModel([say(calls=[call("burn", {"what": "toast"})]), "Well."]),
+        tools=(burn,),
+        plugins=(HumanApproval(tools=("burn",), timeout=None),),
+    )
+    lines = ["thanks for that"] * 9 + ["yes, do go on"]
+    person_end, our_end = os.openpty()
+    with os.fdopen(our_end) as given, os.fdopen(person_end, "wb"):
+        async with open_supervisor(seed=1) as supervisor, trio.open_nursery() as nursery:
+            session = await supervisor.spawn(spec)
+            await session.ask("burn")
+            person = Person(person_end, Shown(), session)
+            os.write(person_end, "".join(f"{text}\n" for text in lines).encode())
+            nursery.start_soon(converse, person, given, None)
+            for text in lines:
+                await person.shown.wait_for(f"✗ not sent, for there is a question first: {text}\n")
+            if "[e]dit\n" not in person.shown.getvalue():
+                await person.shown.wait_for("[e]dit\n")
+            assert "approved: burn\n" in await person.says("y", "Well.\n\n")
+            await person.leaves()
+
+
 async def test_an_answer_may_come_from_elsewhere() -> None:
     script: list[Element] = [say(calls=[call("burn", {"what": "toast"})]), "Well.", "Yes?"]
     async with talking(script) as person:

@@ -592,3 +592,20 @@ def test_a_chat_that_was_killed_goes_on_when_it_is_chosen(tmp_path: Path) -> Non
         press(talk, "y")
         talk.sees("created a.txt: 1 line, 5 bytes”.", ">\n  idle")
     assert (tmp_path / "a.txt").read_text() == "hello"
+
+
+def test_what_is_typed_before_a_question_is_seen_is_no_answer_to_it(tmp_path: Path) -> None:
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        begin(talk, "write hello to a.txt")
+        talk.sees(f"{KEYS}\n>")
+        talk.say("\x04")
+        talk.sees("Bye.")
+    with at_a_terminal(*args, "--continue", NO_COLOR="1") as (talk, _):
+        talk.wait_for("\x1b[?2004h")
+        talk.say("thanks for that\ry\r")
+        refused = "✗ not sent, for there is a question first: "
+        talk.sees(f"{refused}thanks for that\n", f"{refused}y\n", f"{KEYS}\n>")
+        assert not (tmp_path / "a.txt").exists()
+        press(talk, "y")
+        talk.sees("created a.txt: 1 line, 5 bytes”.", ">\n  idle")

@@ -50,7 +50,7 @@ ALONE: Final = 0.1
 """Seconds after which Escape is a key of its own, and not the beginning of another one."""
 
 SEEN: Final = 0.5
-"""Seconds that a question is shown before a single key answers it: what was being typed is no answer."""
+"""Seconds that a question is shown before it is answered: what was being typed is no answer."""
 
 LONG_WORK: Final = 10.0
 """Seconds of work after which the person may look elsewhere, so that its end rings the bell of the terminal."""
@@ -70,8 +70,11 @@ END: Final = "\x1b[?2026l"
 
 Args = TypeVarTuple("Args")
 
-Take = Callable[[str | None], None]
-"""Gets each typed text, in the thread of the box; `None` if the input has ended."""
+Take = Callable[[str | None, int], None]
+"""Gets each typed text, in the thread of the box, and the number of the question that the person has seen, or 0.
+
+The text is `None` if the input has ended.
+"""
 
 
 class _Completer(Completer):
@@ -103,6 +106,7 @@ class PromptBox:
         self._about = ""
         self._works_since: float | None = None
         self._answers = ""
+        self._question = 0
         self._asked_at = 0.0
         self._choice: ChoiceList | None = None
         self._is_due = False  # whether a drawing is scheduled
@@ -133,9 +137,12 @@ class PromptBox:
         """Show for how long the session has worked, until it does not."""
         self._call(self._set_work, is_working)
 
-    def ask(self, question: Sequence[ScreenText], answers: str) -> None:
-        """Show *question* above the typed text until there is another or none; each of *answers* is a single key."""
-        self._call(self._set_question, question, answers)
+    def ask(self, question: Sequence[ScreenText], answers: str, number: int) -> None:
+        """Show *question* above the typed text until there is another or none; each of *answers* is a single key.
+
+        *number* goes with what is typed once it was seen.
+        """
+        self._call(self._set_question, question, answers, number)
 
     def choose(self, heading: str, rows: Sequence[str], answer: Callable[[int | None], None]) -> None:
         """Have the person choose one of *rows*; *answer* gets its index, or `None`, in the thread of the box."""
@@ -189,10 +196,10 @@ class PromptBox:
         try:
             asyncio.run(self._main(opened))
         except EOFError:
-            self._take(None)
+            self._take(None, 0)
         except OSError:  # what is written comes to nobody
             self.is_gone = True
-            self._take(None)
+            self._take(None, 0)
 
     async def _main(self, opened: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
@@ -270,8 +277,9 @@ class PromptBox:
             self._works_since = now if is_working else None
             self._app.invalidate()
 
-    def _set_question(self, question: Sequence[ScreenText], answers: str) -> None:
-        self._answers, self._asked_at = answers, asyncio.get_running_loop().time()
+    def _set_question(self, question: Sequence[ScreenText], answers: str, number: int) -> None:
+        self._answers, self._question = answers, number
+        self._asked_at = asyncio.get_running_loop().time()
         self._screen.ask(question)
         if question:
             self._output.bell()
@@ -407,11 +415,15 @@ class PromptBox:
         return bindings
 
     def _answers_now(self, key: str) -> bool:
-        return key in self._answers and asyncio.get_running_loop().time() - self._asked_at > SEEN
+        return key in self._answers and self._seen_question() > 0
+
+    def _seen_question(self) -> int:
+        """Return the number of the question, if it was there long enough to be seen; 0 otherwise."""
+        return self._question if asyncio.get_running_loop().time() - self._asked_at > SEEN else 0
 
     def _pressed_answer(self, event: KeyPressEvent) -> None:
         self._answers = ""
-        self._take(event.data)
+        self._take(event.data, self._question)
 
     def _pressed_in_choice(self, event: KeyPressEvent) -> None:
         if self._choice is not None and self._choice.press(event.key_sequence[0].key):
@@ -424,13 +436,13 @@ class PromptBox:
         self._buffer.insert_text(dragged_picture(text) or text)
 
     def _pressed_back_tab(self, _event: KeyPressEvent) -> None:
-        self._take(NEXT_MODE)
+        self._take(NEXT_MODE, 0)
 
     def _pressed_later(self, _event: KeyPressEvent) -> None:
         self._send(LATER)
 
     def _pressed_end(self, _event: KeyPressEvent) -> None:
-        self._take(None)
+        self._take(None, 0)
 
     def _pressed_suspend(self, _event: KeyPressEvent) -> None:
         self._app.suspend_to_background()
@@ -439,7 +451,7 @@ class PromptBox:
         if self._buffer.complete_state is not None:
             self._buffer.cancel_completion()
         elif self._works_since is not None or self._answers:
-            self._take(STOP)
+            self._take(STOP, 0)
 
     def _pressed_enter(self, _event: KeyPressEvent) -> None:
         state = self._buffer.complete_state
@@ -457,7 +469,7 @@ class PromptBox:
         if text:
             self._screen.send(text)
         self._buffer.reset(append_to_history=bool(text.strip()))
-        self._take(prefix + text)
+        self._take(prefix + text, self._seen_question())
         self._change()
 
 
