@@ -125,8 +125,8 @@ async def conversation(
         with _place(options) as folder, PrintedLines(terminal.show).caught():
             terminal.title = f"agentrail: {folder.name}"
             async with terminal.opened():
-                # In a thread, as it takes long: signals are obeyed meanwhile
-                await trio.to_thread.run_sync(partial(imported, SESSIONS, freeze=True))
+                # In a thread that is left behind, as it takes long: a signal that ends the program is obeyed at once
+                await trio.to_thread.run_sync(partial(imported, SESSIONS, freeze=True), abandon_on_cancel=True)
                 well = await chat_sessions.converse(options, settings, own, terminal, folder)
     except BadInputError as error:
         tell(f"agentrail: {error}")

@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import signal
 import subprocess
@@ -69,6 +70,31 @@ def test_what_is_typed_before_the_session_is_open_is_taken_once_it_is() -> None:
         talk.wait_for("\x1b[?2004h")
         talk.say("list the files\r")
         assert talk.sees("agentrail 0", "✓ list_dir", ">\n  idle").count("> list the files\n") == 1
+
+
+NEVER_IMPORTED = """\
+import os, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "agentrail.cli.chat_sessions":
+            os.read(os.pipe()[0], 1)
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+def test_ctrl_c_leaves_while_the_sessions_are_imported(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(NEVER_IMPORTED)
+    path = os.pathsep.join([str(tmp_path), str(HERE)])
+    with at_a_terminal("chat", "--samples", PYTHONPATH=path) as (talk, theirs):
+        before = modes(theirs)
+        talk.wait_for("\x1b[?2004h")
+        talk.say("\x03")
+        assert talk.code() == 130
+        assert talk.wait_for("\x1b[?2004l\x1b[?2026l")
+        assert talk.output.endswith("\x1b[?2026l"), "nothing is told"
+        assert modes(theirs) == before
 
 
 def test_ctrl_c_leaves_where_nothing_runs() -> None:
