@@ -6,7 +6,16 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from agentrail.api.session_values import Status
-from agentrail.api.transcript import CallChanged, CallEnded, Change, OfSubagent, ResponseEnded, SteeringRead, Voided
+from agentrail.api.transcript import (
+    CallChanged,
+    CallEnded,
+    Change,
+    CutOff,
+    OfSubagent,
+    ResponseEnded,
+    SteeringRead,
+    Voided,
+)
 from agentrail.cli.agent_source import SCHEME
 from agentrail.cli.error_text import in_own_words
 from agentrail.cli.screen import Flow, ScreenText, Tone, aside, clipped, line, one_line
@@ -33,6 +42,8 @@ THOUSAND: Final = 1000
 TOLD_BEFORE: Final = frozenset({"provider_error", "overflow"})
 """Kinds of aborts whose reason is not shown, because the event before the abort has shown it."""
 
+MISSING: Final = "(some output is missing here)"
+
 Show = Callable[..., ScreenText]
 
 
@@ -45,6 +56,8 @@ def pieces_of(change: Change) -> tuple[ScreenText, ...]:
             return response_pieces(thoughts, rest)
         case Voided(text):
             return (_note("what it had said is void"),) if text else ()
+        case CutOff(is_heard=False):
+            return (_note(MISSING),)
         case SteeringRead(refs):
             return (_note(f"↳ the model reads {'it' if len(refs) == 1 else f'{len(refs)} texts'} now"),)
         case CallChanged(call):
@@ -327,7 +340,7 @@ def _broken(event: e.PluginError) -> ScreenText:
 
 
 def _gap(_: e.Gap) -> ScreenText:
-    return _note("(some output is missing here)")
+    return _note(MISSING)
 
 
 def _recovered(event: e.SessionRecovered) -> ScreenText:

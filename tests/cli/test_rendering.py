@@ -6,6 +6,7 @@ from agentrail import HeldCall, Status
 from agentrail.api.session_values import Background
 from agentrail.api.transcript import Change, Transcript
 from agentrail.cli.agent_source import AgentSource
+from agentrail.cli.past import PastEvents
 from agentrail.cli.questions import question_about
 from agentrail.cli.rendering import SHOWN, SILENT, about, described, pieces_of, shown_args
 from agentrail.cli.screen import (
@@ -149,6 +150,14 @@ def test_what_was_not_heard_of_a_response_comes_with_its_end() -> None:
         ASKED, e.MessageDelta("I wi"), e.Gap(1, 1, 1, 2), e.MessageDelta("."), e.ResponseComplete(message)
     ) == ("I wi\n  (some output is missing here)\nHm.\nll write.")
     assert output(e.MessageDelta("write."), e.ResponseComplete(message)) == "Hm.\nI will write."
+
+
+def test_of_a_past_response_that_was_cut_off_it_is_told_that_some_was_not_heard() -> None:
+    past = PastEvents(is_cut=False)
+    gap = e.Gap(1, 1, 1, 2)
+    for change in changes([ASKED, e.MessageDelta("I wi"), gap, e.MessageDelta("ll"), e.AgentAbort("p1", "user")]):
+        past.take(change, pieces_of(change))
+    assert put_all(Screen(), past.pieces(), PIPE)[1] == "I wi\n  (some output is missing here)\n■ stopped (user)\n\n"
 
 
 def test_a_text_in_place_of_what_was_streamed_is_shown_whole() -> None:
