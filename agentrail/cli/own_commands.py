@@ -105,7 +105,13 @@ def allowed_commands(folder: Path, others: Collection[str], ask: Ask = nobody_to
 
 def may_have_commands(folder: Path) -> bool:
     """Whether *folder* has what its commands would be in, even if it cannot be read: then that is told."""
-    return os.path.lexists(folder / PLACE[0])
+    try:
+        os.lstat(folder / PLACE[0])
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def read_commands(folder: Path, others: Collection[str] = ()) -> OwnCommands:

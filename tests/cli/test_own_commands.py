@@ -10,6 +10,7 @@ from agentrail.cli.own_commands import (
     OwnCommand,
     OwnCommands,
     allowed_commands,
+    may_have_commands,
     read_commands,
 )
 from agentrail.cli.surface import Surface
@@ -54,6 +55,15 @@ def test_without_the_folder_there_are_none(tmp_path: Path) -> None:
     assert read_commands(tmp_path) == OwnCommands()
     (tmp_path / ".agentrail").write_text("no folder")
     assert read_commands(tmp_path) == OwnCommands()
+
+
+def test_a_folder_that_cannot_be_looked_into_is_told(tmp_path: Path) -> None:
+    ring = tmp_path / "ring"
+    ring.symlink_to(ring)
+    assert not may_have_commands(tmp_path)
+    assert may_have_commands(ring)
+    (problem,) = read_commands(ring).problems
+    assert problem.startswith(".agentrail/commands is left out: ")
 
 
 def test_what_cannot_be_a_command_is_told_and_the_others_are_there(commands: Path, tmp_path: Path) -> None:
