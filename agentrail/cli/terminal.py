@@ -15,7 +15,6 @@ import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -136,7 +135,11 @@ class Terminal:
         from agentrail.cli.live.prompt_box import PromptBox  # noqa: PLC0415 - an extra
 
         token = trio.from_thread.run_sync(trio.lowlevel.current_trio_token)
-        return PromptBox(self._source, self._shown, self.look, self.title, partial(token.run_sync_soon, self._take))
+
+        def take(text: str | None, question: int) -> None:
+            token.run_sync_soon(self._take, text, question)
+
+        return PromptBox(self._source, self._shown, self.look, self.title, take)
 
     async def _obey(self, box: PromptBox) -> None:
         """Redraw after a stop by job control (SIGCONT), and after the terminal has changed its size."""
