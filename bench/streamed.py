@@ -31,8 +31,8 @@ from bench.rig import InstantModel
 
 SMALL: Final = os.environ.get("AGENTRAIL_BENCH") == "small"
 CONNECTIONS: Final = (1, 16, 64)
-REQUESTS: Final = 64 if SMALL else 1_600
-ROUNDS: Final = 2 if SMALL else 5
+REQUESTS: Final = 64 if SMALL else 640
+ROUNDS: Final = 2 if SMALL else 3
 LISTENING: Final = 100
 SESSIONS: Final = 100 if SMALL else 2_000
 IDLE: Final = 2.0 if SMALL else 30.0
