@@ -99,7 +99,7 @@ class ViewCalls:
         number = await patiently(partial(self._journal.record_of_seq, name.internal, place.seq))
         for after in range(number - AT_ONCE, max(number - BACK, 0) - AT_ONCE, -AT_ONCE):
             for record in reversed(await self.stored(name, max(after, 0))):
-                if record.number <= number and any(isinstance(each.event, AgentStart) for each in record.events):
+                if record.number <= number and any(isinstance(event.event, AgentStart) for event in record.events):
                     return record.number - 1
         return max(number - BACK, 0)
 
