@@ -270,10 +270,13 @@ def _call_of(frame: ListenFrame) -> str:
 def _ready(messages: SubscriptionMessages, events: Subscription, first: Envelope) -> Sequence[bytes]:
     """Return the messages with *first*, and with the events after it that are ready."""
     ready = [*messages.of(first)]
+    size = sum(map(len, ready))
     for _ in range(MAX_AT_ONCE - 1):
-        if sum(map(len, ready)) >= AT_ONCE or (envelope := events.next_now()) is None:
+        if size >= AT_ONCE or (envelope := events.next_now()) is None:
             break
-        ready += messages.of(envelope)
+        more = messages.of(envelope)
+        ready += more
+        size += sum(map(len, more))
     return ready
 
 
