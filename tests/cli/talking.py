@@ -52,6 +52,11 @@ class Talk:
     def say(self, text: str) -> None:
         os.write(self._given, text.encode())
 
+    def press(self, key: str) -> None:
+        """Answer a question by a single *key*, which it takes when a person can have seen it."""
+        time.sleep(0.7)
+        self.say(key)
+
     def wait_for(self, text: str) -> str:
         """Return what was shown from the last time on, up to and with *text*."""
         deadline = time.monotonic() + PATIENCE

@@ -74,7 +74,7 @@ def test_what_was_typed_is_fetched_after_a_restart(tmp_path: Path) -> None:
         talk.sees(">\n  idle")
         talk.say("write hello to a.txt\r")
         talk.sees("[e]dit")
-        talk.say("n\r")
+        talk.press("n")
         talk.sees("was not allowed", ">\n  idle")
         talk.say("/status\r")
         talk.sees("turns so far")

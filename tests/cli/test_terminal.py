@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import termios
-import time
 from pathlib import Path
 
 import pytest
@@ -23,12 +22,6 @@ def agentrail(*args: str) -> bytes:
 
 
 KEYS = "[e]dit / [r]eason against it"
-
-
-def press(talk: Talk, key: str) -> None:
-    """Answer by a single key, which a question takes when it has been seen."""
-    time.sleep(0.7)
-    talk.say(key)
 
 
 def begin(talk: Talk, text: str) -> None:
@@ -200,7 +193,7 @@ def test_an_approval_with_edited_arguments() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         begin(talk, "write hello to a.txt")
         talk.sees("? write_file waits for your approval\n    content: hello\n    path: a.txt\n", f"{KEYS}\n>")
-        press(talk, "e")
+        talk.press("e")
         talk.sees('> {"content": "hello", "path": "a.txt"}')
         talk.say('\x7f\x7f\x7f\x7f\x7fmd"}\r')
         talk.sees("write_file with edited arguments\n", "→ write_file content=hello path=a.md\n")
@@ -436,7 +429,7 @@ def test_the_conversation_is_exported_and_never_over_another_file(tmp_path: Path
         begin(talk, "write hello to a.txt")
         talk.sees(f"{KEYS}\n>")
         assert "\a" in re.sub(r"\x1b\][^\a]*\a", "", talk.output), "it rings"
-        press(talk, "y")
+        talk.press("y")
         shown = talk.sees("→ write_file", "created a.txt: 1 line, 5 bytes”.", ">\n  idle")
         assert "  → write_file content=hello path=a.txt\n  ✓ write_file: created" in shown
         assert "goes on (" not in shown
@@ -499,7 +492,7 @@ def test_what_a_call_writes_is_shown_and_who_decided_is_told(tmp_path: Path) -> 
         talk.sees("→ edit_file", "    - two (no end of line)\n    + 2 (no end of line)\n  ✓ edit_file", ">\n  idle")
         talk.say("run date\r")
         talk.sees("? shell waits for your approval\n    command: date\n", f"{KEYS}\n>")
-        press(talk, "r")
+        talk.press("r")
         talk.sees("> n\n")
         talk.say("not now\r")
         talk.sees("rejected: shell: not now", ">\n  idle")
@@ -615,7 +608,7 @@ def test_a_chat_that_was_killed_goes_on_when_it_is_chosen(tmp_path: Path) -> Non
         talk.sees("Which session? ", "idle  now  write hello to a.txt\n>")
         talk.say("1\r")
         talk.sees("> write hello to a.txt\n", "? write_file waits for your approval", f"{KEYS}\n>")
-        press(talk, "y")
+        talk.press("y")
         talk.sees("created a.txt: 1 line, 5 bytes”.", ">\n  idle")
     assert (tmp_path / "a.txt").read_text() == "hello"
 
@@ -633,5 +626,5 @@ def test_what_is_typed_before_a_question_is_seen_is_no_answer_to_it(tmp_path: Pa
         refused = "✗ not sent, for there is a question first: "
         talk.sees(f"{refused}thanks for that\n", f"{refused}y\n", f"{KEYS}\n>")
         assert not (tmp_path / "a.txt").exists()
-        press(talk, "y")
+        talk.press("y")
         talk.sees("created a.txt: 1 line, 5 bytes”.", ">\n  idle")
