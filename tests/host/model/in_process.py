@@ -15,7 +15,7 @@ from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.host_server import Opened
 from agentrail.host.operations.host_operations import Application
 from agentrail.host.requests.exchange import AnswerWriter, StreamedAnswer
-from agentrail.host.requests.http_messages import Body, Headers, HttpRequest, Upgrade
+from agentrail.host.requests.http_messages import Body, Headers, HttpRequest, PeerGone, Upgrade
 
 E = TypeVar("E", bound=BaseException)
 
@@ -73,11 +73,17 @@ class HeardPieces(AnswerWriter):
     def __init__(self, hear: Hear) -> None:
         super().__init__()
         self._hear = hear
+        self.broken: AssertionError | None = None
+        """What *hear* found wrong. The host takes it for a fault of its own, and cuts the answer."""
 
     async def piece(self, data: bytes) -> None:
         """Give a piece."""
         await trio.lowlevel.checkpoint()
-        self._hear(data)
+        try:
+            self._hear(data)
+        except AssertionError as error:
+            self.broken = error
+            raise
 
     async def break_off(self) -> None:
         """Do nothing: what was heard is cut."""
@@ -92,8 +98,12 @@ async def ask(application: Application, asked: Asked, hear: Hear) -> Answer:
         return Answer(response.status, response.headers, response.content)
 
     assert not isinstance(response.content, Upgrade)
-    streamed = StreamedAnswer(HeardPieces(hear), trio.sleep_forever, DelayedTasks(), request.note)
-    last = await streamed.run(response.content)
+    pieces = HeardPieces(hear)
+    streamed = StreamedAnswer(pieces, trio.sleep_forever, DelayedTasks(), request.note)
+    try:
+        last = await streamed.run(response.content)
+    except PeerGone:
+        raise pieces.broken or AssertionError("a streamed answer failed") from None
     if last:
         hear(last)
     return Answer(response.status, response.headers, b"")

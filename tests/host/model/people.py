@@ -110,6 +110,8 @@ def place_of(internal: str) -> Place:
     """Return whose the session with this id in the journal is."""
     mark, tenant, user, name = internal.split(".", 3)
     assert mark == "h"
+    assert tenant in READ, internal
+    assert user in READ, internal
     return Place(READ[tenant], READ[user], name)
 
 
