@@ -26,7 +26,7 @@ from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.shared.clock import Clock, Timers
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.testing import Holder, ScriptedModel, SimulationFailedError, Simulator, call, say, stall
-from agentrail.testing.simulator import process_life
+from agentrail.testing.simulator import process_life, virtual
 from agentrail.testing.simulator.__main__ import main
 from agentrail.testing.simulator.auditor import is_same
 from agentrail.testing.simulator.environment import Stage, nobody
@@ -356,8 +356,18 @@ async def waits_beside() -> None:
     await trio.sleep_forever()
 
 
-@pytest.mark.parametrize("main", [waits, waits_beside])
-def test_a_run_that_would_never_end_is_ended_and_leaves_no_task_behind(main: Callable[[], Awaitable[None]]) -> None:
+async def goes_on() -> None:
+    """Go on at one instant, and ignore cancellation."""
+    with trio.CancelScope(shield=True):
+        while True:
+            await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("main", [waits, waits_beside, goes_on])
+def test_a_run_that_would_never_end_is_ended_and_leaves_no_task_behind(
+    main: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(virtual, "STEPS_AT_ONCE", 1000)
     with pytest.raises(NothingMovesError):
         run(0, ClockWatch(), lambda _: main())
     gc.collect()  # of a task that goes on when its run is over, Python complains here

@@ -134,7 +134,8 @@ class Simulator:
                 try:
                     run(choose.below(2**32), stage.watch, main, logs=stage.temper.canary)
                 except NothingMovesError:
-                    stage.demand(holds=False, rule="rest", text="the supervisor never ends: nothing moves any more")
+                    text = "the supervisor never ends: nothing moves any more, or time stands still"
+                    stage.demand(holds=False, rule="rest", text=text)
                 stage.watch.day += choose.below(60)
                 if stage.fires("clock_turned_back"):
                     stage.watch.turn_back(choose.below(7200))

@@ -24,6 +24,9 @@ from agentrail.runtime.shared import clock
 START: Final = 1_700_000_000.0
 """The time of day at which a simulation begins, in seconds since 1970."""
 
+STEPS_AT_ONCE: Final = 30_000
+"""Steps of tasks from which on time stands still: no story of the simulator has a hundredth of it at one instant."""
+
 
 class ClockWatch:
     """Replaces the module `time`: `time()` follows Trio's clock, `perf_counter()` grows only when parts add to it."""
@@ -59,14 +62,28 @@ def swapped(owner: object, name: str, new: object) -> Generator[None]:
 
 
 class NothingMovesError(Exception):
-    """Every task of a simulation waits, and no deadline or event will ever wake one."""
+    """Every task of a simulation waits and nothing will ever wake one, or some go on for ever at one instant."""
+
+
+class _StepsAtOnce(trio.abc.Instrument):
+    """Calls *end* if tasks go on and on while the virtual time stands still."""
+
+    def __init__(self, end: Callable[[], object]) -> None:
+        self._end = end
+        self.count = 0
+        """How many steps tasks have made since the time last went on."""
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:  # noqa: ARG002 - the interface is Trio's
+        self.count += 1
+        if self.count % STEPS_AT_ONCE == 0:
+            self._end()
 
 
 def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None]], *, logs: bool = False) -> None:
     """Run *main* on a virtual clock and a scheduler seeded with *seed*: the same seed gives the same run.
 
-    If all tasks wait and no deadline is set, everything is cancelled, shielded scopes too, and `NothingMovesError` is
-    raised. With *logs*, the runtime logs.
+    If all tasks wait and no deadline is set, or if they go on while time stands still, everything is cancelled,
+    shielded scopes too, and `NothingMovesError` is raised. With *logs*, the runtime logs.
     """
     virtual = MockClock(autojump_threshold=0)
     jump = virtual._autojump  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
@@ -77,16 +94,23 @@ def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None
         with everything:
             await main(virtual)
 
-    def jump_or_end() -> None:
-        if trio.lowlevel.current_statistics().seconds_to_next_deadline < math.inf:
-            jump()
-            return
+    def end() -> bool:
         # Starts at Trio's root task, because a supervisor has tasks outside *main*. Repeated at each call, because
         # tasks that end may open new shielded scopes.
         shielded = _unshield(trio.lowlevel.current_root_task())
-        if everything.cancel_called and not shielded:
-            raise NothingMovesError
         everything.cancel()
+        return shielded
+
+    steps = _StepsAtOnce(end)
+
+    def jump_or_end() -> None:
+        steps.count = 0
+        if trio.lowlevel.current_statistics().seconds_to_next_deadline < math.inf:
+            jump()
+            return
+        was_called = everything.cancel_called
+        if not end() and was_called:
+            raise NothingMovesError
 
     random_state = scheduler._r.getstate()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     disabled = logging.root.manager.disable
@@ -101,7 +125,7 @@ def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None
         swaps.enter_context(swapped(virtual, "_autojump", jump_or_end))
         scheduler._r.seed(seed)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         try:
-            trio.run(bounded, virtual, clock=virtual)
+            trio.run(bounded, virtual, clock=virtual, instruments=[steps])
         except Exception as error:
             if everything.cancel_called:  # raised by `jump_or_end`, possibly held back by a nursery that waited
                 raise NothingMovesError from error
