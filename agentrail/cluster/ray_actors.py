@@ -114,7 +114,7 @@ def join(address: str) -> bool:
     logging.getLogger(RAY_LOGGER).setLevel(logging.ERROR)
     try:
         ray.init(address, namespace=NAMESPACE, log_to_driver=False, configure_logging=False)
-    except (ConnectionError, RuntimeError) as error:
+    except (ConnectionError, RuntimeError, ValueError) as error:
         raise HostNotReached(address, str(error), ADVICE) from error
     return True
 

@@ -19,7 +19,7 @@ from agentrail.cluster import end_cluster, open_cluster, ray_actors
 from agentrail.cluster.opened_cluster import join_ray, made_plan, open_shards
 from agentrail.cluster.ray_actors import NoAnswerError, in_thread
 from agentrail.cluster.shard_plan import ShardPlace
-from agentrail.errors import BadChoice
+from agentrail.errors import BadChoice, HostNotReached
 from agentrail.events import AgentEnd, Envelope, Gap, MessageDelta
 from agentrail.models import UserMessage
 from tests.adapters.journals.postgres.server import needs_postgres
@@ -195,6 +195,12 @@ async def test_another_number_of_shards_or_another_program_is_refused_or_replace
                 assert (await stand_in_of(new)).process != (await place("shard-1")).process
         assert accepted.ref
         assert [each.text for each in await session.messages() if isinstance(each, UserMessage)] == ["hi", "hi"]
+
+
+@pytest.mark.parametrize("address", ["", "nonsense"])
+async def test_what_is_no_address_is_told(address: str) -> None:
+    with pytest.raises(HostNotReached, match=f"cannot connect to a host at {address}: Invalid address"):
+        await end_cluster(ray=address)
 
 
 @pytest.mark.campaign
