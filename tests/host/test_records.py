@@ -88,7 +88,8 @@ async def test_rulings_of_plugins_are_there_with_their_answers() -> None:
     assert (held["plugin"], held["pause"] is None) == ("HumanApproval", False)
     assert [answer["plugin"] for answer in held["answers"]] == ["HumanApproval"]
     asked = [entry for entry in why["entries"] if entry["hook"] == "before_tool"]
-    assert [(step["plugin"], step["decided"]) for step in asked[0]["plugins"]] == [("HumanApproval", True)]
+    steps = [(step["plugin"], step["rule"], step["decided"]) for step in asked[0]["plugins"]]
+    assert steps == [("HumanApproval", "hold", True)]
 
 
 async def test_long_texts_are_cut_and_one_record_has_them_whole() -> None:
