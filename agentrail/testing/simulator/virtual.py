@@ -24,8 +24,8 @@ from agentrail.runtime.shared import clock
 START: Final = 1_700_000_000.0
 """The time of day at which a simulation begins, in seconds since 1970."""
 
-STEPS_AT_ONCE: Final = 30_000
-"""Steps of tasks from which on time stands still: no story of the simulator has a hundredth of it at one instant."""
+STEPS_AT_ONCE: Final = 10_000
+"""Steps of tasks from which on time stands still: the stories of the simulator have 300 at one instant."""
 
 
 class ClockWatch:
