@@ -262,7 +262,7 @@ class Console:
     def _look_again(self) -> None:
         """Wake `_keep_looking`, because the session's status may have changed."""
         self._changed.set()
-        self._news.set()
+        self._tell()
 
     async def _keep_looking(self) -> None:
         """Read the session's status after each change, and ask the person about its held calls."""
@@ -286,7 +286,7 @@ class Console:
                     self._answering.look(held_calls)
                     self._terminal.work(is_working=not self._is_resting or self._commands.shell.is_running)
                     self._terminal.tell("" if status is None else about(status, self._last_read))
-                    self._news.set()
+                    self._tell()
         except AgentrailError as error:
             self._commands.refuse(str(error))
             self._leave()
@@ -327,9 +327,13 @@ class Console:
             return True
         return not self._open_refs and (self._status is None or self._status.phase in {"idle", "ended"})
 
+    def _tell(self) -> None:
+        """Wake all who wait for news; there may be two of them."""
+        self._news.set()
+        self._news = trio.Event()
+
     async def _wait_until(self, has_come: Callable[[], bool]) -> None:
         while not has_come():
-            self._news = trio.Event()
             await self._news.wait()
 
     # From the person

@@ -2,10 +2,11 @@ import io
 import os
 from collections.abc import AsyncGenerator, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
-from typing import TextIO
+from typing import TextIO, cast
 
 import pytest
 import trio
+import trio.testing
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.cli.console import Console
@@ -304,3 +305,41 @@ async def test_the_status_says_what_waits() -> None:
         assert "state     idle, turn 1, round 1\n" in await person.says("/status", "  waits for you: burn what=toast\n")
         await person.says("/help", "  /quit            leave\n")
         await person.says("n", "Well.\n\n")
+
+
+class LateEvents:
+    """A session of which each event comes when all that could be done without it is done."""
+
+    def __init__(self, session: SessionHandle) -> None:
+        self._session = session
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._session, name)
+
+    @asynccontextmanager
+    async def subscribe(self, *args: object, **options: object) -> AsyncGenerator["LateEvents"]:
+        async with self._session.subscribe(*args, **options) as events:  # type: ignore[arg-type]
+            self._events = events
+            yield self
+
+    def __aiter__(self) -> "LateEvents":
+        return self
+
+    async def __anext__(self) -> object:
+        envelope = await anext(self._events)
+        await trio.testing.wait_all_tasks_blocked()
+        return envelope
+
+
+async def test_a_question_whose_events_come_late_is_answered_when_the_input_has_ended() -> None:
+    script: list[Element] = [say("Hm.", calls=[call("burn", {"what": "toast"})]), "Well."]
+    spec = SessionSpec(model=ScriptedModel(script), tools=(burn,), plugins=(HumanApproval(tools=("burn",)),))
+    ours, theirs = os.pipe()
+    os.write(theirs, b"burn\n")
+    os.close(theirs)
+    with os.fdopen(ours) as given:
+        async with open_supervisor(seed=1) as supervisor:
+            late, shown = LateEvents(await supervisor.spawn(spec)), Shown()
+            with trio.fail_after(PATIENCE):
+                await Console(cast("SessionHandle", late), Terminal(given, shown)).run()
+    assert shown.getvalue().endswith("  rejected: burn: nobody is here to ask\n  goes on (tool rejected)\nWell.\n\n")
