@@ -48,7 +48,7 @@ SCENES: Final = (
     Scene("count to 20\r", ("→ count to=20", "… 1 of 20", "… 2 of 20")),
     Scene("count to 3\r", ("was stopped for what you said", "the model reads it now", "counted to 3”", "idle")),
     Scene("count to 20\r", ("→ count to=20", "… 1 of 20")),
-    Scene("\x03", ("stopped (user)", "idle")),
+    Scene("\x03", ("stopped (user)", ">\n  idle")),
 )
 
 

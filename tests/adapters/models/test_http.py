@@ -231,9 +231,9 @@ async def test_waiting_has_an_end(play: Play, wanted: ModelError) -> None:
 
 
 async def test_each_byte_gives_the_next_one_its_time() -> None:
-    slowly: tuple[Step, ...] = tuple(step for letter in b"slowly, end" for step in (bytes([letter]), Pause(0.02)))
+    slowly: tuple[Step, ...] = tuple(step for letter in b"slowly, end" for step in (bytes([letter]), Pause(0.11)))
     async with serving(steps(*slowly)) as server, client() as http:
-        _, heard = await asked(http, server, Patience(1, 0.1, 0.1))
+        _, heard = await asked(http, server, Patience(20, 1, 1))
     assert heard == b"slowly, end"
 
 
