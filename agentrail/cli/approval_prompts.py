@@ -132,9 +132,9 @@ class PendingDecisions:
     async def _decide(self, call: HeldCall, text: str) -> None:
         word, _, reason = text.partition(" ")
         match word.lower().rstrip(",.:;"):
-            case "y" | "yes":
+            case "y" | "yes" if not reason:
                 await self._approve(call, always=False)
-            case "a" | "always":
+            case "a" | "always" if not reason:
                 await self._approve(call, always=True)
             case "n" | "no":
                 await self._session.reject(call.id, reason.strip() or None, auto_resume=True)

@@ -343,3 +343,16 @@ async def test_a_question_whose_events_come_late_is_answered_when_the_input_has_
             with trio.fail_after(PATIENCE):
                 await Console(cast("SessionHandle", late), Terminal(given, shown)).run()
     assert shown.getvalue().endswith("  rejected: burn: nobody is here to ask\n  goes on (tool rejected)\nWell.\n\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["A better way would be git", "Always use tabs please", "Yes, but test first", "y: no"]
+)
+async def test_a_sentence_is_no_approval_whatever_it_begins_with(text: str) -> None:
+    script: list[Element] = [say("Hm.", calls=[call("burn", {"what": "toast"})]), "Well."]
+    async with talking(script) as person:
+        await person.says("burn", "[e]dit\n")
+        assert await person.says(text, "\n") == (
+            "  Please answer y, n, a or e; a reason may follow n. /steer TEXT says something else instead.\n"
+        )
+        assert "rejected: burn: not now" in await person.says("n not now", "Well.\n\n")

@@ -178,3 +178,22 @@ def test_colours_of_a_row_do_not_count_as_columns() -> None:
     shown = Shown(LOOK.but(colours=True))
     shown.live.put(ScreenText(Flow.STATUS, "x" * 50, Tone.DIM))
     assert shown.text().count("x") == WIDTH - 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "See <http://x/%1b]52;c;cm0gLXJmIH4K%1b%5c> ok",
+        "See [x](http://x/%1b[2J%1b[H) ok",
+        "See <http://x/%C2%9B2J> ok",
+        "a &#x202e; b",
+        "![a](b%1b[2J 'c&#x9b;2J')",
+        "```a&#x9b;2J\nx\n```",
+        "| a &#x9b;2J |\n|---|\n| <http://x/%1bc> |",
+        "1. <http://x/%07%08>",
+    ],
+)
+def test_what_markdown_decodes_commands_no_terminal(text: str) -> None:
+    rows = "\n".join(TONES.sub("", row) for row in markdown_rows(text, LOOK))
+    assert rows.strip()
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", rows)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from io import StringIO
+from typing import TYPE_CHECKING
 
-from agentrail.cli.screen import TONES, TerminalStyle
+from agentrail.cli.screen import TONES, TerminalStyle, clean
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 
 def markdown_rows(block: str, look: TerminalStyle) -> Sequence[str]:
@@ -16,6 +20,7 @@ def markdown_rows(block: str, look: TerminalStyle) -> Sequence[str]:
 
     markdown = Markdown("", hyperlinks=False, code_theme="ansi_dark")
     markdown.parsed = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).parse(block)
+    _clean(markdown.parsed)
     target = StringIO()
     console = Console(
         file=target,
@@ -28,6 +33,14 @@ def markdown_rows(block: str, look: TerminalStyle) -> Sequence[str]:
     )
     console.print(markdown)
     return _without_margins(target.getvalue().split("\n"))
+
+
+def _clean(tokens: Sequence[Token]) -> None:
+    """Clean what the parser has decoded: `%1b` in an address and `&#x202e;` were no control characters before."""
+    for token in tokens:
+        token.content = clean(token.content)
+        token.attrs = {name: clean(part) if isinstance(part, str) else part for name, part in token.attrs.items()}
+        _clean(token.children or ())
 
 
 def _without_margins(rows: Sequence[str]) -> Sequence[str]:
