@@ -24,6 +24,9 @@ NEW: Final = "new_text"
 NO_END: Final = "(no end of line)"
 """Behind the last line of a text if it has none."""
 
+MOST_COMPARED: Final = 40_000
+"""Pairs of lines up to which each is compared with each: beyond it, like lines take seconds, and all else waits."""
+
 TONES_OF_MARKS: Final = {"-": Tone.BAD, "+": Tone.GOOD}
 
 
@@ -89,12 +92,27 @@ def _is_replaced(args: JsonObject, name: str) -> bool:
 def replaced_lines(old: str, new: str) -> Iterator[ScreenText]:
     """Yield the lines of *old* and *new* as a diff: removed and added lines have a mark."""
     before, after = _lines(old), _lines(new)
-    for kind, start, end, new_start, new_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    for kind, start, end, new_start, new_end in _changes(before, after):
         if kind == "equal":
             yield from (line(f"      {row}", Tone.DIM) for row in before[start:end])
             continue
         yield from (_changed_line("-", row) for row in before[start:end])
         yield from (_changed_line("+", row) for row in after[new_start:new_end])
+
+
+def _changes(before: Sequence[str], after: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
+    """Return what changes, as `difflib` tells it; of large texts only what their beginnings and ends have in common."""
+    if len(before) * len(after) <= MOST_COMPARED:
+        return SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    least = min(len(before), len(after))
+    head = next((at for at in range(least) if before[at] != after[at]), least)
+    tail = next((at for at in range(least - head) if before[-1 - at] != after[-1 - at]), least - head)
+    end, new_end = len(before) - tail, len(after) - tail
+    return [
+        ("equal", 0, head, 0, head),
+        ("replace", head, end, head, new_end),
+        ("equal", end, len(before), new_end, len(after)),
+    ]
 
 
 def _changed_line(mark: str, row: str) -> ScreenText:

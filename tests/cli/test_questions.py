@@ -2,7 +2,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrail import HeldCall
-from agentrail.cli.questions import question_about
+from agentrail.cli.questions import question_about, replaced_lines
 from agentrail.cli.screen import Tone, escaped
 from tests.cli.test_rendering import args
 
@@ -60,3 +60,17 @@ def test_nothing_of_an_edit_is_lost(old: str, new: str) -> None:
         lines = [row[6:] for row in rows if row[4] in {mark, " "}]
         *whole, last = [escaped(line) for line in text.split("\n")]
         assert lines == whole + ([f"{last} (no end of line)"] if last else [])
+
+
+def test_an_edit_of_many_lines_is_shown_at_once_and_whole() -> None:
+    many = ["}", ""] * 1_000
+    old, new = "\n".join(["a", *many, "old", *many[1:], "b\n"]), "\n".join(["a", *many, "new", "c", *many[1:], "b\n"])
+    rows = list(replaced_lines(old, new))
+    assert len(rows) == 2 * len(many) + 4
+    assert [row.text for row in rows if row.tone is not Tone.DIM] == ["    - old", "    + new", "    + c"]
+
+
+def test_a_large_edit_without_a_line_in_common_shows_what_goes_and_what_comes() -> None:
+    rows = [row.text for row in replaced_lines("a\n" * 300, "b\n" * 400)]
+    assert rows == ["    - a"] * 300 + ["    + b"] * 400
+    assert [row.text for row in replaced_lines("a\n" * 300, "a\n" * 400)] == ["      a"] * 300 + ["    + a"] * 100
