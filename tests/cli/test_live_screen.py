@@ -197,3 +197,12 @@ def test_what_markdown_decodes_commands_no_terminal(text: str) -> None:
     rows = "\n".join(TONES.sub("", row) for row in markdown_rows(text, LOOK))
     assert rows.strip()
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", rows)
+
+
+def test_a_question_that_has_no_room_any_more_stays_whole_above() -> None:
+    shown = Shown(TerminalStyle(width=WIDTH, height=50))
+    shown.live.ask([line("? shell"), *[line(f"    {number}") for number in range(20)], line("  [y]es / [n]o")])
+    before = shown.text()
+    shown.live.resize(LOOK)
+    assert shown.text() == before
+    assert len(shown.live.changing_rows(HEIGHT)) == 1

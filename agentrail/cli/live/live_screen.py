@@ -42,8 +42,9 @@ class LiveScreen:
         self._question: Sequence[ScreenText] = ()
 
     def resize(self, look: TerminalStyle) -> None:
-        """Use the size in *look* for everything that is laid out from now on."""
+        """Use the size in *look* for everything that is laid out from now on, the question too."""
         self._look = look
+        self.ask(self._question)
 
     def put(self, piece: ScreenText) -> None:
         """Add *piece*. An aside is printed at once, above the text that is still being written."""

@@ -6,6 +6,7 @@ Trio is left as it is: each call from there is a callback in that loop, and each
 from __future__ import annotations
 
 import asyncio  # noqa: TID251 - prompt_toolkit runs in its loop, in this thread alone
+import math
 import os
 import signal
 import threading
@@ -107,7 +108,8 @@ class PromptBox:
         self._works_since: float | None = None
         self._answers = ""
         self._question = 0
-        self._asked_at = 0.0
+        self._is_laid_out = True  # whether the rows of the question are among `_changing`
+        self._asked_at = 0.0  # when it was on the screen; `math.inf` before
         self._choice: ChoiceList | None = None
         self._is_due = False  # whether a drawing is scheduled
         self._modes: Modes | None = None
@@ -250,6 +252,7 @@ class PromptBox:
             self._app.renderer.erase()
             self._output.write_raw("".join(f"{row}\n" for row in rows))
         self._changing = self._screen.changing_rows(self.look.height)
+        self._is_laid_out = True
         self._app.invalidate()
 
     def _end(self) -> None:
@@ -279,7 +282,7 @@ class PromptBox:
 
     def _set_question(self, question: Sequence[ScreenText], answers: str, number: int) -> None:
         self._answers, self._question = answers, number
-        self._asked_at = asyncio.get_running_loop().time()
+        self._is_laid_out, self._asked_at = False, math.inf
         self._screen.ask(question)
         if question:
             self._output.bell()
@@ -312,6 +315,7 @@ class PromptBox:
             self._output.cursor_up(sum(above) + cursor.x // look.width)
         self._app.renderer.erase()
         self.look = look
+        self._is_laid_out, self._asked_at = False, math.inf
         self._screen.resize(look)
         self._change()
 
@@ -369,6 +373,8 @@ class PromptBox:
     def _after(self, _app: Application[None]) -> None:
         self._output.write_raw(END)
         self._output.flush()
+        if self._is_laid_out and math.isinf(self._asked_at):
+            self._asked_at = asyncio.get_running_loop().time()
 
     def _prefix(self, line: int, wrap: int) -> StyleAndTextTuples:
         is_first = line == 0 and wrap == 0
