@@ -130,6 +130,31 @@ def test_what_waits_longest_is_first_and_what_a_sub_agent_asks_is_there(visitor:
     visitor.end("first", "second", "third")
 
 
+CAN_BE_DECIDED = ".held button:enabled"
+
+
+def test_a_key_that_is_held_and_a_second_click_decide_nothing_that_was_not_read(visitor: Visitor) -> None:
+    for name in ("d1", "d2", "d3"):
+        visitor.open(name, "pay")
+        visitor.held(name)
+    with visitor.page("/inbox") as page:
+        until(page, lambda: len(names(page)) == 3)
+        page.dblclick("text=Approve once")
+        until(page, lambda: len(names(page)) == 2)
+        until(page, lambda: in_list(page))
+        page.wait_for_selector(".held button:disabled")
+        for _ in range(4):
+            page.keyboard.down("a")  # the first is too early, the others repeat it
+        page.wait_for_selector(CAN_BE_DECIDED)
+        for _ in range(4):
+            page.keyboard.down("a")
+        page.keyboard.up("a")
+        assert len(names(page)) == 2
+        page.keyboard.press("a")
+        until(page, lambda: len(names(page)) == 1)
+    visitor.end("d3")
+
+
 def test_it_is_done_with_the_keyboard_alone(visitor: Visitor) -> None:
     for name in ("k1", "k2", "k3", "k4"):
         visitor.open(name, "pay")
@@ -152,12 +177,14 @@ def test_it_is_done_with_the_keyboard_alone(visitor: Visitor) -> None:
         page.keyboard.press("Enter")
         until(page, lambda: chosen not in names(page))
         until(page, lambda: in_list(page))
+        page.wait_for_selector(CAN_BE_DECIDED)
         page.keyboard.press("e")
         until(page, lambda: page.evaluate("document.activeElement.id") == "edited")
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
         until(page, lambda: len(names(page)) == 1)
         until(page, lambda: in_list(page))
+        page.wait_for_selector(CAN_BE_DECIDED)
         page.keyboard.press("Enter")
         until(page, lambda: page.evaluate("document.activeElement.textContent") == "Approve once")
         page.keyboard.press("Enter")

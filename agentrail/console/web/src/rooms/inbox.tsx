@@ -1,6 +1,6 @@
 /** Everything that waits for a person, oldest first: one looks, decides, and the next one is there. */
 import { useComputed, useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { View } from "../host/interface";
 import { Told, SILENT, type Telling } from "../parts/action";
 import { HeldCall } from "../parts/held_call";
@@ -18,6 +18,9 @@ const KEYS = "In the list: arrows choose, Enter goes to the decision; a approves
 
 /** Rows of the sessions that wait for a person, for their titles. */
 const WAITING = { held: true, limit: 1_000 } as const;
+
+/** Milliseconds for which what has taken the place of another cannot be decided: nobody can have read it. */
+const UNREAD = 500;
 
 /** Where the decision begins. */
 const FIRST_CONTROL = ".held .actions button, .held input, .held textarea";
@@ -47,6 +50,7 @@ export default function Inbox() {
   useEffect(() => {
     chosenAt.current = Math.max(at, 0);
   });
+  const isUnread = useUnread(chosen && nameOf(chosen), found >= 0);
 
   if (problem.value) return <ProblemNote problem={problem.value} />;
   const isGone = wanted !== null && found < 0 && view.value !== null;
@@ -63,12 +67,29 @@ export default function Inbox() {
       {chosen !== undefined && (
         <div class="inbox" ref={box} onKeyDown={(event) => press(event, box.current)}>
           <HeldList items={items.value} titleOf={titleOf} chosen={nameOf(chosen)} box={box} />
-          <HeldCall key={nameOf(chosen)} held={chosen} title={titleOf(chosen.session)} telling={telling} decided={() => focusList(box.current)} />
+          <fieldset disabled={isUnread}>
+            <HeldCall key={nameOf(chosen)} held={chosen} title={titleOf(chosen.session)} telling={telling} decided={() => focusList(box.current)} />
+          </fieldset>
         </div>
       )}
       {view.value?.next != null && <p>There are more than are shown here.</p>}
     </>
   );
+}
+
+/** Whether *name* is shown in the place of another, which nobody has chosen, for less than half a second. */
+function useUnread(name: string | undefined, isChosen: boolean): boolean {
+  const before = useRef<string | undefined>(undefined);
+  const isUnread = useSignal(false);
+  useLayoutEffect(() => {
+    const replaces = before.current !== undefined && !isChosen;
+    before.current = name ?? before.current;
+    isUnread.value = replaces;
+    if (!replaces) return undefined;
+    const timer = setTimeout(() => (isUnread.value = false), UNREAD);
+    return () => clearTimeout(timer);
+  }, [name]);
+  return isUnread.value;
 }
 
 interface HeldListProps {
@@ -109,7 +130,7 @@ function focusList(box: HTMLElement | null): void {
 /** Presses a button of the decision by its letter; only while the list has the focus, so that one can type elsewhere. */
 function press(event: KeyboardEvent, box: HTMLElement | null): void {
   const inList = event.target instanceof HTMLElement && event.target.role === "grid";
-  if (!inList || event.altKey || event.ctrlKey || event.metaKey || event.key.length !== 1) return;
+  if (!inList || event.repeat || event.altKey || event.ctrlKey || event.metaKey || event.key.length !== 1) return;
   const button = box?.querySelector<HTMLElement>(`[aria-keyshortcuts="${CSS.escape(event.key)}"]`);
   if (!button) return;
   event.preventDefault();
