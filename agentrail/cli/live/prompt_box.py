@@ -110,6 +110,8 @@ class PromptBox:
         self._question = 0
         self._is_laid_out = True  # whether the rows of the question are among `_changing`
         self._asked_at = 0.0  # when it was on the screen; `math.inf` before
+        # The question that was on the screen when the typed text was begun; `None` if nothing is typed
+        self._begun_at: int | None = None
         self._choice: ChoiceList | None = None
         self._is_due = False  # whether a drawing is scheduled
         self._modes: Modes | None = None
@@ -117,7 +119,9 @@ class PromptBox:
         self._lock = threading.Lock()  # of `_loop`, and of `_has_ended`
         self._has_ended = False
         self._completer = _Completer()
-        self._buffer = Buffer(completer=ThreadedCompleter(self._completer), complete_while_typing=True)
+        self._buffer = Buffer(
+            completer=ThreadedCompleter(self._completer), complete_while_typing=True, on_text_changed=self._note_begin
+        )
         self._keys = TypedKeys(source)
         self._output = Vt100_Output(target, self._size, term=os.environ.get("TERM"), enable_cpr=False)
         self._app = self._application()
@@ -294,6 +298,7 @@ class PromptBox:
 
     def _set_text(self, text: str) -> None:
         self._buffer.reset(Document(text))
+        self._note_begin()
         self._app.invalidate()
 
     def _recall(self, past: Sequence[str]) -> None:
@@ -427,6 +432,13 @@ class PromptBox:
         """Return the number of the question, if it was there long enough to be seen; 0 otherwise."""
         return self._question if asyncio.get_running_loop().time() - self._asked_at > SEEN else 0
 
+    def _note_begin(self, _buffer: Buffer | None = None) -> None:
+        """Remember which question was on the screen when the typed text was begun."""
+        if not self._buffer.text:
+            self._begun_at = None
+        elif self._begun_at is None:
+            self._begun_at = self._question if self._is_laid_out else 0
+
     def _pressed_answer(self, event: KeyPressEvent) -> None:
         self._answers = ""
         self._take(event.data, self._question)
@@ -472,10 +484,14 @@ class PromptBox:
 
     def _send(self, prefix: str = "") -> None:
         text = self._buffer.text
+        question = self._seen_question()
         if text:
             self._screen.send(text)
+        if self._begun_at not in {None, question}:  # it was meant for what was there before
+            question = 0
         self._buffer.reset(append_to_history=bool(text.strip()))
-        self._take(prefix + text, self._seen_question())
+        self._note_begin()
+        self._take(prefix + text, question)
         self._change()
 
 
