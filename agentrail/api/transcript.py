@@ -187,6 +187,9 @@ class Transcript:
         """The texts of steering that the model has not read, by their ids."""
         self._calls: dict[str, ShownCall] = {}
         """The calls of the open turn whose results are not known, by their ids."""
+        self._touched: dict[str, None] = {}
+        """Ids of the calls of which something was told since the last request: the state has their results by the next.
+        """
         self._running_on: set[str] = set()
         """Ids of calls that ran when their turn was over: those that go on in the background end by an event."""
         self._held_in: dict[str, tuple[str, ...]] = {}
@@ -206,7 +209,8 @@ class Transcript:
                 if self.is_under_way:  # at a request: the process that has asked before has ended
                     yield Voided(self._forget_streamed())
                 if isinstance(event, e.RequestStart):
-                    yield from self._part_all("unheard", event)
+                    yield from self._part_all("unheard", event, [*self._touched])
+                    self._touched.clear()
                     self.is_under_way, self._is_heard = True, envelope.cursor >= self._lost_to
                 yield event
             case e.AgentResumed() | e.AgentEnd() | e.AgentAbort(ref=str()):
@@ -236,7 +240,7 @@ class Transcript:
 
     def part_all(self, cause: e.SubagentEnd) -> Iterator[Change]:
         """Yield the ends of all calls that are open, those of sub-agents too, as the agent itself has ended."""
-        yield from self._part_all("stopped", cause)
+        yield from self._part_all("stopped", cause, [*self._calls])
         for call_id, agent in self._agents.items():
             yield from (OfSubagent(call_id, agent.child, change) for change in agent.part_all(cause))
 
@@ -269,8 +273,9 @@ class Transcript:
             if isinstance(message, ToolMessage) and message.call_id in self._calls:
                 state: CallState = "failed" if message.is_error else "done"
                 yield self._part(self._calls[message.call_id], state, event, message.parts)
-        yield from self._part_all("stopped", event)
+        yield from self._part_all("stopped", event, [*self._calls])
         self._calls.clear()
+        self._touched.clear()
         self.turn_open, self.turn_ref = False, ""
 
     # Calls
@@ -329,6 +334,7 @@ class Transcript:
     def _change(self, call: ShownCall) -> Change:
         is_new = not self._was_told(call.call_id)
         self._calls[call.call_id] = call
+        self._touched[call.call_id] = None
         return CallChanged(call, is_new)
 
     def _was_told(self, call_id: str) -> bool:
@@ -351,11 +357,12 @@ class Transcript:
             self._calls.pop(call.call_id, None)
         elif call.call_id in self._calls:
             self._calls[call.call_id] = call
+            self._touched[call.call_id] = None
         return CallEnded(call, content, cause)
 
-    def _part_all(self, state: CallState, cause: e.Event) -> Iterator[Change]:
-        """Yield the ends of the calls that are open, and the results that are to be found now."""
-        for call in [*self._calls.values()]:
+    def _part_all(self, state: CallState, cause: e.Event, call_ids: Sequence[str]) -> Iterator[Change]:
+        """Yield the ends of those of the calls that are open, and the results of them that are to be found now."""
+        for call in [self._calls[call_id] for call_id in call_ids if call_id in self._calls]:
             content = self._find_result(call.call_id)
             if content is not None or call.state in OPEN:
                 yield self._part(call, state, cause, content)

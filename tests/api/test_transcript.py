@@ -56,6 +56,19 @@ def test_a_call_whose_end_no_event_tells_ends_at_the_latest_with_its_turn() -> N
     ]
 
 
+def test_of_calls_without_a_result_each_is_asked_for_it_once_and_at_the_end_of_its_turn() -> None:
+    asked: list[str] = []
+
+    def find(call_id: str) -> None:
+        asked.append(call_id)
+
+    transcript, rounds = Transcript(find), [f"c{number}" for number in range(20)]
+    blocked = [(e.ToolBlocked(call_id, "look", "no", "Guard"), ASKED) for call_id in rounds]
+    for event in [*(event for pair in blocked for event in pair), e.AgentEnd("p1", "end", (), NOTHING_USED)]:
+        list(transcript.take(e.Envelope("s", 1, 0, 0, 1, 1, event)))
+    assert asked == [*rounds, *rounds]
+
+
 def test_a_result_that_comes_after_its_turn_announces_no_call_again() -> None:
     late = e.ToolExecutionEnd("c1", "look", (Text("seen"),), is_error=False, late=True)
     told = changes(e.ToolExecutionStart("c1", "look", ARGS), e.AgentAbort("p1", "user"), e.AgentStart("p2"), late)
