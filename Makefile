@@ -34,9 +34,10 @@ NPM_CLIENTS := openapi-fetch@0.17.0 openapi-typescript@7.13.0 typescript@5.9.3
 # The tests of the host: its edge on real sockets, its tables, and a browser that talks to it.
 HOST := tests/host tests/api
 AT_ONCE := -p tests.runner.plugin --workers 4
-# Of a test that is not marked `long`; only those that are may start a process. One that hangs is shown, and fails.
-HANGS := -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true
-BUDGET := --budget 0.1 $(HANGS)
+# A test that hangs for these seconds is shown, and fails.
+hangs = -o faulthandler_timeout=$(1) -o faulthandler_exit_on_timeout=true
+# Of a test that is not marked `long`; only those that are may start a process.
+BUDGET := --budget 0.1 $(call hangs,120)
 
 ##@ Use
 
@@ -48,7 +49,7 @@ test: .venv/test ## run the tests, without those that take long, or only those i
 
 # To collect the others takes each process longer than to run some of these.
 edges: .venv/test ## run the tests with processes, browsers and databases, one for each promise
-	$(PY) -m pytest $$(grep -rl --include='*.py' 'mark\.long' tests) -m 'long and not campaign' $(AT_ONCE)
+	$(PY) -m pytest $$(grep -rl --include='*.py' 'mark\.long' tests) -m 'long and not campaign' $(AT_ONCE) $(call hangs,900)
 
 quick: .venv/test ## run the tests that differ from SINCE= or reach what does, else some that reach nearly every line
 	$(PY) -m tests.runner.quick $(SINCE)
@@ -65,7 +66,7 @@ asgi: .venv/test ## run the tests of the host on each ASGI server
 	done; exit $$failed
 
 properties: .venv/test ## run the property tests, the same examples each time
-	$(PY) -m pytest property_tests -p tests.runner.plugin --workers 2
+	$(PY) -m pytest property_tests -p tests.runner.plugin --workers 2 $(call hangs,900)
 
 campaign: .venv/lint counting-tools build/schemathesis/.installed ## run all tests and properties, for long: with new examples each time, and every figure at full size
 	@$(MAKE) copilotkit || echo "The page of CopilotKit cannot be made here: the test that needs it is skipped" >&2

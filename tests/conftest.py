@@ -84,6 +84,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
     A supervisor of many sessions unfreezes at its end. Each full collection of all later tests would look at the
     objects of the whole suite, which takes a second; and in a test of memory at what the tests before have imported.
+    What the collector finds, such as a coroutine that nobody awaited, is an error of this test or one shortly before.
     """
     try:
         return (yield)
@@ -92,6 +93,10 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
             thawed.clear()
             gc.collect()
             gc.freeze()
+            # The plugin of pytest has looked before; its next look may be in another file, or never.
+            plugin = item.config.pluginmanager.get_plugin("unraisableexception")
+            if plugin is not None:
+                plugin.pytest_runtest_teardown(item)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

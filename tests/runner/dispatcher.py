@@ -6,6 +6,7 @@ import os
 import signal
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from time import monotonic
@@ -76,6 +77,9 @@ class Dispatcher:
     def end(self) -> None:
         """End the workers that are left: each ends its test and its fixtures, or is killed after a while."""
         self._state.stop()
+        for handle in self._handles.values():
+            with suppress(BrokenPipeError):  # it is dead
+                handle.link.send(None)  # else it would wait for its next piece
         deadline = monotonic() + GRACE
         for handle in self._handles.values():
             while handle.link.poll(max(0.0, deadline - monotonic())):

@@ -295,3 +295,56 @@ def test_waits(server):
     assert running.returncode == pytest.ExitCode.INTERRUPTED
     assert "KeyboardInterrupt" in told
     assert (tmp_path / "ended").exists()
+
+
+@pytest.mark.long
+def test_an_interrupt_of_the_runner_alone_lets_its_workers_end_in_order(tmp_path: Path) -> None:
+    text = """
+import pathlib, pytest, time
+@pytest.fixture(scope="session")
+def server():
+    yield
+    pathlib.Path("ended").touch()
+def test_waits(server):
+    print("waits", flush=True)
+    while not pathlib.Path("interrupted").exists(): time.sleep(0.01)
+"""
+    (tmp_path / "test_a.py").write_text(text, "utf-8")
+    with subprocess.Popen(  # noqa: S603 - our own tests
+        _command("-s"), cwd=tmp_path, env=_environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:
+        assert running.stdout
+        while "waits" not in (line := running.stdout.readline()):
+            assert line, "it has ended"
+        running.send_signal(signal.SIGINT)
+        (tmp_path / "interrupted").touch()
+        running.stdout.read()
+    assert running.returncode == pytest.ExitCode.INTERRUPTED
+    assert (tmp_path / "ended").exists()
+
+
+@pytest.mark.long
+def test_a_test_over_the_budget_that_fails_when_it_is_run_again_fails(tmp_path: Path) -> None:
+    text = """
+done = []
+def test_is_slow_and_runs_once(burn):
+    assert not done, "it ran before"
+    done.append(1)
+    burn(2)
+"""
+    done = ran(tmp_path, "--budget", "0.03", conftest=BURN, test_a=text)
+    assert summary(done) == "1 failed"
+    assert "it ran before" in done.stdout
+
+
+@pytest.mark.long
+def test_what_the_collector_finds_behind_the_last_test_is_an_error_of_it(tmp_path: Path) -> None:
+    text = """
+async def never_awaited(): pass
+def test_leaves_a_cycle():
+    cycle = [never_awaited()]
+    cycle.append(cycle)
+"""
+    done = ran(tmp_path, "-p", "tests.conftest", "-W", "error", test_a=text)
+    assert summary(done) == "1 passed, 1 error"
+    assert "coroutine 'never_awaited' was never awaited" in done.stdout

@@ -114,7 +114,7 @@ class Worker:
         cost, has_started = self._protocol(item, follower)
         run = FinishedTest(index, self._test, cost, has_started)
         if self._budget and run.has_passed and not has_started:
-            run.cost = self._least_cost(cost, item, follower, self._budget.seconds)
+            self._run_again(run, item, follower, self._budget.seconds)
         for report in run.reports:
             if report.failed:
                 self._failures += 1
@@ -130,13 +130,13 @@ class Worker:
         order = f", in the order of --shuffle {seed}" if seed else ""
         return f"the test before it was {self._previous or 'none'}{order}"
 
-    def _least_cost(self, cost: float, item: pytest.Item, follower: pytest.Item, most: float) -> float:
+    def _run_again(self, run: FinishedTest, item: pytest.Item, follower: pytest.Item, most: float) -> None:
         """Run a test that took more than *most* again: it may have paid for an import, or waited for a cache."""
         for _ in range(AGAIN):
-            if cost <= most:
+            if run.cost <= most or not run.has_passed:
                 break
-            cost = min(cost, self._protocol(item, follower)[0])
-        return cost
+            run.cost = min(run.cost, self._protocol(item, follower)[0])
+            run.reports = self._test
 
     def _protocol(self, item: pytest.Item, follower: pytest.Item) -> tuple[float, bool]:
         """Run a test; return its CPU seconds, and whether it has started a process: both only if there is a budget."""
