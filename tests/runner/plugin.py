@@ -6,7 +6,6 @@ hands them pieces of the list. Nothing of a test travels but its place in the li
 
 from __future__ import annotations
 
-import re
 import threading
 from pathlib import Path
 from typing import Final, cast
@@ -15,6 +14,7 @@ import pytest
 
 from tests.runner.dispatcher import Dispatcher
 from tests.runner.known_seconds import load_seconds, store_seconds
+from tests.runner.long_files import is_wholly_long
 from tests.runner.pieces import function_of, longest_first, pieces_of
 from tests.runner.shuffling import place_of, shuffled
 
@@ -29,8 +29,6 @@ MAX_SHOWN: Final = 20
 
 NOT_LONG: Final = "not long"
 """The expression of marks by which `make test` leaves out the tests that take long."""
-
-_WHOLLY_LONG: Final = re.compile(r"^pytestmark = (?:\[[^\]]*)?\bpytest\.mark\.long\b", re.MULTILINE)
 
 OVER_BUDGET: Final = pytest.StashKey[dict[str, float]]()
 
@@ -70,7 +68,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """
     if config.option.markexpr != NOT_LONG or collection_path.suffix != ".py":
         return None
-    return True if _WHOLLY_LONG.search(collection_path.read_text("utf-8")) else None
+    return True if is_wholly_long(collection_path.read_text("utf-8")) else None
 
 
 @pytest.hookimpl(tryfirst=True)

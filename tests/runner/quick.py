@@ -18,6 +18,8 @@ from typing import Final
 
 from attrs import frozen
 
+from tests.runner.long_files import is_wholly_long
+
 ROOT: Final = Path(__file__).parents[2]
 LIST: Final = Path(__file__).with_name("quick.txt")
 REACH: Final = ROOT / "build" / "reach.json"
@@ -45,8 +47,10 @@ def main(words: Sequence[str]) -> int:
     commit = words[0] if words else "HEAD"
     changed, files = changed_functions(commit), changed_tests(commit)
     reaching = choose(changed, load_reach(REACH)) if REACH.exists() else []
+    reaching = [test for test in reaching if is_there(test)]
     chosen = [*files, *(test for test in reaching if test.partition("::")[0] not in files)]
     if chosen:
+        CHOSEN.parent.mkdir(exist_ok=True)
         CHOSEN.write_text("".join(f"{test}\n" for test in chosen), "utf-8")
     file = CHOSEN if chosen else LIST
     reached = f"{len(files)} files of tests have changed, and others reach what has changed in {len(changed)} functions"
@@ -86,6 +90,13 @@ def choose(changed: Collection[str], reach: FunctionReach) -> list[str]:
     return sorted(chosen)
 
 
+def is_there(test: str) -> bool:
+    """Return whether there is still a test function of that name: one that is gone would end the run."""
+    path, _, name = test.partition("::")
+    file = ROOT / path
+    return file.exists() and f"def {name.rpartition('::')[2]}(" in file.read_text("utf-8")
+
+
 def changed_functions(commit: str) -> set[str]:
     """Return the functions of the package with lines that differ from *commit*, as `functions_of` names them."""
     changed: set[str] = set()
@@ -98,10 +109,11 @@ def changed_functions(commit: str) -> set[str]:
 
 
 def changed_tests(commit: str) -> list[str]:
-    """Return the files of tests that differ from *commit*, and those that git does not know yet."""
+    """Return the files of tests that differ from *commit*, and those that git does not know yet, but for long ones."""
     named = _git("diff", "--name-only", "--relative", commit, "--", "tests").splitlines()
     named += _git("ls-files", "--others", "--exclude-standard", "--", "tests").splitlines()
-    return sorted(path for path in named if Path(path).match("test_*.py") and (ROOT / path).exists())
+    files = sorted(path for path in named if Path(path).match("test_*.py") and (ROOT / path).exists())
+    return [path for path in files if not is_wholly_long((ROOT / path).read_text("utf-8"))]
 
 
 def _git(*words: str) -> str:

@@ -52,19 +52,27 @@ def test_the_quickest_tests_that_reach_a_change_are_chosen_as_far_as_there_is_ti
 @pytest.mark.long
 def test_files_of_tests_that_differ_or_are_new_are_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quick, "ROOT", tmp_path)
-    kept, changed, gone, helper, new = (
+    kept, changed, gone, helper, long, new = (
         tmp_path / "tests" / name
-        for name in ("test_kept.py", "test_changed.py", "test_gone.py", "kit.py", "test_new.py")
+        for name in ("test_kept.py", "test_changed.py", "test_gone.py", "kit.py", "test_long.py", "test_new.py")
     )
     kept.parent.mkdir()
-    for file in (kept, changed, gone, helper):
+    for file in (kept, changed, gone, helper, long):
         file.write_text("")
     for words in (("init",), ("add", "."), (*PERSON, "commit", "-m", "all")):
         subprocess.run(("git", *words), cwd=tmp_path, check=True, capture_output=True)  # noqa: S603, S607 - git
     for file in (changed, helper, new):
         file.write_text("x = 1\n")
+    long.write_text("pytestmark = pytest.mark.long\n")
     gone.unlink()
     assert quick.changed_tests("HEAD") == ["tests/test_changed.py", "tests/test_new.py"]
+
+
+def test_a_test_that_has_another_name_by_now_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quick, "ROOT", tmp_path)
+    (tmp_path / "test_a.py").write_text("class TestA:\n    async def test_one(self):\n        pass\n")
+    names = ("test_a.py::TestA::test_one", "test_a.py::TestA::test_on", "test_b.py::test_one")
+    assert [quick.is_there(name) for name in names] == [True, False, False]
 
 
 def test_what_is_recorded_is_read_as_it_was_written(tmp_path: Path) -> None:
