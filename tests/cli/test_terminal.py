@@ -630,21 +630,32 @@ def test_what_is_typed_before_a_question_is_seen_is_no_answer_to_it(tmp_path: Pa
         talk.sees("created a.txt: 1 line, 5 bytes”.", ">\n  idle")
 
 
-def test_a_line_that_was_begun_before_a_question_is_no_answer_to_it(tmp_path: Path) -> None:
-    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
-    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
-        begin(talk, "write hello to a.txt")
-        talk.sees(f"{KEYS}\n>")
-        talk.say("\x04")
-        talk.sees("Bye.")
-    with at_a_terminal(*args, "--continue", NO_COLOR="1") as (talk, _):
-        talk.wait_for("\x1b[?2004h")
-        talk.say("y")
+def test_a_line_that_was_begun_before_a_question_is_no_answer_to_it() -> None:
+    with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
+        begin(talk, "count to 10")
+        talk.sees("… 1 of 10\n>")
+        talk.say("write hello to a.txt\x1b\ry")
         talk.sees(f"{KEYS}\n> y")
+        talk.resize(90, 30)
         talk.press("\r")
         talk.sees("✗ not sent, for there is a question first: y\n", f"{KEYS}\n>")
-        assert not (tmp_path / "a.txt").exists()
         talk.say("\x1b[A")
         talk.sees(f"{KEYS}\n> y")
         talk.say("\r")
         talk.sees("created a.txt: 1 line, 5 bytes”.", ">\n  idle")
+
+
+def test_an_answer_that_is_begun_while_the_terminal_changes_its_size_counts(tmp_path: Path) -> None:
+    args = ("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        begin(talk, "write hello to a.txt")
+        talk.sees(f"{KEYS}\n>")
+        talk.press("r")
+        talk.sees("> n\n")
+        talk.say("\x15")
+        talk.sees(f"{KEYS}\n>\n")
+        talk.resize(90, 30)
+        talk.say("no, not that")
+        talk.sees("> no, not that")
+        talk.press("\r")
+        talk.sees("rejected: write_file: not that", ">\n  idle")

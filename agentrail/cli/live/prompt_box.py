@@ -110,7 +110,8 @@ class PromptBox:
         self._question = 0
         self._is_laid_out = True  # whether the rows of the question are among `_changing`
         self._asked_at = 0.0  # when it was on the screen; `math.inf` before
-        # The question that was on the screen when the typed text was begun; `None` if nothing is typed
+        self._seen_before = 0  # the question that was seen before the terminal changed its size
+        # The question that was seen when the typed text was begun; `None` if nothing is typed
         self._begun_at: int | None = None
         self._choice: ChoiceList | None = None
         self._is_due = False  # whether a drawing is scheduled
@@ -320,6 +321,7 @@ class PromptBox:
             self._output.cursor_up(sum(above) + cursor.x // look.width)
         self._app.renderer.erase()
         self.look = look
+        self._seen_before = self._seen_question() or self._seen_before
         self._is_laid_out, self._asked_at = False, math.inf
         self._screen.resize(look)
         self._change()
@@ -419,6 +421,7 @@ class PromptBox:
         bindings.add("c-c")(_interrupt)
         bindings.add("c-d", filter=~has_text)(self._pressed_end)
         bindings.add("c-z")(self._pressed_suspend)
+        bindings.add("c-o")(lambda _event: None)  # of prompt_toolkit it would take the line away, and send nothing
         bindings.add(Keys.Any, filter=Condition(lambda: self._choice is not None), eager=True)(self._pressed_in_choice)
         for answer in "yanre":
             is_answer = Condition(partial(self._answers_now, answer))
@@ -433,11 +436,11 @@ class PromptBox:
         return self._question if asyncio.get_running_loop().time() - self._asked_at > SEEN else 0
 
     def _note_begin(self, _buffer: Buffer | None = None) -> None:
-        """Remember which question was on the screen when the typed text was begun."""
+        """Remember which question was seen when the typed text was begun."""
         if not self._buffer.text:
             self._begun_at = None
         elif self._begun_at is None:
-            self._begun_at = self._question if self._is_laid_out else 0
+            self._begun_at = self._seen_question() or self._seen_before
 
     def _pressed_answer(self, event: KeyPressEvent) -> None:
         self._answers = ""
