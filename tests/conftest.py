@@ -87,16 +87,18 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     What the collector finds, such as a coroutine that nobody awaited, is an error of this test or one shortly before.
     """
     try:
-        return (yield)
+        outcome = yield
     finally:
-        if thawed or next(ended) % TOGETHER == 0 or nextitem is None or nextitem.path != item.path:
+        is_due = bool(thawed) or next(ended) % TOGETHER == 0 or nextitem is None or nextitem.path != item.path
+        if is_due:
             thawed.clear()
             gc.collect()
             gc.freeze()
-            # The plugin of pytest has looked before; its next look may be in another file, or never.
-            plugin = item.config.pluginmanager.get_plugin("unraisableexception")
-            if plugin is not None:
-                plugin.pytest_runtest_teardown(item)
+    # The plugin of pytest has looked before; its next look may be in another file, or never.
+    plugin = item.config.pluginmanager.get_plugin("unraisableexception")
+    if is_due and plugin is not None:
+        plugin.pytest_runtest_teardown(item)
+    return outcome
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

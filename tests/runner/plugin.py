@@ -45,6 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "with a budget, a test that starts a process fails; 0: no budget",
     )
     group.addoption("--shuffle", type=int, default=0, metavar="SEED", help="the seed of another order; 0: as written")
+    group.addoption("--only", type=Path, metavar="FILE", help="run the files and functions alone that are listed there")
     group.addoption("--store-seconds", action="store_true", help="write down how long the slow tests took")
     group.addoption("--store-skipped", type=Path, help="write the ids of the tests that were skipped to this file")
 
@@ -56,7 +57,15 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Sort the tests anew, if they shall be."""
+    """Leave out what a list does not name, if there is one; sort the tests anew, if they shall be."""
+    if config.option.only:
+        names = set(config.option.only.read_text("utf-8").splitlines())
+        kept, others = list[pytest.Item](), list[pytest.Item]()
+        for item in items:
+            is_listed = not names.isdisjoint((function_of(item.nodeid), item.nodeid.partition("::")[0]))
+            (kept if is_listed else others).append(item)
+        config.hook.pytest_deselected(items=others)
+        items[:] = kept
     if config.option.shuffle:
         items.sort(key=lambda item: place_of(item.nodeid, config.option.shuffle))
 

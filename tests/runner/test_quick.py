@@ -68,13 +68,6 @@ def test_files_of_tests_that_differ_or_are_new_are_run(tmp_path: Path, monkeypat
     assert quick.changed_tests("HEAD") == ["tests/test_changed.py", "tests/test_new.py"]
 
 
-def test_a_test_that_has_another_name_by_now_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quick, "ROOT", tmp_path)
-    (tmp_path / "test_a.py").write_text("class TestA:\n    async def test_one(self):\n        pass\n")
-    names = ("test_a.py::TestA::test_one", "test_a.py::TestA::test_on", "test_b.py::test_one")
-    assert [quick.is_there(name) for name in names] == [True, False, False]
-
-
 def test_what_is_recorded_is_read_as_it_was_written(tmp_path: Path) -> None:
     reach = FunctionReach({"a": 0.5, "b": 0.25}, {"one.py f": ["b"], "one.py g": ["a", "b"]})
     quick.store_reach(reach, tmp_path / "reach.json")

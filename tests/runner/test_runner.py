@@ -132,6 +132,16 @@ def test_it(word):
 
 
 @pytest.mark.long
+def test_of_a_list_of_functions_and_files_what_is_gone_is_left_out(tmp_path: Path) -> None:
+    inherited = "class Base:\n    def test_it(self): pass\nclass TestHere(Base): pass\n"
+    (tmp_path / "list").write_text(
+        "test_a.py::test_one\ntest_a.py::test_gone\ntest_b.py\ntest_c.py::TestHere::test_it\n"
+    )
+    done = ran(tmp_path, "--only=list", test_a=PASSING, test_b=PASSING, test_c=inherited, test_d=PASSING)
+    assert summary(done) == "4 passed, 3 deselected"
+
+
+@pytest.mark.long
 def test_a_failure_names_its_worker_and_the_test_before_it(tmp_path: Path) -> None:
     done = ran(tmp_path, test_a="def test_first(): pass\ndef test_second(): assert False\n")
     assert "worker 0" in done.stdout
