@@ -223,9 +223,11 @@ class SecurityGuard(Plugin[None]):
             return BlockTool(f"`{hook.name}` was blocked: {worst.reason}").reporting(audit)
         if hook.approved:
             return Continue()
-        if worst.certainty is MAYBE:
-            return self._hold(hook, worst.reason)
-        if (unconfined := self._unconfined(hook, ctx)) is not None:
+        unconfined = self._unconfined(hook, ctx)
+        if worst.certainty is MAYBE:  # who allows all but what is unconfined has to read that too
+            is_held = isinstance(unconfined, HoldTool)
+            return self._hold(hook, f"{worst.reason}; {UNCONFINED}" if is_held else worst.reason)
+        if unconfined is not None:
             return unconfined
         return self._looked(hook, looks, working) if looks else Continue()
 

@@ -555,6 +555,22 @@ def test_without_a_sandbox_each_command_is_held_and_the_person_reads_why_and_wha
         assert isinstance(GUARD.before_tool(BeforeTool(tool, args, "c1"), None, WORKING), Continue)
 
 
+def test_of_a_command_that_needs_a_look_it_is_told_too_that_nothing_confines_it() -> None:
+    unconfined = "no sandbox hides what is blocked from its commands"
+    confined = SecurityGuard(confined_tools=frozenset({"shell"}))
+    for command in ("cat $(echo ../x)", 'eval "$X"', "xargs rm < list", "python3 -c 'print(1)'"):
+        hook = BeforeTool("shell", {"command": command}, "c1")
+        with_it, without = GUARD.before_tool(hook, None, WORKING), confined.before_tool(hook, None, WORKING)
+        assert isinstance(with_it, HoldTool)
+        assert isinstance(without, HoldTool)
+        assert unconfined in with_it.hint
+        assert with_it.hint.startswith(without.hint)
+        assert unconfined not in without.hint
+    named = SecurityGuard(allow_unconfined=["shell(git status *)"])
+    action = named.before_tool(BeforeTool("shell", {"command": "git status $X"}, "c1"), None, WORKING)
+    assert isinstance(action, HoldTool)
+
+
 ALLOWED: list[tuple[str, str]] = [
     ("make test", "pass"),
     ("git status -s", "pass"),
