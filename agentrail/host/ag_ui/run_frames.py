@@ -408,7 +408,7 @@ def _usage(usage: Usage) -> Json:
     }
 
 
-# Interrupts: the id of one is that of its call
+# Interrupts: a call that is held again is another one, so that an answer is about the arguments that were shown
 
 
 def _session_of(call: HeldCall) -> str:
@@ -417,7 +417,12 @@ def _session_of(call: HeldCall) -> str:
 
 
 def interrupt_id(call: HeldCall) -> str:
-    """Return the id of the call as clients see it, which is that of its interrupt."""
+    """Return the id of the interrupt for a held call, which is that of its approval or question."""
+    return visible(call.id)
+
+
+def _shown_call_id(call: HeldCall) -> str:
+    """Return the id of the call as clients see it."""
     return f"{visible(_session_of(call))}:{call.call_id}" if call.path else call.call_id
 
 
@@ -428,7 +433,7 @@ def interrupt(call: HeldCall) -> Json:
         "id": interrupt_id(call),
         "reason": "input_required" if is_question else "tool_call",
         "message": call.hint,
-        "toolCallId": interrupt_id(call),
+        "toolCallId": _shown_call_id(call),
         "responseSchema": _question_schema(call) if is_question else _approval_schema(call),
         "metadata": {"tool": call.tool, "args": call.args},
     }
