@@ -7,11 +7,13 @@ from collections.abc import Mapping
 import pytest
 import trio
 
+from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import BadOptions
 from agentrail.events import ApprovalRequired, PluginOptsUpdated, ToolApprovedAlways, ToolBlocked
+from agentrail.journals import MemoryJournal
 from agentrail.models import Json, JsonObject
 from agentrail.plugins import AnyPlugin, HumanApproval, PermissionPolicy, SecurityGuard
-from agentrail.testing import ArgsReplacer, Trace, call, find_conflict, say
+from agentrail.testing import ArgsReplacer, ScriptedModel, Trace, call, find_conflict, say
 from agentrail.tools import ToolContext, ToolResult, ok
 from tests.kit import Element, thaw
 from tests.runtime.conftest import run_in_virtual_time
@@ -216,3 +218,34 @@ def test_no_row_of_plugins_runs_a_denied_call() -> None:
     policy = PermissionPolicy(deny=["pay(stranger)"], path_args=["to"])
     row = (policy, HumanApproval(tools=("pay",)), Redirect(), Cap(), SpendCounter())
     assert find_conflict(row, no_stranger_is_paid, examples=100) is None
+
+
+GUARD = SecurityGuard(allow_unconfined=["shell(make *)"])
+WAITS = HumanApproval(tools=["shell"], timeout=None)
+ASKS = PermissionPolicy(ask=["shell"], timeout=None)
+
+
+@pytest.mark.parametrize(
+    ("before", "since"),
+    [
+        ((GUARD, WAITS), (SecurityGuard(blocked_commands=["make"], allow_unconfined=["shell(make *)"]), WAITS)),
+        ((ASKS,), (PermissionPolicy(ask=["shell"], deny=["shell(make deploy)"], timeout=None),)),
+    ],
+    ids=["guard", "policy"],
+)
+@in_virtual_time
+async def test_what_is_denied_while_a_call_waits_does_not_run_once_it_is_approved(
+    before: tuple[AnyPlugin, ...], since: tuple[AnyPlugin, ...]
+) -> None:
+    journal, shell = MemoryJournal(), Shell()
+    async with open_supervisor(journal=journal) as supervisor:
+        spec = SessionSpec(model=ScriptedModel([runs("make deploy")]), tools=[shell.tool], plugins=before)
+        reply = await (await supervisor.spawn(spec, id="s")).ask("go")
+        assert [held.args for held in reply.held] == [{"command": "make deploy"}]
+    async with open_supervisor(journal=journal) as supervisor:
+        spec = SessionSpec(model=ScriptedModel(["done"]), tools=[shell.tool], plugins=since)
+        session = await supervisor.resume("s", spec)
+        await session.approve(session.status().held[0])
+        await settle()
+        assert shell.ran == []
+        assert session.status().phase == "idle"

@@ -113,11 +113,17 @@ def reseat(
             joined.append(PluginAttached(seat.key))
         else:
             upgraded.append(PluginUpgraded(seat.key, old.version, seat.version))
+    are_others = [_ruler(seat) for seat in state.plugins] != [_ruler(seat) for seat in seats]
     state.plugins, state.plugin_states = seats, tuple(states)
-    if tuple(before) != tuple(seat.key for seat in seats):
+    if are_others:
         _take_new_places(draft)
     draft.emit(*upgraded, *others.values(), *joined)
     return None
+
+
+def _ruler(seat: AttachedPlugin) -> tuple[str, int, JsonObject]:
+    """Return what decides how the plugin rules: a block that is set while a call waits holds for that call too."""
+    return seat.key, seat.version, seat.options
 
 
 def _differing(old: JsonObject, new: JsonObject) -> JsonObject:
@@ -126,7 +132,7 @@ def _differing(old: JsonObject, new: JsonObject) -> JsonObject:
 
 
 def _take_new_places(draft: StepDraft) -> None:
-    """Adapt paused hooks and held calls to the new list of plugins.
+    """Adapt paused hooks and held calls to the new list of plugins, or to new versions or options of them.
 
     A paused hook continues at the plugin that asked; new security plugins before it rule at the end. A held call is
     ruled on again.
