@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 
 from agentrail.api.protocols import AnySession
 from agentrail.api.session_values import HeldCall
 from agentrail.cli.acp.peer import Peer
-from agentrail.cli.acp.protocol import ClientAbilities, permission, text_content
+from agentrail.cli.acp.protocol import ClientAbilities, Update, permission, text_content
 from agentrail.cli.acp.rpc_messages import CANCELLED, RpcAnswer
 from agentrail.cli.acp.updates import SessionUpdates, inner_id
-from agentrail.errors import AgentrailError
+from agentrail.errors import AgentrailError, UnknownApproval
 from agentrail.values.json import EMPTY, Json, JsonObject
 
 ALLOW: Final = "allow_once"
@@ -29,7 +29,14 @@ NO_ANSWER: Final = "the person gave no answer"
 
 CANNOT_ASK: Final = "the editor could not ask the person"
 
-Ask = Callable[[HeldCall], Awaitable[None]]
+NOT_DECIDED: Final = "The decision was not taken"
+"""The title of the notice about a decision that was refused."""
+
+TOOL_CHANGED: Final = "tool-changed"
+"""The code of the error if a call's tool was replaced while the call waited."""
+
+Show: TypeAlias = Callable[[Update | None], Awaitable[None]]
+"""Sends the editor an update, if there is one."""
 
 
 class HeldCallRequests:
@@ -42,7 +49,9 @@ class HeldCallRequests:
         peer: Peer,
         updates: SessionUpdates,
         abilities: ClientAbilities,
+        show: Show,
     ) -> None:
+        """Create it; *show* shows the editor an update, such as a notice."""
         self.question: HeldCall | None = None
         """A question that the next prompt answers, since the editor has no form for it."""
         self._session = session
@@ -50,6 +59,7 @@ class HeldCallRequests:
         self._peer = peer
         self._updates = updates
         self._abilities = abilities
+        self._show = show
         self._request_ids: dict[str, int] = {}  # by call id: the id of the request about the call
         self._decided: set[str] = set()  # ids of calls that were decided here
 
@@ -96,11 +106,23 @@ class HeldCallRequests:
         if answer is None or self._request_ids.pop(call.id, None) is None:
             return
         self._decided.add(call.id)
-        with suppress(AgentrailError):  # the call was decided elsewhere meanwhile, or the session has ended
+        try:
             if call.kind == "question":
                 await self._respond(call, answer)
             else:
                 await self._decide(call, answer)
+        except UnknownApproval:
+            pass  # the call was decided elsewhere meanwhile
+        except AgentrailError as error:
+            self._decided.discard(call.id)
+            await self._refused(call, error)
+
+    async def _refused(self, call: HeldCall, error: AgentrailError) -> None:
+        """Tell why a decision was not taken; reject a call that nobody can approve any more, as its tool is another."""
+        await self._show(self._updates.notice("error", NOT_DECIDED, str(error)))
+        if error.code == TOOL_CHANGED:
+            with suppress(AgentrailError):  # as above, or the session has ended
+                await self._session.reject(call.id, str(error), auto_resume=True)
 
     # What is asked
 

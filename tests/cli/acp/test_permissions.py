@@ -1,0 +1,60 @@
+"""Decisions of a person at an editor that the session refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from agentrail import SessionSpec, open_supervisor, tool
+from agentrail.cli.acp.json_lines import LineWriter
+from agentrail.cli.acp.peer import Peer
+from agentrail.cli.acp.permissions import HeldCallRequests
+from agentrail.cli.acp.protocol import ClientAbilities, Update
+from agentrail.cli.acp.rpc_messages import RpcAnswer
+from agentrail.cli.acp.updates import SessionUpdates
+from agentrail.cli.standard_output import StandardOutput
+from agentrail.models import ToolMessage
+from agentrail.plugins import HumanApproval
+from agentrail.testing import ScriptedModel, call, say
+from tests.kit import Element
+
+ABILITIES = ClientAbilities(notices=True)
+
+
+@tool
+async def deploy(path: str) -> str:
+    """Deploy a folder."""
+    return f"deployed {path}"
+
+
+@tool(name="deploy")
+async def deploy_all(path: str) -> str:
+    """Deploy a folder and all others."""
+    return f"deployed all and {path}"
+
+
+async def test_an_approved_call_whose_tool_was_replaced_meanwhile_is_told_and_rejected(tmp_path: Path) -> None:
+    shown: list[Update] = []
+
+    async def show(update: Update | None) -> None:
+        await trio.lowlevel.checkpoint()
+        shown.extend([] if update is None else [update])
+
+    script: list[Element] = [say(calls=[call("deploy", {"path": "x"})]), "done", "here"]
+    plugins = [HumanApproval(tools=["deploy"], timeout=None)]
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(script), tools=[deploy], plugins=plugins))
+        await session.ask("go")
+        peer, updates = Peer(LineWriter(StandardOutput(None))), SessionUpdates(tmp_path, ABILITIES)
+        requests = HeldCallRequests(session, session.id, peer, updates, ABILITIES, show)
+        async with trio.open_nursery() as nursery:
+            await requests.look(session.status().held, nursery)
+            await session.replace_tools(deploy_all)
+            await wait_all_tasks_blocked()
+            peer.take(RpcAnswer(1, {"outcome": {"outcome": "selected", "optionId": "allow_once"}}, None))
+        assert (await session.ask("are you there?")).text == "here"
+        (result,) = [message.text for message in session.messages() if isinstance(message, ToolMessage)]
+        assert "was detached or redefined since" in result
+        assert [update["sessionUpdate"] for update in shown] == ["notice"]
