@@ -297,7 +297,9 @@ class ConsoleCommands:
             return
         await set_mode(self._session, mode)
         names = ["tools of MCP servers" if name == OF_SERVERS else name for name in ASK_FIRST[mode]]
-        self._say(f"  mode {mode}: asks before {', '.join(names) or 'what its guard is not sure about'}")
+        is_open = (await awaited(self._session.status())).turn_open
+        since = " from the next turn on; /stop ends this one" if is_open else ""
+        self._say(f"  mode {mode}: asks before {', '.join(names) or 'what its guard is not sure about'}{since}")
 
     async def _mode_now(self) -> Mode | None:
         """Return the mode in force; `None` if it is not known, as of an agent of a file."""

@@ -38,7 +38,7 @@ def question_about(call: HeldCall, *, by_key: bool = False) -> tuple[ScreenText,
     if call.kind == "question":
         options = tuple(line(f"    {number}. {escaped(option)}") for number, option in enumerate(call.options, 1))
         return (line(f"? {escaped(call.hint, keep_lines=True)}", Tone.ASKING), *options)
-    always = " / [a]lways" if call.family is not None else ""
+    always = "" if call.family is None else f" / [a]lways (all of `{escaped(call.family)}`)"
     by = " (a sub-agent's)" if call.path else ""
     return (
         line(f"? {escaped(call.tool)} waits for your approval{by}", Tone.ASKING),

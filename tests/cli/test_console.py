@@ -230,7 +230,7 @@ async def test_a_text_that_is_void_is_told_so_also_to_who_comes_later() -> None:
     async with talking([*script, "Well."]) as first:
         assert await first.says("burn", "[e]dit\n") == (
             "> burn\nword0 word1 \n  what it had said is void\n  attempt 1 failed, again in 0.0 s: reset\nI look.\n"
-            "? burn waits for your approval\n    what: toast\n  [y]es / [n]o / [a]lways / [e]dit\n"
+            "? burn waits for your approval\n    what: toast\n  [y]es / [n]o / [a]lways (all of `burn`) / [e]dit\n"
         )
         async with joining(first.session) as second:
             await second.shown.wait_for("[e]dit\n")

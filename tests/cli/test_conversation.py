@@ -55,7 +55,7 @@ I will write `hello` to `a.txt`.
 ? write_file waits for your approval
     content: hello
     path: a.txt
-  [y]es / [n]o / [a]lways / [e]dit
+  [y]es / [n]o / [a]lways (all of `write_file`) / [e]dit
 """,
     ),
     (
@@ -82,7 +82,7 @@ I will run `date`.
 ? shell waits for your approval
     command: date
     `shell` wants to run `date`
-  [y]es / [n]o / [a]lways / [e]dit
+  [y]es / [n]o / [a]lways (all of `date`) / [e]dit
 """,
     ),
     (
@@ -103,7 +103,7 @@ I will write `bye` to `a.txt`.
 ? write_file waits for your approval
     content: bye
     path: a.txt
-  [y]es / [n]o / [a]lways / [e]dit
+  [y]es / [n]o / [a]lways (all of `write_file`) / [e]dit
 """,
     ),
     (

@@ -293,7 +293,7 @@ def test_the_question_about_a_call() -> None:
         '    note: ""\n'
         "    deep: [1]\n"
         "    run `date`\n"
-        "  [y]es / [n]o / [a]lways / [e]dit\n"
+        "  [y]es / [n]o / [a]lways (all of `date`) / [e]dit\n"
     )
 
 
