@@ -24,6 +24,12 @@ STOPPED_CALL: Final = "a stopped call that may have taken effect, and does not r
 END_DOUBT: Final = "`session.approve` with the id alone, which ends the doubt about it"
 """The call for an id that names a doubt."""
 
+EDITED_CALL: Final = "a call that would run with other arguments than its family was named for"
+"""What cannot be approved for always."""
+
+WITHOUT_ALWAYS: Final = "`session.approve` with these arguments, without `always`"
+"""The call for it."""
+
 
 def held_calls(draft: StepDraft) -> dict[str, tuple[Call, Hold]]:
     """Return the held calls, keyed by approval id."""
@@ -107,6 +113,9 @@ def on_approve(draft: StepDraft, command: commands.ApproveSent) -> None:
     if command.four_eyes and command.always:
         draft.refuse(RefusedError("four-eyes-wanted", "`always`", "approve each call by itself"))
         return
+    if edited is not None and command.always:
+        draft.refuse(WrongDecision(command.approval_id, "always approve", EDITED_CALL, WITHOUT_ALWAYS))
+        return
     attached = state.tools.get(call.name)
     if attached is None or attached.revision != call.revision:
         draft.refuse(RefusedError("tool-changed", command.approval_id, call.name))
@@ -116,7 +125,7 @@ def on_approve(draft: StepDraft, command: commands.ApproveSent) -> None:
         if problem is not None:
             draft.refuse(UsageError("bad-arguments", call.name, problem))
             return
-    elif command.always:
+    if command.always:
         if hold.family is None:
             draft.refuse(UsageError("no-family", command.approval_id))
             return
