@@ -48,7 +48,7 @@ async def import_file(
 
 async def withdraw_allowed(target: PlacedJournal | ArchiveWriter, first: Record) -> None:
     """Have the session of the record *first* asked about in *target*: one of its name may have been allowed before."""
-    source = AgentSource.read(opening_of(first).setup.spec)
+    source = None if first.opening is None else AgentSource.read(first.opening.setup.spec)
     if source is not None and isinstance(target, SqliteJournal):
         seal = AgentSeal(target.path)
         await trio.to_thread.run_sync(withdraw_session, seal, source, name_in_chat(first.session_id))

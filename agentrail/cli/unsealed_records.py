@@ -6,29 +6,58 @@ error maybe, could put it on a session of their own, which would come back unask
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from agentrail.adapters.journals.session_copy import SessionSource, SessionTarget
 from agentrail.cli.agent_source import AgentSource
-from agentrail.ports.journal import ALL_SESSIONS, Journal, Record, StoredSession, opening_of
+from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record, StoredSession
 
 
 class UnsealedRecords:
-    """Reads the sessions of *journal*."""
+    """Reads the sessions of *source*."""
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+    def __init__(self, source: SessionSource) -> None:
+        self._source = source
 
     async def sessions(self, *, after: StoredSession | None = None, limit: int = 1000) -> tuple[StoredSession, ...]:
-        """Return summaries of sessions, as the journal does."""
-        return await self._journal.sessions(ALL_SESSIONS, after, limit)
+        """Return summaries of sessions, as the source does."""
+        return await self._source.sessions(after=after, limit=limit)
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
-        """Return records as the journal does, the first one without the seal."""
-        records = await self._journal.read(session_id, after, limit)
-        return records if after or not records else (_unsealed(records[0]), *records[1:])
+        """Return records as the source does, the first one without the seal."""
+        return _from_first(await self._source.read(session_id, after, limit), after)
+
+
+class UnsealedTarget:
+    """Writes to *target*; what it has is compared without the seals, which those that are copied lack."""
+
+    def __init__(self, target: SessionTarget) -> None:
+        self._target = target
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        """Return records as the target does, the first one without the seal."""
+        return _from_first(await self._target.read(session_id, after, limit), after)
+
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE) -> Claim:
+        """Claim a session, as the target does."""
+        return await self._target.claim(session_id, holder, lease)
+
+    async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+        """Append records, as the target does."""
+        return await self._target.append(claim, expected, records)
+
+    async def release(self, claims: Sequence[Claim]) -> None:
+        """Release claims, as the target does."""
+        await self._target.release(claims)
+
+
+def _from_first(records: tuple[Record, ...], after: int) -> tuple[Record, ...]:
+    return records if after or not records else (_unsealed(records[0]), *records[1:])
 
 
 def _unsealed(first: Record) -> Record:
-    opening = opening_of(first)
-    source = AgentSource.read(opening.setup.spec)
-    if source is None or not source.seal:
+    opening = first.opening
+    source = None if opening is None else AgentSource.read(opening.setup.spec)
+    if opening is None or source is None or not source.seal:
         return first
     return first.but(opening=opening.but(setup=opening.setup.but(spec=source.but(seal="").id)))

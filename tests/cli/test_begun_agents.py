@@ -363,20 +363,22 @@ def test_each_field_of_a_state_is_told_to_a_person_or_decided_not_to_be() -> Non
 
 @pytest.mark.campaign
 @pytest.mark.long
-@pytest.mark.parametrize("command", ["import", "copy"])
+@pytest.mark.parametrize("command", ["import", "copy", "journal copy"])
 def test_what_was_allowed_does_not_hold_for_another_session_that_comes_under_its_name(
     stranger: Stranger, tmp_path: Path, command: str
 ) -> None:
     own, source = tmp_path / "own.db", stranger.source(file=False)
     stranger.begin(source)
-    come: tuple[object, ...] = ("import", stranger.export(), "--journal", own)
+    come: tuple[object, ...] = ("sessions", "import", stranger.export(), "--journal", own)
     if command == "copy":
-        come = ("copy", f"h.local.you.{NAME}", own, "--journal", stranger.journal)
-    assert agentrail("sessions", *come)[0] == 0
+        come = ("sessions", "copy", f"h.local.you.{NAME}", own, "--journal", stranger.journal)
+    elif command == "journal copy":
+        come = ("journal", "copy", stranger.journal, own)
+    assert agentrail(*come)[0] == 0
     allow_session(AgentSeal(own), source, NAME)
     assert agentrail("run", "--resume", NAME, "--journal", own, "Who are you?")[0] == 0
     assert agentrail("sessions", "delete", f"h.local.you.{NAME}", "--yes", "--journal", own)[0] == 0
-    assert agentrail("sessions", *come)[0] == 0
+    assert agentrail(*come)[0] == 0
     status, said = agentrail("run", "--resume", NAME, "--journal", own, "Who are you?")
     assert (bool(status), REFUSED in said) == (True, True)
 
@@ -399,23 +401,28 @@ async def _spawn(journal: Path, source: AgentSource) -> None:
 
 @pytest.mark.campaign
 @pytest.mark.long
-@pytest.mark.parametrize("words", [("export", "{file}"), ("copy", "{file}"), ("copy", "{folder}/other.db")])
+@pytest.mark.parametrize("target", ["one.jsonl", "other.db"])
+@pytest.mark.parametrize("command", ["sessions export", "sessions copy", "journal copy"])
 def test_the_seal_of_a_user_does_not_leave_the_journal_with_a_session(
-    stranger: Stranger, tmp_path: Path, words: tuple[str, str]
+    stranger: Stranger, tmp_path: Path, command: str, target: str
 ) -> None:
-    own, file = tmp_path / "own.db", tmp_path / "one.jsonl"
+    own, target = tmp_path / "own.db", str(tmp_path / target)
     source = stranger.source(file=False)
     trio.run(_spawn, own, source)
-    command, target = words[0], words[1].format(file=file, folder=tmp_path)
-    assert agentrail("sessions", command, f"h.local.you.{NAME}", target, "--journal", own)[0] == 0
+    named = (own, target) if command == "journal copy" else (f"h.local.you.{NAME}", target, "--journal", own)
+    assert agentrail(*command.split(), *named)[0] == 0
     assert AgentSeal(own).begun(source).seal not in Path(target).read_bytes().decode(errors="replace")
 
 
 @pytest.mark.campaign
 @pytest.mark.long
-def test_a_copy_has_no_seal_that_a_stranger_took_from_elsewhere(stranger: Stranger, tmp_path: Path) -> None:
-    own = tmp_path / "own.db"
-    trio.run(_begin, stranger.journal, AgentSeal(own).begun(stranger.source(file=False)), stranger.folder)
-    assert agentrail("sessions", "copy", f"h.local.you.{NAME}", own, "--journal", stranger.journal)[0] == 0
+@pytest.mark.parametrize("command", ["sessions copy", "journal copy"])
+def test_a_copy_has_no_seal_that_a_stranger_took_from_elsewhere(
+    stranger: Stranger, tmp_path: Path, command: str
+) -> None:
+    own, theirs = tmp_path / "own.db", stranger.journal
+    trio.run(_begin, theirs, AgentSeal(own).begun(stranger.source(file=False)), stranger.folder)
+    named = (theirs, own) if command == "journal copy" else (f"h.local.you.{NAME}", own, "--journal", theirs)
+    assert agentrail(*command.split(), *named)[0] == 0
     status, said = agentrail("run", "--resume", NAME, "--journal", own, "Who are you?")
     assert (bool(status), REFUSED in said) == (True, True)
