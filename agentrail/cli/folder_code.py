@@ -7,13 +7,14 @@ Files that a program runs are digested where they are, and looked at again right
 from __future__ import annotations
 
 import ast
+import errno
 import hashlib
 import os
 import re
 import stat
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -128,14 +129,14 @@ def _digest(path: Path) -> str | None:
 def _files(folder: Path, base: Path, command: Sequence[str], env: Mapping[str, str]) -> Iterator[tuple[Path, Path]]:
     """Yield the regular files that a command line names, each with the folder from which it would import others."""
     texts = dict.fromkeys(_texts(command, env))
-    places = [base, *(base / text for text in texts if _is_in(base / text, folder) and (base / text).is_dir())]
+    places = [base, *(base / text for text in texts if _is_in(base / text, folder) and _is_there((base / text).is_dir))]
     if len(texts) * len(places) > MAX_NAMED:
         raise BadInputError(f"the command line of a program names more than {MAX_NAMED} paths")
     modules = [text for text in texts if _MODULE.fullmatch(text)]
     for place in places:
         for text in (*texts, MAIN):
             path = place / text
-            if (not Path(text).is_absolute() or _is_in(path, folder)) and path.is_file():
+            if (not Path(text).is_absolute() or _is_in(path, folder)) and _is_there(path.is_file):
                 yield path, path.parent
         for name in modules:
             for path in (*_modules(place, name), *_modules(place, f"{name}.__main__")):
@@ -152,6 +153,16 @@ def _texts(command: Sequence[str], env: Mapping[str, str]) -> Iterator[str]:
             for part in (text, text[2:] if text.startswith("-") else ""):
                 if part and "\0" not in part and len(os.fsencode(part)) <= _LONGEST:
                     yield part
+
+
+def _is_there(look: Callable[[], bool]) -> bool:
+    """Return what *look* returns about a path; nothing has a name that is too long: a word may be a token, or code."""
+    try:
+        return look()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return False
+        raise
 
 
 def _is_in(path: Path, folder: Path) -> bool:
@@ -191,4 +202,4 @@ def _modules(start: Path, name: str) -> Iterator[Path]:
             return
         place = place / part
         candidates = (place / "__init__.py", *([place.with_name(f"{part}.py")] if part else ()))
-        yield from (path for path in candidates if path != start / "__init__.py" and path.is_file())
+        yield from (path for path in candidates if path != start / "__init__.py" and _is_there(path.is_file))

@@ -154,6 +154,16 @@ def test_the_question_names_the_files_whose_code_runs(folder: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "word",
+    ["--token=ey" + "J" * 300, "while true; do true; done;" * 20, "./" + "y" * 300],
+    ids=["token", "code", "path"],
+)
+def test_a_word_that_is_too_long_for_a_name_names_no_file(folder: Path, word: str) -> None:
+    put(folder, {"agentrail.toml": f'[mcp.a]\ncommand = ["sh", "./server.sh", "{word}"]', "server.sh": "true"})
+    assert "runs code of this folder: server.sh" in allow_all(folder)
+
+
 @pytest.mark.parametrize("kind", ["pipe", "large", "device"])
 def test_a_word_that_names_an_odd_file_ends_neither_the_program_nor_its_patience(folder: Path, kind: str) -> None:
     match kind:
