@@ -20,6 +20,7 @@ from agentrail.adapters.user_folders import home
 from agentrail.cli.allowed_server import AllowedServer
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.folder_code import code_of_program
+from agentrail.cli.folder_files import FolderFiles
 from agentrail.cli.own_files import replace_own
 from agentrail.cli.surface import CodeFile, Surface
 from agentrail.cli.trust_store import allow, unallowed
@@ -90,7 +91,7 @@ class EditorServers:
 
     def surface_of(self, server: EditorServer) -> Surface:
         """Return what the user has to allow for *server*: its exact content, and digests of its files as they are."""
-        code = code_of_program(self._folder, self._folder, server.command, server.env)
+        code = code_of_program(self._folder, self._folder, server.command, server.env, FolderFiles())
         return Surface(f"editor.mcp.{server.name}", canonical(server.fields), code)
 
     def has_to_ask(self, surface: Surface) -> bool:

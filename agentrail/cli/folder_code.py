@@ -7,30 +7,21 @@ Files that a program runs are digested where they are, and looked at again right
 from __future__ import annotations
 
 import ast
-import errno
-import hashlib
 import os
 import re
-import stat
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.settings_file import content_of
+from agentrail.cli.folder_files import FolderFiles
 from agentrail.cli.surface import CodeFile
 from agentrail.plugins.shell.rules import RUN_BY_OTHERS
 
 MAX_SOURCES: Final = 500
 """The most files that one of Python may import from beside it, the ones that these import included."""
-
-MAX_PROGRAM: Final = 256 * 1024 * 1024
-"""The most bytes of a file that a program of a setting runs: they are digested at each start."""
-
-MAX_NAMED: Final = 10_000
-"""The most paths that the words of one command line may name."""
 
 _LONGEST: Final = 4095
 """The most bytes of a text that may be a path: systems take no longer one."""
@@ -54,93 +45,85 @@ Sources: TypeAlias = Mapping[Path, bytes]
 """The bytes of Python files, by path."""
 
 
-def sources_of(path: Path, root: Path) -> Sources:
-    """Return the bytes of the Python file at *path*, and of those below *root* that it imports, each read once.
+def sources_of(path: Path, root: Path, files: FolderFiles) -> Sources:
+    """Return the bytes of the Python file at *path*, and of those below *root* that it imports, as *files* reads them.
 
     Nothing is run to find them, so a module whose name is computed is not found. Raise `BadInputError` if one of the
-    files cannot be read, or if there are more than `MAX_SOURCES`.
+    files cannot be read, if there are more than `MAX_SOURCES`, or if it is too much for *files*.
     """
-    sources = {path: content_of(path)}
+    sources = {path: files.source(path)}
     waiting = [path]
     while waiting:
-        importer = waiting.pop()
-        for imported in _imported(sources[importer], importer, root):
+        for imported in _imports(waiting.pop(), root, files):
             if imported not in sources:
                 if len(sources) > MAX_SOURCES:
                     raise BadInputError(f"{path} imports more than {MAX_SOURCES} files of its folder")
-                sources[imported] = content_of(imported)
+                sources[imported] = files.source(imported)
                 waiting.append(imported)
+    files.count(len(sources))
     return sources
 
 
-def code_of_sources(sources: Sources, folder: Path) -> tuple[CodeFile, ...]:
+def code_of_sources(sources: Sources, folder: Path, files: FolderFiles) -> tuple[CodeFile, ...]:
     """Return the files *sources* with their digests, in order of their paths."""
-    return _in_order({path: hashlib.sha256(content).hexdigest() for path, content in sources.items()}, folder)
+    return _in_order(_digests(sources, files), folder.resolve(), files)
 
 
-def code_of_program(folder: Path, base: Path, command: Sequence[str], env: Mapping[str, str]) -> tuple[CodeFile, ...]:
+def code_of_program(
+    folder: Path, base: Path, command: Sequence[str], env: Mapping[str, str], files: FolderFiles
+) -> tuple[CodeFile, ...]:
     """Return the files that the words of *command*, and variables of *env* in `LOADERS`, name; it is run in *base*.
 
     A word may name several, as a script for `sh -c` does. Those count that are named relative to *base*, or to a folder
     that is named too, and those in *folder*. With a Python file come those that it imports. What a program finds by
-    itself, such as `package.json`, is not known here. Raise `BadInputError` if a file is too large to be digested.
+    itself, such as `package.json`, is not known here. Raise `BadInputError` if it is too much for *files*.
     """
+    folder = folder.resolve()
     digests: dict[Path, str] = {}
-    for path, root in _files(folder, base, command, env):
+    for path, root in _files(folder, base, command, env, files):
         if path in digests:
             continue
         if path.suffix == ".py":
-            sources = sources_of(path, root)
-            digests |= {near: hashlib.sha256(content).hexdigest() for near, content in sources.items()}
-        elif (digest := _digest(path)) is not None:
+            digests |= _digests(sources_of(path, root, files), files)
+        elif (digest := files.digest(path)) is not None:
             digests[path] = digest
-    return _in_order(digests, folder)
+    return _in_order(digests, folder, files)
 
 
-def _in_order(digests: Mapping[Path, str], folder: Path) -> tuple[CodeFile, ...]:
-    by_path = {_shown_path(path, folder): digest for path, digest in digests.items()}
+def _digests(sources: Sources, files: FolderFiles) -> dict[Path, str]:
+    return {path: files.digest_of(path, content) for path, content in sources.items()}
+
+
+def _in_order(digests: Mapping[Path, str], folder: Path, files: FolderFiles) -> tuple[CodeFile, ...]:
+    files.count(len(digests))
+    by_path = {_shown_path(path.resolve(), folder): digest for path, digest in digests.items()}
     return tuple([CodeFile(path, by_path[path]) for path in sorted(by_path)])
 
 
-def _shown_path(path: Path, folder: Path) -> str:
-    place, folder = path.resolve(), folder.resolve()
+def _shown_path(place: Path, folder: Path) -> str:
     return str(place.relative_to(folder) if place.is_relative_to(folder) else place)
-
-
-def _digest(path: Path) -> str | None:
-    """Return the digest of the file at *path*, `None` unless it is a regular one."""
-    try:
-        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe would be waited for
-    except OSError as error:
-        raise BadInputError(f"{path} cannot be read: {error.strerror}") from None
-    with os.fdopen(number, "rb") as file:
-        status = os.fstat(number)
-        if not stat.S_ISREG(status.st_mode):
-            return None
-        if status.st_size > MAX_PROGRAM:
-            most = f"has more than {MAX_PROGRAM // 1024 // 1024} MiB"
-            raise BadInputError(f"{path} is named by a program's command line and {most}; put it outside of the folder")
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # The files of a command line
 
 
-def _files(folder: Path, base: Path, command: Sequence[str], env: Mapping[str, str]) -> Iterator[tuple[Path, Path]]:
+def _files(
+    folder: Path, base: Path, command: Sequence[str], env: Mapping[str, str], files: FolderFiles
+) -> Iterator[tuple[Path, Path]]:
     """Yield the regular files that a command line names, each with the folder from which it would import others."""
     texts = dict.fromkeys(_texts(command, env))
-    places = [base, *(base / text for text in texts if _is_in(base / text, folder) and _is_there((base / text).is_dir))]
-    if len(texts) * len(places) > MAX_NAMED:
-        raise BadInputError(f"the command line of a program names more than {MAX_NAMED} paths")
+    named = [base / text for text in texts]
+    places = [base, *(place for place in named if files.is_in(place, folder) and files.is_folder(place))]
     modules = [text for text in texts if _MODULE.fullmatch(text)]
     for place in places:
         for text in (*texts, MAIN):
             path = place / text
-            if (not Path(text).is_absolute() or _is_in(path, folder)) and _is_there(path.is_file):
+            if (not Path(text).is_absolute() or files.is_in(path, folder)) and files.is_file(path):
                 yield path, path.parent
         for name in modules:
-            for path in (*_modules(place, name), *_modules(place, f"{name}.__main__")):
-                yield path, place
+            paths: dict[Path, None] = {}
+            _walk(place, [*name.split("."), "__main__"], files, paths)
+            yield from ((path, place) for path in paths)
 
 
 def _texts(command: Sequence[str], env: Mapping[str, str]) -> Iterator[str]:
@@ -155,25 +138,25 @@ def _texts(command: Sequence[str], env: Mapping[str, str]) -> Iterator[str]:
                     yield part
 
 
-def _is_there(look: Callable[[], bool]) -> bool:
-    """Return what *look* returns about a path; nothing has a name that is too long: a word may be a token, or code."""
-    try:
-        return look()
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            return False
-        raise
-
-
-def _is_in(path: Path, folder: Path) -> bool:
-    return path.resolve().is_relative_to(folder.resolve())
-
-
 # What a file of Python imports
 
 
-def _imported(content: bytes, importer: Path, root: Path) -> Iterator[Path]:
-    """Yield the files below *root* that a Python file imports."""
+def _imports(importer: Path, root: Path, files: FolderFiles) -> tuple[Path, ...]:
+    """Return the files below *root* that a Python file imports."""
+    key = (importer, root)
+    if key not in files.imports:
+        paths: dict[Path, None] = {}
+        for start, module, names in _imported(files.to_parse(importer), importer, root):
+            package = _walk(start, module.split(".") if module else (), files, paths)
+            if package is not None:
+                for name in names:
+                    _walk(package, (name,), files, paths)
+        files.imports[key] = tuple(paths)
+    return files.imports[key]
+
+
+def _imported(content: bytes, importer: Path, root: Path) -> Iterator[tuple[Path, str, Sequence[str]]]:
+    """Yield modules that a Python file imports: from which folder, the name, and what may be a module of it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as one about an escape sequence: whoever runs the file is told
@@ -182,24 +165,28 @@ def _imported(content: bytes, importer: Path, root: Path) -> Iterator[Path]:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from _near(root, alias.name)
-        elif isinstance(node, ast.ImportFrom):
+            yield from ((root, alias.name, ()) for alias in node.names if _is_near(alias.name))
+        elif isinstance(node, ast.ImportFrom) and (node.level or _is_near(node.module or "")):
             start = importer.parents[node.level - 1] if 0 < node.level <= len(importer.parents) else root
-            for name in [node.module or "", *(f"{node.module or ''}.{alias.name}" for alias in node.names)]:
-                yield from _modules(start, name.strip(".")) if node.level else _near(root, name)
+            yield start, node.module or "", [alias.name for alias in node.names]
 
 
-def _near(root: Path, name: str) -> Iterator[Path]:
-    return iter(()) if name.partition(".")[0] in _NOT_NEAR else _modules(root, name)
+def _is_near(name: str) -> bool:
+    return name.partition(".")[0] not in _NOT_NEAR
 
 
-def _modules(start: Path, name: str) -> Iterator[Path]:
-    """Yield the files of the module *name* below the folder *start*, with those of the packages around it."""
+def _walk(start: Path, parts: Sequence[str], files: FolderFiles, paths: dict[Path, None]) -> Path | None:
+    """Add the files of the module *parts* below the folder *start*, and of the packages around it, to *paths*.
+
+    Return its folder; `None` if there is none.
+    """
     place = start
-    for part in ("", *name.split(".")):
-        if "/" in part or "\0" in part:
-            return
+    for part in parts:
+        if files.is_file(file := place / f"{part}.py"):
+            paths[file] = None
         place = place / part
-        candidates = (place / "__init__.py", *([place.with_name(f"{part}.py")] if part else ()))
-        yield from (path for path in candidates if path != start / "__init__.py" and _is_there(path.is_file))
+        if not files.is_folder(place):
+            return None
+        if files.is_file(file := place / "__init__.py"):
+            paths[file] = None
+    return place

@@ -24,9 +24,10 @@ from agentrail.cli.asked_settings import has_to_be_allowed
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import MODES, Mode, mode_named
 from agentrail.cli.folder_code import Sources, code_of_program, code_of_sources, sources_of
+from agentrail.cli.folder_files import FolderFiles
 from agentrail.cli.journal_file import file_named
 from agentrail.cli.named_plugins import USE, check_plugin
-from agentrail.cli.settings_file import FILE, TABLE, content_of, settings_file, told_unreadable
+from agentrail.cli.settings_file import FILE, TABLE, WITHOUT, content_of, settings_file, told_unreadable
 from agentrail.cli.surface import Surface
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import NotJson, WrongType
@@ -143,19 +144,23 @@ class ProjectSettings(Value, gc=True):
             outside = [path for path in paths if is_outside(path)]
             if outside:
                 yield Surface(key, canonical(outside))
+        files = FolderFiles(WITHOUT)
         for name in self.servers:
-            yield self.surface_of_server(name)
+            yield self._surface_of_server(name, files)
         for number, plugin in enumerate(self.plugins, 1):
             sources = self.sources.get(file_of(plugin), {})
-            yield Surface(f"plugins.{number}", canonical(plugin), code_of_sources(sources, self.folder))
+            yield Surface(f"plugins.{number}", canonical(plugin), code_of_sources(sources, self.folder, files))
 
     def surface_of_server(self, name: str) -> Surface:
         """Return the surface of an MCP server, with digests of the files that its program has now."""
+        return self._surface_of_server(name, FolderFiles(WITHOUT))
+
+    def _surface_of_server(self, name: str, files: FolderFiles) -> Surface:
         server = self.servers[name]
         base = self.folder / str(server.get("working_dir", ""))
         env = {name: os.environ.get(name, "") for name in _words(server.get("inherit", ()))}
         env |= {key: str(text) for key, text in table(server.get("env", EMPTY)).items()}
-        code = code_of_program(self.folder, base, _words(server.get("command", ())), env)
+        code = code_of_program(self.folder, base, _words(server.get("command", ())), env, files)
         return Surface(f"mcp.{name}", canonical(server), code)
 
 
@@ -179,9 +184,10 @@ def _settings(path: Path, parsed: Mapping[str, object]) -> ProjectSettings:
     settings = ProjectSettings(path, values, paths)
     files = [file_of(plugin) for plugin in settings.plugins]
     places = {file: settings.folder / file for file in files if file}
-    sources = {file: sources_of(place, place.parent) for file, place in places.items()}
+    folder_files = FolderFiles(WITHOUT)
+    sources = {file: sources_of(place, place.parent, folder_files) for file, place in places.items()}
     for file, plugin in zip(files, settings.plugins, strict=True):
-        check_plugin(path, plugin, sources[file][places[file]] if file else b"")
+        check_plugin(path, plugin, folder_files.to_parse(places[file]) if file else b"")
     return settings.but(sources=sources)
 
 

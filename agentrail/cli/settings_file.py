@@ -17,6 +17,9 @@ TABLE: Final = "agentrail"
 MAX_SIZE: Final = 1024 * 1024
 """The most bytes of a file of settings, or of one with Python code."""
 
+WITHOUT: Final = "--no-config works without the file"
+"""What a person can do about settings that cannot be used."""
+
 
 def settings_file(folder: Path) -> Path | None:
     """Return the file that has settings for *folder*, or may have; `None` if there is none."""
@@ -33,7 +36,7 @@ def told_unreadable(folder: Path) -> Generator[None, None, None]:
     try:
         yield
     except (OSError, RuntimeError) as error:  # no right to look there; links in a circle
-        raise BadInputError(f"the settings of {folder} cannot be read: {error}; --no-config works without") from None
+        raise BadInputError(f"the settings of {folder} cannot be read: {error}; {WITHOUT}") from None
 
 
 def content_of(path: Path) -> bytes:

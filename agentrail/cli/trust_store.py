@@ -15,7 +15,7 @@ from agentrail.adapters.user_folders import home
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.own_files import append_to_own, replace_own
 from agentrail.cli.screen import escaped, shortened
-from agentrail.cli.settings_file import settings_file
+from agentrail.cli.settings_file import WITHOUT, settings_file
 from agentrail.cli.surface import Surface
 from agentrail.values.json import canonical
 
@@ -63,7 +63,7 @@ def settings_of(folder: Path, ask: Ask = nobody_to_ask) -> ProjectSettings | Non
         return settings
     if not ask(settings.folder, settings.path.name, surfaces):
         names = ", ".join(f"`{escaped(surface.name)}`" for surface in surfaces)
-        to_do = f"{TO_ALLOW}, and --no-config works without the file"
+        to_do = f"{TO_ALLOW}, and {WITHOUT}"
         raise BadInputError(f"{settings.path}: {names}: nobody has allowed this yet; {to_do}")
     return settings
 

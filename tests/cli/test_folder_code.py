@@ -11,6 +11,7 @@ import pytest
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.python_file import find_member
+from agentrail.cli import folder_files
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.allowed_code import guarded_agent
 from agentrail.cli.bad_input import BadInputError
@@ -182,6 +183,58 @@ def test_a_word_that_names_an_odd_file_ends_neither_the_program_nor_its_patience
             open_surfaces(settings)
     else:
         assert not open_surfaces(settings)[0].code
+
+
+TOO_MUCH: Mapping[str, tuple[str, int, str, str]] = {
+    "paths": (
+        "MAX_LOOKS",
+        200,
+        "".join(f'mcp.a{n}.command = ["sh", "./a {n} b c d"]\n' for n in range(20)),
+        "200 paths",
+    ),
+    "programs": (
+        *("MAX_DIGESTED", 3_000_000),
+        "".join(f'mcp.a{n}.command = ["sh", "./large{n % 4}"]\n' for n in range(20)),
+        "large3, the files that programs and plugins run have more than 2 MiB",
+    ),
+    "sources": (
+        *("MAX_PARSED", 3_000_000),
+        "".join(f'mcp.a{n}.command = ["python", "large{n % 4}.py"]\n' for n in range(20)),
+        "large3.py, programs and plugins import more than 2 MiB of Python",
+    ),
+    "plugins": (
+        *("MAX_PARSED", 3_000_000),
+        "".join(f'[[plugins]]\nuse = "large{n % 4}.py:Loud"\n' for n in range(20)),
+        "large3.py, programs and plugins import more than 2 MiB of Python",
+    ),
+}
+"""Settings with more than is looked at, with the limit, its value in a test, and what is said."""
+
+
+@pytest.mark.parametrize("name", TOO_MUCH)
+def test_there_is_an_end_to_what_the_settings_of_a_folder_have_looked_at(
+    folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit, most, text, why = TOO_MUCH[name]
+    monkeypatch.setattr(folder_files, limit, most)
+    put(folder, {f"large{number}": " " * 900_000 for number in range(4)})
+    put(folder, {f"large{number}.py": " " * 900_000 for number in range(4)})
+    put(folder, {"agentrail.toml": text})
+    with pytest.raises(BadInputError, match=f"{why}; --no-config works without the file"):
+        settings_of(folder)
+
+
+def test_a_file_that_many_servers_name_is_digested_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_files, "MAX_DIGESTED", 10)
+    text = "".join(f'mcp.a{number}.command = ["sh", "./server.sh"]\n' for number in range(3))
+    put(folder, {"server.sh": "true", "agentrail.toml": text})
+    allow_all(folder)
+    settings = settings_of(folder)
+    assert settings is not None
+    allowed = settings.surface_of_server("a0")
+    put(folder, {"server.sh": "false"})
+    assert settings.surface_of_server("a0") != allowed
+    assert len(open_surfaces(settings)) == 3
 
 
 def server_of(spec: SessionSpec) -> McpServer:
